@@ -1,0 +1,84 @@
+//! Money: amounts of a chain's native token, and prices per unit of gas.
+
+use std::fmt;
+
+use alloy_primitives::U256;
+
+use crate::ids::InvalidId;
+
+/// An amount of the chain's native token in its smallest unit.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Wei(pub U256);
+
+impl fmt::Display for Wei {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Wei {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Wei({})", self.0)
+    }
+}
+
+/// A price of one unit of gas, in wei.
+///
+/// Bounded by what a store's 64-bit integer holds: 9.2 ether for one unit of gas.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct GasPrice(u64);
+
+impl GasPrice {
+    /// The highest price.
+    pub const MAX: Self = Self(i64::MAX as u64);
+
+    /// Takes a price in wei.
+    pub fn from_wei(wei: u128) -> Result<Self, InvalidId> {
+        u64::try_from(wei)
+            .ok()
+            .filter(|wei| *wei <= Self::MAX.0)
+            .map(Self)
+            .ok_or_else(|| InvalidId::new("gasPrice", format!("{wei} wei is above {}", Self::MAX)))
+    }
+
+    /// Takes a price as a store gives it back.
+    pub fn from_i64(wei: i64) -> Result<Self, InvalidId> {
+        u128::try_from(wei)
+            .map_err(|_| InvalidId::new("gasPrice", format!("{wei} is negative")))
+            .and_then(Self::from_wei)
+    }
+
+    /// The price in wei.
+    pub const fn wei(self) -> u128 {
+        self.0 as u128
+    }
+
+    /// The price as stores hold it; never negative by construction.
+    pub const fn as_i64(self) -> i64 {
+        self.0 as i64
+    }
+}
+
+impl fmt::Display for GasPrice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for GasPrice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GasPrice({})", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_beyond_the_store_is_refused() {
+        assert_eq!(GasPrice::from_wei(i64::MAX as u128).unwrap(), GasPrice::MAX);
+        assert_eq!(GasPrice::from_wei(1 << 63).unwrap_err().field, "gasPrice");
+        assert_eq!(GasPrice::from_wei(u128::MAX).unwrap_err().field, "gasPrice");
+    }
+}

@@ -1,0 +1,333 @@
+//! Who and what: the identities that everything else is keyed by.
+//!
+//! Each is a newtype that can only be made from a value every store can hold, so that a bad id is
+//! refused by name at the door and never becomes a half-written row.
+
+use std::fmt;
+use std::str::FromStr;
+
+use alloy_primitives::{Address, B256};
+use thiserror::Error;
+use uuid::Uuid;
+
+/// A value that no store can hold, with the name of the field it was meant for.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{field}: {problem}")]
+pub struct InvalidId {
+    /// The word for the value, as in the API.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+impl InvalidId {
+    pub(crate) fn new(field: &'static str, problem: impl Into<String>) -> Self {
+        Self { field, problem: problem.into() }
+    }
+}
+
+/// Numbers that are stored as a signed 64-bit integer: the type is unsigned, the range is not full.
+macro_rules! stored_number {
+    ($(#[$doc:meta])* $name:ident, $field:literal, min = $min:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(u64);
+
+        impl $name {
+            /// The lowest value.
+            pub const MIN: Self = Self($min);
+            /// The highest value a store can hold.
+            pub const MAX: Self = Self(i64::MAX as u64);
+
+            /// Takes a number that a store can hold.
+            pub fn new(value: u64) -> Result<Self, InvalidId> {
+                if (Self::MIN.0..=Self::MAX.0).contains(&value) {
+                    Ok(Self(value))
+                } else {
+                    Err(InvalidId::new(
+                        $field,
+                        format!("{value} is outside {}..={}", Self::MIN.0, Self::MAX.0),
+                    ))
+                }
+            }
+
+            /// Takes a number as a store gives it back.
+            pub fn from_i64(value: i64) -> Result<Self, InvalidId> {
+                u64::try_from(value)
+                    .map_err(|_| InvalidId::new($field, format!("{value} is negative")))
+                    .and_then(Self::new)
+            }
+
+            /// The plain number.
+            pub const fn get(self) -> u64 {
+                self.0
+            }
+
+            /// The number as stores hold it; never negative by construction.
+            pub const fn as_i64(self) -> i64 {
+                self.0 as i64
+            }
+
+            /// The number `by` further on, if a store can still hold it.
+            pub fn forward(self, by: u64) -> Result<Self, InvalidId> {
+                self.0
+                    .checked_add(by)
+                    .ok_or_else(|| InvalidId::new($field, format!("{} + {by} overflows", self.0)))
+                    .and_then(Self::new)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self.0)
+            }
+        }
+    };
+}
+
+stored_number!(
+    /// An EVM chain, by its EIP-155 id.
+    ChainId, "chainId", min = 1
+);
+stored_number!(
+    /// A transaction count of an account; with the [`Submitter`] it names a slot.
+    Nonce, "nonce", min = 0
+);
+stored_number!(
+    /// Proof of the right to write for a submitter; grows by one at each change of owner (I4).
+    FencingToken, "fencingToken", min = 1
+);
+stored_number!(
+    /// A place in the completions feed. Zero is "before the first".
+    Seq, "seq", min = 0
+);
+
+/// An account on one chain: the identity that leases, cursors and slots belong to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Submitter {
+    /// The chain the account is on.
+    pub chain_id: ChainId,
+    /// The account. Twenty bytes, so letter case cannot make two of it.
+    pub address: Address,
+}
+
+impl Submitter {
+    /// Names an account on a chain.
+    pub const fn new(chain_id: ChainId, address: Address) -> Self {
+        Self { chain_id, address }
+    }
+}
+
+impl fmt::Display for Submitter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.chain_id, self.address)
+    }
+}
+
+impl fmt::Debug for Submitter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Submitter({self})")
+    }
+}
+
+/// Reads an address in any letter case.
+///
+/// All-lower and all-upper hex carry no checksum and are taken as they are; mixed case is an
+/// EIP-55 checksum and must be right, because a wrong one is a typing error with money behind it.
+pub fn parse_address(text: &str) -> Result<Address, InvalidId> {
+    let problem = |why: &str| InvalidId::new("address", format!("{why}: {:?}", shorten(text)));
+    let digits = text.strip_prefix("0x").ok_or_else(|| problem("must start with 0x"))?;
+    if digits.len() != 40 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Err(problem("must be 40 hex digits after 0x"));
+    }
+    let address = Address::from_str(text).map_err(|_| problem("not an address"))?;
+    let has = |test: fn(&u8) -> bool| digits.as_bytes().iter().any(test);
+    let mixed = has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase);
+    if mixed && address.to_checksum(None) != text {
+        return Err(problem("the EIP-55 checksum is wrong"));
+    }
+    Ok(address)
+}
+
+/// What of an over-long input goes into an error text.
+fn shorten(text: &str) -> String {
+    text.chars().take(64).collect()
+}
+
+/// One managed transaction. UUID v7, so that ids sort by the time they were made.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TxId(Uuid);
+
+impl TxId {
+    /// Wraps an id that was made elsewhere (a store's row, a caller's path).
+    pub const fn from_uuid(id: Uuid) -> Self {
+        Self(id)
+    }
+
+    /// The plain UUID.
+    pub const fn uuid(self) -> Uuid {
+        self.0
+    }
+}
+
+impl FromStr for TxId {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Uuid::try_parse(text)
+            .map(Self)
+            .map_err(|_| InvalidId::new("txId", format!("not a UUID: {:?}", shorten(text))))
+    }
+}
+
+impl fmt::Display for TxId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for TxId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TxId({})", self.0)
+    }
+}
+
+/// The hash of one signed attempt.
+pub type TxHash = B256;
+
+/// The caller's own name for a request; makes creates idempotent (I7).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RequestId(String);
+
+impl RequestId {
+    /// Longest request id, in bytes.
+    pub const MAX_BYTES: usize = 256;
+
+    /// Takes an id of 1 to [`Self::MAX_BYTES`] bytes without control characters, not all blank.
+    pub fn new(text: impl Into<String>) -> Result<Self, InvalidId> {
+        let text = text.into();
+        let problem = if text.trim().is_empty() {
+            "must not be blank".to_owned()
+        } else if text.len() > Self::MAX_BYTES {
+            format!("{} bytes are more than {}", text.len(), Self::MAX_BYTES)
+        } else if text.chars().any(char::is_control) {
+            "must not hold control characters".to_owned()
+        } else {
+            return Ok(Self(text));
+        };
+        Err(InvalidId::new("requestId", problem))
+    }
+
+    /// The text as the caller gave it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One start of one process: the node's name and a random boot id.
+///
+/// A restarted process is a new owner, so a paused twin of it can't pass for it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeId(String);
+
+impl NodeId {
+    /// Longest node name, in bytes.
+    pub const MAX_NAME_BYTES: usize = 100;
+
+    /// Joins a node's name and the boot id of this start.
+    pub fn new(name: &str, boot_id: Uuid) -> Result<Self, InvalidId> {
+        let bad = |c: char| c.is_control() || c.is_whitespace() || c == '/';
+        if name.is_empty() || name.len() > Self::MAX_NAME_BYTES || name.contains(bad) {
+            let problem = format!(
+                "must be 1 to {} bytes without blanks or '/': {:?}",
+                Self::MAX_NAME_BYTES,
+                shorten(name)
+            );
+            return Err(InvalidId::new("nodeName", problem));
+        }
+        Ok(Self(format!("{name}/{}", boot_id.simple())))
+    }
+
+    /// Takes an id as a store gives it back.
+    pub fn from_stored(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text as stores hold it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_in_any_letter_case_is_the_same_submitter() {
+        let checksummed = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
+        let upper = format!("0x{}", checksummed[2..].to_uppercase());
+        let all = [checksummed, &checksummed.to_lowercase(), &upper];
+        let parsed: Vec<_> = all.iter().map(|text| parse_address(text).unwrap()).collect();
+        assert_eq!(parsed[0], parsed[1]);
+        assert_eq!(parsed[0], parsed[2]);
+    }
+
+    #[test]
+    fn a_wrong_checksum_is_refused() {
+        let wrong = "0xF39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
+        assert!(parse_address(wrong).unwrap_err().problem.contains("checksum"));
+    }
+
+    #[test]
+    fn an_address_of_the_wrong_shape_is_refused() {
+        for text in ["", "0x", "0x12", "f39fd6e51aad88f6f4ce6ab8827279cfffb92266", "0xzz"] {
+            assert_eq!(parse_address(text).unwrap_err().field, "address", "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_no_store_can_hold_is_refused() {
+        assert!(Nonce::new(i64::MAX as u64).is_ok());
+        assert_eq!(Nonce::new(i64::MAX as u64 + 1).unwrap_err().field, "nonce");
+        assert_eq!(Nonce::from_i64(-1).unwrap_err().field, "nonce");
+        assert_eq!(Nonce::MAX.forward(1).unwrap_err().field, "nonce");
+        assert_eq!(ChainId::new(0).unwrap_err().field, "chainId");
+        assert_eq!(FencingToken::new(0).unwrap_err().field, "fencingToken");
+    }
+
+    #[test]
+    fn a_request_id_is_neither_blank_nor_long_nor_binary() {
+        assert!(RequestId::new("order-17").is_ok());
+        assert!(RequestId::new("x".repeat(RequestId::MAX_BYTES)).is_ok());
+        for bad in ["", "  ", "a\0b", "line\nbreak", &"x".repeat(RequestId::MAX_BYTES + 1)] {
+            assert_eq!(RequestId::new(bad).unwrap_err().field, "requestId");
+        }
+    }
+
+    #[test]
+    fn two_starts_of_one_node_are_two_owners() {
+        let first = NodeId::new("a", Uuid::from_u128(1)).unwrap();
+        let second = NodeId::new("a", Uuid::from_u128(2)).unwrap();
+        assert_ne!(first, second);
+        assert!(NodeId::new("a b", Uuid::nil()).is_err());
+    }
+}

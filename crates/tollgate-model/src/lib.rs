@@ -1,0 +1,26 @@
+//! The rules of Tollgate, and the ports through which the rest of the world is reached.
+//!
+//! Everything here is a value or a pure function: no I/O, no clock, no runtime. Stores, chains and
+//! signers implement the traits in [`port`]; actors ask the functions here what to do and then do
+//! it. A rule that is needed in two places belongs here.
+//!
+//! Read in the order of a transaction's life: [`ids`] (who and what), [`state`] and
+//! [`transition`] (where a transaction can be and how it moves), [`nonce`] (which slot it gets),
+//! [`port`] (what a store must promise).
+
+pub mod amount;
+pub mod ids;
+pub mod nonce;
+pub mod port;
+pub mod state;
+pub mod text;
+pub mod time;
+pub mod transition;
+
+pub use alloy_primitives::{Address, B256, Bytes, U256};
+pub use amount::{GasPrice, Wei};
+pub use ids::{ChainId, FencingToken, NodeId, Nonce, RequestId, Seq, Submitter, TxHash, TxId};
+pub use state::{Allocated, Failed, Queued, StuckReason, Tracking, TxState};
+pub use text::Text;
+pub use time::Timestamp;
+pub use transition::{IllegalMove, TxEvent, transition};

@@ -1,0 +1,43 @@
+//! The ports: what the engine asks of the world, and what the world must promise.
+//!
+//! [`Store`] is the database, split by area: [`LeaseStore`] (who may write), [`TxStore`] (the
+//! fenced batch and everything read back), [`FeedStore`] (outcomes in order), [`ReservationStore`]
+//! (nonces for callers that send by themselves), [`NodeStore`] (who is alive).
+//! [`Chain`](chain::Chain), [`Signer`](signer::Signer), [`Clock`](clock::Clock) and
+//! [`StuckPolicy`](policy::StuckPolicy) are the rest.
+
+pub mod batch;
+pub mod chain;
+pub mod checkpoint;
+pub mod clock;
+pub mod error;
+pub mod feed;
+pub mod lease;
+pub mod node;
+pub mod policy;
+pub mod record;
+pub mod reservation;
+pub mod signer;
+pub mod tx;
+
+pub use batch::{
+    AttemptKind, BatchLimits, Confirmations, CreateAnswer, CursorMove, Evidence, Fees, FencedBatch,
+    NewAttempt, NewEvent, NewTx, Payload, Schedule, Section, SectionOutcome, Slot, StatusChange,
+    TxUpdate, UpdateAnswer,
+};
+pub use checkpoint::{Checkpoint, Checkpoints, Unwatched};
+pub use error::StoreError;
+pub use feed::{Completion, FeedStore, OutboxEvent};
+pub use lease::{Acquisition, GrantKind, Lease, LeaseStore, LeaseTerms, Owner};
+pub use node::{LiveNode, NodeStore};
+pub use record::{
+    Attempt, ChainRegistration, HistoryEntry, KnownRequest, MinedIn, OpenTx, Seen,
+    SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord,
+};
+pub use reservation::{Reservation, ReservationState, ReservationStore, Reserve};
+pub use tx::{ListFilter, Page, Settled, StateFilter, TxStore};
+
+/// A whole database: every area behind one handle.
+pub trait Store: LeaseStore + TxStore + FeedStore + ReservationStore + NodeStore {}
+
+impl<T: LeaseStore + TxStore + FeedStore + ReservationStore + NodeStore> Store for T {}

@@ -1,0 +1,117 @@
+//! What a batch must be before a store sees it.
+
+use std::collections::HashSet;
+
+use super::{BatchLimits, Change, CursorMove, Evidence, NewAttempt, NewEvent, Section, TxUpdate};
+use crate::ids::{InvalidId, Nonce};
+use crate::state::{Tracking, TxState};
+use crate::transition::TxEvent;
+
+pub(super) fn batch(sections: &[Section]) -> Result<(), InvalidId> {
+    let ops: usize = sections.iter().map(|s| s.creates.len() + s.updates.len()).sum();
+    if ops > BatchLimits::OPS {
+        return refuse("batch", format!("{ops} operations are more than {}", BatchLimits::OPS));
+    }
+    let mut submitters = HashSet::new();
+    let mut tx_ids = HashSet::new();
+    for section in sections {
+        if !submitters.insert(section.lease.submitter) {
+            let problem = format!("two sections for {}", section.lease.submitter);
+            return refuse("batch", problem);
+        }
+        let created = section.creates.iter().map(|tx| tx.tx_id);
+        for tx_id in created.chain(section.updates.iter().map(|update| update.tx_id)) {
+            if !tx_ids.insert(tx_id) {
+                return refuse("batch", format!("{tx_id} occurs twice"));
+            }
+        }
+        slots(section)?;
+        section.updates.iter().try_for_each(update)?;
+        section.creates.iter().filter_map(|tx| tx.outbox.as_ref()).try_for_each(event)?;
+        section.creates.iter().filter_map(|tx| tx.slot.as_ref()).try_for_each(|slot| {
+            attempt(&slot.attempt)
+        })?;
+    }
+    Ok(())
+}
+
+/// I3, I4: slots from the cursor lie in ascending order within the cursor's step; recycled ones lie
+/// below it; none occurs twice.
+fn slots(section: &Section) -> Result<(), InvalidId> {
+    let Some(CursorMove { from, to }) = section.cursor else {
+        return match section.slots().next() {
+            Some(slot) => refuse("nonce", format!("slot {} without the cursor", slot.nonce)),
+            None => Ok(()),
+        };
+    };
+    if to < from {
+        return refuse("nonce", format!("the cursor can't go back from {from} to {to}"));
+    }
+    let mut lowest = from;
+    let mut recycled = HashSet::<Nonce>::new();
+    for slot in section.slots() {
+        if slot.recycled {
+            if slot.nonce >= from || !recycled.insert(slot.nonce) {
+                return refuse("nonce", format!("{} can't be recycled here", slot.nonce));
+            }
+        } else {
+            if !(lowest..to).contains(&slot.nonce) {
+                let problem = format!("{} is not in {lowest}..{to}", slot.nonce);
+                return refuse("nonce", problem);
+            }
+            lowest = slot.nonce.forward(1)?;
+        }
+    }
+    Ok(())
+}
+
+fn update(update: &TxUpdate) -> Result<(), InvalidId> {
+    let is = |wanted: TxEvent| update.event == Change::Moved(wanted);
+    if update.slot.is_some() != is(TxEvent::SlotAllocated) {
+        return refuse("update", "a slot comes with its allocation, and only then".to_owned());
+    }
+    if update.slot.is_some() && update.attempt.is_some() {
+        return refuse("update", "a slot brings its own attempt".to_owned());
+    }
+    if update.freed_nonce.is_some() != is(TxEvent::SlotRecycled) {
+        return refuse("update", "a nonce is freed by recycling, and only then".to_owned());
+    }
+    let mined = TxState::Tracking(Tracking::Mined);
+    let evidence_fits = match update.evidence {
+        Evidence::Set(_) => update.to == mined,
+        Evidence::Clear => is(TxEvent::Orphaned),
+        Evidence::Keep => !is(TxEvent::Mined) && !is(TxEvent::Orphaned),
+    };
+    if !evidence_fits {
+        // I8: MINED has a receipt, and nothing else has one that is not final.
+        return refuse("update", format!("the receipt does not fit a move to {}", update.to));
+    }
+    if let Some(list) = &update.confirmations
+        && list.hashes.len() > BatchLimits::CONFIRMATIONS
+    {
+        return refuse("confirmations", format!("{} are too many", list.hashes.len()));
+    }
+    update.new_attempt().map_or(Ok(()), attempt)?;
+    update.outbox.as_ref().map_or(Ok(()), event)
+}
+
+fn attempt(attempt: &NewAttempt) -> Result<(), InvalidId> {
+    let length = attempt.raw.len();
+    if length == 0 || length > BatchLimits::PAYLOAD_BYTES {
+        return refuse("rawTx", format!("{length} bytes, max {}", BatchLimits::PAYLOAD_BYTES));
+    }
+    Nonce::new(attempt.fees.gas_limit)
+        .map(drop)
+        .map_err(|_| InvalidId::new("gas", format!("{} is too much", attempt.fees.gas_limit)))
+}
+
+fn event(event: &NewEvent) -> Result<(), InvalidId> {
+    if event.body.len() > BatchLimits::EVENT_BYTES {
+        return refuse("event", format!("{} bytes are too many", event.body.len()));
+    }
+    Ok(())
+}
+
+fn refuse(field: &'static str, problem: String) -> Result<(), InvalidId> {
+    Err(InvalidId::new(field, problem))
+}

@@ -1,0 +1,9 @@
+//! The node's own clock: for schedules and ages, never for leases.
+
+use crate::time::Timestamp;
+
+/// Reads the time. Leases are judged by the database's clock instead.
+pub trait Clock: Send + Sync {
+    /// Now.
+    fn now(&self) -> Timestamp;
+}

@@ -1,0 +1,63 @@
+//! What can go wrong with a store, named by what the caller should do about it.
+
+use thiserror::Error;
+
+use crate::ids::{ChainId, InvalidId, Submitter};
+
+/// Why a store did not do what it was asked.
+///
+/// Three things that look alike are kept apart: the lease was lost ([`Self::Fenced`], or
+/// [`SectionOutcome::Fenced`](super::SectionOutcome::Fenced) in a batch), a row had moved
+/// ([`UpdateAnswer::Lost`](super::UpdateAnswer::Lost)), and nobody knows
+/// ([`Self::CommitUnknown`]).
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum StoreError {
+    /// The input can't be stored. Nothing was written; the same call will fail again.
+    #[error("invalid input: {0}")]
+    Invalid(#[from] InvalidId),
+    /// No node ever registered this chain here. Nothing was written.
+    #[error("chain {0} is not registered")]
+    UnknownChain(ChainId),
+    /// The database belongs to another chain with the same id. Nothing was written.
+    #[error("chain {chain_id} has another genesis block than the one this database was made for")]
+    OtherChain {
+        /// The id that both chains have.
+        chain_id: ChainId,
+    },
+    /// No node ever registered this submitter here. Nothing was written.
+    #[error("submitter {0} is not registered")]
+    UnknownSubmitter(Submitter),
+    /// The lease is gone: stop all work for the submitter at once. Nothing was written.
+    #[error("fenced: the lease of {0} is no longer ours")]
+    Fenced(Submitter),
+    /// The database could not do it now. Nothing was written; try again later.
+    #[error("store unavailable: {0}")]
+    Unavailable(String),
+    /// The commit was sent and its answer lost: it may or may not be durable.
+    /// [`TxStore::settle`](super::TxStore::settle) before deciding anything.
+    #[error("commit unknown: {0}")]
+    CommitUnknown(String),
+    /// The database is set up so that promises can't be kept: refuse to start.
+    #[error("unsafe database: {0}")]
+    Unsafe(String),
+    /// A row that this program can't have written, or a defect of it. Nothing was written.
+    #[error("store defect: {0}")]
+    Defect(String),
+}
+
+impl StoreError {
+    /// Whether the same call can succeed later, with nothing changed by the caller.
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::Unavailable(_) => true,
+            Self::Invalid(_)
+            | Self::UnknownChain(_)
+            | Self::OtherChain { .. }
+            | Self::UnknownSubmitter(_)
+            | Self::Fenced(_)
+            | Self::CommitUnknown(_)
+            | Self::Unsafe(_)
+            | Self::Defect(_) => false,
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Outcomes in order, and events on their way out.
+
+use async_trait::async_trait;
+
+use super::{Page, StoreError};
+use crate::ids::{RequestId, Seq, Submitter, TxHash, TxId};
+use crate::state::TxState;
+use crate::time::Timestamp;
+use alloy_primitives::Bytes;
+
+/// One outcome. A transaction has exactly one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Completion {
+    /// Its place in the feed: consecutive from 1, in the order of commits (I10).
+    pub seq: Seq,
+    /// Which transaction ended.
+    pub tx_id: TxId,
+    /// Whose it was.
+    pub submitter: Submitter,
+    /// The caller's name for it.
+    pub request_id: Option<RequestId>,
+    /// How it ended.
+    pub state: TxState,
+    /// The hash that was mined, if any was.
+    pub tx_hash: Option<TxHash>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// An event that waits for delivery.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OutboxEvent {
+    /// Its number; not a place in an order of commits.
+    pub id: i64,
+    /// `TxAccepted`, `TxSubmitted`, ….
+    pub kind: String,
+    /// Receivers drop a second event with the same key.
+    pub key: String,
+    /// The transaction that it tells of.
+    pub tx_id: TxId,
+    /// What receivers get.
+    pub body: Bytes,
+    /// When the change was written.
+    pub created_at: Timestamp,
+}
+
+/// The completions feed and the outbox.
+#[async_trait]
+pub trait FeedStore: Send + Sync {
+    /// A page of completions after a place. A reader that remembers only the last place it saw
+    /// never misses one, whatever the order of commits was (I10).
+    async fn completions(&self, after: Seq, page: Page) -> Result<Vec<Completion>, StoreError>;
+
+    /// The oldest events that were not delivered.
+    async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError>;
+
+    /// Forgets events that were delivered.
+    async fn forget_outbox(&self, ids: &[i64]) -> Result<(), StoreError>;
+}

@@ -1,0 +1,187 @@
+//! What a store gives back: rows as values.
+
+use crate::ids::{ChainId, FencingToken, InvalidId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId};
+use crate::nonce::{Mode, SubmitterStatus};
+use crate::port::batch::{AttemptKind, Fees};
+use crate::state::TxState;
+use crate::text::Text;
+use crate::time::Timestamp;
+use alloy_primitives::{B256, Bytes};
+
+/// A chain that nodes of this database work on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChainRegistration {
+    /// Its id.
+    pub chain_id: ChainId,
+    /// The hash of its block 0, so that a chain that was reset is not taken for the old one.
+    pub genesis: B256,
+}
+
+/// A submitter as a node is configured to run it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SubmitterSetup {
+    /// Which.
+    pub submitter: Submitter,
+    /// Pipelined or strict. The last node that registers decides.
+    pub mode: Mode,
+    /// Where the cursor starts; only the first registration counts (I4).
+    pub start_from: Nonce,
+}
+
+/// A submitter's own row.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SubmitterRecord {
+    /// Which.
+    pub submitter: Submitter,
+    /// The cursor: the next nonce to give out.
+    pub next_nonce: Nonce,
+    /// Pipelined or strict.
+    pub mode: Mode,
+    /// Whether it takes work.
+    pub status: SubmitterStatus,
+    /// Why it is paused or in PROTECT.
+    pub status_reason: Option<Text<500>>,
+}
+
+/// A submitter with its lease and its load, as operators see it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SubmitterOverview {
+    /// Its own row.
+    pub record: SubmitterRecord,
+    /// Who owns it and under which token; `None` if nobody does.
+    pub owner: Option<super::Owner>,
+    /// How many open transactions there are in each state.
+    pub depth: Vec<(TxState, u64)>,
+    /// When the oldest open transaction was accepted.
+    pub oldest_open: Option<Timestamp>,
+}
+
+/// The version and state of a row as its reader saw it: the condition of the next write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Seen {
+    /// The state.
+    pub state: TxState,
+    /// Grows by one with each change of the row.
+    pub version: u32,
+}
+
+/// A request id that is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KnownRequest {
+    /// By which transaction.
+    pub tx_id: TxId,
+    /// The digest of its payload: another digest is another request (I7).
+    pub payload_digest: B256,
+}
+
+/// The block that holds the receipt of one of a transaction's attempts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MinedIn {
+    /// Which attempt was mined.
+    pub tx_hash: TxHash,
+    /// The block's number.
+    pub block_number: u64,
+    /// The block's hash.
+    pub block_hash: B256,
+    /// Gas that it used.
+    pub gas_used: u64,
+    /// Whether the receipt says success.
+    pub succeeded: bool,
+    /// What the contract said, if it said no.
+    pub revert_reason: Option<Text<2000>>,
+}
+
+/// A managed transaction.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TxRecord {
+    /// Its id.
+    pub tx_id: TxId,
+    /// Whose it is.
+    pub submitter: Submitter,
+    /// The caller's name for it.
+    pub request_id: Option<RequestId>,
+    /// Its slot, once it has one.
+    pub nonce: Option<Nonce>,
+    /// The intent, as it was accepted.
+    pub payload: Bytes,
+    /// The digest of the intent.
+    pub payload_digest: B256,
+    /// State and version.
+    pub seen: Seen,
+    /// The token under which it was last written.
+    pub fencing_token: FencingToken,
+    /// How many attempts it has.
+    pub attempts: u16,
+    /// The hash of its newest attempt.
+    pub newest_hash: Option<TxHash>,
+    /// When it is to be sent again.
+    pub next_resubmit_at: Option<Timestamp>,
+    /// How often it was sent again.
+    pub resubmits: u32,
+    /// The last error that the world gave for it.
+    pub last_error: Option<Text<2000>>,
+    /// Where it was mined, while it is.
+    pub mined: Option<MinedIn>,
+    /// When the intent expires.
+    pub valid_until: Option<Timestamp>,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// When it became final.
+    pub finished_at: Option<Timestamp>,
+}
+
+/// One signed form of a transaction.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Attempt {
+    /// Whose.
+    pub tx_id: TxId,
+    /// 1 for the first.
+    pub number: u16,
+    /// Its hash.
+    pub tx_hash: TxHash,
+    /// The bytes to send.
+    pub raw: Bytes,
+    /// What it is for.
+    pub kind: AttemptKind,
+    /// What it pays.
+    pub fees: Fees,
+    /// When it was made durable.
+    pub created_at: Timestamp,
+}
+
+/// An open transaction with all its attempts: everything a new owner needs to go on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OpenTx {
+    /// The transaction.
+    pub record: TxRecord,
+    /// Its attempts, first to last. Each is maybe sent (I5).
+    pub attempts: Vec<Attempt>,
+}
+
+/// One line of a transaction's audit trail. There is exactly one for each version of the row.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HistoryEntry {
+    /// The version that this change made.
+    pub version: u32,
+    /// When, by the database's clock.
+    pub at: Timestamp,
+    /// Which node did it.
+    pub node: NodeId,
+    /// Under which token.
+    pub token: FencingToken,
+    /// What happened, one word.
+    pub event: String,
+    /// Where it was; `None` for the first entry.
+    pub from: Option<TxState>,
+    /// Where it is since.
+    pub to: TxState,
+    /// More, for people.
+    pub detail: Option<Text<4000>>,
+}
+
+/// Turns the code of a stored state into the state.
+pub fn stored_state(code: i16) -> Result<TxState, InvalidId> {
+    TxState::from_code(code).ok_or_else(|| InvalidId::new("state", format!("no state {code}")))
+}

@@ -1,0 +1,124 @@
+//! Nonces for callers that send by themselves.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use uuid::Uuid;
+
+use super::{Lease, Page, StoreError};
+use crate::ids::{InvalidId, NodeId, Nonce, Submitter, TxHash};
+use crate::text::Text;
+use crate::time::Timestamp;
+
+/// Where a reserved nonce is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ReservationState {
+    /// A caller has it until the deadline.
+    Reserved,
+    /// It is spent: a caller said so, or a managed transaction took it from the pool.
+    Used,
+    /// It is free: the lowest one is handed out before the cursor moves.
+    Recyclable,
+}
+
+impl ReservationState {
+    /// Every state there is.
+    pub const ALL: [Self; 3] = [Self::Reserved, Self::Used, Self::Recyclable];
+
+    /// The number under which stores keep the state.
+    pub const fn code(self) -> i16 {
+        match self {
+            Self::Reserved => 1,
+            Self::Used => 2,
+            Self::Recyclable => 3,
+        }
+    }
+
+    /// The state that a store keeps under `code`.
+    pub fn from_code(code: i16) -> Result<Self, InvalidId> {
+        Self::ALL
+            .into_iter()
+            .find(|state| state.code() == code)
+            .ok_or_else(|| InvalidId::new("reservation", format!("no state {code}")))
+    }
+}
+
+/// A nonce in a caller's hands, or back from there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reservation {
+    /// Of which account.
+    pub submitter: Submitter,
+    /// Which nonce.
+    pub nonce: Nonce,
+    /// Where it is.
+    pub state: ReservationState,
+    /// Who has it: an answer with another token is late.
+    pub owner_token: Uuid,
+    /// When it returns by itself.
+    pub deadline: Timestamp,
+    /// What it was used for.
+    pub tx_hash: Option<TxHash>,
+    /// Why it came back.
+    pub reason: Option<Text<500>>,
+}
+
+/// What to reserve.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reserve {
+    /// The right to write for the submitter.
+    pub lease: Lease,
+    /// The caller's proof for its later answer.
+    pub owner_token: Uuid,
+    /// How long the caller may take.
+    pub hold: Duration,
+    /// The chain's mined count: nothing below it is handed out.
+    pub floor: Nonce,
+    /// How many nonces callers may hold at once (I13).
+    pub outstanding_max: u32,
+}
+
+/// Reservations: the same lease, cursor and fence as everything else.
+#[async_trait]
+pub trait ReservationStore: Send + Sync {
+    /// Hands out the lowest recyclable nonce, else the cursor's; `None` if too many are out.
+    async fn reserve(
+        &self,
+        node: &NodeId,
+        ask: &Reserve,
+    ) -> Result<Option<Reservation>, StoreError>;
+
+    /// The caller used it. `false`: the token is stale, the nonce is not the caller's any more.
+    async fn reservation_used(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        nonce: Nonce,
+        owner_token: Uuid,
+        tx_hash: TxHash,
+    ) -> Result<bool, StoreError>;
+
+    /// The caller did not use it. `false`: the token is stale.
+    async fn reservation_recyclable(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        nonce: Nonce,
+        owner_token: Uuid,
+        reason: &Text<500>,
+    ) -> Result<bool, StoreError>;
+
+    /// Returns reservations whose deadline has passed to the pool; returns their nonces.
+    async fn expire_reservations(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+    ) -> Result<Vec<Nonce>, StoreError>;
+
+    /// A page of a submitter's reservations that are not used, lowest first, after a nonce.
+    async fn reservations(
+        &self,
+        submitter: Submitter,
+        after: Option<Nonce>,
+        page: Page,
+    ) -> Result<Vec<Reservation>, StoreError>;
+}

@@ -1,0 +1,157 @@
+//! Transactions: the fenced batch, and everything that is read back.
+
+use async_trait::async_trait;
+
+use super::batch::{Confirmations, FencedBatch, SectionOutcome};
+use super::lease::Lease;
+use super::record::{
+    Attempt, ChainRegistration, HistoryEntry, KnownRequest, OpenTx, Seen, SubmitterOverview,
+    SubmitterRecord, SubmitterSetup, TxRecord,
+};
+use super::StoreError;
+use crate::ids::{ChainId, InvalidId, RequestId, Submitter, TxHash, TxId};
+use crate::state::TxState;
+use crate::time::Timestamp;
+
+/// How many rows one read may return (I13).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Page(u32);
+
+impl Page {
+    /// The largest page.
+    pub const MAX: u32 = 1_000;
+
+    /// Takes a page size of 1 to [`Self::MAX`].
+    pub fn new(limit: u32) -> Result<Self, InvalidId> {
+        if (1..=Self::MAX).contains(&limit) {
+            Ok(Self(limit))
+        } else {
+            Err(InvalidId::new("limit", format!("{limit} is outside 1..={}", Self::MAX)))
+        }
+    }
+
+    /// The size.
+    pub const fn limit(self) -> u32 {
+        self.0
+    }
+}
+
+/// Which transactions to list, newest first.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ListFilter {
+    /// On this chain; with `submitter`, of that chain.
+    pub chain_id: Option<ChainId>,
+    /// Of this account.
+    pub submitter: Option<Submitter>,
+    /// In one of these states.
+    pub states: StateFilter,
+    /// Accepted at this time or later.
+    pub from: Option<Timestamp>,
+    /// Accepted before this time.
+    pub to: Option<Timestamp>,
+}
+
+/// Which states to list. The kinds differ in how a store finds them without scanning what is
+/// finished.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum StateFilter {
+    /// All of them.
+    #[default]
+    Any,
+    /// These.
+    Of(Vec<TxState>),
+}
+
+/// What a fresh look under the fence found, after a commit whose answer was lost.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Settled {
+    /// The submitter as it stands; the unknown commit can no longer change it.
+    pub submitter: SubmitterRecord,
+    /// For each transaction asked for: what it is, or `None` if it does not exist.
+    pub rows: Vec<Option<Seen>>,
+}
+
+/// Transactions, their attempts, their history, and the submitters they belong to.
+#[async_trait]
+pub trait TxStore: Send + Sync {
+    /// Makes a chain known, or checks that it is the one that is known under this id.
+    async fn register_chain(&self, chain: &ChainRegistration) -> Result<(), StoreError>;
+
+    /// Makes submitters known. A cursor that exists stays where it is (I4).
+    async fn register_submitters(&self, setups: &[SubmitterSetup]) -> Result<(), StoreError>;
+
+    /// Writes a batch in one transaction, with an outcome for each section, in order.
+    async fn commit(&self, batch: &FencedBatch) -> Result<Vec<SectionOutcome>, StoreError>;
+
+    /// Finds out what became of an unknown commit: proves the lease anew and waits until nothing
+    /// that was sent under it before can still land.
+    async fn settle(
+        &self,
+        node: &crate::ids::NodeId,
+        lease: Lease,
+        tx_ids: &[TxId],
+    ) -> Result<Settled, StoreError>;
+
+    /// Which of these requests are known, in the order asked: the pre-check of a create.
+    async fn known_requests(
+        &self,
+        requests: &[(Submitter, RequestId)],
+    ) -> Result<Vec<Option<KnownRequest>>, StoreError>;
+
+    /// One transaction.
+    async fn tx(&self, tx_id: TxId) -> Result<Option<TxRecord>, StoreError>;
+
+    /// One transaction by the caller's name for it.
+    async fn tx_by_request(
+        &self,
+        submitter: Submitter,
+        request_id: &RequestId,
+    ) -> Result<Option<TxRecord>, StoreError>;
+
+    /// The transactions that these attempts belong to; hashes that are not ours are left out.
+    async fn tx_ids_by_hash(
+        &self,
+        hashes: &[TxHash],
+    ) -> Result<Vec<(TxHash, TxId)>, StoreError>;
+
+    /// A page of transactions, newest first, after (older than) a place.
+    async fn list(
+        &self,
+        filter: &ListFilter,
+        after: Option<TxId>,
+        page: Page,
+    ) -> Result<Vec<TxRecord>, StoreError>;
+
+    /// The attempts of one transaction, first to last.
+    async fn attempts(&self, tx_id: TxId) -> Result<Vec<Attempt>, StoreError>;
+
+    /// A page of one transaction's audit trail, oldest first, after a version.
+    async fn history(
+        &self,
+        tx_id: TxId,
+        after_version: u32,
+        page: Page,
+    ) -> Result<Vec<HistoryEntry>, StoreError>;
+
+    /// The confirmation list that was last stored for a transaction.
+    async fn confirmations(&self, tx_id: TxId) -> Result<Option<Confirmations>, StoreError>;
+
+    /// A page of a submitter's open transactions with their attempts, oldest first: what a new
+    /// owner goes on with.
+    async fn open_work(
+        &self,
+        submitter: Submitter,
+        after: Option<TxId>,
+        page: Page,
+    ) -> Result<Vec<OpenTx>, StoreError>;
+
+    /// A page of submitters with owner and load, in the order of chain and address.
+    async fn submitters(
+        &self,
+        after: Option<Submitter>,
+        page: Page,
+    ) -> Result<Vec<SubmitterOverview>, StoreError>;
+
+    /// One submitter's own row.
+    async fn submitter(&self, submitter: Submitter) -> Result<Option<SubmitterRecord>, StoreError>;
+}

@@ -1,0 +1,232 @@
+//! Where a managed transaction can be. How it moves is in [`crate::transition`].
+//!
+//! A nonce has no state machine of its own: whether a slot is open follows from its transaction.
+
+use std::fmt;
+
+/// The state of a managed transaction, with its sub-state.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum TxState {
+    /// Accepted and durable, no nonce yet. The writer moves it on.
+    Queued(Queued),
+    /// Slot fixed, attempt signed and durable, not yet known to be with a node. The broadcaster
+    /// moves it on.
+    Allocated(Allocated),
+    /// A node has it. The tracker moves it on.
+    Tracking(Tracking),
+    /// Final: executed.
+    Confirmed,
+    /// Final: not executed as asked.
+    Failed(Failed),
+    /// Cannot move by itself: evidence, a policy or a person moves it on.
+    Stuck(StuckReason),
+}
+
+/// Why a transaction has no nonce yet.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Queued {
+    /// The window is full, or the writer has not come to it.
+    Waiting,
+    /// The submitter is paused or in PROTECT.
+    Held,
+}
+
+/// What is known of the first send.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Allocated {
+    /// No byte of it has been sent by an owner that lived to say so.
+    Unsent,
+    /// The grey zone: sent, but the answer was lost or says nothing.
+    UnknownSubmitResult,
+}
+
+/// What is known since a node took it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Tracking {
+    /// With a node, no receipt yet.
+    Pending,
+    /// Sent again, still no receipt.
+    Stale,
+    /// In a block below the finality threshold.
+    Mined,
+}
+
+/// How a transaction ended without doing what was asked.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Failed {
+    /// Mined, and the contract said no.
+    Reverted,
+    /// Withdrawn before it had a slot, or its slot was closed by a cancellation.
+    Cancelled,
+    /// No node would take it; its slot was closed or recycled, or it never had one.
+    Rejected,
+    /// A transaction that is not ours used the slot.
+    NonceTaken,
+}
+
+/// Why a transaction cannot move by itself.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum StuckReason {
+    /// `timeout.transaction` has passed.
+    TimedOut,
+    /// `resubmit.max_attempts` sends brought no receipt.
+    ResubmitsExhausted,
+    /// `grey_zone.timeout` has passed and nobody knows whether a node has it.
+    GreyZone,
+    /// Every endpoint says that it is not valid, and the policy holds its slot.
+    Rejected,
+    /// `validUntil` has passed and it has a slot.
+    Expired,
+    /// The account cannot pay for it.
+    InsufficientFunds,
+    /// The fee that is needed is above a cap.
+    FeeCap,
+}
+
+impl TxState {
+    /// Every state there is, in the order of a transaction's life.
+    pub const ALL: [Self; 19] = [
+        Self::Queued(Queued::Waiting),
+        Self::Queued(Queued::Held),
+        Self::Allocated(Allocated::Unsent),
+        Self::Allocated(Allocated::UnknownSubmitResult),
+        Self::Tracking(Tracking::Pending),
+        Self::Tracking(Tracking::Stale),
+        Self::Tracking(Tracking::Mined),
+        Self::Confirmed,
+        Self::Failed(Failed::Reverted),
+        Self::Failed(Failed::Cancelled),
+        Self::Failed(Failed::Rejected),
+        Self::Failed(Failed::NonceTaken),
+        Self::Stuck(StuckReason::TimedOut),
+        Self::Stuck(StuckReason::ResubmitsExhausted),
+        Self::Stuck(StuckReason::GreyZone),
+        Self::Stuck(StuckReason::Rejected),
+        Self::Stuck(StuckReason::Expired),
+        Self::Stuck(StuckReason::InsufficientFunds),
+        Self::Stuck(StuckReason::FeeCap),
+    ];
+
+    /// The number under which stores keep the state. Never reuse one.
+    ///
+    /// Tens are the state, units the sub-state; 40 to 59 are final.
+    pub const fn code(self) -> i16 {
+        match self {
+            Self::Queued(Queued::Waiting) => 10,
+            Self::Queued(Queued::Held) => 11,
+            Self::Allocated(Allocated::Unsent) => 20,
+            Self::Allocated(Allocated::UnknownSubmitResult) => 21,
+            Self::Tracking(Tracking::Pending) => 30,
+            Self::Tracking(Tracking::Stale) => 31,
+            Self::Tracking(Tracking::Mined) => 32,
+            Self::Confirmed => 40,
+            Self::Failed(Failed::Reverted) => 50,
+            Self::Failed(Failed::Cancelled) => 51,
+            Self::Failed(Failed::Rejected) => 52,
+            Self::Failed(Failed::NonceTaken) => 53,
+            Self::Stuck(StuckReason::TimedOut) => 60,
+            Self::Stuck(StuckReason::ResubmitsExhausted) => 61,
+            Self::Stuck(StuckReason::GreyZone) => 62,
+            Self::Stuck(StuckReason::Rejected) => 63,
+            Self::Stuck(StuckReason::Expired) => 64,
+            Self::Stuck(StuckReason::InsufficientFunds) => 65,
+            Self::Stuck(StuckReason::FeeCap) => 66,
+        }
+    }
+
+    /// The state that a store keeps under `code`, if there is one.
+    pub fn from_code(code: i16) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.code() == code)
+    }
+
+    /// The state's word in SQL, API, logs and docs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queued(_) => "QUEUED",
+            Self::Allocated(_) => "ALLOCATED",
+            Self::Tracking(_) => "TRACKING",
+            Self::Confirmed => "CONFIRMED",
+            Self::Failed(_) => "FAILED_FINAL",
+            Self::Stuck(_) => "STUCK",
+        }
+    }
+
+    /// The sub-state's word, where the state has any.
+    pub const fn sub_name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Queued(Queued::Waiting) => "WAITING",
+            Self::Queued(Queued::Held) => "HELD",
+            Self::Allocated(Allocated::Unsent) => "UNSENT",
+            Self::Allocated(Allocated::UnknownSubmitResult) => "UNKNOWN_SUBMIT_RESULT",
+            Self::Tracking(Tracking::Pending) => "PENDING",
+            Self::Tracking(Tracking::Stale) => "STALE",
+            Self::Tracking(Tracking::Mined) => "MINED",
+            Self::Confirmed => return None,
+            Self::Failed(Failed::Reverted) => "REVERTED",
+            Self::Failed(Failed::Cancelled) => "CANCELLED",
+            Self::Failed(Failed::Rejected) => "REJECTED",
+            Self::Failed(Failed::NonceTaken) => "NONCE_TAKEN",
+            Self::Stuck(StuckReason::TimedOut) => "TIMED_OUT",
+            Self::Stuck(StuckReason::ResubmitsExhausted) => "RESUBMITS_EXHAUSTED",
+            Self::Stuck(StuckReason::GreyZone) => "GREY_ZONE",
+            Self::Stuck(StuckReason::Rejected) => "REJECTED",
+            Self::Stuck(StuckReason::Expired) => "EXPIRED",
+            Self::Stuck(StuckReason::InsufficientFunds) => "INSUFFICIENT_FUNDS",
+            Self::Stuck(StuckReason::FeeCap) => "FEE_CAP",
+        })
+    }
+
+    /// Nothing moves it any more (I9).
+    pub const fn is_final(self) -> bool {
+        match self {
+            Self::Confirmed | Self::Failed(_) => true,
+            Self::Queued(_) | Self::Allocated(_) | Self::Tracking(_) | Self::Stuck(_) => false,
+        }
+    }
+
+    /// It has a slot that is not closed yet.
+    ///
+    /// STUCK counts: the slot is still in the way of its successors.
+    pub const fn holds_open_slot(self) -> bool {
+        match self {
+            Self::Allocated(_) | Self::Tracking(_) | Self::Stuck(_) => true,
+            Self::Queued(_) | Self::Confirmed | Self::Failed(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for TxState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.sub_name() {
+            Some(sub) => write!(f, "{}/{sub}", self.name()),
+            None => f.write_str(self.name()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_has_one_code_and_one_name() {
+        let mut codes: Vec<_> = TxState::ALL.iter().map(|state| state.code()).collect();
+        let mut names: Vec<_> = TxState::ALL.iter().map(ToString::to_string).collect();
+        codes.dedup();
+        names.sort();
+        names.dedup();
+        assert_eq!(codes.len(), TxState::ALL.len());
+        assert_eq!(names.len(), TxState::ALL.len());
+        for state in TxState::ALL {
+            assert_eq!(TxState::from_code(state.code()), Some(state));
+        }
+        assert_eq!(TxState::from_code(0), None);
+    }
+
+    #[test]
+    fn final_codes_are_forty_to_fifty_nine() {
+        for state in TxState::ALL {
+            assert_eq!((40..60).contains(&state.code()), state.is_final(), "{state}");
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! How a managed transaction moves: one function that every other place asks.
+//!
+//! There is no wildcard arm. A new state or event does not compile until every pair has been
+//! thought about.
+
+use thiserror::Error;
+
+use crate::state::{Allocated, Failed, Queued, StuckReason, Tracking, TxState};
+
+/// Something that happened to a transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TxEvent {
+    /// Its submitter was paused or went to PROTECT.
+    Held,
+    /// Its submitter takes work again.
+    Unheld,
+    /// It was given a slot, and its signed attempt is durable with this very change (I5).
+    SlotAllocated,
+    /// It was withdrawn, or expired, before it had a slot.
+    Withdrawn,
+    /// It was found to be impossible before it had a slot.
+    Refused,
+    /// A node has it: it said so, or said that it knew it already.
+    NodeAccepted,
+    /// It may have been sent: the answer was lost or says nothing.
+    AnswerUnclear,
+    /// The same bytes were sent again to a node that had them.
+    Resent,
+    /// A receipt of one of its attempts is in the canonical chain.
+    Mined,
+    /// The block of its receipt left the canonical chain (I9).
+    Orphaned,
+    /// The receipt has reached the finality threshold (I8).
+    Finalised(Verdict),
+    /// A foreign transaction in its slot has reached the finality threshold (I8).
+    SlotTaken,
+    /// Its slot went to another transaction, with proof that no node ever took it (I3).
+    SlotRecycled,
+    /// Nothing that may be tried by itself is left.
+    GaveUp(StuckReason),
+    /// A policy or a person had it tried again.
+    Retried,
+}
+
+/// What a receipt at the finality threshold says.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Verdict {
+    /// The intent was executed.
+    Executed,
+    /// The intent was mined and reverted.
+    Reverted,
+    /// A cancellation was mined in its slot.
+    Cancelled,
+    /// A placeholder was mined in the slot of a transaction that no node would take.
+    Replaced,
+}
+
+impl TxEvent {
+    /// Every event there is.
+    pub const ALL: [Self; 24] = [
+        Self::Held,
+        Self::Unheld,
+        Self::SlotAllocated,
+        Self::Withdrawn,
+        Self::Refused,
+        Self::NodeAccepted,
+        Self::AnswerUnclear,
+        Self::Resent,
+        Self::Mined,
+        Self::Orphaned,
+        Self::Finalised(Verdict::Executed),
+        Self::Finalised(Verdict::Reverted),
+        Self::Finalised(Verdict::Cancelled),
+        Self::Finalised(Verdict::Replaced),
+        Self::SlotTaken,
+        Self::SlotRecycled,
+        Self::GaveUp(StuckReason::TimedOut),
+        Self::GaveUp(StuckReason::ResubmitsExhausted),
+        Self::GaveUp(StuckReason::GreyZone),
+        Self::GaveUp(StuckReason::Rejected),
+        Self::GaveUp(StuckReason::Expired),
+        Self::GaveUp(StuckReason::InsufficientFunds),
+        Self::GaveUp(StuckReason::FeeCap),
+        Self::Retried,
+    ];
+
+    /// The event's word in the audit trail.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Unheld => "unheld",
+            Self::SlotAllocated => "slot_allocated",
+            Self::Withdrawn => "withdrawn",
+            Self::Refused => "refused",
+            Self::NodeAccepted => "node_accepted",
+            Self::AnswerUnclear => "answer_unclear",
+            Self::Resent => "resent",
+            Self::Mined => "mined",
+            Self::Orphaned => "orphaned",
+            Self::Finalised(_) => "finalised",
+            Self::SlotTaken => "slot_taken",
+            Self::SlotRecycled => "slot_recycled",
+            Self::GaveUp(_) => "gave_up",
+            Self::Retried => "retried",
+        }
+    }
+}
+
+/// A move that the state machine does not have: the caller's picture of the row is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("{state} cannot take {event:?}")]
+pub struct IllegalMove {
+    /// Where the transaction was believed to be.
+    pub state: TxState,
+    /// What was said to have happened.
+    pub event: TxEvent,
+}
+
+/// Where `event` takes a transaction that is in `state`.
+pub const fn transition(state: TxState, event: TxEvent) -> Result<TxState, IllegalMove> {
+    let next = match state {
+        TxState::Queued(queued) => from_queued(queued, event),
+        TxState::Allocated(allocated) => from_allocated(allocated, event),
+        TxState::Tracking(tracking) => from_tracking(tracking, event),
+        TxState::Stuck(reason) => from_stuck(reason, event),
+        // I9: a final state never flips.
+        TxState::Confirmed | TxState::Failed(_) => None,
+    };
+    match next {
+        Some(next) => Ok(next),
+        None => Err(IllegalMove { state, event }),
+    }
+}
+
+const fn from_queued(queued: Queued, event: TxEvent) -> Option<TxState> {
+    match (event, queued) {
+        (TxEvent::Held, Queued::Waiting | Queued::Held) => Some(TxState::Queued(Queued::Held)),
+        (TxEvent::Unheld, Queued::Held | Queued::Waiting) => Some(TxState::Queued(Queued::Waiting)),
+        (TxEvent::SlotAllocated, Queued::Waiting) => Some(TxState::Allocated(Allocated::Unsent)),
+        // I12: a submitter that is paused or in PROTECT opens no slot.
+        (TxEvent::SlotAllocated, Queued::Held) => None,
+        (TxEvent::Withdrawn, Queued::Waiting | Queued::Held) => {
+            Some(TxState::Failed(Failed::Cancelled))
+        }
+        (TxEvent::Refused, Queued::Waiting | Queued::Held) => {
+            Some(TxState::Failed(Failed::Rejected))
+        }
+        (
+            TxEvent::NodeAccepted
+            | TxEvent::AnswerUnclear
+            | TxEvent::Resent
+            | TxEvent::Mined
+            | TxEvent::Orphaned
+            | TxEvent::Finalised(_)
+            | TxEvent::SlotTaken
+            | TxEvent::SlotRecycled
+            | TxEvent::GaveUp(_)
+            | TxEvent::Retried,
+            Queued::Waiting | Queued::Held,
+        ) => None,
+    }
+}
+
+const fn from_allocated(allocated: Allocated, event: TxEvent) -> Option<TxState> {
+    match event {
+        TxEvent::NodeAccepted => Some(TxState::Tracking(Tracking::Pending)),
+        TxEvent::AnswerUnclear => Some(TxState::Allocated(Allocated::UnknownSubmitResult)),
+        TxEvent::Mined => Some(TxState::Tracking(Tracking::Mined)),
+        TxEvent::SlotTaken => Some(TxState::Failed(Failed::NonceTaken)),
+        TxEvent::SlotRecycled => match allocated {
+            Allocated::Unsent => Some(TxState::Failed(Failed::Rejected)),
+            // I3: what may be with a node keeps its slot.
+            Allocated::UnknownSubmitResult => None,
+        },
+        TxEvent::GaveUp(reason) => match allocated {
+            Allocated::Unsent => Some(TxState::Stuck(reason)),
+            Allocated::UnknownSubmitResult => stuck_after_a_send(reason),
+        },
+        TxEvent::Held
+        | TxEvent::Unheld
+        | TxEvent::SlotAllocated
+        | TxEvent::Withdrawn
+        | TxEvent::Refused
+        | TxEvent::Resent
+        | TxEvent::Orphaned
+        | TxEvent::Finalised(_)
+        | TxEvent::Retried => None,
+    }
+}
+
+/// I3: REJECTED frees the slot, so it needs proof that no node ever took the transaction; once it
+/// was in the grey zone or with a node there is no such proof, whatever the nodes say later.
+const fn stuck_after_a_send(reason: StuckReason) -> Option<TxState> {
+    match reason {
+        StuckReason::Rejected => None,
+        StuckReason::TimedOut
+        | StuckReason::ResubmitsExhausted
+        | StuckReason::GreyZone
+        | StuckReason::Expired
+        | StuckReason::InsufficientFunds
+        | StuckReason::FeeCap => Some(TxState::Stuck(reason)),
+    }
+}
+
+const fn from_tracking(tracking: Tracking, event: TxEvent) -> Option<TxState> {
+    match (event, tracking) {
+        // A late answer to an earlier send takes nothing back.
+        (TxEvent::NodeAccepted | TxEvent::AnswerUnclear, known) => Some(TxState::Tracking(known)),
+        (TxEvent::Resent, Tracking::Pending | Tracking::Stale) => {
+            Some(TxState::Tracking(Tracking::Stale))
+        }
+        (TxEvent::Resent, Tracking::Mined) => None,
+        (TxEvent::Mined, Tracking::Pending | Tracking::Stale | Tracking::Mined) => {
+            Some(TxState::Tracking(Tracking::Mined))
+        }
+        (TxEvent::Orphaned, Tracking::Mined) => Some(TxState::Tracking(Tracking::Pending)),
+        (TxEvent::Orphaned, Tracking::Pending | Tracking::Stale) => None,
+        // I8: only a receipt that is in the canonical chain can become final.
+        (TxEvent::Finalised(verdict), Tracking::Mined) => Some(finalised(verdict)),
+        (TxEvent::Finalised(_), Tracking::Pending | Tracking::Stale) => None,
+        (TxEvent::SlotTaken, Tracking::Pending | Tracking::Stale) => {
+            Some(TxState::Failed(Failed::NonceTaken))
+        }
+        (TxEvent::SlotTaken, Tracking::Mined) => None,
+        (TxEvent::GaveUp(reason), Tracking::Pending | Tracking::Stale) => {
+            stuck_after_a_send(reason)
+        }
+        (TxEvent::GaveUp(_), Tracking::Mined) => None,
+        (
+            TxEvent::Held
+            | TxEvent::Unheld
+            | TxEvent::SlotAllocated
+            | TxEvent::Withdrawn
+            | TxEvent::Refused
+            // I3: a node has had it.
+            | TxEvent::SlotRecycled
+            | TxEvent::Retried,
+            Tracking::Pending | Tracking::Stale | Tracking::Mined,
+        ) => None,
+    }
+}
+
+const fn from_stuck(reason: StuckReason, event: TxEvent) -> Option<TxState> {
+    match event {
+        TxEvent::NodeAccepted => Some(TxState::Tracking(Tracking::Stale)),
+        TxEvent::AnswerUnclear => Some(TxState::Stuck(reason)),
+        TxEvent::Mined => Some(TxState::Tracking(Tracking::Mined)),
+        TxEvent::SlotTaken => Some(TxState::Failed(Failed::NonceTaken)),
+        TxEvent::SlotRecycled => match reason {
+            StuckReason::Rejected => Some(TxState::Failed(Failed::Rejected)),
+            // I3: for any other reason a node may have it.
+            StuckReason::TimedOut
+            | StuckReason::ResubmitsExhausted
+            | StuckReason::GreyZone
+            | StuckReason::Expired
+            | StuckReason::InsufficientFunds
+            | StuckReason::FeeCap => None,
+        },
+        TxEvent::GaveUp(newer) => stuck_after_a_send(newer),
+        // It goes through the grey zone: whether a node has it is what the retry finds out.
+        TxEvent::Retried => Some(TxState::Allocated(Allocated::UnknownSubmitResult)),
+        TxEvent::Held
+        | TxEvent::Unheld
+        | TxEvent::SlotAllocated
+        | TxEvent::Withdrawn
+        | TxEvent::Refused
+        | TxEvent::Resent
+        | TxEvent::Orphaned
+        | TxEvent::Finalised(_) => None,
+    }
+}
+
+const fn finalised(verdict: Verdict) -> TxState {
+    match verdict {
+        Verdict::Executed => TxState::Confirmed,
+        Verdict::Reverted => TxState::Failed(Failed::Reverted),
+        Verdict::Cancelled => TxState::Failed(Failed::Cancelled),
+        Verdict::Replaced => TxState::Failed(Failed::Rejected),
+    }
+}

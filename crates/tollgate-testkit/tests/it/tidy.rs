@@ -1,0 +1,429 @@
+//! The house rules, checked instead of remembered.
+//!
+//! Each rule is a function from a tree of files to its list of violations; a test runs it on this
+//! workspace and shows all of them at once. The last test runs every rule on a made-up tree, so
+//! that a rule which stopped seeing anything is noticed. Words that are forbidden in sources are
+//! put together from pieces here, so that this file passes its own rules.
+
+use std::path::Path;
+use std::{fs, io};
+
+/// Aim for 400; this is where it stops.
+const LINES_MAX: usize = 500;
+
+/// Folders that hold no source of ours.
+const SKIPPED: [&str; 4] = ["target", ".git", ".tools", "node_modules"];
+
+/// The highest number of a promise (I1, I2, …).
+const PROMISES: usize = 14;
+
+const POSTGRES_QUERIES: &str = "crates/tollgate-postgres/queries/";
+const SQLITE_QUERIES: &str = "crates/tollgate-sqlite/queries/";
+
+/// Queries that only one store has: `(path, why the other needs none)`.
+const ONE_STORE_ONLY: &[(&str, &str)] = &[];
+
+/// `(crate, what its [dependencies] must name, what they must not)`. A `*` stands for any rest.
+const DIRECTIONS: [(&str, &str, &str); 4] = [
+    (
+        "tollgate-model",
+        "",
+        "tokio tokio-postgres rusqlite reqwest axum hyper alloy-provider alloy-transport* tollgate-*",
+    ),
+    (
+        "tollgate-engine",
+        "tollgate-model",
+        "tokio-postgres deadpool-postgres rusqlite axum hyper reqwest alloy-provider \
+         alloy-transport* tollgate-postgres tollgate-sqlite tollgate-server",
+    ),
+    ("tollgate-postgres", "tollgate-model", "tollgate-sqlite tollgate-engine tollgate-server"),
+    ("tollgate-sqlite", "tollgate-model", "tollgate-postgres tollgate-engine tollgate-server"),
+];
+
+/// Crates of the list above that need not be there yet.
+const PLANNED: [&str; 1] = ["tollgate-engine"];
+
+#[test]
+fn no_rust_file_is_longer_than_five_hundred_lines() {
+    check("split these files, one idea per file (aim for 400 lines)", long_files);
+}
+
+#[test]
+fn every_module_starts_by_saying_what_it_is_for() {
+    check("start these files with a //! doc: what it owns, never does, who calls it", undocumented);
+}
+
+#[test]
+fn no_unfinished_work_is_left_in_sources() {
+    check("finish these, or leave them out", unfinished_work);
+}
+
+#[test]
+fn no_file_names_a_path_of_one_machine_or_a_package_registry() {
+    check("these work on one machine only", machine_bound);
+}
+
+#[test]
+fn every_query_starts_with_its_contract() {
+    check("start these queries with one line: -- what it promises", queries_without_contract);
+}
+
+#[test]
+fn crates_depend_on_each_other_in_one_direction_only() {
+    check("server -> engine -> model <- stores", wrong_dependencies);
+}
+
+#[test]
+fn both_stores_hold_the_same_queries() {
+    check("mirror these, or list them in ONE_STORE_ONLY with the reason", unmirrored_queries);
+}
+
+#[test]
+fn the_architecture_names_every_promise() {
+    check("ARCHITECTURE.md says where each promise is kept", unnamed_promises);
+}
+
+#[test]
+fn no_wildcard_arm_in_the_transition_function() {
+    check("name the states, so that a new one does not compile unseen", wildcard_arms);
+}
+
+// The tree.
+
+type Rule = fn(&[File]) -> Vec<String>;
+
+/// A text file; `path` is relative to the workspace root, with `/`.
+struct File {
+    path: String,
+    text: String,
+}
+
+impl File {
+    fn new(path: &str, text: &str) -> Self {
+        Self { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    fn is_rust(&self) -> bool {
+        self.path.starts_with("crates/") && self.path.ends_with(".rs")
+    }
+
+    /// Programs, queries and settings; not prose, data or what others wrote.
+    fn is_source(&self) -> bool {
+        let name = self.path.rsplit('/').next().unwrap_or_default();
+        !name.starts_with("LICENSE")
+            && match name.rsplit_once('.') {
+                Some((_, extension)) => ["rs", "sql", "toml", "sh"].contains(&extension),
+                None => true,
+            }
+    }
+
+    /// The lines with an offence in them, each as `path:line: what`.
+    fn offences(&self, what: impl Fn(&str) -> Option<String>) -> Vec<String> {
+        let numbered = self.text.lines().zip(1..);
+        numbered
+            .filter_map(|(line, number)| Some(format!("{}:{number}: {}", self.path, what(line)?)))
+            .collect()
+    }
+}
+
+fn check(advice: &str, rule: Rule) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    collect(&root, "", &mut files).expect("the workspace can be read");
+    let violations = rule(&files);
+    assert!(
+        violations.is_empty(),
+        "{advice}\n  {}\n({} in all)",
+        violations.join("\n  "),
+        violations.len()
+    );
+}
+
+fn collect(folder: &Path, prefix: &str, files: &mut Vec<File>) -> io::Result<()> {
+    // A build folder may have any name; cargo marks it.
+    if folder.join("CACHEDIR.TAG").exists() {
+        return Ok(());
+    }
+    let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = format!("{prefix}{name}");
+        let kind = entry.file_type()?;
+        if SKIPPED.contains(&name.as_str()) {
+            continue;
+        } else if kind.is_dir() {
+            collect(&entry.path(), &format!("{path}/"), files)?;
+        } else if kind.is_file() {
+            // Not text: nothing to judge. Gone since the listing: some test's temporary file.
+            if let Ok(text) = fs::read_to_string(entry.path()) {
+                files.push(File { path, text });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn text_of<'a>(files: &'a [File], path: &str) -> Option<&'a str> {
+    files.iter().find(|file| file.path == path).map(|file| file.text.as_str())
+}
+
+// The rules.
+
+fn long_files(files: &[File]) -> Vec<String> {
+    let rust = files.iter().filter(|file| file.is_rust());
+    rust.map(|file| (&file.path, file.text.lines().count()))
+        .filter(|(_, lines)| *lines > LINES_MAX)
+        .map(|(path, lines)| format!("{path}: {lines} lines"))
+        .collect()
+}
+
+fn undocumented(files: &[File]) -> Vec<String> {
+    let rust = files.iter().filter(|file| file.is_rust());
+    rust.filter(|file| !file.text.starts_with("//!")).map(|file| file.path.clone()).collect()
+}
+
+fn unfinished_work(files: &[File]) -> Vec<String> {
+    let markers = [
+        ["to", "do!"],
+        ["unimple", "mented!"],
+        ["db", "g!"],
+        ["#[ig", "nore"],
+        ["FIX", "ME"],
+        ["XX", "X"],
+        ["TO", "DO"],
+    ]
+    .map(|pieces| pieces.concat());
+    let sources = files.iter().filter(|file| file.is_source());
+    sources
+        .flat_map(|file| {
+            file.offences(|line| markers.iter().find(|marker| has_word(line, marker)).cloned())
+        })
+        .collect()
+}
+
+fn machine_bound(files: &[File]) -> Vec<String> {
+    let folders = ["work", "root", "home"].map(|name| format!("/{name}/"));
+    let hosts = [
+        ["registry.npm", "js.org"],
+        ["registry.yarn", "pkg.com"],
+        ["index.crates", ".io"],
+        ["static.crates", ".io"],
+        ["pypi", ".org"],
+        ["files.python", "hosted.org"],
+    ]
+    .map(|pieces| pieces.concat());
+    files
+        .iter()
+        .flat_map(|file| {
+            file.offences(|line| {
+                let folder = folders.iter().find(|folder| has_absolute_path(line, folder));
+                folder.or_else(|| hosts.iter().find(|host| line.contains(*host))).cloned()
+            })
+        })
+        .collect()
+}
+
+fn queries_without_contract(files: &[File]) -> Vec<String> {
+    let queries = files.iter().filter(|file| {
+        let folder = file.path.split('/').nth(2);
+        file.path.starts_with("crates/") && folder == Some("queries") && file.path.ends_with(".sql")
+    });
+    queries
+        .filter(|file| {
+            let contract = file.text.lines().next().and_then(|line| line.strip_prefix("-- "));
+            contract.is_none_or(|contract| contract.trim().is_empty())
+        })
+        .map(|file| file.path.clone())
+        .collect()
+}
+
+fn wrong_dependencies(files: &[File]) -> Vec<String> {
+    let mut violations = Vec::new();
+    for (krate, needs, never) in DIRECTIONS {
+        let path = format!("crates/{krate}/Cargo.toml");
+        let Some(manifest) = text_of(files, &path) else {
+            if !PLANNED.contains(&krate) {
+                violations.push(format!("{path} is missing"));
+            }
+            continue;
+        };
+        let names = dependencies(manifest);
+        for need in needs.split_whitespace().filter(|need| !names.iter().any(|name| name == need)) {
+            violations.push(format!("{krate} must depend on {need}"));
+        }
+        for name in names {
+            if never.split_whitespace().any(|pattern| matches(pattern, &name)) {
+                violations.push(format!("{krate} must not depend on {name}"));
+            }
+        }
+    }
+    violations
+}
+
+fn unmirrored_queries(files: &[File]) -> Vec<String> {
+    let mut violations = Vec::new();
+    for (mine, other) in [(POSTGRES_QUERIES, SQLITE_QUERIES), (SQLITE_QUERIES, POSTGRES_QUERIES)] {
+        let queries: Vec<_> =
+            files.iter().filter_map(|file| file.path.strip_prefix(mine)).collect();
+        if queries.is_empty() {
+            violations.push(format!("{mine} holds no queries"));
+        }
+        for query in queries {
+            let path = format!("{mine}{query}");
+            let is_listed = ONE_STORE_ONLY.iter().any(|(listed, _)| *listed == path);
+            let is_mirrored = text_of(files, &format!("{other}{query}")).is_some();
+            if is_mirrored && is_listed {
+                violations.push(format!("{path} is listed in ONE_STORE_ONLY, but has its mirror"));
+            } else if !is_mirrored && !is_listed {
+                violations.push(format!("{path} has no mirror in {other}"));
+            }
+        }
+    }
+    let gone = ONE_STORE_ONLY.iter().filter(|(path, _)| text_of(files, path).is_none());
+    violations.extend(gone.map(|(path, _)| format!("{path} is listed, but is not there")));
+    violations
+}
+
+fn unnamed_promises(files: &[File]) -> Vec<String> {
+    let text = text_of(files, "ARCHITECTURE.md").unwrap_or_default();
+    let promises = (1..=PROMISES).map(|number| format!("I{number}"));
+    promises.filter(|promise| !has_word(text, promise)).collect()
+}
+
+fn wildcard_arms(files: &[File]) -> Vec<String> {
+    let path = "crates/tollgate-model/src/transition.rs";
+    let Some(file) = files.iter().find(|file| file.path == path) else {
+        return vec![format!("{path} is missing")];
+    };
+    file.offences(|line| {
+        // `_`, and what only looks better: `(_, _)`, `(..)`.
+        let (pattern, _) = line.split_once("=>")?;
+        let matches_all =
+            pattern.contains(['_', '.']) && pattern.chars().all(|c| " \t_(),.|".contains(c));
+        matches_all.then(|| line.trim().to_owned())
+    })
+}
+
+// The small print.
+
+/// `needle` in `text`, not as a part of a longer word.
+fn has_word(text: &str, needle: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(needle).any(|(at, _)| {
+        let cuts_before = needle.starts_with(is_word) && text[..at].ends_with(is_word);
+        let cuts_after =
+            needle.ends_with(is_word) && text[at + needle.len()..].starts_with(is_word);
+        !cuts_before && !cuts_after
+    })
+}
+
+/// `folder` in `line` as the start of a path, not inside of a longer path or URL.
+fn has_absolute_path(line: &str, folder: &str) -> bool {
+    let goes_on = |c: char| c.is_alphanumeric() || "_-./}*~".contains(c);
+    line.match_indices(folder).any(|(at, _)| !line[..at].ends_with(goes_on))
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern,
+    }
+}
+
+/// The names (of packages, where renamed) under `[dependencies]`, build and per-target ones too.
+/// Development dependencies may go where they like.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let is_table = |name: &str| {
+        let name = name.rsplit('.').next().unwrap_or_default();
+        name == "dependencies" || name == "build-dependencies"
+    };
+    let unquoted = |name: &str| name.trim().trim_matches(['"', '\'']).to_owned();
+    let package = |line: &str| {
+        let (_, rest) = line.split_once("package")?;
+        rest.trim_start().strip_prefix('=')?.split('"').nth(1).map(str::to_owned)
+    };
+    let mut names: Vec<String> = Vec::new();
+    let (mut in_list, mut in_one) = (false, false);
+    for line in manifest.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+        if let Some(header) = line.strip_prefix('[').and_then(|line| line.split_once(']')) {
+            // `[dependencies]` lists many; `[dependencies.NAME]` describes one.
+            let header = header.0.trim();
+            in_list = is_table(header);
+            let one = header.rsplit_once('.').filter(|(table, _)| !in_list && is_table(table));
+            in_one = one.is_some();
+            names.extend(one.map(|(_, name)| unquoted(name)));
+        } else if let Some((key, value)) = line.split_once('=').filter(|_| in_list) {
+            let key = key.split('.').next().unwrap_or_default();
+            names.push(package(value).unwrap_or_else(|| unquoted(key)));
+        } else if let Some(package) = package(line).filter(|_| in_one) {
+            names.pop();
+            names.push(package);
+        }
+    }
+    names
+}
+
+// The rules' own test.
+
+#[test]
+fn each_rule_sees_what_it_is_for_and_nothing_else() {
+    let good = || {
+        vec![
+            File::new("ARCHITECTURE.md", "I1 I2 I3 I4 I5 I6 I7 I8 I9 I10 I11, **I12** `I13` I14."),
+            File::new("crates/tollgate-model/Cargo.toml", "[dev-dependencies]\ntokio = \"1\"\n"),
+            File::new(
+                "crates/tollgate-model/src/lib.rs",
+                "//! A todo list; see ./x/home/ or a.b/home/.\n",
+            ),
+            File::new(
+                "crates/tollgate-model/src/transition.rs",
+                "//! T.\n(Queued, _) => 1,\n| Stuck { .. } => 2,\n",
+            ),
+            File::new(
+                "crates/tollgate-postgres/Cargo.toml",
+                "[dependencies]\ntollgate-model.workspace = true\n",
+            ),
+            File::new(
+                "crates/tollgate-sqlite/Cargo.toml",
+                "[dependencies.tollgate-model]\nworkspace = true\n",
+            ),
+            File::new("crates/tollgate-postgres/queries/a.sql", "-- One row, or none.\nselect 1"),
+            File::new("crates/tollgate-sqlite/queries/a.sql", "-- One row, or none.\nselect 1"),
+        ]
+    };
+    let model = "crates/tollgate-model/Cargo.toml";
+    let lib = "crates/tollgate-model/src/lib.rs";
+    let transition = "crates/tollgate-model/src/transition.rs";
+    let sqlite = "crates/tollgate-sqlite/Cargo.toml";
+    let marker = ["// TO", "DO"].concat();
+    let unfinished = ["//! A.\nlet x = db", "g!(1);"].concat();
+    let folder = ["see /ho", "me/someone"].concat();
+    let bad: [(Rule, &str, String); 18] = [
+        (long_files, lib, "//! A.\n".repeat(LINES_MAX + 1)),
+        (undocumented, lib, "pub mod a;\n".into()),
+        (unfinished_work, lib, unfinished),
+        (unfinished_work, "scripts/setup", marker.replace("//", "#")),
+        (machine_bound, "README.md", folder),
+        (machine_bound, "a.json", ["https://registry.npm", "js.org/a"].concat()),
+        (queries_without_contract, "crates/tollgate-sqlite/queries/a.sql", "select 1".into()),
+        (wrong_dependencies, model, "[dependencies]\ntokio = \"1\"".into()),
+        (wrong_dependencies, model, "[dependencies]\ntollgate-sqlite.workspace = true".into()),
+        (wrong_dependencies, model, "[dependencies.x]\npackage = \"alloy-transport-ws\"".into()),
+        (wrong_dependencies, model, "[target.'cfg(unix)'.dependencies]\nhyper = \"1\"".into()),
+        (wrong_dependencies, model, "[dependencies]\nx = { package = \"axum\" }".into()),
+        (wrong_dependencies, sqlite, "[dependencies]\nrusqlite = \"1\"".into()),
+        (unmirrored_queries, "crates/tollgate-postgres/queries/b.sql", "-- B.".into()),
+        (unmirrored_queries, "crates/tollgate-sqlite/queries/b.sql", "-- B.".into()),
+        (unnamed_promises, "ARCHITECTURE.md", "I2 I3 I4 I5 I6 I7 I8 I9 I10 I11 I12 I13 I14".into()),
+        (wildcard_arms, transition, "    _ => {}".into()),
+        (wildcard_arms, transition, "(_, _) => {}".into()),
+    ];
+    for (rule, path, text) in &bad {
+        assert_eq!(rule(&good()), [""; 0], "the good tree, by the rule for {path}: {text}");
+        let mut tree = good();
+        tree.retain(|file| file.path != *path);
+        tree.push(File::new(path, text));
+        assert_eq!(rule(&tree).len(), 1, "{path}: {text}");
+    }
+}

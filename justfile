@@ -1,0 +1,25 @@
+# Shortcuts; each is a line of plain shell or cargo that works without just.
+
+# format, lints, doc tests, tests
+test *args:
+    ./test {{ args }}
+
+# the tests only; arguments go to the runner
+quick *args:
+    ./test --quick -- {{ args }}
+
+# format everything
+fmt:
+    cargo fmt --all
+
+# the lints alone
+lint:
+    cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# licences, advisories, banned crates, sources (cargo install cargo-deny --locked)
+deny *checks:
+    cargo deny --locked check {{ checks }}
+
+# install all that the tests can use
+setup:
+    scripts/setup all
