@@ -22,8 +22,8 @@ pub mod tx;
 
 pub use batch::{
     AttemptKind, BatchLimits, Confirmations, CreateAnswer, CursorMove, Evidence, Fees, FencedBatch,
-    NewAttempt, NewEvent, NewTx, Payload, Schedule, Section, SectionOutcome, Slot, StatusChange,
-    TxUpdate, UpdateAnswer,
+    Judgement, NewAttempt, NewEvent, NewTx, Payload, Schedule, Section, SectionFacts,
+    SectionOutcome, Slot, StatusChange, TxUpdate, UpdateAnswer, judge,
 };
 pub use checkpoint::{Checkpoint, Checkpoints, Unwatched};
 pub use error::StoreError;

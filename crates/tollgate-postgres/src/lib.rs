@@ -1,1 +1,88 @@
-//! Placeholder.
+//! Tollgate's store on PostgreSQL.
+//!
+//! Owns the schema and every statement that touches it. Never calls a chain or a signer, and never
+//! decides anything that [`tollgate_model`] can decide.
+//!
+//! How a fenced write holds: [`batch`] proves the leases with `FOR KEY SHARE` as its first lock and
+//! keeps them until the commit; [`lease`] takes over with `FOR UPDATE`, which waits for exactly
+//! those locks. The token is part of a unique key, so renewals pass and changes of the token don't.
+//! `selftest` proves that on the real table at every start.
+
+mod batch;
+mod db;
+mod error;
+mod feed;
+mod lease;
+mod list;
+mod migrate;
+mod node;
+mod options;
+#[cfg(feature = "planted-bugs")]
+mod planted;
+pub mod queries;
+mod reservation;
+mod row;
+mod selftest;
+mod tx;
+
+use std::sync::Arc;
+
+use tollgate_model::port::{Checkpoints, StoreError};
+
+pub use migrate::migrate;
+pub use options::{PgOptions, SessionLimits};
+#[cfg(feature = "planted-bugs")]
+pub use planted::PlantedBug;
+
+use db::Pools;
+
+/// A node's handle to the shared database. Cheap to clone.
+#[derive(Clone)]
+pub struct PgStore {
+    pools: Pools,
+    checkpoints: Arc<dyn Checkpoints>,
+    #[cfg(feature = "planted-bugs")]
+    planted: Option<PlantedBug>,
+}
+
+impl std::fmt::Debug for PgStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PgStore").finish_non_exhaustive()
+    }
+}
+
+impl PgStore {
+    /// Connects, and refuses a database on which the promises would not hold.
+    ///
+    /// The schema must be there already: [`migrate`] makes it.
+    pub async fn open(options: PgOptions) -> Result<Self, StoreError> {
+        let pools = Pools::open(&options)?;
+        selftest::run(&pools).await?;
+        #[cfg(feature = "planted-bugs")]
+        if let Some(bug) = options.planted {
+            bug.prepare(&pools).await?;
+        }
+        Ok(Self {
+            pools,
+            checkpoints: options.checkpoints,
+            #[cfg(feature = "planted-bugs")]
+            planted: options.planted,
+        })
+    }
+}
+
+/// What a build without planted bugs always answers.
+#[cfg(not(feature = "planted-bugs"))]
+impl PgStore {
+    const fn guard_sql(&self) -> &'static str {
+        queries::LEASE_GUARD
+    }
+
+    const fn completion_sql(&self) -> &'static str {
+        queries::COMPLETION_INSERT
+    }
+
+    const fn takes_over_in_one_snapshot(&self) -> bool {
+        false
+    }
+}

@@ -5,6 +5,9 @@
 //! as a whole and its neighbours go on.
 
 mod check;
+mod judge;
+
+pub use judge::{Judgement, SectionFacts, judge};
 
 use std::time::Duration;
 
@@ -120,7 +123,8 @@ impl Payload {
     /// Takes the intent's canonical bytes: equal intents must have equal bytes (I7).
     pub fn new(bytes: Bytes) -> Result<Self, InvalidId> {
         if bytes.is_empty() || bytes.len() > BatchLimits::PAYLOAD_BYTES {
-            let problem = format!("{} bytes, must be 1..={}", bytes.len(), BatchLimits::PAYLOAD_BYTES);
+            let problem =
+                format!("{} bytes, must be 1..={}", bytes.len(), BatchLimits::PAYLOAD_BYTES);
             return Err(InvalidId::new("payload", problem));
         }
         let digest = keccak256(&bytes);

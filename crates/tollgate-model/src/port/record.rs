@@ -1,6 +1,8 @@
 //! What a store gives back: rows as values.
 
-use crate::ids::{ChainId, FencingToken, InvalidId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId};
+use crate::ids::{
+    ChainId, FencingToken, InvalidId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId,
+};
 use crate::nonce::{Mode, SubmitterStatus};
 use crate::port::batch::{AttemptKind, Fees};
 use crate::state::TxState;

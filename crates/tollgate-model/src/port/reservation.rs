@@ -80,7 +80,8 @@ pub struct Reserve {
 /// Reservations: the same lease, cursor and fence as everything else.
 #[async_trait]
 pub trait ReservationStore: Send + Sync {
-    /// Hands out the lowest recyclable nonce, else the cursor's; `None` if too many are out.
+    /// Hands out the lowest recyclable nonce, else the cursor's; `None` if too many are out or the
+    /// submitter takes no work.
     async fn reserve(
         &self,
         node: &NodeId,

@@ -2,13 +2,13 @@
 
 use async_trait::async_trait;
 
+use super::StoreError;
 use super::batch::{Confirmations, FencedBatch, SectionOutcome};
 use super::lease::Lease;
 use super::record::{
     Attempt, ChainRegistration, HistoryEntry, KnownRequest, OpenTx, Seen, SubmitterOverview,
     SubmitterRecord, SubmitterSetup, TxRecord,
 };
-use super::StoreError;
 use crate::ids::{ChainId, InvalidId, RequestId, Submitter, TxHash, TxId};
 use crate::state::TxState;
 use crate::time::Timestamp;
@@ -109,10 +109,7 @@ pub trait TxStore: Send + Sync {
     ) -> Result<Option<TxRecord>, StoreError>;
 
     /// The transactions that these attempts belong to; hashes that are not ours are left out.
-    async fn tx_ids_by_hash(
-        &self,
-        hashes: &[TxHash],
-    ) -> Result<Vec<(TxHash, TxId)>, StoreError>;
+    async fn tx_ids_by_hash(&self, hashes: &[TxHash]) -> Result<Vec<(TxHash, TxId)>, StoreError>;
 
     /// A page of transactions, newest first, after (older than) a place.
     async fn list(

@@ -28,9 +28,11 @@ pub(super) fn batch(sections: &[Section]) -> Result<(), InvalidId> {
         slots(section)?;
         section.updates.iter().try_for_each(update)?;
         section.creates.iter().filter_map(|tx| tx.outbox.as_ref()).try_for_each(event)?;
-        section.creates.iter().filter_map(|tx| tx.slot.as_ref()).try_for_each(|slot| {
-            attempt(&slot.attempt)
-        })?;
+        section
+            .creates
+            .iter()
+            .filter_map(|tx| tx.slot.as_ref())
+            .try_for_each(|slot| attempt(&slot.attempt))?;
     }
     Ok(())
 }

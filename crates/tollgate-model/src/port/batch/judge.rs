@@ -1,0 +1,89 @@
+//! Whether a section still fits what is stored. Both stores gather the facts under their locks and
+//! ask here.
+
+use std::collections::HashMap;
+
+use super::{CreateAnswer, Section, SectionOutcome, UpdateAnswer};
+use crate::ids::{Nonce, RequestId};
+use crate::nonce::SubmitterStatus;
+use crate::port::record::{KnownRequest, Seen};
+
+/// What a store found under its locks; none of it can change until the commit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SectionFacts {
+    /// Where the cursor is.
+    pub cursor: Nonce,
+    /// The submitter's status.
+    pub status: SubmitterStatus,
+    /// For each create: who has its request id already.
+    pub known: Vec<Option<KnownRequest>>,
+    /// For each update that brings a slot: its row, if it is the section's submitter's.
+    pub slotted_rows: Vec<Option<Seen>>,
+    /// For each recycled slot, in the order of [`Section::slots`]: whether the pool has it.
+    pub recyclable: Vec<bool>,
+}
+
+/// What to do with a section whose lease stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Judgement {
+    /// Write what is [`CreateAnswer::Created`], and the updates.
+    Write(Vec<CreateAnswer>),
+    /// Write nothing.
+    Stale(SectionOutcome),
+}
+
+/// Judges a section by the facts.
+///
+/// A create without a slot that is known already is simply answered. One *with* a slot makes the
+/// whole section stale: writing its neighbours would leave its nonce as a hole (I3, I7).
+pub fn judge(section: &Section, facts: &SectionFacts) -> Judgement {
+    let creates = judge_creates(section, &facts.known);
+    let mut slotted_rows = facts.slotted_rows.iter();
+    let updates: Vec<_> = section
+        .updates
+        .iter()
+        .map(|update| match update.slot {
+            Some(_) if slotted_rows.next() != Some(&Some(update.seen)) => UpdateAnswer::Lost,
+            Some(_) | None => UpdateAnswer::Applied,
+        })
+        .collect();
+
+    let cursor_fits = section.cursor.is_none_or(|step| step.from == facts.cursor);
+    let status_fits = section.status.as_ref().is_none_or(|change| change.from == facts.status);
+    let creates_fit = section
+        .creates
+        .iter()
+        .zip(&creates)
+        .all(|(tx, answer)| tx.slot.is_none() || *answer == CreateAnswer::Created);
+    let updates_fit = updates.iter().all(|answer| *answer == UpdateAnswer::Applied);
+    let pool_fits = facts.recyclable.iter().all(|there| *there);
+    // I12: whatever the writer believed, a submitter that takes no work opens no slot.
+    let may_open = section.slots().next().is_none() || facts.status == SubmitterStatus::Active;
+
+    if cursor_fits && status_fits && creates_fit && updates_fit && pool_fits && may_open {
+        Judgement::Write(creates)
+    } else {
+        let (cursor, status) = (facts.cursor, facts.status);
+        Judgement::Stale(SectionOutcome::Stale { cursor, status, creates, updates })
+    }
+}
+
+/// I7: a request id is taken by what is stored, and by earlier creates of the same section.
+fn judge_creates(section: &Section, known: &[Option<KnownRequest>]) -> Vec<CreateAnswer> {
+    let mut here: HashMap<&RequestId, KnownRequest> = HashMap::new();
+    let mut known = known.iter();
+    section
+        .creates
+        .iter()
+        .map(|tx| {
+            let stored = known.next().copied().flatten();
+            let taken = stored.or_else(|| here.get(tx.request_id.as_ref()?).copied());
+            let answer = CreateAnswer::judge(&tx.payload, taken);
+            if let (CreateAnswer::Created, Some(request_id)) = (answer, &tx.request_id) {
+                let payload_digest = tx.payload.digest();
+                here.insert(request_id, KnownRequest { tx_id: tx.tx_id, payload_digest });
+            }
+            answer
+        })
+        .collect()
+}

@@ -1,0 +1,193 @@
+//! The last flights: updates, everything that goes with them, and the commit.
+
+use futures_util::join;
+use tokio_postgres::Row;
+use tollgate_model::NodeId;
+use tollgate_model::port::{
+    Checkpoint, CreateAnswer, CursorMove, Section, SectionOutcome, StoreError, TxUpdate,
+    UpdateAnswer,
+};
+
+use super::Failure;
+use super::columns::{
+    Attempts, Completions, Confirmed, Cursors, Events, Freed, History, Taken, Transactions, Updates,
+};
+use super::flight::Flight;
+use crate::PgStore;
+use crate::db::Tx;
+use crate::error::commit_failed;
+use crate::lease::key;
+use crate::{queries, row};
+
+/// A section that fits, its place in the batch, and the answers to its creates.
+pub(super) type Judged<'a> = (usize, &'a Section, Vec<CreateAnswer>);
+
+/// Writes and commits sections that fit; returns the outcome of each by its place.
+pub(super) async fn write(
+    store: &PgStore,
+    tx: Tx,
+    node: &NodeId,
+    judged: Vec<Judged<'_>>,
+) -> Result<Vec<(usize, SectionOutcome)>, Failure> {
+    let flight = Flight::prepare(store, &tx).await?;
+    change_status(&tx, &judged).await?;
+    let mut rows = Rows::new(node);
+    for (_, section, creates) in &judged {
+        rows.add_section(section, creates);
+    }
+    let changed = flight.update(&rows.updates).await?;
+    let answers = rows.add_changed(&judged, &changed)?;
+    flight.insert(&rows).await?;
+
+    store.checkpoints.reached(Checkpoint::BatchWritten).await;
+    // I10: the counter is locked last, and the commit is already on its way behind it.
+    let client = tx.client()?;
+    let (numbered, committed) =
+        join!(flight.number(&rows.completions), client.batch_execute("commit"));
+    numbered?;
+    // Every statement before it was taken, so this is the commit's own answer, and not the "ok"
+    // with which the server rolls a broken transaction back.
+    committed.map_err(commit_failed)?;
+    drop(flight);
+    tx.finished();
+    store.checkpoints.reached(Checkpoint::BatchCommitted).await;
+
+    let outcomes = judged.into_iter().zip(answers).map(|((place, _, creates), updates)| {
+        (place, SectionOutcome::Committed { creates, updates })
+    });
+    Ok(outcomes.collect())
+}
+
+/// Rare, so one statement each.
+async fn change_status(tx: &Tx, judged: &[Judged<'_>]) -> Result<(), Failure> {
+    for (_, section, _) in judged {
+        let Some(change) = &section.status else { continue };
+        let statement = tx.prepared(queries::STATUS_CHANGE).await?;
+        let (chain_id, address) = key(&section.lease.submitter);
+        let (from, to, reason) = (change.from.code(), change.to.code(), change.reason.as_str());
+        let changed = tx
+            .client()?
+            .execute(&statement, &[&chain_id, &address, &from, &to, &reason])
+            .await
+            .map_err(Failure::statement)?;
+        expect_rows("status", changed, 1)?;
+    }
+    Ok(())
+}
+
+/// A write under the cursor's lock that does not find its row is a defect, and must not commit.
+pub(super) fn expect_rows(what: &str, found: u64, expected: usize) -> Result<(), Failure> {
+    if usize::try_from(found) == Ok(expected) {
+        return Ok(());
+    }
+    Err(StoreError::Defect(format!("{what}: {found} rows instead of {expected}")).into())
+}
+
+/// Everything that a batch writes, as columns.
+pub(super) struct Rows<'a> {
+    pub(super) transactions: Transactions<'a>,
+    pub(super) attempts: Attempts<'a>,
+    pub(super) history: History<'a>,
+    pub(super) events: Events<'a>,
+    pub(super) cursors: Cursors<'a>,
+    pub(super) taken: Taken<'a>,
+    pub(super) freed: Freed<'a>,
+    pub(super) updates: Updates<'a>,
+    pub(super) confirmed: Confirmed,
+    pub(super) completions: Completions<'a>,
+}
+
+impl<'a> Rows<'a> {
+    fn new(node: &'a NodeId) -> Self {
+        Self {
+            transactions: Transactions::default(),
+            attempts: Attempts::default(),
+            history: History::new(node),
+            events: Events::default(),
+            cursors: Cursors::default(),
+            taken: Taken::default(),
+            freed: Freed::default(),
+            updates: Updates::default(),
+            confirmed: Confirmed::default(),
+            completions: Completions::default(),
+        }
+    }
+
+    /// Adds what is known before the updates have run.
+    fn add_section(&mut self, section: &'a Section, creates: &[CreateAnswer]) {
+        let submitter = &section.lease.submitter;
+        for (tx, answer) in section.creates.iter().zip(creates) {
+            if *answer != CreateAnswer::Created {
+                continue;
+            }
+            self.transactions.push(section, tx);
+            self.history.push_created(section, tx);
+            self.events.push(tx.tx_id, tx.outbox.as_ref());
+            if let Some(slot) = &tx.slot {
+                self.attempts.push(*submitter, tx.tx_id, 1, &slot.attempt);
+                self.taken.push(submitter, slot);
+            }
+        }
+        for update in &section.updates {
+            self.updates.push(section, update);
+        }
+        if let Some(step @ CursorMove { from, to }) = section.cursor
+            && from != to
+        {
+            self.cursors.push(submitter, step);
+        }
+    }
+
+    /// Adds what goes with the updates that were applied; answers each update of each section.
+    fn add_changed(
+        &mut self,
+        judged: &[Judged<'a>],
+        changed: &[Row],
+    ) -> Result<Vec<Vec<UpdateAnswer>>, StoreError> {
+        let updates: Vec<(&'a Section, &'a TxUpdate)> = judged
+            .iter()
+            .flat_map(|(_, section, _)| section.updates.iter().map(|update| (*section, update)))
+            .collect();
+        let mut applied = vec![UpdateAnswer::Lost; updates.len()];
+        for row in changed {
+            let place = row::place(row)?;
+            let (section, update) = updates[place];
+            applied[place] = UpdateAnswer::Applied;
+            self.add_applied(section, update, row)?;
+        }
+        let mut applied = applied.into_iter();
+        let answers = judged
+            .iter()
+            .map(|(_, section, _)| applied.by_ref().take(section.updates.len()).collect());
+        Ok(answers.collect())
+    }
+
+    fn add_applied(
+        &mut self,
+        section: &'a Section,
+        update: &'a TxUpdate,
+        row: &Row,
+    ) -> Result<(), StoreError> {
+        let submitter = &section.lease.submitter;
+        self.history.push_updated(section, update);
+        self.events.push(update.tx_id, update.outbox.as_ref());
+        if let Some(attempt) = update.new_attempt() {
+            self.attempts.push(*submitter, update.tx_id, row::get(row, "attempts")?, attempt);
+        }
+        if let Some(slot) = &update.slot {
+            self.taken.push(submitter, slot);
+        }
+        if let Some(nonce) = update.freed_nonce {
+            self.freed.push(submitter, nonce);
+        }
+        if let Some(list) = &update.confirmations {
+            self.confirmed.push(update.tx_id, list);
+        }
+        if update.to().is_final() {
+            let request_id = row::get(row, "request_id")?;
+            let hash = row::get(row, "mined_hash")?;
+            self.completions.push(submitter, update, request_id, hash);
+        }
+        Ok(())
+    }
+}

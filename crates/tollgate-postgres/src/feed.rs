@@ -1,0 +1,35 @@
+//! Outcomes in order, and events on their way out.
+
+use async_trait::async_trait;
+use tollgate_model::Seq;
+use tollgate_model::port::{Completion, FeedStore, OutboxEvent, Page, StoreError};
+
+use crate::PgStore;
+use crate::db::prepared;
+use crate::error::failed;
+use crate::{queries, row};
+
+#[async_trait]
+impl FeedStore for PgStore {
+    async fn completions(&self, after: Seq, page: Page) -> Result<Vec<Completion>, StoreError> {
+        let client = self.pools.work().await?;
+        let statement = prepared(&client, queries::COMPLETION_PAGE).await?;
+        let limit = i64::from(page.limit());
+        let rows = client.query(&statement, &[&after.as_i64(), &limit]).await.map_err(failed)?;
+        rows.iter().map(row::completion).collect()
+    }
+
+    async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError> {
+        let client = self.pools.work().await?;
+        let statement = prepared(&client, queries::OUTBOX_PAGE).await?;
+        let rows = client.query(&statement, &[&i64::from(page.limit())]).await.map_err(failed)?;
+        rows.iter().map(row::outbox_event).collect()
+    }
+
+    async fn forget_outbox(&self, ids: &[i64]) -> Result<(), StoreError> {
+        let client = self.pools.work().await?;
+        let statement = prepared(&client, queries::OUTBOX_FORGET).await?;
+        client.execute(&statement, &[&ids]).await.map_err(failed)?;
+        Ok(())
+    }
+}

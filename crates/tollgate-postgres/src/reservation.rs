@@ -1,0 +1,182 @@
+//! Nonces for callers that send by themselves: the same lease, cursor and fence as everything else.
+
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use tokio_postgres::types::ToSql;
+use tollgate_model::nonce::SubmitterStatus;
+use tollgate_model::port::{
+    Lease, Page, Reservation, ReservationState, ReservationStore, Reserve, StoreError,
+};
+use tollgate_model::time::micros;
+use tollgate_model::{NodeId, Nonce, Submitter, Text, Timestamp, TxHash};
+use uuid::Uuid;
+
+use crate::PgStore;
+use crate::db::{Tx, prepared};
+use crate::error::failed;
+use crate::lease::key;
+use crate::{queries, row};
+
+#[async_trait]
+impl ReservationStore for PgStore {
+    async fn reserve(
+        &self,
+        node: &NodeId,
+        ask: &Reserve,
+    ) -> Result<Option<Reservation>, StoreError> {
+        let submitter = ask.lease.submitter;
+        let (chain_id, address) = key(&submitter);
+        let tx = self.begin_owned(node, ask.lease).await?;
+        let cursors = query(&tx, queries::CURSOR_LOCK, &[&vec![chain_id], &vec![address]]).await?;
+        let cursor = cursors.first().ok_or(StoreError::UnknownSubmitter(submitter))?;
+        let counted = query(&tx, queries::RESERVATION_COUNT, &[&chain_id, &address]).await?;
+        let outstanding: i64 = match counted.first() {
+            Some(row) => row::get(row, "count")?,
+            None => 0,
+        };
+        if outstanding >= i64::from(ask.outstanding_max)
+            || row::status(cursor)? != SubmitterStatus::Active
+        {
+            tx.rollback().await?;
+            return Ok(None);
+        }
+        let floor = ask.floor.as_i64();
+        let lowest =
+            query(&tx, queries::RESERVATION_LOWEST, &[&chain_id, &address, &floor]).await?;
+        let nonce = match lowest.first() {
+            Some(row) => row::nonce(row, "nonce")?,
+            None => {
+                let from = row::nonce(cursor, "next_nonce")?;
+                let nonce = from.max(ask.floor);
+                let (from, to) = (vec![from.as_i64()], vec![nonce.forward(1)?.as_i64()]);
+                let keys = (vec![chain_id], vec![address]);
+                execute(&tx, queries::CURSOR_MOVE, &[&keys.0, &keys.1, &from, &to]).await?;
+                nonce
+            }
+        };
+        let hold = micros(ask.hold);
+        let parameters: [&(dyn ToSql + Sync); 5] =
+            [&chain_id, &address, &nonce.as_i64(), &ask.owner_token, &hold];
+        let put = query(&tx, queries::RESERVATION_PUT, &parameters).await?;
+        let Some(put) = put.first() else {
+            // The slot is in use although pool and cursor say otherwise: nothing is handed out.
+            return Err(StoreError::Defect(format!("nonce {nonce} of {submitter} is in use")));
+        };
+        let deadline = Timestamp::from(row::get::<SystemTime>(put, "deadline")?);
+        tx.commit().await?;
+        Ok(Some(Reservation {
+            submitter,
+            nonce,
+            state: ReservationState::Reserved,
+            owner_token: ask.owner_token,
+            deadline,
+            tx_hash: None,
+            reason: None,
+        }))
+    }
+
+    async fn reservation_used(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        nonce: Nonce,
+        owner_token: Uuid,
+        tx_hash: TxHash,
+    ) -> Result<bool, StoreError> {
+        let answer = tx_hash.as_slice();
+        self.answer(node, lease, queries::RESERVATION_USED, nonce, owner_token, &answer).await
+    }
+
+    async fn reservation_recyclable(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        nonce: Nonce,
+        owner_token: Uuid,
+        reason: &Text<500>,
+    ) -> Result<bool, StoreError> {
+        let answer = reason.as_str();
+        self.answer(node, lease, queries::RESERVATION_RECYCLABLE, nonce, owner_token, &answer).await
+    }
+
+    async fn expire_reservations(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+    ) -> Result<Vec<Nonce>, StoreError> {
+        let (chain_id, address) = key(&lease.submitter);
+        let tx = self.begin_owned(node, lease).await?;
+        let rows = query(&tx, queries::RESERVATION_EXPIRE, &[&chain_id, &address]).await?;
+        tx.commit().await?;
+        let mut nonces =
+            rows.iter().map(|row| row::nonce(row, "nonce")).collect::<Result<Vec<_>, _>>()?;
+        nonces.sort_unstable();
+        Ok(nonces)
+    }
+
+    async fn reservations(
+        &self,
+        submitter: Submitter,
+        after: Option<Nonce>,
+        page: Page,
+    ) -> Result<Vec<Reservation>, StoreError> {
+        let (chain_id, address) = key(&submitter);
+        let after = after.map_or(-1, Nonce::as_i64);
+        let limit = i64::from(page.limit());
+        let client = self.pools.work().await?;
+        let read = prepared(&client, queries::RESERVATION_PAGE).await?;
+        let rows =
+            client.query(&read, &[&chain_id, &address, &after, &limit]).await.map_err(failed)?;
+        rows.iter().map(row::reservation).collect()
+    }
+}
+
+impl PgStore {
+    /// Begins a transaction that holds one lease, or says that it is lost.
+    async fn begin_owned(&self, node: &NodeId, lease: Lease) -> Result<Tx, StoreError> {
+        let (tx, held) = self.begin_guarded(node, &[lease]).await?;
+        if held == [true] {
+            return Ok(tx);
+        }
+        tx.rollback().await?;
+        Err(StoreError::Fenced(lease.submitter))
+    }
+
+    /// A caller's answer about its nonce; `false` if the nonce is not the caller's any more.
+    async fn answer(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        sql: &str,
+        nonce: Nonce,
+        owner_token: Uuid,
+        answer: &(dyn ToSql + Sync),
+    ) -> Result<bool, StoreError> {
+        let (chain_id, address) = key(&lease.submitter);
+        let tx = self.begin_owned(node, lease).await?;
+        let nonce = nonce.as_i64();
+        let changed =
+            execute(&tx, sql, &[&chain_id, &address, &nonce, &owner_token, answer]).await?;
+        tx.commit().await?;
+        Ok(changed == 1)
+    }
+}
+
+async fn query(
+    tx: &Tx,
+    sql: &str,
+    parameters: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<tokio_postgres::Row>, StoreError> {
+    let statement = tx.prepared(sql).await?;
+    tx.client()?.query(&statement, parameters).await.map_err(failed)
+}
+
+async fn execute(
+    tx: &Tx,
+    sql: &str,
+    parameters: &[&(dyn ToSql + Sync)],
+) -> Result<u64, StoreError> {
+    let statement = tx.prepared(sql).await?;
+    tx.client()?.execute(&statement, parameters).await.map_err(failed)
+}

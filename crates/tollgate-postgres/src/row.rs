@@ -1,0 +1,238 @@
+//! Rows as values. A column that can't be read is a defect, never a panic.
+
+use std::time::{Duration, SystemTime};
+
+use tokio_postgres::Row;
+use tokio_postgres::types::FromSql;
+use tollgate_model::ids::InvalidId;
+use tollgate_model::nonce::{Mode, SubmitterStatus};
+use tollgate_model::port::record::stored_state;
+use tollgate_model::port::{
+    Attempt, AttemptKind, Completion, Fees, HistoryEntry, KnownRequest, MinedIn, OutboxEvent,
+    Owner, Reservation, ReservationState, Seen, StoreError, SubmitterRecord, TxRecord,
+};
+use tollgate_model::{
+    Address, B256, Bytes, ChainId, FencingToken, GasPrice, NodeId, Nonce, RequestId, Seq,
+    Submitter, Text, Timestamp, TxId, TxState,
+};
+use uuid::Uuid;
+
+/// Reads a column by name.
+pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: &str) -> Result<T, StoreError> {
+    row.try_get(column).map_err(|error| StoreError::Defect(format!("column {column}: {error}")))
+}
+
+/// A value that this program can't have written.
+pub(crate) fn unreadable(error: InvalidId) -> StoreError {
+    StoreError::Defect(format!("stored value: {error}"))
+}
+
+pub(crate) fn place(row: &Row) -> Result<usize, StoreError> {
+    let place: i64 = get(row, "place")?;
+    usize::try_from(place - 1).map_err(|_| StoreError::Defect(format!("place {place}")))
+}
+
+fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N], StoreError> {
+    bytes.try_into().map_err(|_| StoreError::Defect(format!("{} bytes, not {N}", bytes.len())))
+}
+
+pub(crate) fn hash(row: &Row, column: &str) -> Result<B256, StoreError> {
+    fixed(get::<&[u8]>(row, column)?).map(B256::new)
+}
+
+fn optional_hash(row: &Row, column: &str) -> Result<Option<B256>, StoreError> {
+    get::<Option<&[u8]>>(row, column)?.map(|bytes| fixed(bytes).map(B256::new)).transpose()
+}
+
+fn bytes(row: &Row, column: &str) -> Result<Bytes, StoreError> {
+    get::<&[u8]>(row, column).map(Bytes::copy_from_slice)
+}
+
+fn time(row: &Row, column: &str) -> Result<Timestamp, StoreError> {
+    get::<SystemTime>(row, column).map(Timestamp::from)
+}
+
+fn optional_time(row: &Row, column: &str) -> Result<Option<Timestamp>, StoreError> {
+    Ok(get::<Option<SystemTime>>(row, column)?.map(Timestamp::from))
+}
+
+fn text<const MAX: usize>(row: &Row, column: &str) -> Result<Option<Text<MAX>>, StoreError> {
+    Ok(get::<Option<&str>>(row, column)?.map(Text::lossy))
+}
+
+fn count<T: TryFrom<i64>>(value: i64) -> Result<T, StoreError> {
+    T::try_from(value).map_err(|_| StoreError::Defect(format!("{value} is out of range")))
+}
+
+pub(crate) fn submitter(row: &Row) -> Result<Submitter, StoreError> {
+    let chain_id = ChainId::from_i64(get(row, "chain_id")?).map_err(unreadable)?;
+    let address = Address::new(fixed(get(row, "submitter")?)?);
+    Ok(Submitter::new(chain_id, address))
+}
+
+pub(crate) fn token(row: &Row) -> Result<FencingToken, StoreError> {
+    FencingToken::from_i64(get(row, "fencing_token")?).map_err(unreadable)
+}
+
+pub(crate) fn nonce(row: &Row, column: &str) -> Result<Nonce, StoreError> {
+    Nonce::from_i64(get(row, column)?).map_err(unreadable)
+}
+
+pub(crate) fn state(row: &Row, column: &str) -> Result<TxState, StoreError> {
+    stored_state(get(row, column)?).map_err(unreadable)
+}
+
+pub(crate) fn tx_id(row: &Row) -> Result<TxId, StoreError> {
+    get::<Uuid>(row, "tx_id").map(TxId::from_uuid)
+}
+
+pub(crate) fn seen(row: &Row) -> Result<Seen, StoreError> {
+    let version = count(i64::from(get::<i32>(row, "version")?))?;
+    Ok(Seen { state: state(row, "state")?, version })
+}
+
+pub(crate) fn status(row: &Row) -> Result<SubmitterStatus, StoreError> {
+    let code: i16 = get(row, "status")?;
+    SubmitterStatus::from_code(code)
+        .ok_or_else(|| StoreError::Defect(format!("submitter status {code}")))
+}
+
+fn request_id(row: &Row) -> Result<Option<RequestId>, StoreError> {
+    let text: Option<String> = get(row, "request_id")?;
+    text.map(RequestId::new).transpose().map_err(unreadable)
+}
+
+pub(crate) fn known_request(row: &Row) -> Result<KnownRequest, StoreError> {
+    Ok(KnownRequest { tx_id: tx_id(row)?, payload_digest: hash(row, "payload_digest")? })
+}
+
+pub(crate) fn submitter_record(row: &Row) -> Result<SubmitterRecord, StoreError> {
+    let mode: i16 = get(row, "mode")?;
+    Ok(SubmitterRecord {
+        submitter: submitter(row)?,
+        next_nonce: nonce(row, "next_nonce")?,
+        mode: Mode::from_code(mode).ok_or_else(|| StoreError::Defect(format!("mode {mode}")))?,
+        status: status(row)?,
+        status_reason: text(row, "status_reason")?,
+    })
+}
+
+/// The owner's columns of a row; `None` where nobody owns.
+pub(crate) fn owner(row: &Row) -> Result<Option<Owner>, StoreError> {
+    let Some(node) = get::<Option<String>>(row, "owner_node")? else { return Ok(None) };
+    let remaining: i64 = get(row, "remaining_micros")?;
+    Ok(Some(Owner {
+        node: NodeId::from_stored(node),
+        token: token(row)?,
+        advertise_url: get(row, "advertise_url")?,
+        remaining: Duration::from_micros(count(remaining)?),
+    }))
+}
+
+pub(crate) fn tx_record(row: &Row) -> Result<TxRecord, StoreError> {
+    Ok(TxRecord {
+        tx_id: tx_id(row)?,
+        submitter: submitter(row)?,
+        request_id: request_id(row)?,
+        nonce: get::<Option<i64>>(row, "nonce")?
+            .map(Nonce::from_i64)
+            .transpose()
+            .map_err(unreadable)?,
+        payload: bytes(row, "payload")?,
+        payload_digest: hash(row, "payload_digest")?,
+        seen: seen(row)?,
+        fencing_token: token(row)?,
+        attempts: count(i64::from(get::<i16>(row, "attempts")?))?,
+        newest_hash: optional_hash(row, "newest_hash")?,
+        next_resubmit_at: optional_time(row, "next_resubmit_at")?,
+        resubmits: count(i64::from(get::<i32>(row, "resubmits")?))?,
+        last_error: text(row, "last_error")?,
+        mined: mined_in(row)?,
+        valid_until: optional_time(row, "valid_until")?,
+        created_at: time(row, "created_at")?,
+        updated_at: time(row, "updated_at")?,
+        finished_at: optional_time(row, "finished_at")?,
+    })
+}
+
+fn mined_in(row: &Row) -> Result<Option<MinedIn>, StoreError> {
+    let Some(tx_hash) = optional_hash(row, "mined_hash")? else { return Ok(None) };
+    Ok(Some(MinedIn {
+        tx_hash,
+        block_number: count(get(row, "block_number")?)?,
+        block_hash: hash(row, "block_hash")?,
+        gas_used: count(get(row, "gas_used")?)?,
+        succeeded: get(row, "succeeded")?,
+        revert_reason: text(row, "revert_reason")?,
+    }))
+}
+
+pub(crate) fn attempt(row: &Row) -> Result<Attempt, StoreError> {
+    let kind: i16 = get(row, "kind")?;
+    let price = |wei| GasPrice::from_i64(wei).map_err(unreadable);
+    Ok(Attempt {
+        tx_id: tx_id(row)?,
+        number: count(i64::from(get::<i16>(row, "number")?))?,
+        tx_hash: hash(row, "tx_hash")?,
+        raw: bytes(row, "raw")?,
+        kind: AttemptKind::from_code(kind)
+            .ok_or_else(|| StoreError::Defect(format!("attempt kind {kind}")))?,
+        fees: Fees {
+            gas_limit: count(get(row, "gas_limit")?)?,
+            max_fee: price(get(row, "max_fee")?)?,
+            max_priority_fee: get::<Option<i64>>(row, "max_priority_fee")?
+                .map(price)
+                .transpose()?,
+        },
+        created_at: time(row, "created_at")?,
+    })
+}
+
+pub(crate) fn history_entry(row: &Row) -> Result<HistoryEntry, StoreError> {
+    let from: Option<i16> = get(row, "from_state")?;
+    Ok(HistoryEntry {
+        version: count(i64::from(get::<i32>(row, "version")?))?,
+        at: time(row, "at")?,
+        node: NodeId::from_stored(get(row, "node")?),
+        token: token(row)?,
+        event: get(row, "event")?,
+        from: from.map(stored_state).transpose().map_err(unreadable)?,
+        to: state(row, "to_state")?,
+        detail: text(row, "detail")?,
+    })
+}
+
+pub(crate) fn completion(row: &Row) -> Result<Completion, StoreError> {
+    Ok(Completion {
+        seq: Seq::from_i64(get(row, "seq")?).map_err(unreadable)?,
+        tx_id: tx_id(row)?,
+        submitter: submitter(row)?,
+        request_id: request_id(row)?,
+        state: state(row, "state")?,
+        tx_hash: optional_hash(row, "tx_hash")?,
+        at: time(row, "at")?,
+    })
+}
+
+pub(crate) fn outbox_event(row: &Row) -> Result<OutboxEvent, StoreError> {
+    Ok(OutboxEvent {
+        id: get(row, "id")?,
+        kind: get(row, "kind")?,
+        key: get(row, "key")?,
+        tx_id: tx_id(row)?,
+        body: bytes(row, "body")?,
+        created_at: time(row, "created_at")?,
+    })
+}
+
+pub(crate) fn reservation(row: &Row) -> Result<Reservation, StoreError> {
+    Ok(Reservation {
+        submitter: submitter(row)?,
+        nonce: nonce(row, "nonce")?,
+        state: ReservationState::from_code(get(row, "state")?).map_err(unreadable)?,
+        owner_token: get(row, "owner_token")?,
+        deadline: time(row, "deadline")?,
+        tx_hash: optional_hash(row, "tx_hash")?,
+        reason: text(row, "reason")?,
+    })
+}

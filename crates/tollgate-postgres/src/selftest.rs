@@ -1,0 +1,64 @@
+//! Proves at every start, on the real table, that the fence would hold.
+
+use tollgate_model::port::StoreError;
+use uuid::Uuid;
+
+use crate::db::{Pools, Tx};
+use crate::error::{failed, is_lock_timeout};
+
+/// Chain 0 does not exist, so the probe's row can't meet a real lease.
+const PROBE_CHAIN: i64 = 0;
+
+/// While one session holds a lease `FOR KEY SHARE`, a change of its token must wait and a renewal
+/// must not. If either is otherwise, this database can't keep I2 (or I14), and nothing may start.
+pub(crate) async fn run(pools: &Pools) -> Result<(), StoreError> {
+    let mut probe = [0u8; 20];
+    probe[..16].copy_from_slice(Uuid::new_v4().as_bytes());
+    let probe: &[u8] = &probe;
+    let insert = "insert into submitter_lease
+                    (chain_id, submitter, owner_node, fencing_token, expires_at)
+                  values ($1, $2, 'selftest', 1, clock_timestamp() + interval '1 minute')";
+    pools.work().await?.execute(insert, &[&PROBE_CHAIN, &probe]).await.map_err(failed)?;
+    let verdict = examine(pools, probe).await;
+    let delete = "delete from submitter_lease where chain_id = $1 and submitter = $2";
+    pools.work().await?.execute(delete, &[&PROBE_CHAIN, &probe]).await.map_err(failed)?;
+    verdict
+}
+
+async fn examine(pools: &Pools, probe: &[u8]) -> Result<(), StoreError> {
+    let writer = Tx::begin(pools.work().await?).await?;
+    let guard =
+        "select 1 from submitter_lease where chain_id = $1 and submitter = $2 for key share";
+    writer.client()?.execute(guard, &[&PROBE_CHAIN, &probe]).await.map_err(failed)?;
+
+    let renewal = "update submitter_lease set expires_at = expires_at + interval '1 minute'
+                    where chain_id = $1 and submitter = $2";
+    let takeover = "update submitter_lease set fencing_token = fencing_token + 1
+                     where chain_id = $1 and submitter = $2";
+    let renewed = while_held(pools, renewal, probe).await?;
+    let taken_over = while_held(pools, takeover, probe).await?;
+    writer.rollback().await?;
+
+    let problem = match (renewed, taken_over) {
+        (true, false) => return Ok(()),
+        (_, true) => {
+            "a fencing token can change while a writer holds its lease: \
+                      the unique key on (chain_id, submitter, fencing_token) is missing or not plain"
+        }
+        (false, false) => "a renewal waits for the writers of its lease",
+    };
+    Err(StoreError::Unsafe(format!("fence self-test failed: {problem}")))
+}
+
+/// Whether a statement gets through while another session holds the probe's lease.
+async fn while_held(pools: &Pools, sql: &str, probe: &[u8]) -> Result<bool, StoreError> {
+    let other = Tx::begin(pools.upkeep().await?).await?;
+    other.client()?.batch_execute("set local lock_timeout = '100ms'").await.map_err(failed)?;
+    let got_through = match other.client()?.execute(sql, &[&PROBE_CHAIN, &probe]).await {
+        Ok(_) => true,
+        Err(error) if is_lock_timeout(&error) => false,
+        Err(error) => return Err(failed(error)),
+    };
+    other.rollback().await?;
+    Ok(got_through)
+}
