@@ -243,7 +243,16 @@ const fn from_tracking(tracking: Tracking, event: TxEvent) -> Option<TxState> {
 const fn from_stuck(reason: StuckReason, event: TxEvent) -> Option<TxState> {
     match event {
         TxEvent::NodeAccepted => Some(TxState::Tracking(Tracking::Stale)),
-        TxEvent::AnswerUnclear => Some(TxState::Stuck(reason)),
+        // I3: after an unclear answer nobody can prove any more that no node took it.
+        TxEvent::AnswerUnclear => match reason {
+            StuckReason::Rejected => Some(TxState::Stuck(StuckReason::GreyZone)),
+            StuckReason::TimedOut
+            | StuckReason::ResubmitsExhausted
+            | StuckReason::GreyZone
+            | StuckReason::Expired
+            | StuckReason::InsufficientFunds
+            | StuckReason::FeeCap => Some(TxState::Stuck(reason)),
+        },
         TxEvent::Mined => Some(TxState::Tracking(Tracking::Mined)),
         TxEvent::SlotTaken => Some(TxState::Failed(Failed::NonceTaken)),
         TxEvent::SlotRecycled => match reason {

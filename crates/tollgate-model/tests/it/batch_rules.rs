@@ -1,0 +1,179 @@
+//! What a batch must be before a store sees it, and how a store judges it.
+
+use proptest::prelude::*;
+use tollgate_model::nonce::SubmitterStatus;
+use tollgate_model::port::{
+    AttemptKind, BatchLimits, CreateAnswer, CursorMove, Fees, FencedBatch, Judgement, Lease,
+    NewAttempt, NewTx, Payload, Section, SectionFacts, SectionOutcome, Seen, Slot, TxUpdate, judge,
+};
+use tollgate_model::{
+    Address, Allocated, B256, Bytes, ChainId, FencingToken, GasPrice, NodeId, Nonce, RequestId,
+    Submitter, TxEvent, TxId, TxState,
+};
+use uuid::Uuid;
+
+fn nonce(value: u64) -> Nonce {
+    Nonce::new(value).unwrap()
+}
+
+fn node() -> NodeId {
+    NodeId::new("a", Uuid::from_u128(1)).unwrap()
+}
+
+fn section() -> Section {
+    let submitter = Submitter::new(ChainId::new(1).unwrap(), Address::repeat_byte(7));
+    Section::new(Lease { submitter, token: FencingToken::MIN })
+}
+
+fn slot(value: u64) -> Slot {
+    let fees =
+        Fees { gas_limit: 21_000, max_fee: GasPrice::from_wei(1).unwrap(), max_priority_fee: None };
+    let attempt = NewAttempt {
+        tx_hash: B256::from(alloy_primitives::U256::from(value)),
+        raw: Bytes::from_static(b"raw"),
+        kind: AttemptKind::Intent,
+        fees,
+    };
+    Slot { nonce: nonce(value), recycled: false, attempt }
+}
+
+fn new_tx(id: u128, request: Option<&str>, slot: Option<Slot>) -> NewTx {
+    NewTx {
+        tx_id: TxId::from_uuid(Uuid::from_u128(id)),
+        request_id: request.map(|text| RequestId::new(text).unwrap()),
+        payload: Payload::new(Bytes::from_static(b"intent")).unwrap(),
+        slot,
+        held: false,
+        valid_until: None,
+        outbox: None,
+    }
+}
+
+fn step(from: u64, to: u64) -> Option<CursorMove> {
+    Some(CursorMove { from: nonce(from), to: nonce(to) })
+}
+
+fn refusal(section: Section) -> &'static str {
+    FencedBatch::new(node(), vec![section]).map(drop).unwrap_err().field
+}
+
+fn facts(cursor: u64, creates: usize) -> SectionFacts {
+    SectionFacts {
+        cursor: nonce(cursor),
+        status: SubmitterStatus::Active,
+        known: vec![None; creates],
+        slotted_rows: vec![],
+        recyclable: vec![],
+    }
+}
+
+#[test]
+fn a_slot_without_the_cursor_is_refused() {
+    let creates = vec![new_tx(1, None, Some(slot(0)))];
+    assert_eq!(refusal(Section { creates, ..section() }), "nonce");
+}
+
+#[test]
+fn a_cursor_that_goes_back_is_refused() {
+    assert_eq!(refusal(Section { cursor: step(5, 4), ..section() }), "nonce");
+}
+
+#[test]
+fn a_batch_with_two_sections_of_one_submitter_is_refused() {
+    let refused = FencedBatch::new(node(), vec![section(), section()]);
+    assert_eq!(refused.unwrap_err().field, "batch");
+}
+
+#[test]
+fn a_batch_beyond_its_limits_is_refused() {
+    let count = BatchLimits::OPS as u128 + 1;
+    let creates = (0..count).map(|id| new_tx(id, None, None)).collect();
+    assert_eq!(refusal(Section { creates, ..section() }), "batch");
+    assert!(Payload::new(Bytes::from(vec![0; BatchLimits::PAYLOAD_BYTES + 1])).is_err());
+    assert!(Payload::new(Bytes::new()).is_err());
+}
+
+#[test]
+fn a_move_without_its_evidence_is_refused() {
+    let tx_id = TxId::from_uuid(Uuid::from_u128(1));
+    let seen = Seen { state: TxState::Allocated(Allocated::Unsent), version: 1 };
+    for event in [TxEvent::Mined, TxEvent::SlotRecycled] {
+        let updates = vec![TxUpdate::moved(tx_id, seen, event).unwrap()];
+        assert_eq!(refusal(Section { updates, ..section() }), "update", "{event:?}");
+    }
+}
+
+#[test]
+fn an_illegal_move_cannot_be_written_down() {
+    let tx_id = TxId::from_uuid(Uuid::from_u128(1));
+    let seen = Seen { state: TxState::Confirmed, version: 9 };
+    assert!(TxUpdate::moved(tx_id, seen, TxEvent::Orphaned).is_err());
+}
+
+#[test]
+fn a_duplicate_that_brings_a_slot_makes_the_section_stale_so_that_no_hole_is_left() {
+    let creates = vec![
+        new_tx(1, Some("r"), Some(slot(5))),
+        new_tx(2, Some("r"), Some(slot(6))),
+        new_tx(3, None, Some(slot(7))),
+    ];
+    let section = Section { cursor: step(5, 8), creates, ..section() };
+    let Judgement::Stale(SectionOutcome::Stale { creates, cursor, .. }) =
+        judge(&section, &facts(5, 3))
+    else {
+        panic!("a hole at nonce 6");
+    };
+    assert_eq!(cursor, nonce(5));
+    assert_eq!(creates[0], CreateAnswer::Created);
+    assert!(
+        matches!(creates[1], CreateAnswer::Duplicate(known) if known.tx_id == section.creates[0].tx_id)
+    );
+    assert_eq!(creates[2], CreateAnswer::Created);
+}
+
+#[test]
+fn a_duplicate_without_a_slot_is_answered_and_its_neighbours_are_written() {
+    let creates = vec![new_tx(1, Some("r"), None), new_tx(2, Some("r"), None)];
+    let section = Section { creates, ..section() };
+    let Judgement::Write(answers) = judge(&section, &facts(0, 2)) else { panic!("stale") };
+    assert_eq!(answers[0], CreateAnswer::Created);
+    assert!(matches!(answers[1], CreateAnswer::Duplicate(_)));
+}
+
+#[test]
+fn no_slot_is_opened_for_a_submitter_that_takes_no_work() {
+    let section =
+        Section { cursor: step(0, 1), creates: vec![new_tx(1, None, Some(slot(0)))], ..section() };
+    for status in [SubmitterStatus::Paused, SubmitterStatus::Protect] {
+        let facts = SectionFacts { status, ..facts(0, 1) };
+        assert!(matches!(judge(&section, &facts), Judgement::Stale(_)));
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_passes_the_check_uses_each_nonce_once_and_within_the_step(
+        from in 0u64..20,
+        length in 0u64..20,
+        nonces in prop::collection::vec(0u64..40, 0..12),
+    ) {
+        let creates = nonces
+            .iter()
+            .enumerate()
+            .map(|(id, value)| new_tx(id as u128 + 1, None, Some(slot(*value))))
+            .collect();
+        let section = Section { cursor: step(from, from + length), creates, ..section() };
+        let ascending = nonces.windows(2).all(|pair| pair[0] < pair[1]);
+        let within = nonces.iter().all(|value| (from..from + length).contains(value));
+        let accepted = FencedBatch::new(node(), vec![section]).is_ok();
+        prop_assert_eq!(accepted, ascending && within);
+    }
+
+    #[test]
+    fn a_section_is_written_only_where_the_cursor_is(from in 0u64..9, stored in 0u64..9) {
+        let creates = vec![new_tx(1, None, Some(slot(from)))];
+        let section = Section { cursor: step(from, from + 1), creates, ..section() };
+        let written = matches!(judge(&section, &facts(stored, 1)), Judgement::Write(_));
+        prop_assert_eq!(written, from == stored);
+    }
+}

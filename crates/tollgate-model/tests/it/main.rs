@@ -1,0 +1,7 @@
+//! The rules as properties: what must hold for every state, event and sequence of decisions.
+
+#![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
+
+mod batch_rules;
+mod nonces;
+mod transitions;

@@ -1,0 +1,211 @@
+//! Which slots are opened next, played through over whole histories of a submitter.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tollgate_model::nonce::{
+    ChainCount, Mode, NonceDecision, NonceRules, NonceView, StrictAdvance, SubmitterStatus, decide,
+    unexplained,
+};
+use tollgate_model::{Nonce, Timestamp, Tracking, TxState};
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+fn nonce(value: u64) -> Nonce {
+    Nonce::new(value).unwrap()
+}
+
+fn rules(mode: Mode, window: u32) -> NonceRules {
+    NonceRules { mode, window, strict_advance: StrictAdvance::Final, state_timeout: TIMEOUT }
+}
+
+fn view(cursor: u64, chain: u64) -> NonceView {
+    let count = nonce(chain);
+    NonceView {
+        status: SubmitterStatus::Active,
+        cursor: nonce(cursor),
+        cached_next: None,
+        chain: Some(ChainCount { pending: count, mined: count, read_at: Timestamp::EPOCH }),
+        drift: false,
+        open_slots: 0,
+        unsettled_slots: 0,
+    }
+}
+
+fn allocated(rules: &NonceRules, view: &NonceView, wanted: u32) -> Option<(u64, u32)> {
+    match decide(rules, view, wanted, Timestamp::EPOCH).unwrap() {
+        NonceDecision::Allocate(range) => Some((range.first.get(), range.count)),
+        NonceDecision::AskChain
+        | NonceDecision::WindowFull
+        | NonceDecision::Held
+        | NonceDecision::Protect(_) => None,
+    }
+}
+
+#[test]
+fn pipelined_starts_at_the_highest_of_chain_cache_and_cursor() {
+    let rules = rules(Mode::Pipelined, 64);
+    for (cursor, cached, chain, first) in [(5, 3, 4, 5), (3, 5, 4, 5), (3, 4, 5, 5)] {
+        let seen = NonceView { cached_next: Some(nonce(cached)), ..view(cursor, chain) };
+        assert_eq!(allocated(&rules, &seen, 1), Some((first, 1)));
+    }
+}
+
+#[test]
+fn an_old_cache_entry_still_takes_part_when_the_chain_was_asked_again() {
+    let seen = NonceView { cached_next: Some(nonce(9)), ..view(3, 4) };
+    assert_eq!(allocated(&rules(Mode::Pipelined, 64), &seen, 1), Some((9, 1)));
+}
+
+#[test]
+fn the_chain_is_asked_when_its_count_is_missing_old_or_in_doubt() {
+    let rules = rules(Mode::Pipelined, 64);
+    let now = Timestamp::EPOCH.after(TIMEOUT);
+    let missing = NonceView { chain: None, ..view(0, 0) };
+    let doubted = NonceView { drift: true, ..view(0, 0) };
+    assert_eq!(decide(&rules, &missing, 1, Timestamp::EPOCH), Ok(NonceDecision::AskChain));
+    assert_eq!(decide(&rules, &doubted, 1, Timestamp::EPOCH), Ok(NonceDecision::AskChain));
+    assert_eq!(decide(&rules, &view(0, 0), 1, now), Ok(NonceDecision::AskChain));
+}
+
+#[test]
+fn a_submitter_that_takes_no_work_opens_no_slot() {
+    for status in [SubmitterStatus::Paused, SubmitterStatus::Protect] {
+        let seen = NonceView { status, ..view(0, 0) };
+        for mode in [Mode::Pipelined, Mode::Strict] {
+            let decision = decide(&rules(mode, 64), &seen, 1, Timestamp::EPOCH);
+            assert_eq!(decision, Ok(NonceDecision::Held));
+        }
+    }
+}
+
+#[test]
+fn strict_does_not_follow_the_chain_but_protects() {
+    let rules = rules(Mode::Strict, 64);
+    for chain in [0, 4, 6, 900] {
+        let decision = decide(&rules, &view(5, chain), 1, Timestamp::EPOCH).unwrap();
+        assert!(matches!(decision, NonceDecision::Protect(_)), "{chain}: {decision:?}");
+    }
+    assert_eq!(allocated(&rules, &view(5, 5), 10), Some((5, 1)));
+}
+
+#[test]
+fn strict_advances_at_mined_if_told_so_and_a_reorg_is_explained() {
+    let rules = NonceRules { strict_advance: StrictAdvance::Mined, ..rules(Mode::Strict, 64) };
+    let mined = TxState::Tracking(Tracking::Mined);
+    assert!(!rules.occupies_slot(mined));
+    assert!(rules.occupies_slot(TxState::Tracking(Tracking::Pending)));
+    // One slot is mined but not final; the chain has it, or, after a reorg, has it not.
+    let seen = |chain| NonceView { unsettled_slots: 1, ..view(5, chain) };
+    assert_eq!(allocated(&rules, &seen(5), 1), Some((5, 1)));
+    assert_eq!(allocated(&rules, &seen(4), 1), Some((5, 1)));
+    assert!(unexplained(nonce(5), 1, nonce(3)).is_some());
+}
+
+#[test]
+fn the_last_nonce_a_store_can_hold_is_an_error_and_not_a_wrap() {
+    let end = Nonce::MAX.get();
+    let decision = decide(&rules(Mode::Pipelined, 64), &view(end, 0), 1, Timestamp::EPOCH);
+    assert_eq!(decision.unwrap_err().field, "nonce");
+}
+
+/// What can happen to a submitter between two decisions.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Allocate(u32),
+    Settle(u32),
+    ForeignUse(u64),
+    LoseCache,
+    ReadChain,
+    Pause,
+    Resume,
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (1u32..100).prop_map(Step::Allocate),
+        4 => (1u32..100).prop_map(Step::Settle),
+        1 => (1u64..5).prop_map(Step::ForeignUse),
+        1 => Just(Step::LoseCache),
+        2 => Just(Step::ReadChain),
+        1 => Just(Step::Pause),
+        1 => Just(Step::Resume),
+    ]
+}
+
+/// Plays a history: settled slots and foreign use move the chain; the store's cursor moves with
+/// each allocation, and nothing is read again unless a step says so.
+fn play(rules: &NonceRules, start: u64, steps: Vec<Step>) -> (Vec<u64>, NonceView) {
+    let mut known = view(start, start);
+    let mut chain = start;
+    let mut given = Vec::new();
+    for step in steps {
+        match step {
+            Step::Allocate(wanted) => {
+                let Some((first, count)) = allocated(rules, &known, wanted) else { continue };
+                given.extend(first..first + u64::from(count));
+                known.open_slots += count;
+                known.unsettled_slots += count;
+                known.cursor = nonce(first + u64::from(count));
+                known.cached_next = Some(known.cursor);
+            }
+            Step::Settle(count) => {
+                let count = count.min(known.open_slots);
+                known.open_slots -= count;
+                known.unsettled_slots -= count;
+                chain += u64::from(count);
+            }
+            Step::ForeignUse(count) => chain += count,
+            Step::LoseCache => known.cached_next = None,
+            Step::ReadChain => {
+                let count = nonce(chain);
+                let read_at = Timestamp::EPOCH;
+                known.chain = Some(ChainCount { pending: count, mined: count, read_at });
+            }
+            Step::Pause => known.status = SubmitterStatus::Paused,
+            Step::Resume => known.status = SubmitterStatus::Active,
+        }
+    }
+    (given, known)
+}
+
+proptest! {
+    #[test]
+    fn a_pipelined_nonce_is_never_reused_and_never_goes_back(
+        window in 1u32..80,
+        start in 0u64..1000,
+        steps in prop::collection::vec(any_step(), 1..120),
+    ) {
+        let rules = rules(Mode::Pipelined, window);
+        let (given, _) = play(&rules, start, steps);
+        prop_assert!(given.windows(2).all(|pair| pair[0] < pair[1]), "{:?}", given);
+        prop_assert!(given.first().is_none_or(|first| *first >= start));
+    }
+
+    #[test]
+    fn strict_nonces_are_contiguous_from_the_start_value(
+        start in 0u64..1000,
+        steps in prop::collection::vec(any_step(), 1..120),
+    ) {
+        let (given, _) = play(&rules(Mode::Strict, 64), start, steps);
+        let expected: Vec<u64> = (start..start + given.len() as u64).collect();
+        prop_assert_eq!(given, expected);
+    }
+
+    #[test]
+    fn the_window_is_never_exceeded(
+        window in 1u32..80,
+        strict in any::<bool>(),
+        steps in prop::collection::vec(any_step(), 1..120),
+    ) {
+        let mode = if strict { Mode::Strict } else { Mode::Pipelined };
+        let rules = rules(mode, window);
+        let mut known = steps;
+        known.retain(|step| !matches!(step, Step::Settle(_)));
+        let (given, last) = play(&rules, 0, known);
+        prop_assert!(given.len() <= rules.open_slots_max() as usize);
+        prop_assert_eq!(last.open_slots as usize, given.len());
+        prop_assert_eq!(BTreeSet::from_iter(&given).len(), given.len());
+    }
+}
