@@ -1,0 +1,56 @@
+//! Pages that repeat what the code says must say the same.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use tollgate_model::transition::Verdict;
+use tollgate_model::{StuckReason, TxEvent, TxState, transition};
+
+const BEGIN: &str = "<!-- moves -->\n";
+const END: &str = "<!-- /moves -->\n";
+
+/// The moves of every state, one row for each event that moves it, with reasons folded.
+fn moves() -> String {
+    let mut table = "| from | event | to |\n|---|---|---|\n".to_owned();
+    for state in TxState::ALL {
+        for event in TxEvent::ALL {
+            let Ok(to) = transition(state, event) else { continue };
+            let to = if to == state { "(stays)".to_owned() } else { to.to_string() };
+            let _ = writeln!(table, "| {state} | {} | {to} |", event_words(event));
+        }
+    }
+    table
+}
+
+fn event_words(event: TxEvent) -> String {
+    match event {
+        TxEvent::Finalised(verdict) => {
+            let verdict = match verdict {
+                Verdict::Executed => "executed",
+                Verdict::Reverted => "reverted",
+                Verdict::Cancelled => "cancelled",
+                Verdict::Replaced => "replaced",
+            };
+            format!("{} ({verdict})", event.name())
+        }
+        TxEvent::GaveUp(reason) => format!("{} ({})", event.name(), reason_word(reason)),
+        other => other.name().to_owned(),
+    }
+}
+
+fn reason_word(reason: StuckReason) -> String {
+    TxState::Stuck(reason).sub_name().unwrap_or_default().to_lowercase()
+}
+
+#[test]
+fn the_page_on_the_state_machine_has_the_moves_of_the_code() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/state-machine.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(BEGIN).unwrap();
+    let (written, after) = rest.split_once(END).unwrap();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, format!("{before}{BEGIN}{}{END}{after}", moves())).unwrap();
+        return;
+    }
+    assert_eq!(written, moves(), "run the test with UPDATE_DOCS=1 to write the page anew");
+}

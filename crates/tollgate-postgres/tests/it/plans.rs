@@ -1,0 +1,225 @@
+//! Queries that run in a loop must cost the same whether a thousand or ten million rows are
+//! finished. Plans are judged by the pages that they touch, not by their names: that shows a scan
+//! of the table as well as a walk along the wrong index.
+
+use serde_json::Value;
+use tokio_postgres::Client;
+use tollgate_postgres::queries;
+
+use crate::Database;
+
+/// Finished rows; what is open is [`OPEN_ROWS`] more.
+const FINISHED_ROWS: i64 = 1_000_000;
+const OPEN_ROWS: i64 = 500;
+const SUBMITTERS: i64 = 50;
+/// How many rows a query of a batch asks for at once.
+const ASKED: i64 = 100;
+
+/// Pages for one row that a query looks up or changes: a few levels of each index that it must
+/// visit, the row, and its new version. A scan of a table here touches tens of thousands.
+const PAGES_PER_ROW: i64 = 40;
+
+/// A query of a loop with literal arguments, and how many rows it is about.
+struct LoopQuery {
+    name: &'static str,
+    arguments: String,
+    rows: i64,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn loop_queries_touch_few_pages_on_empty_grown_and_huge_tables() {
+    let (_database, client) = Database::create().await.connected().await;
+    // What autovacuum would do is done here by hand, at the worst moment: statistics are those of
+    // the empty tables until the very end.
+    client.batch_execute("alter table managed_tx set (autovacuum_enabled = off)").await.unwrap();
+    client.batch_execute("vacuum analyze").await.unwrap();
+    let mut problems = Vec::new();
+    judge_all(&client, "empty", &mut problems).await;
+
+    fill(&client).await;
+    judge_all(&client, "grown since it was analysed while empty", &mut problems).await;
+    client.batch_execute("vacuum analyze").await.unwrap();
+    judge_all(&client, "huge and analysed", &mut problems).await;
+    assert!(problems.is_empty(), "\n{}", problems.join("\n"));
+}
+
+#[tokio::test]
+async fn a_state_change_leaves_every_index_alone() {
+    let (_database, client) = Database::create().await.connected().await;
+    let insert = "insert into managed_tx (tx_id, chain_id, submitter, nonce, payload,
+                    payload_digest, state, version, fencing_token, attempts)
+                  select gen_random_uuid(), 1, decode(repeat('01', 20), 'hex'), i,
+                    decode(repeat('ab', 300), 'hex'), sha256('x'), 20, 1, 1, 1
+                    from generate_series(1, 1000) i";
+    client.batch_execute(insert).await.unwrap();
+    let change = "update managed_tx set state = 30, version = version + 1,
+                    next_resubmit_at = clock_timestamp(), updated_at = clock_timestamp()";
+    client.batch_execute(change).await.unwrap();
+    client.batch_execute("select pg_stat_force_next_flush()").await.unwrap();
+    let sql = "select n_tup_upd, n_tup_hot_upd from pg_stat_user_tables
+                where relname = 'managed_tx'";
+    let row = client.query_one(sql, &[]).await.unwrap();
+    let (updated, hot): (i64, i64) = (row.get(0), row.get(1));
+    assert_eq!(updated, 1000);
+    assert_eq!(hot, updated, "updates that had to touch the indexes");
+}
+
+async fn judge_all(client: &Client, when: &str, problems: &mut Vec<String>) {
+    for mode in ["force_custom_plan", "force_generic_plan"] {
+        client.batch_execute(&format!("set plan_cache_mode = {mode}")).await.unwrap();
+        for query in loop_queries() {
+            // Lists are planned for their very parameters each time.
+            if mode == "force_generic_plan" && query.name.starts_with("tx_page") {
+                continue;
+            }
+            let (pages, plan) = explain(client, &query).await;
+            let limit = query.rows * PAGES_PER_ROW;
+            if pages > limit {
+                let name = query.name;
+                problems.push(format!("{name}, {when}, {mode}: {pages} pages > {limit}\n{plan}"));
+            }
+        }
+    }
+}
+
+/// Runs a query for real, and takes it back.
+async fn explain(client: &Client, query: &LoopQuery) -> (i64, String) {
+    let (_, sql) = queries::ALL.iter().find(|(name, _)| *name == query.name).unwrap();
+    let LoopQuery { arguments, name, .. } = query;
+    client.batch_execute(&format!("prepare judged as {sql}")).await.unwrap();
+    client.batch_execute("begin").await.unwrap();
+    let explain = format!("explain (analyze, buffers, format json) execute judged ({arguments})");
+    let explained = client.simple_query(&explain).await;
+    let explained = explained.unwrap_or_else(|error| panic!("{name}: {:?}", error.as_db_error()));
+    client.batch_execute("rollback; deallocate judged").await.unwrap();
+    let text: String = explained
+        .iter()
+        .filter_map(|message| match message {
+            tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        })
+        .collect();
+    let plan: Value = serde_json::from_str(&text).unwrap();
+    let top = &plan[0]["Plan"];
+    let blocks = |key: &str| top[key].as_i64().unwrap();
+    (blocks("Shared Hit Blocks") + blocks("Shared Read Blocks"), text)
+}
+
+/// A million finished transactions and a few open ones, with all that goes with them.
+async fn fill(client: &Client) {
+    let last = FINISHED_ROWS + OPEN_ROWS;
+    let fill = format!(
+        "set synchronous_commit = off;
+         insert into chain (chain_id, genesis) values (1, sha256('genesis'));
+         insert into submitter_cursor (chain_id, submitter, next_nonce, mode)
+         select 1, {of_row}, {last}, 1 from generate_series(0, {SUBMITTERS} - 1) i;
+         insert into submitter_lease (chain_id, submitter, owner_node, fencing_token, expires_at)
+         select 1, {of_row}, 'me', 7, clock_timestamp() + interval '1 day'
+           from generate_series(0, {SUBMITTERS} - 1) i;
+         insert into managed_tx (tx_id, chain_id, submitter, request_id, nonce, payload,
+                                 payload_digest, state, version, fencing_token, attempts,
+                                 finished_at)
+         select {id}, 1, {of_row}, 'r' || i, i, '\\xab', sha256('p'),
+                case when i >= {FINISHED_ROWS} then 30 when i % 100000 = 0 then 50 else 40 end,
+                3, 7, 1, case when i < {FINISHED_ROWS} then clock_timestamp() end
+           from generate_series(0, {last} - 1) i;
+         insert into tx_attempt (tx_id, number, chain_id, tx_hash, raw, kind, gas_limit, max_fee)
+         select {id}, 1, 1, sha256(i::text::bytea), '\\xab', 1, 21000, 1
+           from generate_series(0, {last} - 1) i;
+         insert into tx_history (tx_id, version, node, fencing_token, event, to_state)
+         select {id}, 1, 'me', 7, 'created', 20 from generate_series(0, {last} - 1) i;
+         insert into tx_completion (seq, tx_id, chain_id, submitter, state)
+         select i + 1, {id}, 1, {of_row}, case when i % 100000 = 0 then 50 else 40 end
+           from generate_series(0, {FINISHED_ROWS} - 1) i;
+         update completion_counter set last_seq = {FINISHED_ROWS};
+         reset synchronous_commit",
+        of_row = submitter_sql("i"),
+        id = id_sql("i"),
+    );
+    client.batch_execute(&fill).await.unwrap();
+}
+
+fn submitter_sql(row: &str) -> String {
+    format!("decode(lpad(to_hex({row} % {SUBMITTERS}), 40, '0'), 'hex')")
+}
+
+/// Ids that ascend with the row, as UUID v7 does with time.
+fn id_sql(row: &str) -> String {
+    format!("(lpad(to_hex({row}), 12, '0') || '70008000000000000000')::uuid")
+}
+
+/// `array[f(first), …]` over [`ASKED`] rows of the open end of the table.
+fn column(of: impl Fn(i64) -> String) -> String {
+    let values: Vec<String> = (FINISHED_ROWS..FINISHED_ROWS + ASKED).map(of).collect();
+    format!("array[{}]", values.join(","))
+}
+
+fn loop_queries() -> Vec<LoopQuery> {
+    let query = |name, rows, arguments: String| LoopQuery { name, arguments, rows };
+    let chains = column(|_| "1::bigint".to_owned());
+    let submitters = column(|row| submitter_sql(&row.to_string()));
+    let tokens = column(|_| "7::bigint".to_owned());
+    let ids = column(|row| id_sql(&row.to_string()));
+    let requests = column(|row| format!("'r{row}'"));
+    let unknown = column(|row| format!("'unknown{row}'"));
+    let hashes = column(|row| format!("sha256('{row}')"));
+    let someone = submitter_sql("3");
+    let an_id = id_sql(&FINISHED_ROWS.to_string());
+    let tail = FINISHED_ROWS - ASKED;
+    let stuck = "array[60, 61]::smallint[]";
+    vec![
+        query("lease_find", 1, format!("1, {someone}, 0")),
+        query("lease_guard", ASKED, format!("{chains}, {submitters}, {tokens}, 'me'")),
+        query("lease_renew", ASKED, format!("{chains}, {submitters}, {tokens}, 'me', 1000")),
+        query("lease_owners", ASKED, format!("{chains}, {submitters}")),
+        query("lease_orphans", ASKED, "100".to_owned()),
+        query("submitter_depth", OPEN_ROWS, format!("{chains}, {submitters}")),
+        query("cursor_lock", ASKED, format!("{chains}, {submitters}")),
+        query("request_find", ASKED, format!("{chains}, {submitters}, {requests}")),
+        query("request_find", ASKED, format!("{chains}, {submitters}, {unknown}")),
+        query("tx_lock", ASKED, ids.clone()),
+        query("tx_update", ASKED, update_arguments(&ids, &chains, &submitters, &tokens)),
+        query("tx_open_work", ASKED, format!("1, {someone}, null, {ASKED}")),
+        query("tx_open_work", ASKED, format!("1, {someone}, {an_id}, {ASKED}")),
+        query("tx_get", 1, an_id.clone()),
+        query("tx_by_request", 1, format!("1, {someone}, 'r3'")),
+        query("tx_by_hash", ASKED, hashes),
+        query("attempt_of", ASKED, ids),
+        query("history_page", ASKED, format!("{an_id}, 0, {ASKED}")),
+        query("completion_page", ASKED, format!("{tail}, {ASKED}")),
+        query("tx_page", ASKED, format!("null, null, null, null, null, null, {ASKED}")),
+        query("tx_page", ASKED, format!("null, 1, {someone}, null, null, null, {ASKED}")),
+        query("tx_page_open", OPEN_ROWS, format!("null, 1, {someone}, null, null, null, 10")),
+        query("tx_page_open", OPEN_ROWS, format!("null, null, null, {stuck}, null, null, 10")),
+        query("tx_page_failed", ASKED, format!("null, null, null, null, null, null, {ASKED}")),
+    ]
+}
+
+/// A change of state of [`ASKED`] open rows, nothing else.
+fn update_arguments(ids: &str, chains: &str, submitters: &str, tokens: &str) -> String {
+    let all = |value: &str| column(|_| value.to_owned());
+    [
+        ids.to_owned(),
+        chains.to_owned(),
+        submitters.to_owned(),
+        tokens.to_owned(),
+        all("30::smallint"),
+        all("3"),
+        all("31::smallint"),
+        all("null::bigint"),
+        all("false"),
+        all("0::smallint"),
+        all("0::smallint"),
+        all("0::bigint"),
+        all("0"),
+        all("null::text"),
+        all("0::smallint"),
+        all("null::bytea"),
+        all("null::bigint"),
+        all("null::bytea"),
+        all("null::bigint"),
+        all("null::boolean"),
+        all("null::text"),
+    ]
+    .join(", ")
+}

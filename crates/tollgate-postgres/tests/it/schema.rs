@@ -1,0 +1,66 @@
+//! The schema against the model.
+
+use tollgate_model::TxState;
+use tollgate_model::port::StoreError;
+use tollgate_postgres::{PgOptions, migrate, queries};
+
+use crate::Database;
+
+#[tokio::test]
+async fn every_query_can_be_prepared() {
+    let (_database, client) = Database::create().await.connected().await;
+    for (name, sql) in queries::ALL {
+        if let Err(error) = client.prepare(sql).await {
+            panic!("{name}: {:?}", error.as_db_error());
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_words_for_states_are_the_models() {
+    let (_database, client) = Database::create().await.connected().await;
+    let rows = client.query("select code, state, sub_state from tx_state order by code", &[]).await;
+    let stored: Vec<(i16, String, Option<String>)> =
+        rows.unwrap().iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
+    let model: Vec<_> = TxState::ALL
+        .iter()
+        .map(|s| (s.code(), s.name().to_owned(), s.sub_name().map(ToOwned::to_owned)))
+        .collect();
+    assert_eq!(stored, model);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_migrate_at_once_do_it_once() {
+    let server = tollgate_testkit::postgres::PgServer::start().await;
+    let options = PgOptions::new(server.url(&server.fresh_database().await));
+    let runs: Vec<_> = (0..6)
+        .map(|_| {
+            let options = options.clone();
+            tokio::spawn(async move { migrate(&options).await })
+        })
+        .collect();
+    let mut applied = Vec::new();
+    for run in runs {
+        applied.push(run.await.unwrap().unwrap());
+    }
+    applied.sort_unstable();
+    assert_eq!(applied.pop(), Some(1), "one of them did it");
+    assert!(applied.iter().all(|count| *count == 0), "{applied:?}");
+}
+
+#[tokio::test]
+async fn a_newer_schema_does_not_stop_an_older_program() {
+    let (database, client) = Database::create().await.connected().await;
+    let newer = "insert into refinery_schema_history (version, name, applied_on, checksum)
+                 values (999, 'later', '2030-01-01T00:00:00Z', '1')";
+    client.batch_execute(newer).await.unwrap();
+    assert_eq!(migrate(&PgOptions::new(&database.url)).await, Ok(0));
+}
+
+#[tokio::test]
+async fn a_history_that_differs_is_refused() {
+    let (database, client) = Database::create().await.connected().await;
+    client.batch_execute("update refinery_schema_history set checksum = '1'").await.unwrap();
+    let refused = migrate(&PgOptions::new(&database.url)).await;
+    assert!(matches!(refused, Err(StoreError::Unsafe(_))), "{refused:?}");
+}
