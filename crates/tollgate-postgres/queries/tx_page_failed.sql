@@ -1,7 +1,14 @@
 -- A page of failed transactions, newest first, found through their completions.
 select m.*, a.tx_hash as newest_hash
   from tx_completion f
-  join managed_tx m on m.tx_id = f.tx_id
+ cross join lateral (
+   select t.*
+     from managed_tx t
+    where t.tx_id = f.tx_id
+      and ($5::timestamptz is null or t.created_at >= $5)
+      and ($6::timestamptz is null or t.created_at < $6)
+    limit 1
+ ) as m
   left join lateral (select t.tx_hash from tx_attempt t where t.tx_id = m.tx_id
                       order by t.number desc limit 1) as a on true
  where f.state >= 50
@@ -9,7 +16,5 @@ select m.*, a.tx_hash as newest_hash
    and ($2::bigint is null or f.chain_id = $2)
    and ($3::bytea is null or f.submitter = $3)
    and ($4::smallint[] is null or f.state = any ($4))
-   and ($5::timestamptz is null or m.created_at >= $5)
-   and ($6::timestamptz is null or m.created_at < $6)
  order by f.tx_id desc
  limit $7

@@ -1,1 +1,75 @@
-//! Being written.
+//! A model of what Tollgate's safety rests on, small enough to be searched to the last state: the
+//! **lease** of a submitter, the **fence** around its writes, and **durable before the wire**.
+//!
+//! Three nodes share one database and look after one submitter. Anything may be delayed for any
+//! time; a node may die at any step and come back; an answer may be lost; a message may be late,
+//! lost or doubled. The checker tries every order of the steps within its [`Bounds`] and judges
+//! every world it meets.
+//!
+//! # How to read it
+//!
+//! - [`Protocol`]: the protocol as built, and variants that each get one thing wrong. They are the
+//!   proof that the model can see the mistakes it claims are absent.
+//! - [`World`]: the rows in the database, the open transactions, the nodes' memory, the wire.
+//! - [`Action`]: what can happen next. `steps.rs` has the nodes' half of it, `database.rs` the
+//!   server's: locks, guards, commits under READ COMMITTED.
+//! - [`promise`]: what must hold in every world, by the number of the promise (I1 to I6).
+//! - [`sighting`]: what must be seen at least once, so that "nothing bad happened" does not just
+//!   mean "nothing happened".
+//! - `symmetry.rs`: why worlds that differ only in the nodes' names are counted once.
+//!
+//! A counterexample is a list of actions, and reads as the story of the accident.
+//!
+//! # What it says beyond "it holds"
+//!
+//! - While every answer arrives, the fence alone keeps every promise: the comparison of the cursor
+//!   and the unique keys never have anything to refuse.
+//! - The fence tells owners apart, not two transactions of one owner. After a lost answer it is the
+//!   comparison of the cursor (`… WHERE next_nonce = expected`), under the cursor row's lock, that
+//!   keeps a slot for one tx.
+//! - What a node reads right after a lost answer is not the last word: the transaction it gave up
+//!   may still commit. See [`promise::OWNER_KNOWS_ALL`].
+//!
+//! # What is modelled more loosely than it is built
+//!
+//! Looser means that more can happen, so that what holds here holds there:
+//!
+//! - A guard with the right token may pass after the expiry, and a renewal may land after it: in
+//!   PostgreSQL both can have read the clock before they had to wait for a lock. The promises rest
+//!   on the token under the lock; expiry only gets a lease moving.
+//! - A node does not notice that it lost the lease until the database tells it.
+//! - Reading the submitter's state is not guarded, and an owner of the past sends whatever it has.
+//! - A transaction that its node gave up, or died over, can still be executed from any of its
+//!   statements on (the orphan): even one whose guard had not reached the server.
+//!
+//! # What is not modelled
+//!
+//! - Loss of a committed transaction: no `synchronous_commit = off`, no failover to a replica that
+//!   lags behind.
+//! - Time as a quantity. "Expired" comes and goes by steps of its own, so nothing is said about how
+//!   long a takeover takes, nor that it ever comes: safety only, no liveness.
+//! - Bumps, placeholders, recycled slots and other second attempts for a slot; outsiders that use the
+//!   submitter's key; reorgs. A slot has one attempt here, and the chain's count is no input.
+//! - Several writers at once within one node, except for the one orphan at a time; batches; several
+//!   submitters in one transaction (their fences don't share a row).
+//! - The load as several statements: it is one step.
+//! - Certainty about hashes: the checker knows a world again by 64 bits. That two worlds of the
+//!   largest search share them, and one is skipped, has a chance of less than one in ten million.
+//! - PostgreSQL itself. Which lock conflicts with which is taken from its manual and from
+//!   measurement; the conformance tests of the store try it on a real server. Nor is SQLite modelled:
+//!   there a write transaction excludes every other from its first statement, which allows less.
+
+mod database;
+mod properties;
+mod protocol;
+mod steps;
+mod symmetry;
+mod world;
+
+pub use properties::{PROMISES, SIGHTINGS, promise, sighting};
+pub use protocol::{Bounds, LeaseModel, Protocol};
+pub use steps::Action;
+pub use world::{
+    Attempt, AttemptSet, History, Lease, NODES, Node, Nonce, ORPHAN, Owner, SESSIONS, Session,
+    Stage, Step, Token, TxId, TxSet, World,
+};

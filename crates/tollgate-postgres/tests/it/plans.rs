@@ -124,7 +124,7 @@ async fn fill(client: &Client) {
                 3, 7, 1, case when i < {FINISHED_ROWS} then clock_timestamp() end
            from generate_series(0, {last} - 1) i;
          insert into tx_attempt (tx_id, number, chain_id, tx_hash, raw, kind, gas_limit, max_fee)
-         select {id}, 1, 1, sha256(i::text::bytea), '\\xab', 1, 21000, 1
+         select {id}, 1, 1, {hash}, '\\xab', 1, 21000, 1
            from generate_series(0, {last} - 1) i;
          insert into tx_history (tx_id, version, node, fencing_token, event, to_state)
          select {id}, 1, 'me', 7, 'created', 20 from generate_series(0, {last} - 1) i;
@@ -135,6 +135,7 @@ async fn fill(client: &Client) {
          reset synchronous_commit",
         of_row = submitter_sql("i"),
         id = id_sql("i"),
+        hash = hash_sql("i"),
     );
     client.batch_execute(&fill).await.unwrap();
 }
@@ -146,6 +147,10 @@ fn submitter_sql(row: &str) -> String {
 /// Ids that ascend with the row, as UUID v7 does with time.
 fn id_sql(row: &str) -> String {
     format!("(lpad(to_hex({row}), 12, '0') || '70008000000000000000')::uuid")
+}
+
+fn hash_sql(row: &str) -> String {
+    format!("decode(lpad(to_hex({row}), 64, '0'), 'hex')")
 }
 
 /// `array[f(first), …]` over [`ASKED`] rows of the open end of the table.
@@ -162,7 +167,7 @@ fn loop_queries() -> Vec<LoopQuery> {
     let ids = column(|row| id_sql(&row.to_string()));
     let requests = column(|row| format!("'r{row}'"));
     let unknown = column(|row| format!("'unknown{row}'"));
-    let hashes = column(|row| format!("sha256('{row}')"));
+    let hashes = column(|row| hash_sql(&row.to_string()));
     let someone = submitter_sql("3");
     let an_id = id_sql(&FINISHED_ROWS.to_string());
     let tail = FINISHED_ROWS - ASKED;

@@ -1,0 +1,356 @@
+//! The state of the world: one submitter's rows in the database, the open transactions, what the
+//! nodes have in memory, the wire and the chain. Owns no rule: the steps move it, the properties
+//! judge it.
+
+use crate::protocol::Bounds;
+
+/// How many nodes share the database.
+pub const NODES: usize = 3;
+
+/// Database sessions: one for each node, and one for a transaction that outlived its node's
+/// interest in it.
+pub const SESSIONS: usize = NODES + 1;
+
+/// The session of the orphan: a transaction whose node crashed or lost the connection, with all of
+/// its statements still on their way to the server.
+pub const ORPHAN: usize = NODES;
+
+/// A fencing token. Zero stands for none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token(pub u8);
+
+impl Token {
+    /// The token of the next owner.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// A nonce of the submitter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Nonce(pub u8);
+
+impl Nonce {
+    /// The slot after this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// One managed intent. Any node may be asked for it, also for the same one as another node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TxId(pub u8);
+
+/// Who holds a lease: a node's name and, where the protocol has one, its boot id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner {
+    /// Index of the node.
+    pub node: usize,
+    /// How many times it had crashed before; always zero for a protocol without boot ids.
+    pub boot: u8,
+}
+
+/// The row of `submitter_lease`, as committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lease {
+    /// Nobody before the first takeover and after a release.
+    pub owner: Option<Owner>,
+    /// Grows by one at each change of owner.
+    pub token: Token,
+    /// Is `expires_at` in the past? Time is a step of its own that sets this.
+    pub expired: bool,
+}
+
+/// Signed bytes: which slot, which tx, and who signed. Two owners that sign the same tx for the same
+/// slot make different bytes (their fees differ), hence the token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Attempt {
+    /// The slot it uses.
+    pub nonce: Nonce,
+    /// The tx it carries.
+    pub tx: TxId,
+    /// The token of the owner that signed it.
+    pub signed_under: Token,
+}
+
+/// A set of attempts, one bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AttemptSet(u64);
+
+impl AttemptSet {
+    const fn bit(attempt: Attempt) -> u64 {
+        let slot = attempt.nonce.0 * Bounds::MAX_TXS + attempt.tx.0;
+        1 << (slot * Bounds::MAX_TOKENS + attempt.signed_under.0 - 1)
+    }
+
+    /// Adds one.
+    pub const fn insert(&mut self, attempt: Attempt) {
+        self.0 |= Self::bit(attempt);
+    }
+
+    /// Takes one out.
+    pub const fn remove(&mut self, attempt: Attempt) {
+        self.0 &= !Self::bit(attempt);
+    }
+
+    /// Is it in?
+    #[must_use]
+    pub const fn contains(self, attempt: Attempt) -> bool {
+        self.0 & Self::bit(attempt) != 0
+    }
+
+    /// None at all?
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Is all of this in `other`?
+    #[must_use]
+    pub const fn is_subset_of(self, other: Self) -> bool {
+        self.0 & !other.0 == 0
+    }
+
+    /// What is in either.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// All of them, lowest slot first.
+    pub fn iter(self) -> impl Iterator<Item = Attempt> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let bit = u8::try_from(left.trailing_zeros()).ok().filter(|bit| *bit < 64)?;
+            left &= left - 1;
+            let slot = bit / Bounds::MAX_TOKENS;
+            Some(Attempt {
+                nonce: Nonce(slot / Bounds::MAX_TXS),
+                tx: TxId(slot % Bounds::MAX_TXS),
+                signed_under: Token(bit % Bounds::MAX_TOKENS + 1),
+            })
+        })
+    }
+
+    /// The one in the lowest slot.
+    #[must_use]
+    pub fn lowest(self) -> Option<Attempt> {
+        self.iter().next()
+    }
+
+    /// The txs they carry.
+    #[must_use]
+    pub fn txs(self) -> TxSet {
+        let mut txs = TxSet::default();
+        self.iter().for_each(|attempt| txs.insert(attempt.tx));
+        txs
+    }
+}
+
+/// A set of txs, one bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TxSet(u8);
+
+impl TxSet {
+    /// Adds one.
+    pub const fn insert(&mut self, tx: TxId) {
+        self.0 |= 1 << tx.0;
+    }
+
+    /// Is it in?
+    #[must_use]
+    pub const fn contains(self, tx: TxId) -> bool {
+        self.0 & (1 << tx.0) != 0
+    }
+
+    /// Is all of this in `other`?
+    #[must_use]
+    pub const fn is_subset_of(self, other: Self) -> bool {
+        self.0 & !other.0 == 0
+    }
+
+    /// How many.
+    #[must_use]
+    pub const fn len(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    /// None at all?
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// How far a writer's transaction has come. What it did is visible to nobody before its commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// Nothing has reached the server yet. The guard moves it on.
+    Begun,
+    /// The guard let it pass (and, as built, holds the lease row `FOR KEY SHARE`). The write moves
+    /// it on.
+    Guarded,
+    /// Row and cursor are written, and the cursor row is locked. The commit ends it.
+    Written,
+}
+
+/// An open transaction, as the database server sees it. Which locks are held follows from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Session {
+    /// No transaction.
+    Closed,
+    /// Stores one attempt and moves the cursor past it.
+    Writer {
+        /// How far it has come.
+        stage: Stage,
+        /// Who began it; the guard asks for this name.
+        owner: Owner,
+        /// What it stores. `signed_under` is the token the guard asks for.
+        attempt: Attempt,
+    },
+    /// Holds the lease row `FOR UPDATE`. The bump moves it on.
+    TakeoverLocked {
+        /// Who takes over.
+        owner: Owner,
+    },
+    /// Has written owner and token. The commit ends it.
+    TakeoverBumped {
+        /// Who takes over.
+        owner: Owner,
+        /// The token it wrote.
+        token: Token,
+    },
+}
+
+/// What a node is about to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Step {
+    /// Knows of no lease. A takeover (or finding itself the owner) moves it on.
+    Idle,
+    /// Has read something before the takeover that it should have read during or after it. Only in
+    /// broken protocols.
+    Looked,
+    /// Its takeover is under way. The takeover's commit moves it on.
+    Taking,
+    /// Believes to be the owner and has no state of the submitter in memory. The load moves it on.
+    Loading,
+    /// Believes to be the owner and may draft.
+    Ready,
+    /// Its transaction is under way. The end of that moves it on.
+    Writing,
+    /// Was refused, dropped all it knew, and goes on like [`Step::Idle`].
+    Fenced,
+}
+
+/// One node: what would be lost in a crash, and how many of these it had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Node {
+    /// Crashes so far.
+    pub boot: u8,
+    /// What it is about to do.
+    pub step: Step,
+    /// The token it believes to hold.
+    pub token: Token,
+    /// The nonce it will give out next.
+    pub next: Nonce,
+    /// The txs it knows to be stored; asked for again, they get no nonce.
+    pub known: TxSet,
+    /// What it will send. After a load that is every stored attempt: each may have been sent.
+    pub to_send: AttemptSet,
+}
+
+impl Node {
+    const fn new() -> Self {
+        Self {
+            boot: 0,
+            step: Step::Idle,
+            token: Token(0),
+            next: Nonce(0),
+            known: TxSet(0),
+            to_send: AttemptSet(0),
+        }
+    }
+
+    /// Drops everything it knew about the submitter, and the lease with it.
+    pub const fn forget(&mut self, step: Step) {
+        *self = Self { boot: self.boot, step, ..Self::new() };
+    }
+
+    /// Drops what it knew about the submitter and keeps the lease it believes to hold.
+    pub const fn forget_state(&mut self, token: Token) {
+        *self = Self { boot: self.boot, step: Step::Loading, token, ..Self::new() };
+    }
+
+    /// Does it want the lease?
+    #[must_use]
+    pub const fn is_contender(&self) -> bool {
+        matches!(self.step, Step::Idle | Step::Fenced)
+    }
+}
+
+/// What went wrong in a way that the state alone would not show any more. Once set, stays set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct History {
+    /// A write was committed under a token older than the lease's at that moment.
+    pub late_write: bool,
+    /// The cursor went back.
+    pub cursor_back: bool,
+    /// The lease's token went back.
+    pub token_back: bool,
+    /// A takeover committed a token that an earlier one had been given.
+    pub token_reissued: bool,
+}
+
+/// Everything. Its hash is in `symmetry.rs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct World {
+    /// The lease row, as committed.
+    pub lease: Lease,
+    /// The cursor row, as committed: the next nonce.
+    pub cursor: Nonce,
+    /// The stored attempts, as committed. Rows are never deleted.
+    pub rows: AttemptSet,
+    /// The open transactions: one per node, then the orphan.
+    pub sessions: [Session; SESSIONS],
+    /// The nodes.
+    pub nodes: [Node; NODES],
+    /// Every attempt that was ever sent. A message can be late, lost or doubled, so each of these
+    /// may arrive at the chain at any later time, or never.
+    pub wire: AttemptSet,
+    /// What the chain mined: at most one attempt for a slot, slots in order.
+    pub mined: AttemptSet,
+    /// The txs whose callers got a 2xx answer.
+    pub answered: TxSet,
+    /// How many times a node lost the answer to a transaction and lived on.
+    pub lost_answers: u8,
+    /// What can't be seen from the rest.
+    pub history: History,
+}
+
+impl World {
+    /// An empty database and nodes that have just started. The first takeover (of a lease that
+    /// nobody holds) stands for the insert with token 1.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            lease: Lease { owner: None, token: Token(0), expired: true },
+            cursor: Nonce(0),
+            rows: AttemptSet::default(),
+            sessions: [Session::Closed; SESSIONS],
+            nodes: [Node::new(); NODES],
+            wire: AttemptSet::default(),
+            mined: AttemptSet::default(),
+            answered: TxSet::default(),
+            lost_answers: 0,
+            history: History::default(),
+        }
+    }
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self::new()
+    }
+}
