@@ -1,1 +1,69 @@
-//! Placeholder.
+//! The store on SQLite: one file, any number of processes on it, each of them a node.
+//!
+//! Owns the schema (`migrations/`), the statements (`queries/`) and the threads that hold the
+//! connections. Every write is one `BEGIN IMMEDIATE` transaction on the store's one writer thread:
+//! that lock is what proves a lease *and holds it still* until the commit (I1, I2), between threads
+//! and between processes. Reads go to threads of their own and never wait behind a write.
+//!
+//! Never decides what a transaction should become (that is `tollgate-model`), never talks to a
+//! chain, never compares a lease with the process's own idea of time: the statements ask `db_now()`.
+//!
+//! Read in the order of the flow: [`options`](SqliteOptions), `connection` and `migrate` (how a
+//! database is opened), `worker` and `db` (threads and transactions), then one module per port area:
+//! `lease`, `tx`, `batch`, `list`, `feed`, `reservation`, `node`.
+
+mod batch;
+mod connection;
+mod db;
+mod error;
+mod feed;
+mod lease;
+mod list;
+mod migrate;
+mod node;
+mod options;
+pub mod queries;
+mod reservation;
+mod row;
+mod tx;
+mod worker;
+
+use std::sync::Arc;
+
+use tollgate_model::port::{Checkpoints, StoreError};
+
+pub use migrate::migrate;
+#[cfg(feature = "planted-bugs")]
+pub use options::PlantedBug;
+pub use options::{SqliteOptions, SqlitePath};
+
+use db::Db;
+
+/// A database, as one node sees it. Clones share its threads; they end with the last clone.
+///
+/// A call whose future is dropped before its turn has come does nothing; one that has begun is
+/// carried through.
+#[derive(Clone)]
+pub struct SqliteStore {
+    db: Db,
+}
+
+impl SqliteStore {
+    /// Opens the database, creating it and bringing its schema up to date where needed.
+    ///
+    /// Must be called inside a tokio runtime, which the checkpoints then run on.
+    pub async fn open(options: SqliteOptions) -> Result<Self, StoreError> {
+        Ok(Self { db: Db::open(options).await? })
+    }
+
+    /// A second node on the same database, in the same process.
+    ///
+    /// On a file it opens connections of its own, as another process would. A database in memory
+    /// has one connection: both nodes share it and its thread.
+    pub async fn another_node(
+        &self,
+        checkpoints: Arc<dyn Checkpoints>,
+    ) -> Result<Self, StoreError> {
+        Ok(Self { db: self.db.another_node(checkpoints).await? })
+    }
+}

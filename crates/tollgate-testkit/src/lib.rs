@@ -1,1 +1,23 @@
-//! Placeholder.
+//! Real servers for tests, and one conformance suite for every store. Never shipped.
+//!
+//! Read in this order: [`world`] (a database that any number of nodes share, and a raw hand on it
+//! for attackers), [`node`] and [`make`] (short words for what tests do), [`gate`] (stops a writer
+//! where a race begins), [`conformance`] (what a store promises, one function for each promise).
+//! [`postgres`] starts the real server that the PostgreSQL world lives on.
+
+#![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
+
+pub mod child;
+pub mod conformance;
+pub mod gate;
+pub mod make;
+pub mod node;
+pub mod postgres;
+pub mod wait;
+pub mod wire;
+pub mod world;
+
+pub use gate::Gate;
+pub use node::TestNode;
+pub use postgres::PgServer;
+pub use world::{Kind, PgWorld, SqliteWorld, World};

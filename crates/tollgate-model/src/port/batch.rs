@@ -333,7 +333,7 @@ impl TxUpdate {
 
     /// What the row will be if this change is applied.
     pub const fn applied(&self) -> Seen {
-        Seen { state: self.to, version: self.seen.version + 1 }
+        Seen { state: self.to, version: self.seen.version.saturating_add(1) }
     }
 }
 

@@ -41,7 +41,7 @@ pub struct SubmitterRecord {
     pub mode: Mode,
     /// Whether it takes work.
     pub status: SubmitterStatus,
-    /// Why it is paused or in PROTECT.
+    /// The reason given with the last change of its status.
     pub status_reason: Option<Text<500>>,
 }
 

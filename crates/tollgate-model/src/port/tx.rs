@@ -39,7 +39,7 @@ impl Page {
 /// Which transactions to list, newest first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ListFilter {
-    /// On this chain; with `submitter`, of that chain.
+    /// On this chain.
     pub chain_id: Option<ChainId>,
     /// Of this account.
     pub submitter: Option<Submitter>,
@@ -49,6 +49,16 @@ pub struct ListFilter {
     pub from: Option<Timestamp>,
     /// Accepted before this time.
     pub to: Option<Timestamp>,
+}
+
+impl ListFilter {
+    /// Whether the filter contradicts itself, so that nothing can pass it.
+    pub fn excludes_everything(&self) -> bool {
+        let elsewhere = |chain_id| self.submitter.is_some_and(|of| of.chain_id != chain_id);
+        self.chain_id.is_some_and(elsewhere)
+            || self.states == StateFilter::Of(Vec::new())
+            || matches!((self.from, self.to), (Some(from), Some(to)) if from >= to)
+    }
 }
 
 /// Which states to list. The kinds differ in how a store finds them without scanning what is

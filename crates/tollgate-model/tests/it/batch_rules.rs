@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{
-    AttemptKind, BatchLimits, CreateAnswer, CursorMove, Fees, FencedBatch, Judgement, Lease,
-    NewAttempt, NewTx, Payload, Section, SectionFacts, SectionOutcome, Seen, Slot, TxUpdate, judge,
+    AttemptKind, BatchLimits, CreateAnswer, CursorMove, Evidence, Fees, FencedBatch, Judgement,
+    Lease, MinedIn, NewAttempt, NewTx, Payload, Section, SectionFacts, SectionOutcome, Seen, Slot,
+    TxUpdate, judge,
 };
 use tollgate_model::{
     Address, Allocated, B256, Bytes, ChainId, FencingToken, GasPrice, NodeId, Nonce, RequestId,
@@ -101,6 +102,33 @@ fn a_move_without_its_evidence_is_refused() {
         let updates = vec![TxUpdate::moved(tx_id, seen, event).unwrap()];
         assert_eq!(refusal(Section { updates, ..section() }), "update", "{event:?}");
     }
+}
+
+#[test]
+fn what_is_final_takes_not_even_a_note() {
+    let tx_id = TxId::from_uuid(Uuid::from_u128(1));
+    let updates = vec![TxUpdate::noted(tx_id, Seen { state: TxState::Confirmed, version: 9 }, "x")];
+    assert_eq!(refusal(Section { updates, ..section() }), "update");
+}
+
+#[test]
+fn a_number_that_no_store_holds_is_refused_with_its_name() {
+    let tx_id = TxId::from_uuid(Uuid::from_u128(1));
+    let seen = Seen { state: TxState::Allocated(Allocated::Unsent), version: 1 };
+    let mined = |block_number, gas_used| {
+        let mut update = TxUpdate::moved(tx_id, seen, TxEvent::Mined).unwrap();
+        update.evidence = Evidence::Set(MinedIn {
+            tx_hash: B256::ZERO,
+            block_number,
+            block_hash: B256::ZERO,
+            gas_used,
+            succeeded: true,
+            revert_reason: None,
+        });
+        Section { updates: vec![update], ..section() }
+    };
+    assert_eq!(refusal(mined(u64::MAX, 1)), "blockNumber");
+    assert_eq!(refusal(mined(1, u64::MAX)), "gasUsed");
 }
 
 #[test]

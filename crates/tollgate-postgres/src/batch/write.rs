@@ -75,12 +75,12 @@ async fn change_status(tx: &Tx, judged: &[Judged<'_>]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A write under the cursor's lock that does not find its row is a defect, and must not commit.
+/// A write under the locks that does not find its rows must not commit.
 pub(super) fn expect_rows(what: &str, found: u64, expected: usize) -> Result<(), Failure> {
     if usize::try_from(found) == Ok(expected) {
         return Ok(());
     }
-    Err(StoreError::Defect(format!("{what}: {found} rows instead of {expected}")).into())
+    Err(Failure::Refused(format!("{what}: {found} rows instead of {expected}")))
 }
 
 /// Everything that a batch writes, as columns.

@@ -7,6 +7,9 @@ use crate::ids::{InvalidId, Nonce};
 use crate::state::{Tracking, TxState};
 use crate::transition::TxEvent;
 
+/// The last version that every store can hold.
+const VERSION_MAX: u32 = i32::MAX as u32;
+
 pub(super) fn batch(sections: &[Section]) -> Result<(), InvalidId> {
     let ops: usize = sections.iter().map(|s| s.creates.len() + s.updates.len()).sum();
     if ops > BatchLimits::OPS {
@@ -68,6 +71,13 @@ fn slots(section: &Section) -> Result<(), InvalidId> {
 }
 
 fn update(update: &TxUpdate) -> Result<(), InvalidId> {
+    if update.seen.state.is_final() {
+        // I9: nothing about it changes any more, not even a note.
+        return refuse("update", format!("{} is final", update.tx_id));
+    }
+    if update.seen.version >= VERSION_MAX {
+        return refuse("update", format!("version {} is the last", update.seen.version));
+    }
     let is = |wanted: TxEvent| update.event == Change::Moved(wanted);
     if update.slot.is_some() != is(TxEvent::SlotAllocated) {
         return refuse("update", "a slot comes with its allocation, and only then".to_owned());
@@ -88,10 +98,15 @@ fn update(update: &TxUpdate) -> Result<(), InvalidId> {
         // I8: MINED has a receipt, and nothing else has one that is not final.
         return refuse("update", format!("the receipt does not fit a move to {}", update.to));
     }
-    if let Some(list) = &update.confirmations
-        && list.hashes.len() > BatchLimits::CONFIRMATIONS
-    {
-        return refuse("confirmations", format!("{} are too many", list.hashes.len()));
+    if let Evidence::Set(mined) = &update.evidence {
+        storable("blockNumber", mined.block_number)?;
+        storable("gasUsed", mined.gas_used)?;
+    }
+    if let Some(list) = &update.confirmations {
+        storable("blockNumber", list.first_block)?;
+        if list.hashes.len() > BatchLimits::CONFIRMATIONS {
+            return refuse("confirmations", format!("{} are too many", list.hashes.len()));
+        }
     }
     update.new_attempt().map_or(Ok(()), attempt)?;
     update.outbox.as_ref().map_or(Ok(()), event)
@@ -102,9 +117,15 @@ fn attempt(attempt: &NewAttempt) -> Result<(), InvalidId> {
     if length == 0 || length > BatchLimits::PAYLOAD_BYTES {
         return refuse("rawTx", format!("{length} bytes, max {}", BatchLimits::PAYLOAD_BYTES));
     }
-    Nonce::new(attempt.fees.gas_limit)
-        .map(drop)
-        .map_err(|_| InvalidId::new("gas", format!("{} is too much", attempt.fees.gas_limit)))
+    storable("gas", attempt.fees.gas_limit)
+}
+
+/// Whether a store's signed 64 bits hold a number.
+fn storable(field: &'static str, number: u64) -> Result<(), InvalidId> {
+    match i64::try_from(number) {
+        Ok(_) => Ok(()),
+        Err(_) => refuse(field, format!("{number} is above {}", i64::MAX)),
+    }
 }
 
 fn event(event: &NewEvent) -> Result<(), InvalidId> {

@@ -1,0 +1,2 @@
+-- Forgets an event that was delivered.
+delete from outbox where id = ?1

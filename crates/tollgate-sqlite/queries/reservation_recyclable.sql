@@ -1,0 +1,3 @@
+-- Its holder, by token (?4), has not used a nonce; no row if the token is stale.
+update nonce_reservation set state = 3, reason = ?5, updated_at = db_now()
+ where chain_id = ?1 and submitter = ?2 and nonce = ?3 and owner_token = ?4 and state = 1

@@ -1,0 +1,9 @@
+-- One transaction by the caller's name for it.
+select t.tx_id, t.chain_id, t.submitter, t.request_id, t.nonce, t.payload, t.payload_digest,
+       t.state, t.version, t.fencing_token, t.attempts,
+       (select a.tx_hash from tx_attempt a where a.tx_id = t.tx_id and a.number = t.attempts)
+         as newest_hash,
+       t.next_resubmit_at, t.resubmits, t.last_error, t.mined_hash, t.block_number, t.block_hash,
+       t.gas_used, t.succeeded, t.revert_reason, t.valid_until, t.created_at, t.updated_at,
+       t.finished_at
+  from managed_tx t where t.chain_id = ?1 and t.submitter = ?2 and t.request_id = ?3

@@ -1,0 +1,14 @@
+-- A page of failed transactions below ?3, newest first; those that were executed cost nothing.
+select t.tx_id, t.chain_id, t.submitter, t.request_id, t.nonce, t.payload, t.payload_digest,
+       t.state, t.version, t.fencing_token, t.attempts,
+       (select a.tx_hash from tx_attempt a where a.tx_id = t.tx_id and a.number = t.attempts)
+         as newest_hash,
+       t.next_resubmit_at, t.resubmits, t.last_error, t.mined_hash, t.block_number, t.block_hash,
+       t.gas_used, t.succeeded, t.revert_reason, t.valid_until, t.created_at, t.updated_at,
+       t.finished_at
+  from tx_completion c indexed by tx_completion_failed cross join managed_tx t
+ where c.state >= 50 and c.tx_id < ?3 and t.tx_id = c.tx_id
+   and (?1 is null or c.chain_id = ?1) and (?2 is null or c.submitter = ?2)
+   and t.state in (select value from json_each(?4))
+   and (?5 is null or t.created_at >= ?5) and (?6 is null or t.created_at < ?6)
+ order by c.tx_id desc limit ?7

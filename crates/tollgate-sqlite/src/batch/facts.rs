@@ -1,0 +1,59 @@
+//! What a section is judged by: read under the write lock, so true until the commit.
+
+use rusqlite::{Connection, params};
+use tollgate_model::Submitter;
+use tollgate_model::port::{KnownRequest, NewTx, Section, SectionFacts, Seen, Slot, TxUpdate};
+
+use super::{cursor, stored};
+use crate::db::one;
+use crate::error::Fault;
+use crate::{queries, tx};
+
+/// Reads the facts of one section; none if its submitter has no row.
+pub(super) fn gather(conn: &Connection, section: &Section) -> Result<Option<SectionFacts>, Fault> {
+    let submitter = section.lease.submitter;
+    let Some((cursor, status)) = cursor(conn, submitter)? else { return Ok(None) };
+    let known = section.creates.iter().map(|new| known(conn, submitter, new));
+    let slotted = section.updates.iter().filter(|update| update.slot.is_some());
+    let slotted_rows = slotted.map(|update| own_row(conn, submitter, update));
+    let recycled = section.slots().filter(|slot| slot.recycled);
+    let recyclable = recycled.map(|slot| is_free(conn, submitter, slot));
+    Ok(Some(SectionFacts {
+        cursor,
+        status,
+        known: known.collect::<Result<_, _>>()?,
+        slotted_rows: slotted_rows.collect::<Result<_, _>>()?,
+        recyclable: recyclable.collect::<Result<_, _>>()?,
+    }))
+}
+
+fn known(
+    conn: &Connection,
+    submitter: Submitter,
+    new: &NewTx,
+) -> Result<Option<KnownRequest>, Fault> {
+    match &new.request_id {
+        Some(request_id) => tx::known_request(conn, submitter, request_id),
+        None => Ok(None),
+    }
+}
+
+/// What an update's row is, if it is the submitter's.
+fn own_row(
+    conn: &Connection,
+    submitter: Submitter,
+    update: &TxUpdate,
+) -> Result<Option<Seen>, Fault> {
+    let row = stored(conn, update.tx_id)?;
+    Ok(row.filter(|(of, _)| *of == submitter).map(|(_, seen)| seen))
+}
+
+/// Whether the pool has a recycled slot (I3).
+fn is_free(
+    conn: &Connection,
+    Submitter { chain_id, address }: Submitter,
+    slot: &Slot,
+) -> Result<bool, Fault> {
+    let params = params![chain_id.as_i64(), address.as_slice(), slot.nonce.as_i64()];
+    one(conn, queries::RECYCLABLE_LOCK, params, |_| Ok(())).map(|row| row.is_some())
+}

@@ -1,0 +1,248 @@
+//! Writes a section's creates and updates, once it was found to fit. Each change of a row comes
+//! with its attempt, its audit entry, its outcome and its event, or not at all.
+
+use rusqlite::{Connection, params};
+use tollgate_model::port::{
+    Confirmations, CreateAnswer, Evidence, Lease, MinedIn, NewAttempt, NewEvent, NewTx, Schedule,
+    Slot, TxUpdate, UpdateAnswer,
+};
+use tollgate_model::{B256, NodeId, Nonce, Submitter, Timestamp, TxId, TxState};
+
+use crate::connection::span;
+use crate::db::{exec, one};
+use crate::error::Fault;
+use crate::{queries, row};
+
+/// The number of a transaction's first attempt, and of its row's first version.
+const FIRST: i64 = 1;
+
+/// The pen of one section.
+pub(super) struct Writer<'a> {
+    pub(super) conn: &'a Connection,
+    pub(super) node: &'a NodeId,
+    pub(super) lease: Lease,
+}
+
+/// What an update left in its row.
+struct Updated {
+    attempts: i64,
+    request_id: Option<String>,
+    mined_hash: Option<B256>,
+}
+
+impl Writer<'_> {
+    /// Writes a create that is new; one that is not stays as it is.
+    pub(super) fn create(&self, new: &NewTx, answer: CreateAnswer) -> Result<(), Fault> {
+        match answer {
+            CreateAnswer::Created => {}
+            CreateAnswer::Duplicate(_) | CreateAnswer::Conflict(_) => return Ok(()),
+        }
+        self.insert(new)?;
+        if let Some(slot) = &new.slot {
+            self.open_slot(slot)?;
+            self.attempt(new.tx_id, FIRST, &slot.attempt)?;
+        }
+        let to = new.born().code();
+        self.history(new.tx_id, FIRST, "created", None, to, None)?;
+        self.event(new.tx_id, new.outbox.as_ref())
+    }
+
+    /// Writes an update if its row is still what the writer saw.
+    pub(super) fn update(&self, update: &TxUpdate) -> Result<UpdateAnswer, Fault> {
+        let Some(updated) = self.change(update)? else { return Ok(UpdateAnswer::Lost) };
+        if let Some(slot) = &update.slot {
+            self.open_slot(slot)?;
+        }
+        if let Some(attempt) = update.new_attempt() {
+            self.attempt(update.tx_id, updated.attempts, attempt)?;
+        }
+        if let Some(nonce) = update.freed_nonce {
+            self.free_slot(nonce)?;
+        }
+        if let Some(list) = &update.confirmations {
+            self.confirmations(update.tx_id, list)?;
+        }
+        let (from, to) = (update.seen.state, update.to());
+        let version = i64::from(update.seen.version) + 1;
+        let detail = update.detail.as_ref().map(|detail| detail.as_str());
+        let event = update.event_name();
+        self.history(update.tx_id, version, event, Some(from.code()), to.code(), detail)?;
+        if to.is_final() {
+            self.completion(update.tx_id, to, &updated)?;
+        }
+        self.event(update.tx_id, update.outbox.as_ref())?;
+        Ok(UpdateAnswer::Applied)
+    }
+
+    fn insert(&self, new: &NewTx) -> Result<(), Fault> {
+        let Submitter { chain_id, address } = self.lease.submitter;
+        let params = params![
+            new.tx_id.uuid().into_bytes(),
+            chain_id.as_i64(),
+            address.as_slice(),
+            new.request_id.as_ref().map(|request_id| request_id.as_str()),
+            new.slot.as_ref().map(|slot| slot.nonce.as_i64()),
+            new.payload.bytes().as_ref(),
+            new.payload.digest().0,
+            new.born().code(),
+            self.lease.token.as_i64(),
+            i64::from(new.slot.is_some()),
+            new.valid_until.map(Timestamp::unix_micros)
+        ];
+        exec(self.conn, queries::TX_INSERT, params).map(drop)
+    }
+
+    /// The row itself, guarded by id, version, state and submitter.
+    fn change(&self, update: &TxUpdate) -> Result<Option<Updated>, Fault> {
+        let Submitter { chain_id, address } = self.lease.submitter;
+        let (evidence, mined) = match &update.evidence {
+            Evidence::Keep => (0, None),
+            Evidence::Set(mined) => (1, Some(mined)),
+            Evidence::Clear => (2, None),
+        };
+        let (schedule, delay) = match update.schedule {
+            Schedule::Keep => (0, 0),
+            Schedule::In(delay) => (1, span(delay)),
+            Schedule::Never => (2, 0),
+        };
+        let number = |field, of: fn(&MinedIn) -> u64| {
+            mined.map(|mined| stored_number(field, of(mined))).transpose()
+        };
+        let params = params![
+            update.tx_id.uuid().into_bytes(),
+            update.seen.version,
+            update.seen.state.code(),
+            chain_id.as_i64(),
+            address.as_slice(),
+            update.to().code(),
+            self.lease.token.as_i64(),
+            i64::from(update.new_attempt().is_some()),
+            update.slot.as_ref().map(|slot| slot.nonce.as_i64()),
+            update.freed_nonce.map(Nonce::as_i64),
+            evidence,
+            mined.map(|mined| mined.tx_hash.as_slice()),
+            number("blockNumber", |mined| mined.block_number)?,
+            mined.map(|mined| mined.block_hash.as_slice()),
+            number("gasUsed", |mined| mined.gas_used)?,
+            mined.map(|mined| mined.succeeded),
+            mined.and_then(|mined| mined.revert_reason.as_ref()).map(|reason| reason.as_str()),
+            schedule,
+            delay,
+            i64::from(update.resubmitted),
+            update.last_error.as_ref().map(|error| error.as_str())
+        ];
+        one(self.conn, queries::TX_UPDATE, params, |row| {
+            Ok(Updated {
+                attempts: row.get(0)?,
+                request_id: row.get(1)?,
+                mined_hash: row::hash_or_none(row, 2)?,
+            })
+        })
+    }
+
+    /// I3: a slot from the pool leaves it with the transaction that takes it.
+    fn open_slot(&self, slot: &Slot) -> Result<(), Fault> {
+        if !slot.recycled {
+            return Ok(());
+        }
+        let Submitter { chain_id, address } = self.lease.submitter;
+        let params = params![
+            chain_id.as_i64(),
+            address.as_slice(),
+            slot.nonce.as_i64(),
+            slot.attempt.tx_hash.as_slice()
+        ];
+        match exec(self.conn, queries::RECYCLABLE_TAKE, params)? {
+            1 => Ok(()),
+            _ => Err(Fault::defect(format!("nonce {} left the pool unseen", slot.nonce))),
+        }
+    }
+
+    /// I3: only a nonce that no caller holds can go to the pool.
+    fn free_slot(&self, nonce: Nonce) -> Result<(), Fault> {
+        let Submitter { chain_id, address } = self.lease.submitter;
+        let params = params![chain_id.as_i64(), address.as_slice(), nonce.as_i64()];
+        match exec(self.conn, queries::SLOT_FREE, params)? {
+            1 => Ok(()),
+            _ => Err(Fault::defect(format!("nonce {nonce} is a transaction's and a caller's"))),
+        }
+    }
+
+    /// I5: the signed bytes and their hash are durable with the change that speaks of them.
+    fn attempt(&self, tx_id: TxId, number: i64, attempt: &NewAttempt) -> Result<(), Fault> {
+        let fees = &attempt.fees;
+        let params = params![
+            tx_id.uuid().into_bytes(),
+            number,
+            self.lease.submitter.chain_id.as_i64(),
+            attempt.tx_hash.as_slice(),
+            attempt.raw.as_ref(),
+            attempt.kind.code(),
+            stored_number("gas", fees.gas_limit)?,
+            fees.max_fee.as_i64(),
+            fees.max_priority_fee.map(|fee| fee.as_i64())
+        ];
+        exec(self.conn, queries::ATTEMPT_INSERT, params).map(drop)
+    }
+
+    fn history(
+        &self,
+        tx_id: TxId,
+        version: i64,
+        event: &str,
+        from: Option<i16>,
+        to: i16,
+        detail: Option<&str>,
+    ) -> Result<(), Fault> {
+        let params = params![
+            tx_id.uuid().into_bytes(),
+            version,
+            self.node.as_str(),
+            self.lease.token.as_i64(),
+            event,
+            from,
+            to,
+            detail
+        ];
+        exec(self.conn, queries::HISTORY_INSERT, params).map(drop)
+    }
+
+    fn confirmations(&self, tx_id: TxId, list: &Confirmations) -> Result<(), Fault> {
+        let params = params![
+            tx_id.uuid().into_bytes(),
+            stored_number("blockNumber", list.first_block)?,
+            list.hashes.concat(),
+            list.new_fork
+        ];
+        exec(self.conn, queries::CONFIRMATION_PUT, params).map(drop)
+    }
+
+    /// I10: numbered inside the transaction; a rollback gives the number back.
+    fn completion(&self, tx_id: TxId, to: TxState, updated: &Updated) -> Result<(), Fault> {
+        let seq: Option<i64> =
+            one(self.conn, queries::COMPLETION_NUMBER, [], |row| Ok(row.get(0)?))?;
+        let seq = seq.ok_or_else(|| Fault::defect("completion_counter has no row"))?;
+        let Submitter { chain_id, address } = self.lease.submitter;
+        let params = params![
+            seq,
+            tx_id.uuid().into_bytes(),
+            chain_id.as_i64(),
+            address.as_slice(),
+            updated.request_id,
+            to.code(),
+            updated.mined_hash.as_ref().map(|hash| hash.as_slice())
+        ];
+        exec(self.conn, queries::COMPLETION_INSERT, params).map(drop)
+    }
+
+    fn event(&self, tx_id: TxId, event: Option<&NewEvent>) -> Result<(), Fault> {
+        let Some(NewEvent { kind, key, body }) = event else { return Ok(()) };
+        let params = params![kind, key.as_str(), tx_id.uuid().into_bytes(), body.as_ref()];
+        exec(self.conn, queries::OUTBOX_INSERT, params).map(drop)
+    }
+}
+
+/// A number from the world, as a column can hold it.
+fn stored_number(field: &'static str, number: u64) -> Result<i64, Fault> {
+    i64::try_from(number).map_err(|_| Fault::invalid(field, format!("{number} can't be stored")))
+}

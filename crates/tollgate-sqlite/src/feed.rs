@@ -1,0 +1,41 @@
+//! Outcomes in order, and events on their way out. Implements [`FeedStore`]; both are written by
+//! the fenced batch alone.
+
+use async_trait::async_trait;
+use rusqlite::params;
+use tollgate_model::Seq;
+use tollgate_model::port::{Completion, FeedStore, OutboxEvent, Page, StoreError};
+
+use crate::SqliteStore;
+use crate::db::{all, exec};
+use crate::{queries, row};
+
+#[async_trait]
+impl FeedStore for SqliteStore {
+    async fn completions(&self, after: Seq, page: Page) -> Result<Vec<Completion>, StoreError> {
+        let completions = self.db.read(move |conn| {
+            let params = params![after.as_i64(), page.limit()];
+            all(conn, queries::COMPLETION_PAGE, params, row::completion)
+        });
+        completions.await
+    }
+
+    async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError> {
+        let events = self
+            .db
+            .read(move |conn| all(conn, queries::OUTBOX_PAGE, [page.limit()], row::outbox_event));
+        events.await
+    }
+
+    async fn forget_outbox(&self, ids: &[i64]) -> Result<(), StoreError> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let ids = ids.to_vec();
+        let forgotten = self.db.write(move |scope| {
+            ids.into_iter()
+                .try_for_each(|id| exec(scope.conn, queries::OUTBOX_FORGET, [id]).map(drop))
+        });
+        forgotten.await
+    }
+}

@@ -1,0 +1,89 @@
+//! Pages of transactions, newest first: which of the three queries finds a filter's rows without
+//! walking over what is finished.
+
+use rusqlite::{Connection, params};
+use tollgate_model::port::{ListFilter, Page, StateFilter, TxRecord};
+use tollgate_model::{ChainId, Timestamp, TxId, TxState};
+
+use crate::db::all;
+use crate::error::Fault;
+use crate::{queries, row};
+
+/// Above every id: one byte longer than the highest of them.
+const ABOVE_ALL: [u8; 17] = [0xff; 17];
+
+/// A page of transactions below a place.
+pub(crate) fn page(
+    conn: &Connection,
+    filter: &ListFilter,
+    after: Option<TxId>,
+    page: Page,
+) -> Result<Vec<TxRecord>, Fault> {
+    let Some(sql) = query(filter) else { return Ok(Vec::new()) };
+    let chain_id = filter.submitter.map(|submitter| submitter.chain_id).or(filter.chain_id);
+    let address = filter.submitter.map(|submitter| submitter.address);
+    let after = after.map(|tx_id| tx_id.uuid().into_bytes());
+    let params = params![
+        chain_id.map(ChainId::as_i64),
+        address.as_ref().map(|address| address.as_slice()),
+        after.as_ref().map_or(ABOVE_ALL.as_slice(), |after| after.as_slice()),
+        codes(&filter.states),
+        filter.from.map(Timestamp::unix_micros),
+        filter.to.map(Timestamp::unix_micros),
+        page.limit()
+    ];
+    all(conn, sql, params, row::tx_record)
+}
+
+/// The query for a filter; none if nothing can pass it.
+fn query(filter: &ListFilter) -> Option<&'static str> {
+    if filter.excludes_everything() {
+        return None;
+    }
+    match &filter.states {
+        StateFilter::Any => Some(queries::TX_PAGE),
+        StateFilter::Of(states) if !states.iter().any(|state| state.is_final()) => {
+            Some(queries::TX_PAGE_OPEN)
+        }
+        StateFilter::Of(states) if states.iter().all(is_failed) => Some(queries::TX_PAGE_FAILED),
+        StateFilter::Of(_) => Some(queries::TX_PAGE),
+    }
+}
+
+fn is_failed(state: &TxState) -> bool {
+    matches!(state, TxState::Failed(_))
+}
+
+/// The wanted states as a JSON array.
+fn codes(states: &StateFilter) -> Option<String> {
+    match states {
+        StateFilter::Any => None,
+        StateFilter::Of(states) => {
+            let codes: Vec<_> = states.iter().map(|state| state.code().to_string()).collect();
+            Some(format!("[{}]", codes.join(",")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollgate_model::{Failed, Queued};
+
+    #[test]
+    fn open_and_failed_work_is_found_without_walking_over_what_is_finished() {
+        let waiting = TxState::Queued(Queued::Waiting);
+        let reverted = TxState::Failed(Failed::Reverted);
+        for (states, expected) in [
+            (vec![], None),
+            (vec![waiting], Some(queries::TX_PAGE_OPEN)),
+            (vec![reverted], Some(queries::TX_PAGE_FAILED)),
+            (vec![TxState::Confirmed], Some(queries::TX_PAGE)),
+            (vec![waiting, reverted], Some(queries::TX_PAGE)),
+        ] {
+            let filter = ListFilter { states: StateFilter::Of(states), ..Default::default() };
+            assert_eq!(query(&filter), expected);
+        }
+        assert_eq!(codes(&StateFilter::Of(vec![waiting, reverted])).unwrap(), "[10,50]");
+    }
+}

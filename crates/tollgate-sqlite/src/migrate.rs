@@ -1,0 +1,74 @@
+//! Brings a database's schema up to date: forward only, safe beside nodes that run.
+//!
+//! Processes that migrate at once don't get in each other's way. All pending migrations and their
+//! entries in the history are one transaction under the write lock, and the history's primary key
+//! lets each version in once. Whoever finds that another was faster looks again.
+
+use refinery::error::Kind;
+use refinery::{Migration, Runner};
+use rusqlite::{Connection, TransactionBehavior};
+use tollgate_model::port::StoreError;
+
+use crate::connection;
+use crate::error::{Fault, before_commit};
+use crate::options::SqliteOptions;
+use crate::worker::Worker;
+
+mod embedded {
+    //! The migrations, as they were when this program was built.
+    refinery::embed_migrations!("migrations");
+}
+
+/// Brings the database's schema up to date; returns how many migrations that took.
+///
+/// A schema that is newer than this program is left as it is: old and new nodes run together. One
+/// that was changed after the fact is refused as unsafe.
+pub async fn migrate(options: &SqliteOptions) -> Result<u32, StoreError> {
+    let options = options.clone();
+    let worker = Worker::start("tollgate-sqlite-migrate", move || connection::writer(&options));
+    worker.await?.run(|conn| run(conn).map_err(Fault::from)).await
+}
+
+/// The same on a connection that is open.
+pub(crate) fn run(conn: &mut Connection) -> Result<u32, StoreError> {
+    let runner = embedded::migrations::runner()
+        .set_grouped(true)
+        .set_abort_divergent(true)
+        .set_abort_missing(false);
+    loop {
+        let before = applied(&runner, conn);
+        if runner.get_migrations().iter().all(|known| before.contains(known)) {
+            // Nothing to write, so no lock to wait for: a node can start while another one writes.
+            return Ok(0);
+        }
+        conn.set_transaction_behavior(TransactionBehavior::Immediate);
+        match runner.run(conn) {
+            Ok(report) => {
+                let count = report.applied_migrations().len();
+                return u32::try_from(count).map_err(|error| StoreError::Defect(error.to_string()));
+            }
+            // Another process was faster. It can't be so for ever: each time a version has gone in.
+            Err(_) if applied(&runner, conn).len() > before.len() => {}
+            Err(error) => return Err(refused(&error)),
+        }
+    }
+}
+
+/// The migrations that the history holds; none if there is no history yet.
+fn applied(runner: &Runner, conn: &mut Connection) -> Vec<Migration> {
+    conn.set_transaction_behavior(TransactionBehavior::Deferred);
+    runner.get_applied_migrations(conn).unwrap_or_default()
+}
+
+fn refused(error: &refinery::Error) -> StoreError {
+    match error.kind() {
+        Kind::DivergentVersion(..) | Kind::MissingVersion(..) | Kind::RepeatedVersion(..) => {
+            StoreError::Unsafe(format!("schema: {error}"))
+        }
+        Kind::Connection(_, cause) => match cause.downcast_ref::<rusqlite::Error>() {
+            Some(cause) => before_commit(cause),
+            None => StoreError::Defect(format!("schema: {error}")),
+        },
+        _ => StoreError::Defect(format!("schema: {error}")),
+    }
+}

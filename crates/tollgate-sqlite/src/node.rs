@@ -1,0 +1,47 @@
+//! Who is alive. Implements [`NodeStore`].
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rusqlite::params;
+use tollgate_model::port::{LiveNode, NodeStore, StoreError};
+use tollgate_model::{NodeId, Text};
+
+use crate::SqliteStore;
+use crate::connection::span;
+use crate::db::{all, exec};
+use crate::queries;
+
+#[async_trait]
+impl NodeStore for SqliteStore {
+    async fn heartbeat(&self, node: &LiveNode) -> Result<(), StoreError> {
+        let node = node.clone();
+        let beat = self.db.write(move |scope| {
+            let LiveNode { node, advertise_url, draining } = &node;
+            let params = params![node.as_str(), advertise_url.as_str(), draining];
+            exec(scope.conn, queries::NODE_HEARTBEAT, params).map(drop)
+        });
+        beat.await
+    }
+
+    async fn live_nodes(&self, within: Duration) -> Result<Vec<LiveNode>, StoreError> {
+        let nodes = self.db.read(move |conn| {
+            all(conn, queries::NODE_LIVE, [span(within)], |row| {
+                Ok(LiveNode {
+                    node: NodeId::from_stored(row.get(0)?),
+                    advertise_url: Text::new("advertiseUrl", row.get::<_, String>(1)?)?,
+                    draining: row.get(2)?,
+                })
+            })
+        });
+        nodes.await
+    }
+
+    async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
+        let node = node.clone();
+        let left = self
+            .db
+            .write(move |scope| exec(scope.conn, queries::NODE_LEAVE, [node.as_str()]).map(drop));
+        left.await
+    }
+}

@@ -1,0 +1,75 @@
+//! The statements, each from its own file under `queries/`, where its first line says what it
+//! promises.
+//!
+//! The file names are those of `tollgate-postgres`. What ends in `_lock` is a plain read here: the
+//! transaction around it holds the write lock. `completion_number` is the one statement more.
+
+/// Names each file's statement, and lists all of them.
+macro_rules! queries {
+    ($($constant:ident = $name:literal;)*) => {
+        $(
+            #[doc = concat!("`", $name, ".sql`")]
+            pub const $constant: &str = include_str!(concat!("../queries/", $name, ".sql"));
+        )*
+
+        /// Every statement, by the name of its file.
+        pub const ALL: &[(&str, &str)] = &[$(($name, $constant)),*];
+    };
+}
+
+queries! {
+    LEASE_FIND = "lease_find";
+    LEASE_INSERT = "lease_insert";
+    LEASE_LOCK_EXPIRED = "lease_lock_expired";
+    LEASE_TAKE_OVER = "lease_take_over";
+    LEASE_RENEW = "lease_renew";
+    LEASE_RELEASE = "lease_release";
+    LEASE_OWNERS = "lease_owners";
+    LEASE_ORPHANS = "lease_orphans";
+    LEASE_GUARD = "lease_guard";
+    CHAIN_INSERT = "chain_insert";
+    CHAIN_GENESIS = "chain_genesis";
+    SUBMITTER_REGISTER = "submitter_register";
+    SUBMITTER_GET = "submitter_get";
+    SUBMITTER_PAGE = "submitter_page";
+    SUBMITTER_DEPTH = "submitter_depth";
+    CURSOR_LOCK = "cursor_lock";
+    CURSOR_MOVE = "cursor_move";
+    STATUS_CHANGE = "status_change";
+    REQUEST_FIND = "request_find";
+    TX_LOCK = "tx_lock";
+    TX_INSERT = "tx_insert";
+    TX_UPDATE = "tx_update";
+    TX_GET = "tx_get";
+    TX_BY_REQUEST = "tx_by_request";
+    TX_BY_HASH = "tx_by_hash";
+    TX_PAGE = "tx_page";
+    TX_PAGE_OPEN = "tx_page_open";
+    TX_PAGE_FAILED = "tx_page_failed";
+    TX_OPEN_WORK = "tx_open_work";
+    ATTEMPT_INSERT = "attempt_insert";
+    ATTEMPT_OF = "attempt_of";
+    HISTORY_INSERT = "history_insert";
+    HISTORY_PAGE = "history_page";
+    CONFIRMATION_PUT = "confirmation_put";
+    CONFIRMATION_GET = "confirmation_get";
+    COMPLETION_NUMBER = "completion_number";
+    COMPLETION_INSERT = "completion_insert";
+    COMPLETION_PAGE = "completion_page";
+    OUTBOX_INSERT = "outbox_insert";
+    OUTBOX_PAGE = "outbox_page";
+    OUTBOX_FORGET = "outbox_forget";
+    RECYCLABLE_LOCK = "recyclable_lock";
+    RECYCLABLE_TAKE = "recyclable_take";
+    SLOT_FREE = "slot_free";
+    RESERVATION_COUNT = "reservation_count";
+    RESERVATION_LOWEST = "reservation_lowest";
+    RESERVATION_PUT = "reservation_put";
+    RESERVATION_USED = "reservation_used";
+    RESERVATION_RECYCLABLE = "reservation_recyclable";
+    RESERVATION_EXPIRE = "reservation_expire";
+    RESERVATION_PAGE = "reservation_page";
+    NODE_HEARTBEAT = "node_heartbeat";
+    NODE_LIVE = "node_live";
+    NODE_LEAVE = "node_leave";
+}

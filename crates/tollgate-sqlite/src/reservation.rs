@@ -1,0 +1,150 @@
+//! Nonces for callers that send by themselves. Implements [`ReservationStore`]: the same lease,
+//! cursor and fence as the batch, one small transaction for each call.
+
+use async_trait::async_trait;
+use rusqlite::{Connection, params};
+use tollgate_model::nonce::SubmitterStatus;
+use tollgate_model::port::{
+    CursorMove, Lease, Page, Reservation, ReservationStore, Reserve, StoreError,
+};
+use tollgate_model::{NodeId, Nonce, Submitter, Text, TxHash};
+use uuid::Uuid;
+
+use crate::SqliteStore;
+use crate::batch;
+use crate::connection::span;
+use crate::db::{all, exec, one};
+use crate::error::Fault;
+use crate::lease::guard_or_fenced;
+use crate::{queries, row};
+
+#[async_trait]
+impl ReservationStore for SqliteStore {
+    async fn reserve(
+        &self,
+        node: &NodeId,
+        ask: &Reserve,
+    ) -> Result<Option<Reservation>, StoreError> {
+        let (node, ask) = (node.clone(), *ask);
+        let reserved = self.db.write(move |scope| {
+            guard_or_fenced(scope, &node, ask.lease)?;
+            reserve(scope.conn, &ask)
+        });
+        reserved.await
+    }
+
+    async fn reservation_used(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        nonce: Nonce,
+        owner_token: Uuid,
+        tx_hash: TxHash,
+    ) -> Result<bool, StoreError> {
+        let node = node.clone();
+        let used = self.db.write(move |scope| {
+            guard_or_fenced(scope, &node, lease)?;
+            let Submitter { chain_id, address } = lease.submitter;
+            let params = params![
+                chain_id.as_i64(),
+                address.as_slice(),
+                nonce.as_i64(),
+                owner_token.into_bytes(),
+                tx_hash.as_slice()
+            ];
+            exec(scope.conn, queries::RESERVATION_USED, params).map(|changed| changed == 1)
+        });
+        used.await
+    }
+
+    async fn reservation_recyclable(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        nonce: Nonce,
+        owner_token: Uuid,
+        reason: &Text<500>,
+    ) -> Result<bool, StoreError> {
+        let (node, reason) = (node.clone(), reason.clone());
+        let returned = self.db.write(move |scope| {
+            guard_or_fenced(scope, &node, lease)?;
+            let Submitter { chain_id, address } = lease.submitter;
+            let params = params![
+                chain_id.as_i64(),
+                address.as_slice(),
+                nonce.as_i64(),
+                owner_token.into_bytes(),
+                reason.as_str()
+            ];
+            exec(scope.conn, queries::RESERVATION_RECYCLABLE, params).map(|changed| changed == 1)
+        });
+        returned.await
+    }
+
+    async fn expire_reservations(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+    ) -> Result<Vec<Nonce>, StoreError> {
+        let node = node.clone();
+        let expired = self.db.write(move |scope| {
+            guard_or_fenced(scope, &node, lease)?;
+            let Submitter { chain_id, address } = lease.submitter;
+            let params = params![chain_id.as_i64(), address.as_slice()];
+            let expire = queries::RESERVATION_EXPIRE;
+            let mut nonces = all(scope.conn, expire, params, |row| row::nonce(row, 0))?;
+            nonces.sort_unstable();
+            Ok(nonces)
+        });
+        expired.await
+    }
+
+    async fn reservations(
+        &self,
+        submitter: Submitter,
+        after: Option<Nonce>,
+        page: Page,
+    ) -> Result<Vec<Reservation>, StoreError> {
+        let reservations = self.db.read(move |conn| {
+            let Submitter { chain_id, address } = submitter;
+            let after = after.map_or(-1, Nonce::as_i64);
+            let params = params![chain_id.as_i64(), address.as_slice(), after, page.limit()];
+            let decode = |row: &rusqlite::Row<'_>| row::reservation(row, submitter);
+            all(conn, queries::RESERVATION_PAGE, params, decode)
+        });
+        reservations.await
+    }
+}
+
+/// The lowest nonce that came back, else the cursor's, under a guard that holds.
+fn reserve(conn: &Connection, ask: &Reserve) -> Result<Option<Reservation>, Fault> {
+    let submitter = ask.lease.submitter;
+    let (chain_id, address) = (submitter.chain_id.as_i64(), submitter.address.as_slice());
+    let (cursor, status) =
+        batch::cursor(conn, submitter)?.ok_or(StoreError::UnknownSubmitter(submitter))?;
+    let key = params![chain_id, address];
+    let out = one(conn, queries::RESERVATION_COUNT, key, |row| row::count(row, 0))?.unwrap_or(0);
+    // I12: a submitter that takes no work opens no slot.
+    if out >= u64::from(ask.outstanding_max) || status != SubmitterStatus::Active {
+        return Ok(None);
+    }
+    let floor = params![chain_id, address, ask.floor.as_i64()];
+    let lowest = one(conn, queries::RESERVATION_LOWEST, floor, |row| row::nonce(row, 0))?;
+    let nonce = match lowest {
+        Some(nonce) => nonce,
+        None => advance(conn, ask, cursor)?,
+    };
+    let hold = span(ask.hold);
+    let params = params![chain_id, address, nonce.as_i64(), ask.owner_token.into_bytes(), hold];
+    let put = one(conn, queries::RESERVATION_PUT, params, |row| row::reservation(row, submitter))?;
+    // I3: a nonce at the cursor was never given out.
+    put.map(Some).ok_or_else(|| Fault::defect(format!("nonce {nonce} of {submitter} is in use")))
+}
+
+/// The cursor's nonce, or the floor if the chain is ahead of it; the cursor goes past it (I4).
+fn advance(conn: &Connection, ask: &Reserve, from: Nonce) -> Result<Nonce, Fault> {
+    let nonce = from.max(ask.floor);
+    let to = nonce.forward(1).map_err(StoreError::Invalid)?;
+    batch::move_cursor(conn, ask.lease.submitter, CursorMove { from, to })?;
+    Ok(nonce)
+}

@@ -1,0 +1,240 @@
+//! Transactions, their attempts and history, and the submitters they belong to. Implements
+//! [`TxStore`]; what a batch writes is in `batch`, what a list finds in `list`.
+
+use async_trait::async_trait;
+use rusqlite::{Connection, params};
+use tollgate_model::port::{
+    Attempt, ChainRegistration, Confirmations, FencedBatch, HistoryEntry, KnownRequest, Lease,
+    ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterOverview,
+    SubmitterRecord, SubmitterSetup, TxRecord, TxStore,
+};
+use tollgate_model::{B256, ChainId, NodeId, RequestId, Submitter, TxHash, TxId};
+
+use crate::SqliteStore;
+use crate::db::{all, exec, one};
+use crate::error::Fault;
+use crate::{batch, list, queries, row};
+
+#[async_trait]
+impl TxStore for SqliteStore {
+    async fn register_chain(&self, chain: &ChainRegistration) -> Result<(), StoreError> {
+        let ChainRegistration { chain_id, genesis: expected } = *chain;
+        let registered = self.db.write(move |scope| {
+            let params = params![chain_id.as_i64(), expected.as_slice()];
+            exec(scope.conn, queries::CHAIN_INSERT, params)?;
+            if genesis(scope.conn, chain_id)? == Some(expected) {
+                Ok(())
+            } else {
+                Err(StoreError::OtherChain { chain_id }.into())
+            }
+        });
+        registered.await
+    }
+
+    async fn register_submitters(&self, setups: &[SubmitterSetup]) -> Result<(), StoreError> {
+        if setups.is_empty() {
+            return Ok(());
+        }
+        let setups = setups.to_vec();
+        let registered = self
+            .db
+            .write(move |scope| setups.iter().try_for_each(|setup| register(scope.conn, setup)));
+        registered.await
+    }
+
+    async fn commit(&self, batch: &FencedBatch) -> Result<Vec<SectionOutcome>, StoreError> {
+        batch::commit(&self.db, batch).await
+    }
+
+    async fn settle(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        tx_ids: &[TxId],
+    ) -> Result<Settled, StoreError> {
+        let (node, tx_ids) = (node.clone(), tx_ids.to_vec());
+        self.db.write(move |scope| batch::settle(scope, &node, lease, &tx_ids)).await
+    }
+
+    async fn known_requests(
+        &self,
+        requests: &[(Submitter, RequestId)],
+    ) -> Result<Vec<Option<KnownRequest>>, StoreError> {
+        let requests = requests.to_vec();
+        let known = self.db.read(move |conn| {
+            let find = |(submitter, request_id)| known_request(conn, submitter, &request_id);
+            requests.into_iter().map(find).collect()
+        });
+        known.await
+    }
+
+    async fn tx(&self, tx_id: TxId) -> Result<Option<TxRecord>, StoreError> {
+        let found = self.db.read(move |conn| {
+            one(conn, queries::TX_GET, [tx_id.uuid().into_bytes()], row::tx_record)
+        });
+        found.await
+    }
+
+    async fn tx_by_request(
+        &self,
+        Submitter { chain_id, address }: Submitter,
+        request_id: &RequestId,
+    ) -> Result<Option<TxRecord>, StoreError> {
+        let request_id = request_id.clone();
+        let found = self.db.read(move |conn| {
+            let params = params![chain_id.as_i64(), address.as_slice(), request_id.as_str()];
+            one(conn, queries::TX_BY_REQUEST, params, row::tx_record)
+        });
+        found.await
+    }
+
+    async fn tx_ids_by_hash(&self, hashes: &[TxHash]) -> Result<Vec<(TxHash, TxId)>, StoreError> {
+        let hashes = hashes.to_vec();
+        let found = self.db.read(move |conn| {
+            let mut found = Vec::new();
+            for hash in hashes {
+                let decode = |row: &rusqlite::Row<'_>| Ok((hash, row::tx_id(row, 0)?));
+                found.extend(all(conn, queries::TX_BY_HASH, [hash.as_slice()], decode)?);
+            }
+            Ok(found)
+        });
+        found.await
+    }
+
+    async fn list(
+        &self,
+        filter: &ListFilter,
+        after: Option<TxId>,
+        page: Page,
+    ) -> Result<Vec<TxRecord>, StoreError> {
+        let filter = filter.clone();
+        self.db.read(move |conn| list::page(conn, &filter, after, page)).await
+    }
+
+    async fn attempts(&self, tx_id: TxId) -> Result<Vec<Attempt>, StoreError> {
+        self.db.read(move |conn| attempts(conn, tx_id)).await
+    }
+
+    async fn history(
+        &self,
+        tx_id: TxId,
+        after_version: u32,
+        page: Page,
+    ) -> Result<Vec<HistoryEntry>, StoreError> {
+        let entries = self.db.read(move |conn| {
+            let params = params![tx_id.uuid().into_bytes(), after_version, page.limit()];
+            all(conn, queries::HISTORY_PAGE, params, row::history_entry)
+        });
+        entries.await
+    }
+
+    async fn confirmations(&self, tx_id: TxId) -> Result<Option<Confirmations>, StoreError> {
+        let list = self.db.read(move |conn| {
+            one(conn, queries::CONFIRMATION_GET, [tx_id.uuid().into_bytes()], row::confirmations)
+        });
+        list.await
+    }
+
+    async fn open_work(
+        &self,
+        submitter: Submitter,
+        after: Option<TxId>,
+        page: Page,
+    ) -> Result<Vec<OpenTx>, StoreError> {
+        self.db.read(move |conn| open_work(conn, submitter, after, page)).await
+    }
+
+    async fn submitters(
+        &self,
+        after: Option<Submitter>,
+        page: Page,
+    ) -> Result<Vec<SubmitterOverview>, StoreError> {
+        self.db.read(move |conn| overviews(conn, after, page)).await
+    }
+
+    async fn submitter(&self, wanted: Submitter) -> Result<Option<SubmitterRecord>, StoreError> {
+        self.db.read(move |conn| submitter(conn, wanted)).await
+    }
+}
+
+fn register(conn: &Connection, setup: &SubmitterSetup) -> Result<(), Fault> {
+    let Submitter { chain_id, address } = setup.submitter;
+    if genesis(conn, chain_id)?.is_none() {
+        return Err(StoreError::UnknownChain(chain_id).into());
+    }
+    let params = params![
+        chain_id.as_i64(),
+        address.as_slice(),
+        setup.start_from.as_i64(),
+        setup.mode.code()
+    ];
+    exec(conn, queries::SUBMITTER_REGISTER, params).map(drop)
+}
+
+/// The genesis hash that a chain was registered with.
+pub(crate) fn genesis(conn: &Connection, chain_id: ChainId) -> Result<Option<B256>, Fault> {
+    one(conn, queries::CHAIN_GENESIS, [chain_id.as_i64()], |row| row::hash(row, 0))
+}
+
+/// A submitter's own row.
+pub(crate) fn submitter(
+    conn: &Connection,
+    Submitter { chain_id, address }: Submitter,
+) -> Result<Option<SubmitterRecord>, Fault> {
+    let params = params![chain_id.as_i64(), address.as_slice()];
+    one(conn, queries::SUBMITTER_GET, params, row::submitter_record)
+}
+
+/// The transaction that a request made, if it made one.
+pub(crate) fn known_request(
+    conn: &Connection,
+    Submitter { chain_id, address }: Submitter,
+    request_id: &RequestId,
+) -> Result<Option<KnownRequest>, Fault> {
+    let params = params![chain_id.as_i64(), address.as_slice(), request_id.as_str()];
+    one(conn, queries::REQUEST_FIND, params, row::known_request)
+}
+
+fn attempts(conn: &Connection, tx_id: TxId) -> Result<Vec<Attempt>, Fault> {
+    all(conn, queries::ATTEMPT_OF, [tx_id.uuid().into_bytes()], row::attempt)
+}
+
+fn open_work(
+    conn: &Connection,
+    Submitter { chain_id, address }: Submitter,
+    after: Option<TxId>,
+    page: Page,
+) -> Result<Vec<OpenTx>, Fault> {
+    let after = after.map(|tx_id| tx_id.uuid().into_bytes());
+    let after = after.as_ref().map_or([].as_slice(), |after| after.as_slice());
+    let params = params![chain_id.as_i64(), address.as_slice(), after, page.limit()];
+    let records = all(conn, queries::TX_OPEN_WORK, params, row::tx_record)?;
+    let with_attempts =
+        |record: TxRecord| Ok(OpenTx { attempts: attempts(conn, record.tx_id)?, record });
+    records.into_iter().map(with_attempts).collect()
+}
+
+fn overviews(
+    conn: &Connection,
+    after: Option<Submitter>,
+    page: Page,
+) -> Result<Vec<SubmitterOverview>, Fault> {
+    let chain_id = after.map_or(0, |after| after.chain_id.as_i64());
+    let address = after.map(|after| after.address);
+    let address = address.as_ref().map_or([].as_slice(), |address| address.as_slice());
+    let params = params![chain_id, address, page.limit()];
+    let found = all(conn, queries::SUBMITTER_PAGE, params, |row| {
+        Ok((row::submitter_record(row)?, row::owner(row, 6)?))
+    })?;
+    let with_depth = |(record, owner): (SubmitterRecord, _)| {
+        let Submitter { chain_id, address } = record.submitter;
+        let params = params![chain_id.as_i64(), address.as_slice()];
+        let rows = all(conn, queries::SUBMITTER_DEPTH, params, |row| {
+            Ok((row::state(row, 0)?, row::count(row, 1)?, row::time(row, 2)?))
+        })?;
+        let oldest_open = rows.iter().map(|(_, _, oldest)| *oldest).min();
+        let depth = rows.into_iter().map(|(state, count, _)| (state, count)).collect();
+        Ok(SubmitterOverview { record, owner, depth, oldest_open })
+    };
+    found.into_iter().map(with_depth).collect()
+}

@@ -1,0 +1,152 @@
+//! A node in a process of its own: see [`tollgate_testkit::child`].
+
+#![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
+
+use std::env::Args;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tollgate_model::NodeId;
+use tollgate_model::port::{
+    Acquisition, Checkpoint, Checkpoints, FencedBatch, Lease, Reserve, Section, SectionOutcome,
+    Store, StoreError, Unwatched,
+};
+use tollgate_postgres::{PgOptions, PgStore};
+use tollgate_sqlite::{SqliteOptions, SqliteStore};
+use tollgate_testkit::child::{DONE, Errand, POSTGRES, SQLITE, STOPPED};
+use tollgate_testkit::make::{
+    IntentWords, SectionWords, intent, long_terms, node_id, nonce, submitter,
+};
+use uuid::Uuid;
+
+#[tokio::main]
+async fn main() {
+    let mut args = std::env::args();
+    args.next();
+    let database = Database::read(&mut args);
+    let errand = Errand::from_name(&args.next().unwrap()).unwrap();
+    let submitter = submitter(args.next().unwrap().parse().unwrap());
+
+    let watch: Arc<dyn Checkpoints> = match errand {
+        Errand::MidBatch => Arc::new(StopWhenWritten),
+        Errand::BetweenBatches => Arc::new(Unwatched),
+    };
+    let store = database.open(watch).await;
+    let node = node_id("child");
+    let lease = match store.acquire(submitter, &node, &long_terms()).await.unwrap() {
+        Acquisition::Granted { lease, .. } => lease,
+        Acquisition::Held(owner) => panic!("{submitter} is held by {owner:?}"),
+    };
+    let first = intent().at(0);
+    say(&format!("tx {}", first.tx_id));
+    let batch = Section::new(lease).cursor(0, 1).create(first);
+    report("commit", commit(&*store, &node, batch).await);
+    if errand == Errand::BetweenBatches {
+        stop();
+        everything_that_needs_the_lease(&*store, &node, lease).await;
+    }
+    say(DONE);
+}
+
+/// Each line is an answer that a node without the lease must not get.
+async fn everything_that_needs_the_lease(
+    store: &dyn Store,
+    node: &NodeId,
+    lease: Lease,
+) {
+    let batch = Section::new(lease).cursor(1, 2).create(intent().at(1));
+    report("commit", commit(store, node, batch).await);
+    report("renew", store.renew(node, &[lease], &long_terms()).await.map(|kept| kept.len()));
+    let ask = Reserve {
+        lease,
+        owner_token: Uuid::new_v4(),
+        hold: Duration::from_secs(60),
+        floor: nonce(0),
+        outstanding_max: 10,
+    };
+    report("reserve", store.reserve(node, &ask).await.map(|reservation| reservation.is_some()));
+    report("settle", store.settle(node, lease, &[]).await.map(|_| "settled"));
+    report("release", store.release(node, &[lease]).await);
+}
+
+async fn commit(store: &dyn Store, node: &NodeId, section: Section) -> Result<&'static str, StoreError> {
+    let batch = FencedBatch::new(node.clone(), vec![section]).unwrap();
+    let outcomes = store.commit(&batch).await?;
+    Ok(match &outcomes[..] {
+        [SectionOutcome::Committed { .. }] => "committed",
+        [SectionOutcome::Fenced] => "fenced",
+        [SectionOutcome::Stale { .. }] => "stale",
+        [SectionOutcome::Refused(_)] => "refused",
+        other => panic!("one outcome for each section: {other:?}"),
+    })
+}
+
+fn report(what: &str, answer: Result<impl std::fmt::Display, StoreError>) {
+    match answer {
+        Ok(answer) => say(&format!("{what} {answer}")),
+        Err(StoreError::Fenced(_)) => say(&format!("{what} fenced")),
+        Err(StoreError::Unavailable(_)) => say(&format!("{what} unavailable")),
+        Err(StoreError::CommitUnknown(_)) => say(&format!("{what} unknown")),
+        Err(other) => say(&format!("{what} error {other}")),
+    }
+}
+
+fn say(line: &str) {
+    let mut output = std::io::stdout().lock();
+    writeln!(output, "{line}").unwrap();
+    output.flush().unwrap();
+}
+
+fn stop() {
+    say(STOPPED);
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+}
+
+/// Stops in mid-transaction; the thread waits, as in a process that is not given any time.
+struct StopWhenWritten;
+
+#[async_trait]
+impl Checkpoints for StopWhenWritten {
+    async fn reached(&self, at: Checkpoint) {
+        if at == Checkpoint::BatchWritten {
+            stop();
+        }
+    }
+}
+
+enum Database {
+    Postgres { url: String, idle_limit: Duration },
+    Sqlite { path: String },
+}
+
+impl Database {
+    fn read(args: &mut Args) -> Self {
+        let kind = args.next().unwrap();
+        if kind == POSTGRES {
+            let url = args.next().unwrap();
+            let idle_limit = Duration::from_millis(args.next().unwrap().parse().unwrap());
+            Self::Postgres { url, idle_limit }
+        } else {
+            assert_eq!(kind, SQLITE, "which database");
+            Self::Sqlite { path: args.next().unwrap() }
+        }
+    }
+
+    async fn open(&self, watch: Arc<dyn Checkpoints>) -> Arc<dyn Store> {
+        match self {
+            Self::Postgres { url, idle_limit } => {
+                let mut options = PgOptions::new(url);
+                options.checkpoints = watch;
+                options.session.idle_in_transaction_timeout = *idle_limit;
+                Arc::new(PgStore::open(options).await.unwrap())
+            }
+            Self::Sqlite { path } => {
+                let mut options = SqliteOptions::file(path);
+                options.checkpoints = watch;
+                Arc::new(SqliteStore::open(options).await.unwrap())
+            }
+        }
+    }
+}

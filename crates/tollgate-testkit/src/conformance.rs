@@ -1,0 +1,193 @@
+//! What a store promises, one function for each promise; the same for every store.
+//!
+//! [`conformance_tests!`](crate::conformance_tests) turns the lists below into tests, one for each
+//! function, so that a test run reads like the promises. A function takes a fresh world and panics
+//! if the promise is broken, naming it (I1, I2, …) where it has a number.
+
+pub mod bad_input;
+pub mod batch;
+pub mod crash;
+pub mod feed;
+pub mod fence;
+pub mod file;
+pub mod frozen;
+pub mod idempotency;
+pub mod lease;
+pub mod nodes;
+pub mod reads;
+pub mod recycling;
+pub mod reservations;
+pub mod server;
+pub mod settle;
+pub mod updates;
+
+/// Makes one test for each function of the suite, in a module for each area, each in a world of
+/// its own that the expression makes.
+///
+/// With `every store` it is what all stores promise; with `server` and `file`, what only a
+/// database of that kind does. The crate that calls it needs tokio's macros.
+#[macro_export]
+macro_rules! conformance_tests {
+    ($world:expr, every store) => {
+        $crate::conformance_tests! {
+            $world;
+            lease {
+                the_first_to_ask_is_granted_the_lease_under_token_one,
+                an_owner_that_asks_again_is_renewed_under_the_same_token,
+                another_node_is_told_who_holds_the_lease_and_for_how_long,
+                a_new_start_of_the_same_node_is_another_owner,
+                an_expired_lease_is_taken_over_under_the_next_token,
+                nobody_takes_over_within_the_allowance_for_clock_skew,
+                an_owner_whose_time_was_over_comes_back_under_a_new_token,
+                a_renewal_extends_what_is_still_held_and_leaves_out_the_rest,
+                a_renewal_under_another_name_or_token_extends_nothing,
+                a_released_lease_is_free_at_once_under_a_higher_token,
+                the_token_never_goes_back,
+                of_many_nodes_that_reach_for_one_lease_one_gets_it,
+                a_lease_on_an_unknown_submitter_is_refused_by_name,
+                owners_are_told_in_the_order_asked,
+                orphans_are_the_submitters_with_open_work_and_no_owner,
+            }
+            fence {
+                a_writer_delayed_after_its_guard_cannot_land_after_a_takeover,
+                a_writer_delayed_before_commit_cannot_land_after_a_takeover,
+                a_takeover_that_waited_for_a_writer_sees_what_it_wrote,
+                a_writer_that_waits_for_a_row_cannot_land_after_a_takeover,
+                a_transaction_longer_than_its_lease_is_whole_and_the_last_one,
+                a_guarded_batch_commits_whatever_its_neighbours_do,
+                a_release_never_overtakes_a_batch_in_flight,
+                a_batch_after_expiry_is_refused_even_if_nobody_took_over,
+                a_lease_that_was_never_granted_writes_nothing,
+                every_critical_call_of_a_fenced_node_is_refused,
+            }
+            settle {
+                a_look_tells_what_is_there_and_what_is_not,
+                a_commit_that_its_caller_never_heard_of_is_found,
+                a_create_in_flight_is_not_called_absent,
+                a_change_in_flight_is_not_called_undone,
+            }
+            batch {
+                a_create_with_a_slot_is_kept_as_it_was_given,
+                a_create_without_a_slot_is_queued,
+                empty_batches_and_sections_are_committed,
+                a_cursor_that_is_elsewhere_makes_the_section_stale,
+                a_submitter_that_takes_no_work_opens_no_slot,
+                many_submitters_share_a_batch_and_a_fenced_one_is_left_out,
+                neighbours_of_a_stale_section_commit,
+                neighbours_of_a_section_that_the_database_refuses_commit,
+                of_two_sections_that_clash_one_at_most_is_written,
+                a_batch_of_the_largest_size_is_written_whole,
+                events_are_written_with_the_change_that_they_tell_of,
+            }
+            idempotency {
+                the_same_request_again_is_answered_with_the_first_transaction,
+                one_request_id_names_a_transaction_of_each_submitter,
+                duplicates_inside_one_batch_make_one_transaction,
+                a_duplicate_consumes_no_nonce,
+                a_hundred_creates_of_one_request_make_one_transaction,
+                a_thousand_concurrent_creates_get_consecutive_nonces,
+                a_second_row_for_a_slot_is_refused_by_the_database_itself,
+                a_second_row_for_a_request_is_refused_by_the_database_itself,
+            }
+            updates {
+                a_change_of_a_row_that_moved_is_lost_and_changes_nothing,
+                a_change_compares_the_state_as_well_as_the_version,
+                a_lease_changes_no_transaction_of_another_submitter,
+                of_many_claimants_of_one_version_one_wins,
+                a_change_keeps_what_it_brings_and_leaves_the_rest,
+                a_receipt_is_set_replaced_and_cleared,
+                a_queued_transaction_is_given_a_slot_once,
+                history_has_exactly_one_line_for_each_version,
+                a_transaction_ends_once,
+                every_attempts_hash_leads_to_its_transaction,
+            }
+            feed {
+                a_final_change_writes_its_completion,
+                the_feed_is_consecutive_over_batches_and_refusals,
+                readers_of_the_feed_miss_nothing_under_concurrent_commits,
+                the_outbox_keeps_events_until_they_are_forgotten,
+            }
+            reads {
+                open_work_gives_every_open_transaction_with_all_its_attempts,
+                lists_give_exactly_what_the_filter_says,
+                pages_neither_skip_nor_repeat_while_rows_arrive_and_change,
+                a_transaction_that_is_not_there_is_none,
+                submitters_are_shown_with_owner_and_load,
+            }
+            reservations {
+                a_reservation_takes_the_cursors_nonce,
+                the_lowest_recyclable_nonce_is_handed_out_first,
+                nothing_below_the_floor_is_handed_out,
+                a_used_nonce_never_comes_back,
+                an_expired_reservation_returns_and_its_late_answer_is_refused,
+                no_more_are_out_than_allowed,
+                a_submitter_that_takes_no_work_hands_out_nothing,
+                concurrent_reservations_and_creates_share_no_nonce,
+                reservations_are_listed_in_pages,
+            }
+            recycling {
+                a_recycled_slot_goes_to_the_next_transaction,
+                a_slot_can_be_recycled_more_than_once,
+                a_nonce_that_is_not_in_the_pool_cannot_be_recycled,
+                a_transaction_frees_no_slot_but_its_own,
+                of_many_transactions_one_gets_a_recycled_slot,
+                recycled_and_new_slots_can_be_opened_together,
+            }
+            nodes {
+                nodes_live_from_heartbeat_to_leave,
+                a_silent_node_is_not_alive,
+                an_owners_address_comes_from_the_list_of_nodes,
+                a_chain_with_another_genesis_is_refused,
+                a_submitter_on_an_unknown_chain_is_refused_by_name,
+                registering_again_never_moves_the_cursor,
+                one_address_on_two_chains_is_two_submitters,
+            }
+            bad_input {
+                text_that_no_store_can_hold_is_refused_by_name,
+                strange_text_comes_back_as_it_went_in,
+                the_largest_values_come_back_as_they_went_in,
+                a_number_beyond_the_database_is_refused_and_nothing_is_written,
+                a_time_beyond_the_database_is_cut_or_refused_by_name,
+                a_batch_that_breaks_a_limit_cannot_be_made,
+            }
+            frozen {
+                a_node_that_slept_through_its_lease_is_fenced_on_waking,
+                a_node_killed_in_mid_transaction_leaves_nothing_of_it,
+            }
+        }
+    };
+    ($world:expr, server) => {
+        $crate::conformance_tests! {
+            $world;
+            server {
+                a_renewal_does_not_wait_for_a_batch_of_the_same_lease,
+                a_frozen_writers_session_is_ended_and_nothing_of_it_lands,
+                a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs,
+                a_commit_lost_in_a_crash_is_unknown_and_settled_as_absent,
+                a_commit_whose_answer_was_lost_is_unknown_and_settled_as_there,
+            }
+            crash {
+                nothing_acknowledged_is_lost_when_the_server_crashes_under_load,
+            }
+        }
+    };
+    ($world:expr, file) => {
+        $crate::conformance_tests! {
+            $world;
+            file {
+                a_frozen_writer_holds_everybody_off_and_lands_before_any_takeover,
+            }
+        }
+    };
+    ($world:expr; $($area:ident { $($promise:ident,)* })*) => {
+        $(mod $area {
+            use super::*;
+
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $promise() {
+                let world = $world.await;
+                $crate::conformance::$area::$promise(&world).await;
+            })*
+        })*
+    };
+}

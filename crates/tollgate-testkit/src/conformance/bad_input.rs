@@ -1,0 +1,211 @@
+//! What can't be stored is refused by name before it is half-written, and what can be is kept to
+//! the last bit.
+
+use std::time::Duration;
+
+use tollgate_model::ids::InvalidId;
+use tollgate_model::port::{
+    BatchLimits, Evidence, FencedBatch, LiveNode, NewTx, Page, Payload, Schedule, Section,
+    SectionOutcome, StoreError, TxUpdate,
+};
+use tollgate_model::{
+    Bytes, GasPrice, NodeId, Nonce, RequestId, Submitter, Text, Timestamp, TxEvent,
+};
+use uuid::Uuid;
+
+use crate::make::{
+    IntentWords, SectionWords, chain_id, confirmations, event, intent, mined_in, moved, nonce,
+    one_slot, section, setup, submitter, text,
+};
+use crate::node::is_committed;
+use crate::world::World;
+
+/// No type that reaches a store can hold a NUL or an endless text.
+pub async fn text_that_no_store_can_hold_is_refused_by_name(world: &dyn World) {
+    let long = "x".repeat(10_000);
+    for bad in ["a\0b", long.as_str()] {
+        assert_eq!(RequestId::new(bad).unwrap_err().field, "requestId");
+        assert_eq!(Text::<500>::new("reason", bad).unwrap_err().field, "reason");
+        assert_eq!(NodeId::new(bad, Uuid::nil()).unwrap_err().field, "nodeName");
+    }
+    assert_eq!(Page::new(0).unwrap_err().field, "limit");
+    assert_eq!(Page::new(Page::MAX + 1).unwrap_err().field, "limit");
+    // What the world said is cut to size instead, and what is left can be stored.
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let tx = intent();
+    a.write_whole(section(lease).create(tx.clone())).await;
+    let mut update = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "noted");
+    let lossy: Text<2000> = Text::lossy(&format!("a\0b{}", "\u{20ac}".repeat(3_000)));
+    update.last_error = Some(lossy.clone());
+    a.apply(lease, update).await;
+    assert_eq!(a.record(tx.tx_id).await.last_error, Some(lossy));
+}
+
+/// Text is data: quotes, wildcards and other scripts come back as they went in.
+pub async fn strange_text_comes_back_as_it_went_in(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let widest = "\u{1f980}".repeat(RequestId::MAX_BYTES / 4);
+    for name in ["'; drop table managed_tx; --", "%_\\\"$1 ?1 :a", " 漢字 ", "null", &widest] {
+        let tx = intent().named(name);
+        a.write_whole(section(lease).create(tx.clone())).await;
+        let found = a.tx_by_request(submitter(1), &tx.request_id.clone().unwrap()).await.unwrap();
+        let found = found.unwrap_or_else(|| panic!("{name:?} is not found"));
+        assert_eq!((found.tx_id, found.request_id), (tx.tx_id, tx.request_id));
+    }
+    let node = LiveNode { node: a.id.clone(), advertise_url: text("http://'ä'"), draining: true };
+    a.heartbeat(&node).await.unwrap();
+    assert_eq!(a.live_nodes(Duration::from_secs(600)).await.unwrap(), [node]);
+}
+
+/// The largest values of every kind are kept to the last bit.
+pub async fn the_largest_values_come_back_as_they_went_in(world: &dyn World) {
+    let a = world.node("a").await;
+    let last = Submitter::new(chain_id(i64::MAX as u64), submitter(1).address);
+    let mut chain = crate::make::chain();
+    chain.chain_id = last.chain_id;
+    a.register_chain(&chain).await.unwrap();
+    let start = i64::MAX as u64 - 1;
+    let mut setup = setup(last);
+    setup.start_from = nonce(start);
+    a.register_submitters(&[setup]).await.unwrap();
+    let lease = a.lease(last).await;
+    let mut tx = intent().at(start);
+    tx.payload = Payload::new(Bytes::from(vec![0xfe; BatchLimits::PAYLOAD_BYTES])).unwrap();
+    tx.outbox = Some(event("big"));
+    tx.outbox.as_mut().unwrap().body = Bytes::from(vec![0; BatchLimits::EVENT_BYTES]);
+    let attempt = &mut tx.slot.as_mut().unwrap().attempt;
+    attempt.raw = Bytes::from(vec![0xff; BatchLimits::PAYLOAD_BYTES]);
+    attempt.fees.gas_limit = i64::MAX as u64;
+    attempt.fees.max_fee = GasPrice::MAX;
+    attempt.fees.max_priority_fee = None;
+    a.write_whole(section(lease).cursor(start, start + 1).create(tx.clone())).await;
+    assert_eq!(a.known(last).await.next_nonce, Nonce::MAX);
+    let record = a.record(tx.tx_id).await;
+    assert_eq!((&record.payload, record.nonce), (tx.payload.bytes(), Some(nonce(start))));
+    let kept = a.attempts(tx.tx_id).await.unwrap().remove(0);
+    let attempt = tx.slot.unwrap().attempt;
+    assert_eq!((kept.raw, kept.fees), (attempt.raw, attempt.fees));
+
+    let mut mined = mined_in(attempt.tx_hash, i64::MAX as u64);
+    mined.gas_used = i64::MAX as u64;
+    mined.revert_reason = Some(text(&"r".repeat(2_000)));
+    let mut update = moved(tx.tx_id, record.seen, TxEvent::Mined);
+    update.evidence = Evidence::Set(mined.clone());
+    let list = confirmations(i64::MAX as u64, BatchLimits::CONFIRMATIONS);
+    update.confirmations = Some(list.clone());
+    a.apply(lease, update).await;
+    assert_eq!(a.record(tx.tx_id).await.mined, Some(mined));
+    assert_eq!(a.confirmations(tx.tx_id).await.unwrap(), Some(list));
+}
+
+/// A number that the database can't hold is refused, and never stored as another number.
+pub async fn a_number_beyond_the_database_is_refused_and_nothing_is_written(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let tx = intent().at(0);
+    a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
+    let before = a.record(tx.tx_id).await;
+    let hash = before.newest_hash.unwrap();
+    let with = |change: &dyn Fn(&mut TxUpdate)| {
+        let mut update = moved(tx.tx_id, before.seen, TxEvent::Mined);
+        update.evidence = Evidence::Set(mined_in(hash, 7));
+        change(&mut update);
+        update
+    };
+    let too_big = |block_number, gas_used| {
+        let mut mined = mined_in(hash, block_number);
+        mined.gas_used = gas_used;
+        Evidence::Set(mined)
+    };
+    let updates = [
+        with(&|update| update.evidence = too_big(u64::MAX, 1)),
+        with(&|update| update.evidence = too_big(1, u64::MAX)),
+        with(&|update| update.confirmations = Some(confirmations(u64::MAX, 1))),
+    ];
+    for update in updates {
+        let batch = FencedBatch::new(a.id.clone(), vec![section(lease).change(update.clone())]);
+        let refused = match batch {
+            Err(InvalidId { .. }) => true,
+            Ok(batch) => match a.commit(&batch).await {
+                Err(StoreError::Invalid(_)) => true,
+                Ok(outcomes) => matches!(outcomes[..], [SectionOutcome::Refused(_)]),
+                Err(error) => panic!("not a named refusal: {error}"),
+            },
+        };
+        assert!(refused, "stored as another number: {update:?}");
+        assert_eq!(a.record(tx.tx_id).await, before, "nothing was written");
+    }
+}
+
+/// Times without end are cut to what the database can hold, or refused; nothing breaks.
+pub async fn a_time_beyond_the_database_is_cut_or_refused_by_name(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let mut eternal = intent();
+    eternal.valid_until = Some(Timestamp::from_unix_micros(i64::MAX));
+    let outcome = a.try_write_one(section(lease).create(eternal.clone())).await;
+    let kept = is_kept_or_refused(outcome);
+    assert_eq!(a.has(eternal.tx_id).await, kept);
+
+    let tx = intent();
+    a.write_whole(section(lease).create(tx.clone())).await;
+    let mut update = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "scheduled");
+    update.schedule = Schedule::In(Duration::MAX);
+    let kept = is_kept_or_refused(a.try_write_one(section(lease).change(update)).await);
+    let record = a.record(tx.tx_id).await;
+    assert_eq!(record.seen.version, 1 + u32::from(kept));
+    if kept {
+        let due = record.next_resubmit_at.expect("it was scheduled");
+        assert!(due.since(record.updated_at) > Duration::from_secs(86_400 * 365), "{due:?}");
+    }
+}
+
+fn is_kept_or_refused(outcome: Result<SectionOutcome, StoreError>) -> bool {
+    match outcome {
+        Ok(outcome) if is_committed(&outcome) => true,
+        Ok(SectionOutcome::Refused(_)) | Err(StoreError::Invalid(_)) => false,
+        other => panic!("neither kept nor refused by name: {other:?}"),
+    }
+}
+
+/// A batch beyond its limits can't be made, so no store ever sees one.
+pub async fn a_batch_that_breaks_a_limit_cannot_be_made(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let refused = |section: Section| FencedBatch::new(a.id.clone(), vec![section]).is_err();
+    let many = std::iter::repeat_with(intent).take(BatchLimits::OPS + 1);
+    assert!(refused(section(lease).creates(many)), "I13: too many operations");
+    let two = vec![one_slot(lease, 0), one_slot(lease, 1)];
+    assert!(FencedBatch::new(a.id.clone(), two).is_err(), "two sections for one submitter");
+    let tx = intent();
+    assert!(refused(section(lease).creates([tx.clone(), tx])), "one transaction twice");
+    assert!(refused(section(lease).create(intent().at(0))), "I3: a slot without the cursor");
+    assert!(refused(section(lease).cursor(5, 4)), "I4: the cursor goes back");
+    let outside = section(lease).cursor(5, 6).create(intent().at(6));
+    assert!(refused(outside), "I3: a slot outside of the step");
+    let twice = section(lease).cursor(5, 7).creates([intent().at(5), intent().at(5)]);
+    assert!(refused(twice), "I3: one slot twice");
+    let ahead = section(lease).cursor(5, 7).create(intent().recycling(6));
+    assert!(refused(ahead), "I3: recycled slots lie below the cursor");
+    let changed = |change: &dyn Fn(&mut NewTx)| {
+        let mut tx = intent().at(5);
+        change(&mut tx);
+        section(lease).cursor(5, 6).create(tx)
+    };
+    let no_bytes = changed(&|tx| tx.slot.as_mut().unwrap().attempt.raw = Bytes::new());
+    assert!(refused(no_bytes), "an attempt without bytes");
+    let gas = changed(&|tx| tx.slot.as_mut().unwrap().attempt.fees.gas_limit = u64::MAX);
+    assert!(refused(gas), "more gas than a store can hold");
+    let body = Bytes::from(vec![0; BatchLimits::EVENT_BYTES + 1]);
+    let loud = changed(&|tx| {
+        tx.outbox = Some(event("loud"));
+        tx.outbox.as_mut().unwrap().body = body.clone();
+    });
+    assert!(refused(loud), "I13: an event that is too large");
+    assert!(Payload::new(Bytes::new()).is_err(), "an empty intent");
+    let huge = Bytes::from(vec![0; BatchLimits::PAYLOAD_BYTES + 1]);
+    assert!(Payload::new(huge).is_err(), "I13: a payload that is too large");
+    assert_eq!(world.count("managed_tx").await, 0);
+}

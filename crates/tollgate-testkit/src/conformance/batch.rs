@@ -1,0 +1,263 @@
+//! The fenced batch: what is written, what is not, and what becomes of the neighbours.
+
+use tollgate_model::nonce::SubmitterStatus;
+use tollgate_model::port::{
+    BatchLimits, CreateAnswer, SectionOutcome, StatusChange, UpdateAnswer,
+};
+use tollgate_model::{Allocated, Queued, Timestamp, TxEvent, TxState};
+
+use crate::make::{
+    IntentWords, SectionWords, attempt, event, full_page, intent, moved, nonce, one_slot, section,
+    submitter, text,
+};
+use crate::node::is_committed;
+use crate::world::World;
+
+/// A transaction is born with its slot, its first attempt and its first line of history.
+pub async fn a_create_with_a_slot_is_kept_as_it_was_given(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let mut tx = intent().at(0).named("order-1");
+    tx.valid_until = Some(Timestamp::from_unix_micros(1_900_000_000_123_456));
+    a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
+
+    let record = a.record(tx.tx_id).await;
+    let slot = tx.slot.unwrap();
+    assert_eq!(record.submitter, submitter(1));
+    assert_eq!((record.request_id, record.nonce), (tx.request_id, Some(nonce(0))));
+    assert_eq!((&record.payload, record.payload_digest), (tx.payload.bytes(), tx.payload.digest()));
+    assert_eq!(record.seen.state, TxState::Allocated(Allocated::Unsent));
+    assert_eq!((record.seen.version, record.fencing_token), (1, lease.token));
+    assert_eq!((record.attempts, record.newest_hash), (1, Some(slot.attempt.tx_hash)));
+    assert_eq!((record.next_resubmit_at, record.resubmits), (None, 0));
+    assert_eq!((record.last_error, record.mined, record.finished_at), (None, None, None));
+    assert_eq!(record.valid_until, tx.valid_until);
+
+    let attempts = a.attempts(tx.tx_id).await.unwrap();
+    assert_eq!(attempts.len(), 1, "I5: durable with the slot");
+    let kept = &attempts[0];
+    assert_eq!((kept.tx_id, kept.number), (tx.tx_id, 1));
+    assert_eq!((kept.tx_hash, &kept.raw), (slot.attempt.tx_hash, &slot.attempt.raw));
+    assert_eq!((kept.kind, kept.fees), (slot.attempt.kind, slot.attempt.fees));
+    assert_eq!(a.cursor(submitter(1)).await, 1);
+}
+
+/// Without a slot it waits, or is held.
+pub async fn a_create_without_a_slot_is_queued(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let (waiting, mut held) = (intent(), intent());
+    held.held = true;
+    a.write_whole(section(lease).create(waiting.clone()).create(held.clone())).await;
+    for (tx, sub_state) in [(waiting, Queued::Waiting), (held, Queued::Held)] {
+        let record = a.record(tx.tx_id).await;
+        assert_eq!(record.seen.state, TxState::Queued(sub_state));
+        assert_eq!((record.nonce, record.attempts, record.newest_hash), (None, 0, None));
+    }
+    assert_eq!(a.cursor(submitter(1)).await, 0, "no nonce was used");
+}
+
+/// Nothing to write is no error.
+pub async fn empty_batches_and_sections_are_committed(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    assert_eq!(a.write_all(vec![]).await, []);
+    a.write_whole(section(lease)).await;
+    a.write_whole(section(lease).cursor(0, 0)).await;
+    world.expire(submitter(1)).await;
+    assert_eq!(a.write(section(lease)).await, SectionOutcome::Fenced, "I2: even nothing is fenced");
+}
+
+/// I3, I4: the cursor moves by comparison, with slots or without.
+pub async fn a_cursor_that_is_elsewhere_makes_the_section_stale(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    a.write_whole(section(lease).cursor(0, 7)).await;
+    assert_eq!(a.cursor(submitter(1)).await, 7, "reconciliation may skip what others used");
+    for (from, n) in [(0, 0), (6, 6), (8, 8)] {
+        let tx = intent().at(n);
+        let queued = intent();
+        let stale = section(lease).cursor(from, n + 1).create(tx.clone()).create(queued.clone());
+        let expected = SectionOutcome::Stale {
+            cursor: nonce(7),
+            status: SubmitterStatus::Active,
+            creates: vec![CreateAnswer::Created; 2],
+            updates: vec![],
+        };
+        assert_eq!(a.write(stale).await, expected, "I3");
+        assert!(!a.has(tx.tx_id).await && !a.has(queued.tx_id).await, "all of it or none");
+    }
+    a.write_whole(one_slot(lease, 7)).await;
+    assert_eq!(a.cursor(submitter(1)).await, 8);
+}
+
+/// I12: a pause or PROTECT that the writer has not heard of stops it all the same.
+pub async fn a_submitter_that_takes_no_work_opens_no_slot(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let queued = intent();
+    a.write_whole(section(lease).create(queued.clone())).await;
+    let active = SubmitterStatus::Active;
+    let mut last = active;
+    for status in [SubmitterStatus::Paused, SubmitterStatus::Protect, active] {
+        let mut change = section(lease);
+        change.status = Some(StatusChange { from: last, to: status, reason: text("why") });
+        a.write_whole(change.clone()).await;
+        let record = a.known(submitter(1)).await;
+        assert_eq!(record.status, status);
+        if status == active {
+            break;
+        }
+        assert_eq!(record.status_reason, Some(text("why")));
+        let mut allocate =
+            moved(queued.tx_id, a.record(queued.tx_id).await.seen, TxEvent::SlotAllocated);
+        allocate.slot = intent().at(0).slot;
+        for opens in [one_slot(lease, 0), section(lease).cursor(0, 1).change(allocate)] {
+            let outcome = a.write(opens).await;
+            let SectionOutcome::Stale { cursor, status: told, .. } = outcome else {
+                panic!("I12: a slot was opened in {status:?}: {outcome:?}")
+            };
+            assert_eq!((cursor, told), (nonce(0), status));
+        }
+        // By comparison: the same change again does not fit.
+        assert!(matches!(a.write(change).await, SectionOutcome::Stale { .. }));
+        a.write_whole(section(lease).create(intent())).await;
+        last = status;
+    }
+    a.write_whole(one_slot(lease, 0)).await;
+}
+
+/// One transaction for many submitters, and an answer for each, in order.
+pub async fn many_submitters_share_a_batch_and_a_fenced_one_is_left_out(world: &dyn World) {
+    let (a, b) = (world.node("a").await, world.node("b").await);
+    // Not in the order of addresses.
+    let order = [7, 2, 9, 4, 1, 8, 3, 6, 5];
+    let mut leases = Vec::new();
+    for n in order {
+        leases.push(a.own(submitter(n)).await);
+    }
+    world.expire(submitter(9)).await;
+    world.expire(submitter(3)).await;
+    b.lease(submitter(3)).await;
+    let sections = leases.iter().map(|lease| one_slot(*lease, 0)).collect();
+    let outcomes = a.write_all(sections).await;
+    for (n, outcome) in order.iter().zip(&outcomes) {
+        if [9, 3].contains(n) {
+            assert_eq!(*outcome, SectionOutcome::Fenced, "I2: submitter {n}");
+        } else {
+            assert!(is_committed(outcome), "I14: submitter {n}: {outcome:?}");
+        }
+        let expected = u64::from(![9, 3].contains(n));
+        assert_eq!(a.cursor(submitter(*n)).await, expected, "submitter {n}");
+    }
+    assert_eq!(world.count("managed_tx").await, 7);
+}
+
+/// A stale section harms nobody but itself.
+pub async fn neighbours_of_a_stale_section_commit(world: &dyn World) {
+    let a = world.node("a").await;
+    let (first, second) = (a.own(submitter(1)).await, a.own(submitter(2)).await);
+    let outcomes = a.write_all(vec![one_slot(first, 5), one_slot(second, 0)]).await;
+    assert!(matches!(outcomes[0], SectionOutcome::Stale { .. }), "{outcomes:?}");
+    assert!(is_committed(&outcomes[1]), "{outcomes:?}");
+}
+
+/// The second line: what the database itself refuses takes no neighbour with it.
+pub async fn neighbours_of_a_section_that_the_database_refuses_commit(world: &dyn World) {
+    let a = world.node("a").await;
+    let mut leases = Vec::new();
+    for n in 1..=4 {
+        leases.push(a.own(submitter(n)).await);
+    }
+    let known = intent().at(0);
+    a.write_whole(section(leases[0]).cursor(0, 1).create(known.clone())).await;
+
+    let mut same_id = intent().at(0);
+    same_id.tx_id = known.tx_id;
+    let mut same_hash = intent().at(0);
+    same_hash.slot.as_mut().unwrap().attempt.tx_hash = known.slot.unwrap().attempt.tx_hash;
+    let (good, other) = (intent().at(1), intent().at(0));
+    let outcomes = a
+        .write_all(vec![
+            section(leases[0]).cursor(1, 2).create(good.clone()),
+            section(leases[1]).cursor(0, 1).create(same_id),
+            section(leases[2]).cursor(0, 1).create(same_hash.clone()),
+            section(leases[3]).cursor(0, 1).create(other.clone()),
+        ])
+        .await;
+    assert!(is_committed(&outcomes[0]) && is_committed(&outcomes[3]), "I14: {outcomes:?}");
+    for outcome in &outcomes[1..3] {
+        let SectionOutcome::Refused(why) = outcome else { panic!("refused: {outcomes:?}") };
+        assert!(!why.is_empty(), "the constraint is named");
+    }
+    assert!(a.has(good.tx_id).await && a.has(other.tx_id).await);
+    assert!(!a.has(same_hash.tx_id).await, "all of it or none");
+    assert_eq!(a.record(known.tx_id).await.submitter, submitter(1), "the first one stays");
+    for (n, cursor) in [(1, 2), (2, 0), (3, 0), (4, 1)] {
+        assert_eq!(a.cursor(submitter(n)).await, cursor, "submitter {n}");
+    }
+}
+
+/// Two sections that clash with each other: one at most is written, whole.
+pub async fn of_two_sections_that_clash_one_at_most_is_written(world: &dyn World) {
+    let a = world.node("a").await;
+    let (first, second) = (a.own(submitter(1)).await, a.own(submitter(2)).await);
+    let shared = attempt();
+    let mut txs = [intent().at(0), intent().at(0)];
+    for tx in &mut txs {
+        tx.slot.as_mut().unwrap().attempt = shared.clone();
+    }
+    let sections = vec![
+        section(first).cursor(0, 1).create(txs[0].clone()),
+        section(second).cursor(0, 1).create(txs[1].clone()),
+    ];
+    let outcomes = a.write_all(sections).await;
+    let mut written = 0;
+    for ((outcome, tx), n) in outcomes.iter().zip(&txs).zip(1..) {
+        let committed = is_committed(outcome);
+        assert!(committed || matches!(outcome, SectionOutcome::Refused(_)), "{outcome:?}");
+        assert_eq!(a.has(tx.tx_id).await, committed, "the answer and the rows agree");
+        assert_eq!(a.cursor(submitter(n)).await, u64::from(committed));
+        written += usize::from(committed);
+    }
+    assert_eq!(written, 1, "the first to come is not harmed by the second: {outcomes:?}");
+}
+
+/// The largest batch there is.
+pub async fn a_batch_of_the_largest_size_is_written_whole(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let count = u64::try_from(BatchLimits::OPS).unwrap();
+    let creates = (0..count).map(|n| intent().at(n).named(&format!("request-{n}")));
+    a.write_whole(section(lease).cursor(0, count).creates(creates)).await;
+    assert_eq!(a.cursor(submitter(1)).await, count);
+    assert_eq!(world.count("managed_tx").await, i64::try_from(count).unwrap());
+    assert_eq!(world.count("tx_attempt").await, i64::try_from(count).unwrap());
+    assert_eq!(world.count("tx_history").await, i64::try_from(count).unwrap());
+}
+
+/// An event is written with what it tells of, and not without it.
+pub async fn events_are_written_with_the_change_that_they_tell_of(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let (mut told, mut stale) = (intent(), intent().at(9));
+    told.outbox = Some(event("told"));
+    stale.outbox = Some(event("stale"));
+    a.write_whole(section(lease).create(told.clone())).await;
+    a.write(section(lease).cursor(9, 10).create(stale)).await;
+    let seen = a.record(told.tx_id).await.seen;
+    let mut change = moved(told.tx_id, seen, TxEvent::Held);
+    change.outbox = Some(event("changed"));
+    let mut lost = moved(told.tx_id, seen, TxEvent::Withdrawn);
+    lost.outbox = Some(event("lost"));
+    a.write_whole(section(lease).change(change)).await;
+    let outcome = a.write(section(lease).change(lost)).await;
+    let expected =
+        SectionOutcome::Committed { creates: vec![], updates: vec![UpdateAnswer::Lost] };
+    assert_eq!(outcome, expected);
+    let events = a.outbox(full_page()).await.unwrap();
+    let keys: Vec<_> = events.iter().map(|event| event.key.as_str()).collect();
+    assert_eq!(keys, ["told", "changed"]);
+    assert_eq!((events[0].kind.as_str(), events[0].tx_id), ("TxAccepted", told.tx_id));
+    assert_eq!(events[0].body, event("told").body);
+}

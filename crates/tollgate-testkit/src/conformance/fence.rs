@@ -1,0 +1,253 @@
+//! The fence: nothing is written without the lease, and nothing lands after a takeover.
+//!
+//! The races are made to happen: a gate holds the old owner in the middle of its transaction while
+//! the lease's time runs out and another node reaches for it.
+
+use std::time::Duration;
+
+use tollgate_model::port::{
+    Checkpoint, Lease, Reserve, SectionOutcome, StoreError,
+};
+use tollgate_model::{NodeId, TxEvent};
+use uuid::Uuid;
+
+use crate::make::{
+    IntentWords, SectionWords, hash, intent, moved, nonce, one_slot, section, submitter,
+    text,
+};
+use crate::node::{TestNode, is_committed};
+use crate::wait::within;
+use crate::world::{Kind, NodeOptions, World};
+
+/// I2, for a writer that is held at `at` while its lease runs out and another node reaches for it.
+async fn a_held_writer_never_lands_after_a_takeover(world: &dyn World, at: Checkpoint) {
+    let (a, b) = (world.node("a").await, world.hasty_node("b").await);
+    let lease = a.own(submitter(1)).await;
+    let tx = intent().at(0);
+    let mut hold = a.gate.arm(at);
+    let late = a.write_aside(section(lease).cursor(0, 1).create(tx.clone()));
+    hold.reached().await;
+    world.expire_in_flight(submitter(1)).await;
+
+    let early = b.try_take_over(submitter(1)).await;
+    hold.release();
+    let landed = within("the late writer", late).await.unwrap();
+    let landed = landed.as_ref().is_ok_and(is_committed);
+    if let Some((_, cursor)) = early {
+        assert!(!landed, "I2: a write of {:?} landed after the takeover", lease.token);
+        assert_eq!(cursor, 0);
+    }
+    let (newer, cursor) = match early {
+        Some(early) => early,
+        None => b.take_over(submitter(1)).await,
+    };
+    assert!(newer.token > lease.token, "I4");
+    assert_eq!(b.has(tx.tx_id).await, landed, "the answer and the rows agree");
+    assert_eq!(cursor, u64::from(landed), "I2: the new owner sees the cursor as the old one left it");
+
+    // I3: the new owner goes on where the old one ended, and the old one nowhere.
+    b.write_whole(one_slot(newer, cursor)).await;
+    assert_eq!(a.write(one_slot(lease, cursor + 1)).await, SectionOutcome::Fenced, "I2");
+    let rows = format!("managed_tx where {} and nonce = 0", world.of(submitter(1)));
+    assert_eq!(world.count(&rows).await, 1, "I3: one slot, one transaction");
+}
+
+/// The lease is proved, and held still, from the first statement on.
+pub async fn a_writer_delayed_after_its_guard_cannot_land_after_a_takeover(world: &dyn World) {
+    a_held_writer_never_lands_after_a_takeover(world, Checkpoint::BatchGuarded).await;
+}
+
+/// … and until the commit.
+pub async fn a_writer_delayed_before_commit_cannot_land_after_a_takeover(world: &dyn World) {
+    a_held_writer_never_lands_after_a_takeover(world, Checkpoint::BatchWritten).await;
+}
+
+/// A takeover that waited for a writer must not answer from a picture older than the wait.
+pub async fn a_takeover_that_waited_for_a_writer_sees_what_it_wrote(world: &dyn World) {
+    // More than one round: a takeover may look again by itself, and then it sees enough by luck.
+    for n in 1..=4 {
+        let (a, b) = (world.node("a").await, world.node("b").await);
+        let lease = a.own(submitter(n)).await;
+        let tx = intent().at(0);
+        let mut hold = a.gate.arm(Checkpoint::BatchWritten);
+        let late = a.write_aside(section(lease).cursor(0, 1).create(tx.clone()));
+        hold.reached().await;
+        world.expire_in_flight(submitter(n)).await;
+
+        let waiting = tokio::spawn(async move { (b.take_over(submitter(n)).await, b) });
+        world.somebody_waits_for_a_lock().await;
+        hold.release();
+        let outcome = within("the writer", late).await.unwrap().unwrap();
+        assert!(is_committed(&outcome), "it held the lease still: {outcome:?}");
+        let ((newer, cursor), b) = within("the takeover", waiting).await.unwrap();
+        assert_eq!(cursor, 1, "I2: the new owner was given a cursor from before the takeover");
+        let open = b.open_work(submitter(n), None, crate::make::full_page()).await.unwrap();
+        assert_eq!(open.len(), 1, "the new owner goes on with what the old one wrote");
+        b.write_whole(one_slot(newer, 1)).await;
+    }
+}
+
+/// After a wait the database looks at the target row again, but not at what was checked before.
+pub async fn a_writer_that_waits_for_a_row_cannot_land_after_a_takeover(world: &dyn World) {
+    let (a, b) = (world.node("a").await, world.hasty_node("b").await);
+    let lease = a.own(submitter(1)).await;
+    let tx = intent();
+    a.write_whole(section(lease).create(tx.clone())).await;
+    let seen = a.record(tx.tx_id).await.seen;
+
+    let touch = format!("update managed_tx set version = version where tx_id = {}", world.id(tx.tx_id));
+    let stranger = world.begin(&touch).await;
+    let late = a.write_aside(section(lease).change(moved(tx.tx_id, seen, TxEvent::Held)));
+    world.somebody_waits_for_a_lock().await;
+    world.expire_in_flight(submitter(1)).await;
+    let early = b.try_take_over(submitter(1)).await;
+    stranger.release().await;
+    let landed = within("the late writer", late).await.unwrap();
+    let landed = landed.as_ref().is_ok_and(is_committed);
+    assert!(early.is_none() || !landed, "I2: a write landed after the takeover");
+    let (newer, _) = match early {
+        Some(early) => early,
+        None => b.take_over(submitter(1)).await,
+    };
+    let version = b.record(tx.tx_id).await.seen.version;
+    assert_eq!(version, seen.version + u32::from(landed), "the answer and the row agree");
+    b.step(newer, tx.tx_id, TxEvent::Withdrawn).await;
+}
+
+/// The lease is judged once, under the lock; a long transaction that nobody contends is whole.
+pub async fn a_transaction_longer_than_its_lease_is_whole_and_the_last_one(world: &dyn World) {
+    let (a, b) = (world.node("a").await, world.node("b").await);
+    let lease = a.own(submitter(1)).await;
+    let mut hold = a.gate.arm(Checkpoint::BatchGuarded);
+    let long = a.write_aside(one_slot(lease, 0));
+    hold.reached().await;
+    world.expire_in_flight(submitter(1)).await;
+    hold.release();
+    let outcome = within("the long transaction", long).await.unwrap().unwrap();
+    assert!(is_committed(&outcome), "it held the lease still: {outcome:?}");
+    assert_eq!(a.write(one_slot(lease, 1)).await, SectionOutcome::Fenced, "I2: its time is over");
+    assert_eq!(b.take_over(submitter(1)).await.1, 1);
+}
+
+/// A guard that is held must not make its own holder fail, whatever others commit meanwhile.
+pub async fn a_guarded_batch_commits_whatever_its_neighbours_do(world: &dyn World) {
+    let (a, b) = (world.node("a").await, world.node("b").await);
+    let (mine, other) = (a.own(submitter(1)).await, b.own(submitter(2)).await);
+    let mut hold = a.gate.arm(Checkpoint::BatchGuarded);
+    let guarded = a.write_aside(one_slot(mine, 0));
+    hold.reached().await;
+    let mut neighbour = b.write_aside(one_slot(other, 0));
+    match world.kind() {
+        Kind::Postgres => {
+            // Another submitter's batch does not wait for this one at all (I14).
+            let outcome = within("the neighbour", &mut neighbour).await.unwrap().unwrap();
+            assert!(is_committed(&outcome), "{outcome:?}");
+            hold.release();
+        }
+        Kind::Sqlite => {
+            // It waits for its turn; if it does not, it has committed by the end of its patience.
+            let _ = tokio::time::timeout(NodeOptions::HASTY, &mut neighbour).await;
+            hold.release();
+            if !neighbour.is_finished() {
+                let outcome = within("the neighbour", &mut neighbour).await.unwrap().unwrap();
+                assert!(is_committed(&outcome), "{outcome:?}");
+            }
+        }
+    }
+    let outcome = within("the guarded batch", guarded).await.unwrap();
+    let committed = outcome.as_ref().is_ok_and(is_committed);
+    assert!(committed, "I1: a batch that holds its lease was undone by a neighbour: {outcome:?}");
+}
+
+/// Nothing in flight under a lease may commit once it was let go.
+pub async fn a_release_never_overtakes_a_batch_in_flight(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let hasty = a.again(world, NodeOptions::HASTY).await;
+    let mut hold = a.gate.arm(Checkpoint::BatchWritten);
+    let flying = a.write_aside(one_slot(lease, 0));
+    hold.reached().await;
+    let released = hasty.release(&a.id, &[lease]).await;
+    hold.release();
+    let landed = within("the batch", flying).await.unwrap();
+    let landed = landed.as_ref().is_ok_and(is_committed);
+    match released {
+        Ok(count) => {
+            assert_eq!(count, 1, "it was the node's");
+            assert!(!landed, "I2: a batch landed after its lease was let go");
+        }
+        Err(error) => {
+            assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
+            assert!(landed, "it held the lease still");
+            assert_eq!(a.release(&a.id, &[lease]).await.unwrap(), 1);
+        }
+    }
+    assert_eq!(a.write(one_slot(lease, 1)).await, SectionOutcome::Fenced, "I2");
+}
+
+/// Expiry alone is enough: an owner does not go on because nobody else came.
+pub async fn a_batch_after_expiry_is_refused_even_if_nobody_took_over(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    world.expire(submitter(1)).await;
+    let tx = intent().at(0);
+    let outcome = a.write(section(lease).cursor(0, 1).create(tx.clone())).await;
+    assert_eq!(outcome, SectionOutcome::Fenced, "I2: its time was over");
+    assert!(!a.has(tx.tx_id).await);
+    assert_eq!(a.cursor(submitter(1)).await, 0);
+}
+
+/// The fence needs the owner's name and the very token; a good guess is not a lease.
+pub async fn a_lease_that_was_never_granted_writes_nothing(world: &dyn World) {
+    let (a, b) = (world.node("a").await, world.node("b").await);
+    let lease = a.own(submitter(1)).await;
+    a.register(&[submitter(2)]).await;
+    let unleased = Lease { submitter: submitter(2), ..lease };
+    let unknown = Lease { submitter: submitter(3), ..lease };
+    let ahead = Lease { token: lease.token.forward(1).unwrap(), ..lease };
+    let fenced = SectionOutcome::Fenced;
+    assert_eq!(b.write(one_slot(lease, 0)).await, fenced, "I1: another node's lease");
+    assert_eq!(a.write(one_slot(ahead, 0)).await, fenced, "I1: a token of the future");
+    assert_eq!(a.write(one_slot(unleased, 0)).await, fenced, "I1: never leased");
+    assert_eq!(a.write(one_slot(unknown, 0)).await, fenced, "I1: never registered");
+    assert_eq!(world.count("managed_tx").await, 0);
+}
+
+/// Every critical call asks for the lease, not only the batch.
+pub async fn every_critical_call_of_a_fenced_node_is_refused(world: &dyn World) {
+    let (a, b) = (world.node("a").await, world.node("b").await);
+    let lease = a.own(submitter(1)).await;
+    let token = Uuid::new_v4();
+    let ask = Reserve {
+        lease,
+        owner_token: token,
+        hold: Duration::ZERO,
+        floor: nonce(0),
+        outstanding_max: 10,
+    };
+    a.reserve(&a.id, &ask).await.unwrap().expect("the lease is good");
+    world.expire(submitter(1)).await;
+    refuses_everything(&a, lease, &a.id, &ask).await;
+    b.lease(submitter(1)).await;
+    refuses_everything(&a, lease, &a.id, &ask).await;
+    refuses_everything(&b, lease, &b.id, &ask).await;
+    assert_eq!(a.cursor(submitter(1)).await, 1, "I2: no cursor was moved");
+    let reserved = a.reservations(submitter(1), None, crate::make::full_page()).await.unwrap();
+    assert_eq!(reserved.len(), 1, "I2: no reservation was touched");
+    assert_eq!(reserved[0].state, tollgate_model::port::ReservationState::Reserved);
+}
+
+async fn refuses_everything(node: &TestNode, lease: Lease, id: &NodeId, ask: &Reserve) {
+    let fenced = StoreError::Fenced(lease.submitter);
+    let (n, token) = (nonce(0), ask.owner_token);
+    assert_eq!(node.reserve(id, ask).await, Err(fenced.clone()), "I2: reserve");
+    let used = node.reservation_used(id, lease, n, token, hash()).await;
+    assert_eq!(used, Err(fenced.clone()), "I2: used");
+    let back = node.reservation_recyclable(id, lease, n, token, &text("late")).await;
+    assert_eq!(back, Err(fenced.clone()), "I2: recyclable");
+    assert_eq!(node.expire_reservations(id, lease).await, Err(fenced.clone()), "I2: expire");
+    assert_eq!(node.settle(id, lease, &[]).await, Err(fenced), "I2: settle");
+    let batch = tollgate_model::port::FencedBatch::new(id.clone(), vec![one_slot(lease, 1)]);
+    let outcomes = node.commit(&batch.unwrap()).await.unwrap();
+    assert_eq!(outcomes, [SectionOutcome::Fenced], "I2: commit");
+}

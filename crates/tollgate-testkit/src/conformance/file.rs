@@ -1,0 +1,40 @@
+//! What only an embedded database does: one writer at a time, whoever it is.
+
+use std::time::Duration;
+
+use tollgate_model::port::{Acquisition, StoreError};
+
+use crate::child::{DONE, Errand, STOPPED, StoreChild};
+use crate::make::{long_terms, one_slot, submitter};
+use crate::world::{SqliteWorld, World};
+
+/// While a writer is stopped in mid-transaction, others are told so and nothing is taken over; when
+/// it wakes it lands, and only then does the lease change hands.
+pub async fn a_frozen_writer_holds_everybody_off_and_lands_before_any_takeover(world: &SqliteWorld) {
+    let world: &dyn World = world;
+    let b = world.hasty_node("b").await;
+    b.register(&[submitter(1)]).await;
+    let other = b.own(submitter(2)).await;
+    let mut child = StoreChild::start(world, 1, Errand::MidBatch, Duration::ZERO);
+    let tx_id = child.tx_id().await;
+    assert_eq!(child.line().await, STOPPED);
+    child.freeze();
+    let refused = b.try_write_one(one_slot(other, 0)).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Unavailable(_)), "by name: {refused}");
+    assert!(refused.is_retryable());
+    assert!(!b.has(tx_id).await, "reading goes on");
+    world.expire_in_flight(submitter(1)).await;
+    match b.acquire(submitter(1), &b.id, &long_terms()).await {
+        Ok(Acquisition::Granted { .. }) => panic!("I2: a takeover in mid-transaction"),
+        Ok(Acquisition::Held(_)) | Err(StoreError::Unavailable(_)) => {}
+        Err(error) => panic!("{error}"),
+    }
+    child.thaw();
+    child.go_on().await;
+    assert_eq!(child.says("commit").await, "committed", "it had the file to itself");
+    assert_eq!(child.line().await, DONE);
+    let (lease, cursor) = b.take_over(submitter(1)).await;
+    assert_eq!(cursor, 1, "I2: the new owner sees it");
+    assert!(b.has(tx_id).await);
+    b.write_whole(one_slot(lease, 1)).await;
+}

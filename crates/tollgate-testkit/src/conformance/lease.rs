@@ -1,0 +1,260 @@
+//! Leases: who may write, and how that changes hands.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tollgate_model::FencingToken;
+use tollgate_model::port::{Acquisition, GrantKind, Lease, LeaseTerms, StoreError};
+
+use crate::make::{SectionWords, intent, long_terms, nonce, one_slot, section, submitter};
+use crate::world::World;
+
+/// A grant says how it came about, under which token, and where the submitter stands.
+pub async fn the_first_to_ask_is_granted_the_lease_under_token_one(world: &dyn World) {
+    let a = world.node("a").await;
+    a.register(&[submitter(1)]).await;
+    let answer = a.acquire(submitter(1), &a.id, &long_terms()).await.unwrap();
+    let Acquisition::Granted { lease, kind, submitter: record } = answer else {
+        panic!("a lease that nobody ever had is free: {answer:?}")
+    };
+    assert_eq!(lease, Lease { submitter: submitter(1), token: FencingToken::MIN });
+    assert_eq!(kind, GrantKind::First);
+    assert_eq!(record, a.known(submitter(1)).await);
+}
+
+/// An owner that asks again keeps what it has.
+pub async fn an_owner_that_asks_again_is_renewed_under_the_same_token(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    world.age_lease(submitter(1), Duration::from_secs(300)).await;
+    let answer = a.acquire(submitter(1), &a.id, &long_terms()).await.unwrap();
+    let Acquisition::Granted { lease: again, kind, .. } = answer else {
+        panic!("the owner may go on: {answer:?}")
+    };
+    assert_eq!((again, kind), (lease, GrantKind::Renewed));
+    let owner = a.owners(&[submitter(1)]).await.unwrap().remove(0).unwrap();
+    assert!(owner.remaining > Duration::from_secs(400), "extended: {:?}", owner.remaining);
+}
+
+/// Who comes second learns who was first.
+pub async fn another_node_is_told_who_holds_the_lease_and_for_how_long(world: &dyn World) {
+    let (a, b) = (world.node("a").await, world.node("b").await);
+    let lease = a.own(submitter(1)).await;
+    let answer = b.acquire(submitter(1), &b.id, &long_terms()).await.unwrap();
+    let Acquisition::Held(owner) = answer else { panic!("I1: two owners: {answer:?}") };
+    assert_eq!((&owner.node, owner.token), (&a.id, lease.token));
+    assert!(!owner.remaining.is_zero() && owner.remaining <= long_terms().duration());
+    assert_eq!(b.owners(&[submitter(1)]).await.unwrap()[0].as_ref().unwrap().node, a.id);
+}
+
+/// A restarted process is a new owner.
+pub async fn a_new_start_of_the_same_node_is_another_owner(world: &dyn World) {
+    let (first, second) = (world.node("a").await, world.node("a").await);
+    first.own(submitter(1)).await;
+    let answer = second.acquire(submitter(1), &second.id, &long_terms()).await.unwrap();
+    assert!(matches!(answer, Acquisition::Held(_)), "I1: a twin passed for the owner: {answer:?}");
+}
+
+/// The token grows with each change of owner.
+pub async fn an_expired_lease_is_taken_over_under_the_next_token(world: &dyn World) {
+    let (a, b) = (world.node("a").await, world.node("b").await);
+    let lease = a.own(submitter(1)).await;
+    a.write_whole(one_slot(lease, 0)).await;
+    world.expire(submitter(1)).await;
+    let answer = b.acquire(submitter(1), &b.id, &long_terms()).await.unwrap();
+    let Acquisition::Granted { lease: taken, kind, submitter: record } = answer else {
+        panic!("its time was over: {answer:?}")
+    };
+    assert_eq!((taken.token.get(), kind), (lease.token.get() + 1, GrantKind::TakenOver));
+    assert_eq!(record.next_nonce, nonce(1), "the new owner sees what the old one wrote");
+}
+
+/// Clocks differ: others wait a little longer than the owner writes.
+pub async fn nobody_takes_over_within_the_allowance_for_clock_skew(world: &dyn World) {
+    let (a, b) = (world.node("a").await, world.node("b").await);
+    let seconds = Duration::from_secs;
+    let terms = LeaseTerms::new(seconds(600), seconds(60), seconds(500)).unwrap();
+    a.register(&[submitter(1)]).await;
+    let (lease, _) = a.granted(submitter(1), &terms).await;
+    // The time was over some 100 s ago, which is less than 500.
+    world.age_lease(submitter(1), seconds(700)).await;
+    let answer = b.acquire(submitter(1), &b.id, &terms).await.unwrap();
+    let Acquisition::Held(owner) = answer else { panic!("taken over too early: {answer:?}") };
+    assert_eq!((owner.node, owner.remaining), (a.id.clone(), Duration::ZERO));
+    assert_eq!(
+        a.write(one_slot(lease, 0)).await,
+        tollgate_model::port::SectionOutcome::Fenced,
+        "I2: the allowance is for others to wait, not for the owner to write"
+    );
+    world.age_lease(submitter(1), seconds(500)).await;
+    let answer = b.acquire(submitter(1), &b.id, &terms).await.unwrap();
+    assert!(matches!(answer, Acquisition::Granted { .. }), "{answer:?}");
+}
+
+/// A lease whose time was over does not come back to life.
+pub async fn an_owner_whose_time_was_over_comes_back_under_a_new_token(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    world.expire(submitter(1)).await;
+    let again = a.lease(submitter(1)).await;
+    assert!(again.token > lease.token, "I4: {:?} after {:?}", again.token, lease.token);
+}
+
+/// One statement for all, and what is missing from the answer is lost.
+pub async fn a_renewal_extends_what_is_still_held_and_leaves_out_the_rest(world: &dyn World) {
+    let (a, b) = (world.node("a").await, world.node("b").await);
+    let all: Vec<_> = (1..=5).map(submitter).collect();
+    a.register(&all).await;
+    let mut leases = Vec::new();
+    for one in &all {
+        leases.push(a.lease(*one).await);
+        world.age_lease(*one, Duration::from_secs(300)).await;
+    }
+    world.expire(all[1]).await;
+    world.expire(all[2]).await;
+    b.lease(all[2]).await;
+    a.release(&a.id, &leases[3..4]).await.unwrap();
+
+    let mut kept = a.renew(&a.id, &leases, &long_terms()).await.unwrap();
+    kept.sort_by_key(|lease| lease.submitter);
+    assert_eq!(kept, [leases[0], leases[4]], "expired, taken over and released ones are lost");
+    for owner in a.owners(&[all[0], all[4]]).await.unwrap() {
+        let remaining = owner.unwrap().remaining;
+        assert!(remaining > Duration::from_secs(400), "extended: {remaining:?}");
+    }
+    assert_eq!(a.renew(&a.id, &[], &long_terms()).await.unwrap(), []);
+}
+
+/// A renewal needs the node's own name and the token that it was given.
+pub async fn a_renewal_under_another_name_or_token_extends_nothing(world: &dyn World) {
+    let (a, b) = (world.node("a").await, world.node("b").await);
+    let lease = a.own(submitter(1)).await;
+    let later = Lease { token: lease.token.forward(1).unwrap(), ..lease };
+    assert_eq!(b.renew(&b.id, &[lease], &long_terms()).await.unwrap(), []);
+    assert_eq!(a.renew(&a.id, &[later], &long_terms()).await.unwrap(), []);
+    assert_eq!(a.renew(&a.id, &[lease], &long_terms()).await.unwrap(), [lease]);
+}
+
+/// What is let go is free at once, and nothing in flight under it can commit.
+pub async fn a_released_lease_is_free_at_once_under_a_higher_token(world: &dyn World) {
+    let (a, b) = (world.node("a").await, world.node("b").await);
+    let seconds = Duration::from_secs;
+    let terms = LeaseTerms::new(seconds(600), seconds(60), seconds(500)).unwrap();
+    let lease = a.own(submitter(1)).await;
+    assert_eq!(b.release(&b.id, &[lease]).await.unwrap(), 0, "not b's to release");
+    assert_eq!(a.release(&a.id, &[lease]).await.unwrap(), 1);
+    assert!(world.stored_token(submitter(1)).await > lease.token.as_i64(), "I2: the token grows");
+    assert_eq!(a.owners(&[submitter(1)]).await.unwrap(), [None]);
+    assert_eq!(a.release(&a.id, &[lease]).await.unwrap(), 0, "it is gone already");
+
+    let answer = b.acquire(submitter(1), &b.id, &terms).await.unwrap();
+    let Acquisition::Granted { lease: taken, kind, .. } = answer else {
+        panic!("no allowance for what was let go: {answer:?}")
+    };
+    assert!(taken.token > lease.token, "I4");
+    assert_eq!(kind, GrantKind::TakenOver);
+    assert_eq!(
+        a.write(one_slot(lease, 0)).await,
+        tollgate_model::port::SectionOutcome::Fenced,
+        "I2: a write under a lease that was let go"
+    );
+}
+
+/// I4, through every way in which an owner can change.
+pub async fn the_token_never_goes_back(world: &dyn World) {
+    let nodes = [world.node("a").await, world.node("b").await];
+    nodes[0].register(&[submitter(1)]).await;
+    let mut last = 0;
+    for round in 0..12 {
+        let node = &nodes[round % 2];
+        let lease = node.lease(submitter(1)).await;
+        assert!(lease.token.get() > last, "I4: token {:?} after {last}", lease.token);
+        last = lease.token.get();
+        if round % 3 == 0 {
+            node.release(&node.id, &[lease]).await.unwrap();
+        } else {
+            world.expire(submitter(1)).await;
+        }
+    }
+}
+
+/// I1, at the moment when a lease is born and when it is taken over.
+pub async fn of_many_nodes_that_reach_for_one_lease_one_gets_it(world: &dyn World) {
+    let mut nodes = Vec::new();
+    for n in 0..6 {
+        nodes.push(world.node(&format!("node-{n}")).await);
+    }
+    nodes[0].register(&[submitter(1)]).await;
+    for round in 1..=8 {
+        let terms = long_terms();
+        let asked = nodes.iter().map(|node| node.acquire(submitter(1), &node.id, &terms));
+        let answers = join_all(asked).await;
+        // A contender may also be told that it came too close: then it has not got it either.
+        let granted: Vec<_> = answers
+            .into_iter()
+            .filter_map(|answer| match answer {
+                Ok(Acquisition::Granted { lease, .. }) => Some(lease.token.get()),
+                Ok(Acquisition::Held(_)) | Err(StoreError::Unavailable(_)) => None,
+                Err(error) => panic!("{error}"),
+            })
+            .collect();
+        assert_eq!(granted, [round], "I1: one owner, one token");
+        world.expire(submitter(1)).await;
+    }
+}
+
+/// Only what was registered can be leased.
+pub async fn a_lease_on_an_unknown_submitter_is_refused_by_name(world: &dyn World) {
+    let a = world.node("a").await;
+    a.register(&[submitter(1)]).await;
+    let error = a.acquire(submitter(2), &a.id, &long_terms()).await.unwrap_err();
+    assert_eq!(error, StoreError::UnknownSubmitter(submitter(2)));
+    assert_eq!(world.count("submitter_lease").await, 0, "nothing was written");
+}
+
+/// Answers come in the order of the questions.
+pub async fn owners_are_told_in_the_order_asked(world: &dyn World) {
+    let (a, b) = (world.node("a").await, world.node("b").await);
+    let all: Vec<_> = (1..=4).map(submitter).collect();
+    a.register(&all).await;
+    a.lease(all[2]).await;
+    b.lease(all[0]).await;
+    let expired = a.lease(all[3]).await;
+    world.expire(all[3]).await;
+    let asked = [all[3], all[2], all[1], all[0], all[2], submitter(99)];
+    let owners = a.owners(&asked).await.unwrap();
+    let names: Vec<_> =
+        owners.iter().map(|owner| owner.as_ref().map(|owner| &owner.node)).collect();
+    let (a_id, b_id) = (Some(&a.id), Some(&b.id));
+    assert_eq!(names, [a_id, a_id, None, b_id, a_id, None]);
+    let over = owners[0].as_ref().unwrap();
+    assert_eq!((over.token, over.remaining), (expired.token, Duration::ZERO));
+    assert_eq!(a.owners(&[]).await.unwrap(), []);
+}
+
+/// Work without an owner is found: never leased, let go, or owned by a node that died.
+pub async fn orphans_are_the_submitters_with_open_work_and_no_owner(world: &dyn World) {
+    let a = world.node("a").await;
+    let all: Vec<_> = (1..=5).map(submitter).collect();
+    a.register(&all).await;
+    let mut leases = Vec::new();
+    for one in &all {
+        leases.push(a.lease(*one).await);
+    }
+    let done = intent();
+    for (lease, n) in leases.iter().zip(1..) {
+        let tx = if n == 4 { done.clone() } else { intent() };
+        if n != 5 {
+            a.write_whole(section(*lease).create(tx)).await;
+        }
+    }
+    a.step(leases[3], done.tx_id, tollgate_model::TxEvent::Withdrawn).await;
+    // 1: owned. 2: let go. 3: its owner died. 4: let go, its work is done. 5: let go, no work.
+    let released = [leases[1], leases[3], leases[4]];
+    assert_eq!(a.release(&a.id, &released).await.unwrap(), 3);
+    world.expire(all[2]).await;
+    let mut orphans = a.orphans(10).await.unwrap();
+    orphans.sort();
+    assert_eq!(orphans, [all[1], all[2]]);
+    assert_eq!(a.orphans(1).await.unwrap().len(), 1);
+}

@@ -1,0 +1,134 @@
+//! Who is alive, and what the nodes have in common: chains and submitters.
+
+use std::time::Duration;
+
+use tollgate_model::nonce::Mode;
+use tollgate_model::port::{Acquisition, ChainRegistration, LiveNode, StoreError, SubmitterSetup};
+use tollgate_model::{B256, Submitter};
+
+use crate::make::{
+    chain, chain_id, long_terms, node_id, nonce, one_slot, setup, submitter, text,
+};
+use crate::world::World;
+
+const LATELY: Duration = Duration::from_secs(3_600);
+
+fn live(name: &str, url: &str) -> LiveNode {
+    LiveNode { node: node_id(name), advertise_url: text(url), draining: false }
+}
+
+/// Who said so lately is alive, in the order of ids; who left is not.
+pub async fn nodes_live_from_heartbeat_to_leave(world: &dyn World) {
+    let a = world.node("a").await;
+    let mut nodes = [live("c", "http://c"), live("a", "http://a"), live("b", "http://b")];
+    for node in &nodes {
+        a.heartbeat(node).await.unwrap();
+    }
+    nodes.sort_by(|left, right| left.node.cmp(&right.node));
+    assert_eq!(a.live_nodes(LATELY).await.unwrap(), nodes);
+    nodes[1].draining = true;
+    nodes[1].advertise_url = text("http://elsewhere");
+    a.heartbeat(&nodes[1]).await.unwrap();
+    assert_eq!(a.live_nodes(LATELY).await.unwrap(), nodes, "the last word counts");
+    a.leave(&nodes[0].node).await.unwrap();
+    a.leave(&nodes[0].node).await.unwrap();
+    assert_eq!(a.live_nodes(LATELY).await.unwrap(), nodes[1..]);
+}
+
+/// A node that fell silent is not alive, and comes back with its next word.
+pub async fn a_silent_node_is_not_alive(world: &dyn World) {
+    let a = world.node("a").await;
+    let (silent, other) = (live("silent", "http://s"), live("talking", "http://t"));
+    a.heartbeat(&silent).await.unwrap();
+    a.heartbeat(&other).await.unwrap();
+    let aged = world.earlier("heartbeat_at", Duration::from_secs(7_200));
+    let sql = format!("update node set heartbeat_at = {aged} where node_id like 'silent/%'");
+    assert_eq!(world.execute(&sql).await, Ok(1));
+    assert_eq!(a.live_nodes(LATELY).await.unwrap(), [other]);
+    assert_eq!(a.live_nodes(LATELY * 3).await.unwrap().len(), 2);
+    a.heartbeat(&silent).await.unwrap();
+    assert_eq!(a.live_nodes(LATELY).await.unwrap().len(), 2);
+}
+
+/// The lease leads to its owner's address, as long as that is known.
+pub async fn an_owners_address_comes_from_the_list_of_nodes(world: &dyn World) {
+    let (a, b) = (world.node("a").await, world.node("b").await);
+    a.own(submitter(1)).await;
+    let url_told = async || {
+        let answer = b.acquire(submitter(1), &b.id, &long_terms()).await.unwrap();
+        let Acquisition::Held(owner) = answer else { panic!("a has it: {answer:?}") };
+        let asked = b.owners(&[submitter(1)]).await.unwrap().remove(0).unwrap();
+        assert_eq!(owner.advertise_url, asked.advertise_url);
+        asked.advertise_url
+    };
+    assert_eq!(url_told().await, None);
+    let node =
+        LiveNode { node: a.id.clone(), advertise_url: text("http://a:8550"), draining: false };
+    a.heartbeat(&node).await.unwrap();
+    assert_eq!(url_told().await, Some("http://a:8550".to_owned()));
+    a.leave(&a.id).await.unwrap();
+    assert_eq!(url_told().await, None);
+}
+
+/// A chain that was reset under the same id is another chain.
+pub async fn a_chain_with_another_genesis_is_refused(world: &dyn World) {
+    let a = world.node("a").await;
+    a.register_chain(&chain()).await.unwrap();
+    a.register_chain(&chain()).await.unwrap();
+    let other = ChainRegistration { genesis: B256::repeat_byte(8), ..chain() };
+    let error = a.register_chain(&other).await.unwrap_err();
+    assert_eq!(error, StoreError::OtherChain { chain_id: chain().chain_id });
+    a.register_chain(&chain()).await.unwrap();
+    let elsewhere = ChainRegistration { chain_id: chain_id(1), ..other };
+    a.register_chain(&elsewhere).await.unwrap();
+}
+
+/// Submitters live on chains that are known.
+pub async fn a_submitter_on_an_unknown_chain_is_refused_by_name(world: &dyn World) {
+    let a = world.node("a").await;
+    a.register_chain(&chain()).await.unwrap();
+    let far = Submitter::new(chain_id(5), submitter(1).address);
+    let setups = [setup(submitter(1)), setup(far)];
+    let error = a.register_submitters(&setups).await.unwrap_err();
+    assert_eq!(error, StoreError::UnknownChain(chain_id(5)));
+    assert_eq!(a.submitter(submitter(1)).await.unwrap(), None, "all of them or none");
+    a.register_submitters(&[]).await.unwrap();
+}
+
+/// I4: registering again changes the mode and never the cursor.
+pub async fn registering_again_never_moves_the_cursor(world: &dyn World) {
+    let a = world.node("a").await;
+    a.register_chain(&chain()).await.unwrap();
+    let at = |mode, start: u64| SubmitterSetup {
+        submitter: submitter(1),
+        mode,
+        start_from: nonce(start),
+    };
+    a.register_submitters(&[at(Mode::Pipelined, 5)]).await.unwrap();
+    assert_eq!(a.cursor(submitter(1)).await, 5);
+    let lease = a.lease(submitter(1)).await;
+    a.write_whole(one_slot(lease, 5)).await;
+    for (mode, start) in [(Mode::Strict, 0), (Mode::Strict, 100), (Mode::Pipelined, 5)] {
+        a.register_submitters(&[at(mode, start)]).await.unwrap();
+        let record = a.known(submitter(1)).await;
+        assert_eq!((record.mode, record.next_nonce), (mode, nonce(6)), "I4");
+    }
+    let twice = [at(Mode::Pipelined, 0), setup(submitter(2)), at(Mode::Strict, 0)];
+    a.register_submitters(&twice).await.unwrap();
+    assert_eq!(a.known(submitter(1)).await.mode, Mode::Strict, "the last word counts");
+}
+
+/// An account on two chains is two submitters.
+pub async fn one_address_on_two_chains_is_two_submitters(world: &dyn World) {
+    let a = world.node("a").await;
+    let far = Submitter::new(chain_id(5), submitter(1).address);
+    a.register_chain(&ChainRegistration { chain_id: chain_id(5), ..chain() }).await.unwrap();
+    let here = a.own(submitter(1)).await;
+    a.register_submitters(&[setup(far)]).await.unwrap();
+    a.write_whole(one_slot(here, 0)).await;
+    let there = a.lease(far).await;
+    assert_eq!(a.cursor(far).await, 0);
+    a.write_whole(one_slot(there, 0)).await;
+    world.expire(submitter(1)).await;
+    a.write_whole(one_slot(there, 1)).await;
+}

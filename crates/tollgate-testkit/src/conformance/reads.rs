@@ -1,0 +1,270 @@
+//! What is read back: pages that neither skip nor repeat, and everything a new owner needs.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use tollgate_model::nonce::{Mode, SubmitterStatus};
+use tollgate_model::port::{
+    AttemptKind, Lease, ListFilter, NewTx, OpenTx, StateFilter, TxRecord, TxUpdate,
+};
+use tollgate_model::transition::Verdict;
+use tollgate_model::{
+    Allocated, Failed, Queued, StuckReason, Submitter, Timestamp, Tracking, TxEvent, TxId, TxState,
+};
+
+use crate::make::{
+    IntentWords, SectionWords, attempt_of, chain_id, full_page, intent, page, section, submitter,
+    tx_id,
+};
+use crate::node::TestNode;
+use crate::world::World;
+
+/// A new owner is given every open transaction with all its attempts, oldest first.
+pub async fn open_work_gives_every_open_transaction_with_all_its_attempts(world: &dyn World) {
+    let (a, b) = (world.node("a").await, world.node("b").await);
+    let lease = a.own(submitter(1)).await;
+    let other = a.own(submitter(2)).await;
+    let txs: Vec<_> = (0..23).map(|n| intent().at(n)).collect();
+    a.write_whole(section(lease).cursor(0, 23).creates(txs.clone())).await;
+    a.write_whole(section(lease).creates([intent(), intent()])).await;
+    a.write_whole(section(other).create(intent())).await;
+    for tx in &txs[3..6] {
+        for kind in [AttemptKind::Bump, AttemptKind::Cancellation] {
+            let mut bump = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "bumped");
+            bump.attempt = Some(attempt_of(kind));
+            a.apply(lease, bump).await;
+        }
+    }
+    a.step(lease, txs[8].tx_id, TxEvent::GaveUp(StuckReason::FeeCap)).await;
+    a.mine(lease, txs[0].tx_id, 7).await;
+    a.step(lease, txs[0].tx_id, TxEvent::Finalised(Verdict::Executed)).await;
+    world.expire(submitter(1)).await;
+    b.lease(submitter(1)).await;
+
+    let mut work: Vec<OpenTx> = Vec::new();
+    loop {
+        let after = work.last().map(|open| open.record.tx_id);
+        let next = b.open_work(submitter(1), after, page(7)).await.unwrap();
+        if next.is_empty() {
+            break;
+        }
+        assert!(next.len() <= 7);
+        work.extend(next);
+    }
+    assert_eq!(work.len(), 24, "I6: 25 were created and 1 has ended");
+    assert!(work.is_sorted_by_key(|open| open.record.tx_id), "oldest first");
+    for open in &work {
+        assert_eq!(open.record, b.record(open.record.tx_id).await);
+        assert_eq!(open.attempts, b.attempts(open.record.tx_id).await.unwrap(), "I5");
+        assert_eq!(open.attempts.len(), usize::from(open.record.attempts), "I5");
+    }
+    let bumped = work.iter().filter(|open| open.attempts.len() == 3).count();
+    assert_eq!(bumped, 3);
+    assert_eq!(b.open_work(submitter(9), None, full_page()).await.unwrap(), []);
+}
+
+/// Submitters 1 and 2 of one chain and one of another, with transactions in many states.
+async fn a_mixed_population(node: &TestNode) -> Vec<TxRecord> {
+    let leases = [node.own(submitter(1)).await, node.own(submitter(2)).await];
+    let far = Submitter::new(chain_id(5), submitter(1).address);
+    let mut registration = crate::make::chain();
+    registration.chain_id = far.chain_id;
+    node.register_chain(&registration).await.unwrap();
+    node.register_submitters(&[crate::make::setup(far)]).await.unwrap();
+    let far = node.lease(far).await;
+    let mut ids = Vec::new();
+    for round in 0..6 {
+        for lease in leases.iter().chain([&far]) {
+            ids.extend(one_of_each(node, *lease, round).await);
+        }
+    }
+    let mut records = Vec::new();
+    for id in ids {
+        records.push(node.record(id).await);
+    }
+    records.sort_by_key(|record| std::cmp::Reverse(record.tx_id));
+    records
+}
+
+async fn one_of_each(node: &TestNode, lease: Lease, round: u64) -> Vec<TxId> {
+    let first = round * 3;
+    let txs: Vec<NewTx> = (first..first + 3).map(|n| intent().at(n)).chain([intent()]).collect();
+    let mut queued = intent();
+    queued.held = true;
+    let all = txs.iter().cloned().chain([queued.clone()]);
+    node.write_whole(section(lease).cursor(first, first + 3).creates(all)).await;
+    node.step(lease, txs[0].tx_id, TxEvent::NodeAccepted).await;
+    node.mine(lease, txs[1].tx_id, 7).await;
+    node.step(lease, txs[1].tx_id, TxEvent::Finalised(Verdict::Executed)).await;
+    node.step(lease, txs[3].tx_id, TxEvent::Withdrawn).await;
+    txs.iter().map(|tx| tx.tx_id).chain([queued.tx_id]).collect()
+}
+
+async fn listed(node: &TestNode, filter: &ListFilter, size: u32) -> Vec<TxRecord> {
+    let mut records: Vec<TxRecord> = Vec::new();
+    loop {
+        let after = records.last().map(|record| record.tx_id);
+        let next = node.list(filter, after, page(size)).await.unwrap();
+        if next.is_empty() {
+            return records;
+        }
+        assert!(next.len() <= usize::try_from(size).unwrap());
+        records.extend(next);
+    }
+}
+
+/// Each filter alone and with others gives exactly what it says, newest first.
+pub async fn lists_give_exactly_what_the_filter_says(world: &dyn World) {
+    let a = world.node("a").await;
+    let all = a_mixed_population(&a).await;
+    assert_eq!(all.len(), 90);
+    let open = vec![
+        TxState::Allocated(Allocated::Unsent),
+        TxState::Tracking(Tracking::Pending),
+        TxState::Queued(Queued::Held),
+    ];
+    let failed = vec![TxState::Failed(Failed::Cancelled), TxState::Failed(Failed::Reverted)];
+    let mixed = vec![TxState::Confirmed, TxState::Queued(Queued::Held)];
+    let states = [
+        StateFilter::Any,
+        StateFilter::Of(open),
+        StateFilter::Of(failed),
+        StateFilter::Of(vec![TxState::Confirmed]),
+        StateFilter::Of(mixed),
+        StateFilter::Of(vec![]),
+    ];
+    let far = Submitter::new(chain_id(5), submitter(1).address);
+    let places: [(Option<u64>, Option<Submitter>); 5] = [
+        (None, None),
+        (Some(5), None),
+        (None, Some(submitter(2))),
+        (Some(5), Some(far)),
+        (None, Some(submitter(9))),
+    ];
+    let times: [(Option<Timestamp>, Option<Timestamp>); 3] = [
+        (None, None),
+        (Some(all[60].created_at), None),
+        (Some(all[60].created_at), Some(all[20].created_at)),
+    ];
+    for states in &states {
+        for (chain, submitter) in places {
+            for (from, to) in times {
+                let filter = ListFilter {
+                    chain_id: chain.map(chain_id),
+                    submitter,
+                    states: states.clone(),
+                    from,
+                    to,
+                };
+                let expected: Vec<_> =
+                    all.iter().filter(|record| fits(&filter, record)).cloned().collect();
+                let whole = listed(&a, &filter, 1_000).await;
+                let ids = |records: &[TxRecord]| -> Vec<_> {
+                    records.iter().map(|record| record.tx_id).collect()
+                };
+                assert_eq!(ids(&whole), ids(&expected), "{filter:?}");
+                assert!(whole == expected, "a listed record differs from the record itself");
+                let paged = listed(&a, &filter, 4).await;
+                assert_eq!(ids(&paged), ids(&expected), "in pages: {filter:?}");
+            }
+        }
+    }
+}
+
+fn fits(filter: &ListFilter, record: &TxRecord) -> bool {
+    filter.chain_id.is_none_or(|chain_id| record.submitter.chain_id == chain_id)
+        && filter.submitter.is_none_or(|submitter| record.submitter == submitter)
+        && match &filter.states {
+            StateFilter::Any => true,
+            StateFilter::Of(states) => states.contains(&record.seen.state),
+        }
+        && filter.from.is_none_or(|from| record.created_at >= from)
+        && filter.to.is_none_or(|to| record.created_at < to)
+}
+
+/// Rows that arrive and rows that change do not disturb who pages through the older ones.
+pub async fn pages_neither_skip_nor_repeat_while_rows_arrive_and_change(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let txs: Vec<_> = (0..40).map(|_| intent()).collect();
+    a.write_whole(section(lease).creates(txs.clone())).await;
+    let filter = ListFilter { submitter: Some(submitter(1)), ..ListFilter::default() };
+    let mut seen: Vec<TxId> = Vec::new();
+    loop {
+        let next = a.list(&filter, seen.last().copied(), page(6)).await.unwrap();
+        if next.is_empty() {
+            break;
+        }
+        seen.extend(next.iter().map(|record| record.tx_id));
+        a.write_whole(section(lease).creates([intent(), intent()])).await;
+        let changed = txs[seen.len() % txs.len()].tx_id;
+        if !a.record(changed).await.seen.state.is_final() {
+            a.step(lease, changed, TxEvent::Withdrawn).await;
+        }
+    }
+    assert!(seen.is_sorted_by(|newer, older| newer > older), "newest first, none twice");
+    let seen: HashSet<_> = seen.into_iter().collect();
+    assert!(txs.iter().all(|tx| seen.contains(&tx.tx_id)), "none was skipped");
+}
+
+/// What is not there is not an error.
+pub async fn a_transaction_that_is_not_there_is_none(world: &dyn World) {
+    let a = world.node("a").await;
+    a.register(&[submitter(1)]).await;
+    assert_eq!(a.tx(tx_id()).await.unwrap(), None);
+    assert_eq!(a.submitter(submitter(2)).await.unwrap(), None);
+    assert_eq!(a.list(&ListFilter::default(), Some(tx_id()), page(1)).await.unwrap(), []);
+}
+
+/// Operators see each submitter with its owner, its load and its oldest open transaction.
+pub async fn submitters_are_shown_with_owner_and_load(world: &dyn World) {
+    let a = world.node("a").await;
+    let order = [3, 1, 5, 2, 4];
+    let all: Vec<_> = order.iter().map(|n| submitter(*n)).collect();
+    a.register(&all).await;
+    let lease = a.lease(submitter(2)).await;
+    let ids = one_of_each(&a, lease, 0).await;
+    let released = a.lease(submitter(4)).await;
+    a.release(&a.id, &[released]).await.unwrap();
+
+    let mut paged = Vec::new();
+    while let Some(overview) = {
+        let after = paged
+            .last()
+            .map(|overview: &tollgate_model::port::SubmitterOverview| overview.record.submitter);
+        let next = a.submitters(after, page(2)).await.unwrap();
+        (!next.is_empty()).then_some(next)
+    } {
+        assert!(overview.len() <= 2);
+        paged.extend(overview);
+    }
+    let shown: Vec<_> = paged.iter().map(|overview| overview.record.submitter).collect();
+    assert_eq!(shown, (1..=5).map(submitter).collect::<Vec<_>>(), "in the order of addresses");
+    for overview in &paged {
+        assert_eq!(overview.record, a.known(overview.record.submitter).await);
+        assert_eq!(overview.record.status, SubmitterStatus::Active);
+        assert_eq!(overview.record.mode, Mode::Pipelined);
+        if overview.record.submitter != submitter(2) {
+            assert_eq!((&overview.owner, overview.oldest_open), (&None, None));
+            assert_eq!(overview.depth, []);
+        }
+    }
+    let busy = &paged[1];
+    let owner = busy.owner.as_ref().expect("it is owned");
+    assert_eq!((&owner.node, owner.token), (&a.id, lease.token));
+    assert!(owner.remaining > Duration::ZERO);
+    let mut depth = busy.depth.clone();
+    depth.sort();
+    let open = [
+        (TxState::Queued(Queued::Held), 1),
+        (TxState::Allocated(Allocated::Unsent), 1),
+        (TxState::Tracking(Tracking::Pending), 1),
+    ];
+    assert_eq!(depth, open, "what has ended is no load");
+    let mut oldest = Vec::new();
+    for id in ids {
+        let record = a.record(id).await;
+        oldest.extend((!record.seen.state.is_final()).then_some(record.created_at));
+    }
+    assert_eq!(busy.oldest_open, oldest.into_iter().min());
+}

@@ -1,0 +1,159 @@
+//! Slots that no node ever took: back to the pool, and from there to the next transaction.
+
+use tollgate_model::port::{
+    Lease, NewTx, ReservationState, Reserve, SectionOutcome, TxUpdate, UpdateAnswer,
+};
+use tollgate_model::{Failed, StuckReason, TxEvent, TxState};
+use uuid::Uuid;
+
+use crate::make::{
+    IntentWords, SectionWords, full_page, intent, moved, nonce, section, submitter,
+};
+use crate::node::TestNode;
+use crate::world::{NodeOptions, World};
+
+/// Creates a transaction in each of the first `count` slots.
+async fn filled(node: &TestNode, lease: Lease, count: u64) -> Vec<NewTx> {
+    let txs: Vec<_> = (0..count).map(|n| intent().at(n)).collect();
+    node.write_whole(section(lease).cursor(0, count).creates(txs.clone())).await;
+    txs
+}
+
+async fn recycling(node: &TestNode, tx: &NewTx, freed: u64) -> TxUpdate {
+    let seen = node.record(tx.tx_id).await.seen;
+    let mut update = moved(tx.tx_id, seen, TxEvent::SlotRecycled);
+    update.freed_nonce = Some(nonce(freed));
+    update
+}
+
+async fn pool(node: &TestNode) -> Vec<u64> {
+    let all = node.reservations(submitter(1), None, full_page()).await.unwrap();
+    let free = all.iter().filter(|one| one.state == ReservationState::Recyclable);
+    free.map(|one| one.nonce.get()).collect()
+}
+
+/// The rejected transaction ends without its slot, and the slot goes to the next.
+pub async fn a_recycled_slot_goes_to_the_next_transaction(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let txs = filled(&a, lease, 3).await;
+    let recycled = recycling(&a, &txs[1], 1).await;
+    a.apply(lease, recycled).await;
+    let ended = a.record(txs[1].tx_id).await;
+    assert_eq!(ended.seen.state, TxState::Failed(Failed::Rejected));
+    assert_eq!(ended.nonce, None, "I3: the slot is not its own any more");
+    assert_eq!(a.attempts(txs[1].tx_id).await.unwrap().len(), 1, "I5: the attempt is kept");
+    assert_eq!(pool(&a).await, [1]);
+
+    let next = intent().recycling(1);
+    a.write_whole(section(lease).cursor(3, 3).create(next.clone())).await;
+    assert_eq!(a.record(next.tx_id).await.nonce, Some(nonce(1)));
+    assert_eq!(a.cursor(submitter(1)).await, 3, "the cursor stays");
+    assert_eq!(pool(&a).await, []);
+    let used = format!("nonce_reservation where {} and state = 2", world.of(submitter(1)));
+    assert_eq!(world.count(&used).await, 1, "it is spent");
+}
+
+/// A rejected transaction that was held as STUCK frees its slot too, and again.
+pub async fn a_slot_can_be_recycled_more_than_once(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let mut last = filled(&a, lease, 1).await.remove(0);
+    for _ in 0..3 {
+        a.step(lease, last.tx_id, TxEvent::GaveUp(StuckReason::Rejected)).await;
+        let recycled = recycling(&a, &last, 0).await;
+        a.apply(lease, recycled).await;
+        assert_eq!(pool(&a).await, [0]);
+        last = intent().recycling(0);
+        a.write_whole(section(lease).cursor(1, 1).create(last.clone())).await;
+    }
+    assert_eq!(a.record(last.tx_id).await.nonce, Some(nonce(0)));
+    assert_eq!(world.count("tx_completion").await, 3);
+}
+
+/// What is not in the pool can't be taken from it.
+pub async fn a_nonce_that_is_not_in_the_pool_cannot_be_recycled(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let txs = filled(&a, lease, 3).await;
+    let recycled = recycling(&a, &txs[2], 2).await;
+    a.apply(lease, recycled).await;
+    // 0 and 1 belong to transactions; 2 is free, but goes to a caller.
+    let ask = Reserve {
+        lease,
+        owner_token: Uuid::new_v4(),
+        hold: std::time::Duration::from_secs(600),
+        floor: nonce(0),
+        outstanding_max: 10,
+    };
+    let reservation = a.reserve(&a.id, &ask).await.unwrap().unwrap();
+    assert_eq!(reservation.nonce, nonce(2), "from the pool, not from the cursor");
+    for n in 0..3 {
+        let tx = intent().recycling(n);
+        let outcome = a.write(section(lease).cursor(3, 3).create(tx.clone())).await;
+        assert!(matches!(outcome, SectionOutcome::Stale { .. }), "I3: nonce {n}: {outcome:?}");
+        assert!(!a.has(tx.tx_id).await);
+    }
+}
+
+/// Who frees a slot must own it.
+pub async fn a_transaction_frees_no_slot_but_its_own(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let txs = filled(&a, lease, 2).await;
+    let theft = recycling(&a, &txs[1], 0).await;
+    let before = a.record(txs[1].tx_id).await;
+    let outcome = a.write(section(lease).change(theft)).await;
+    let applied = matches!(&outcome, SectionOutcome::Committed { updates, .. }
+        if updates[..] == [UpdateAnswer::Applied]);
+    assert!(!applied, "I3: slot 0 belongs to another transaction: {outcome:?}");
+    assert_eq!(pool(&a).await, [], "I3");
+    assert_eq!(a.record(txs[1].tx_id).await, before);
+}
+
+/// Of those who reach for one free slot, one gets it.
+pub async fn of_many_transactions_one_gets_a_recycled_slot(world: &dyn World) {
+    let owner = world.node("a").await;
+    let lease = owner.own(submitter(1)).await;
+    let txs = filled(&owner, lease, 1).await;
+    let recycled = recycling(&owner, &txs[0], 0).await;
+    owner.apply(lease, recycled).await;
+    let mut tries = Vec::new();
+    for _ in 0..6 {
+        let node = owner.again(world, NodeOptions::PATIENT).await;
+        let taking = section(lease).cursor(1, 1).create(intent().recycling(0));
+        tries.push(node.write_aside(taking));
+    }
+    let mut taken = 0;
+    for outcome in futures_util::future::join_all(tries).await {
+        match outcome.unwrap().unwrap() {
+            SectionOutcome::Committed { .. } => taken += 1,
+            SectionOutcome::Stale { .. } => {}
+            other => panic!("I3 is judged before the second line: {other:?}"),
+        }
+    }
+    assert_eq!(taken, 1, "I3: one slot, one transaction");
+}
+
+/// A queued transaction can be given a recycled slot, and one section can mix both kinds.
+pub async fn recycled_and_new_slots_can_be_opened_together(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let txs = filled(&a, lease, 3).await;
+    for n in [0, 2] {
+        let recycled = recycling(&a, &txs[n], u64::try_from(n).unwrap()).await;
+        a.apply(lease, recycled).await;
+    }
+    let queued = intent();
+    a.write_whole(section(lease).create(queued.clone())).await;
+    let mut allocate =
+        moved(queued.tx_id, a.record(queued.tx_id).await.seen, TxEvent::SlotAllocated);
+    allocate.slot = intent().recycling(2).slot;
+    let (low, high) = (intent().recycling(0), intent().at(3));
+    let mixed = section(lease).cursor(3, 4).creates([low.clone(), high.clone()]).change(allocate);
+    a.write_whole(mixed).await;
+    for (id, n) in [(low.tx_id, 0), (high.tx_id, 3), (queued.tx_id, 2)] {
+        assert_eq!(a.record(id).await.nonce, Some(nonce(n)));
+    }
+    assert_eq!((pool(&a).await, a.cursor(submitter(1)).await), (vec![], 4));
+}

@@ -1,0 +1,228 @@
+//! Nonces in the hands of callers, and the pool of those that came back.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tollgate_model::nonce::SubmitterStatus;
+use tollgate_model::port::{
+    Lease, Reservation, ReservationState, Reserve, SectionOutcome, StatusChange,
+};
+use uuid::Uuid;
+
+use crate::make::{
+    IntentWords, SectionWords, full_page, hash, intent, nonce, one_slot, page, section, submitter,
+    text,
+};
+use crate::node::TestNode;
+use crate::world::{NodeOptions, World};
+
+fn ask(lease: Lease) -> Reserve {
+    Reserve {
+        lease,
+        owner_token: Uuid::new_v4(),
+        hold: Duration::from_secs(600),
+        floor: nonce(0),
+        outstanding_max: 100,
+    }
+}
+
+async fn reserved(node: &TestNode, lease: Lease) -> Reservation {
+    node.reserve(&node.id, &ask(lease)).await.unwrap().expect("few are out")
+}
+
+async fn give_back(node: &TestNode, lease: Lease, reservation: &Reservation) {
+    let Reservation { nonce, owner_token, .. } = *reservation;
+    let why = text("unused");
+    let back = node.reservation_recyclable(&node.id, lease, nonce, owner_token, &why).await;
+    assert!(back.unwrap(), "it was the caller's");
+}
+
+async fn states(node: &TestNode) -> Vec<(u64, ReservationState)> {
+    let all = node.reservations(submitter(1), None, full_page()).await.unwrap();
+    all.iter().map(|reservation| (reservation.nonce.get(), reservation.state)).collect()
+}
+
+/// The same cursor as everything else.
+pub async fn a_reservation_takes_the_cursors_nonce(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    a.write_whole(one_slot(lease, 0)).await;
+    let wanted = ask(lease);
+    let reservation = a.reserve(&a.id, &wanted).await.unwrap().unwrap();
+    assert_eq!((reservation.submitter, reservation.nonce), (submitter(1), nonce(1)));
+    assert_eq!(reservation.state, ReservationState::Reserved);
+    assert_eq!(reservation.owner_token, wanted.owner_token);
+    assert_eq!((reservation.tx_hash, &reservation.reason), (None, &None));
+    assert_eq!(a.cursor(submitter(1)).await, 2, "I3: the cursor has passed it");
+    let outcome = a.write(one_slot(lease, 1)).await;
+    assert!(matches!(outcome, SectionOutcome::Stale { .. }), "I3: {outcome:?}");
+    a.write_whole(one_slot(lease, 2)).await;
+    let listed = a.reservations(submitter(1), None, full_page()).await.unwrap();
+    assert_eq!(listed, [reservation]);
+}
+
+/// What came back is handed out first, lowest first, to somebody else.
+pub async fn the_lowest_recyclable_nonce_is_handed_out_first(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let mut out = Vec::new();
+    for n in 0..5 {
+        out.push(reserved(&a, lease).await);
+        assert_eq!(out[n].nonce.get(), u64::try_from(n).unwrap());
+    }
+    for n in [3, 1, 4] {
+        give_back(&a, lease, &out[n]).await;
+    }
+    let listed = a.reservations(submitter(1), None, full_page()).await.unwrap();
+    assert_eq!(listed[1].reason, Some(text("unused")));
+    for expected in [1, 3, 4, 5] {
+        let again = reserved(&a, lease).await;
+        assert_eq!(again.nonce, nonce(expected));
+        assert!(out.iter().all(|old| old.owner_token != again.owner_token));
+    }
+    assert_eq!(a.cursor(submitter(1)).await, 6);
+}
+
+/// Nothing below what the chain has mined is handed out.
+pub async fn nothing_below_the_floor_is_handed_out(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let out = [reserved(&a, lease).await, reserved(&a, lease).await, reserved(&a, lease).await];
+    for reservation in &out {
+        give_back(&a, lease, reservation).await;
+    }
+    let above = |floor: u64| Reserve { floor: nonce(floor), ..ask(lease) };
+    for (floor, expected, cursor) in [(2, 2, 3), (2, 3, 4), (10, 10, 11), (10, 11, 12)] {
+        let reservation = a.reserve(&a.id, &above(floor)).await.unwrap().unwrap();
+        assert_eq!(reservation.nonce, nonce(expected), "floor {floor}");
+        assert_eq!(a.cursor(submitter(1)).await, cursor, "I4: only forward");
+    }
+}
+
+/// A caller that used its nonce has it for good; a late or foreign answer changes nothing.
+pub async fn a_used_nonce_never_comes_back(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let mine = reserved(&a, lease).await;
+    let (n, token) = (mine.nonce, mine.owner_token);
+    let stranger = Uuid::new_v4();
+    let (tx_hash, late) = (hash(), text("late"));
+    let used = |token| a.reservation_used(&a.id, lease, n, token, tx_hash);
+    let back = |token| a.reservation_recyclable(&a.id, lease, n, token, &late);
+    assert!(!used(stranger).await.unwrap(), "not the stranger's");
+    assert!(!back(stranger).await.unwrap(), "not the stranger's");
+    assert!(used(token).await.unwrap());
+    assert!(!back(token).await.unwrap(), "I3: what was used is not free");
+    assert_eq!(states(&a).await, [], "used ones are not listed");
+    assert_eq!(reserved(&a, lease).await.nonce, nonce(1), "I3");
+    let absent = a.reservation_used(&a.id, lease, nonce(77), token, hash()).await.unwrap();
+    assert!(!absent, "never reserved");
+}
+
+/// A deadline that has passed returns the nonce; the late answer is refused, the next caller's not.
+pub async fn an_expired_reservation_returns_and_its_late_answer_is_refused(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let (late, kept) = (reserved(&a, lease).await, reserved(&a, lease).await);
+    assert_eq!(a.expire_reservations(&a.id, lease).await.unwrap(), [], "in time");
+    let long_ago = world.earlier("deadline", Duration::from_secs(86_400));
+    let of = world.of(submitter(1));
+    let sql = format!("update nonce_reservation set deadline = {long_ago} where {of} and nonce = 0");
+    assert_eq!(world.execute(&sql).await, Ok(1));
+    assert_eq!(a.expire_reservations(&a.id, lease).await.unwrap(), [nonce(0)]);
+    let (free, held) = (ReservationState::Recyclable, ReservationState::Reserved);
+    assert_eq!(states(&a).await, [(0, free), (1, held)]);
+    let answer = a.reservation_used(&a.id, lease, late.nonce, late.owner_token, hash()).await;
+    assert!(!answer.unwrap(), "I3: it is in the pool");
+
+    let next = reserved(&a, lease).await;
+    assert_eq!(next.nonce, nonce(0));
+    let answer = a.reservation_used(&a.id, lease, late.nonce, late.owner_token, hash()).await;
+    assert!(!answer.unwrap(), "I3: another caller has it");
+    let reason = text("late");
+    let answer =
+        a.reservation_recyclable(&a.id, lease, late.nonce, late.owner_token, &reason).await;
+    assert!(!answer.unwrap(), "I3: another caller has it");
+    for mine in [next, kept] {
+        let answer = a.reservation_used(&a.id, lease, mine.nonce, mine.owner_token, hash()).await;
+        assert!(answer.unwrap());
+    }
+}
+
+/// I13: callers hold no more than they may.
+pub async fn no_more_are_out_than_allowed(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let at_most = |outstanding_max| Reserve { outstanding_max, ..ask(lease) };
+    let first = a.reserve(&a.id, &at_most(2)).await.unwrap().unwrap();
+    a.reserve(&a.id, &at_most(2)).await.unwrap().unwrap();
+    assert_eq!(a.reserve(&a.id, &at_most(2)).await.unwrap(), None, "I13");
+    assert_eq!(a.reserve(&a.id, &at_most(0)).await.unwrap(), None, "I13");
+    assert_eq!(a.cursor(submitter(1)).await, 2, "a refusal uses no nonce");
+    give_back(&a, lease, &first).await;
+    assert!(a.reserve(&a.id, &at_most(2)).await.unwrap().is_some(), "the pool is not out");
+}
+
+/// I12: who takes no work hands out nothing.
+pub async fn a_submitter_that_takes_no_work_hands_out_nothing(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let mut pause = section(lease);
+    let (from, to) = (SubmitterStatus::Active, SubmitterStatus::Protect);
+    pause.status = Some(StatusChange { from, to, reason: text("drift") });
+    a.write_whole(pause).await;
+    assert_eq!(a.reserve(&a.id, &ask(lease)).await.unwrap(), None, "I12");
+    assert_eq!(a.cursor(submitter(1)).await, 0);
+}
+
+/// Many callers and a writer at once: every nonce once.
+pub async fn concurrent_reservations_and_creates_share_no_nonce(world: &dyn World) {
+    let owner = world.node("a").await;
+    let lease = owner.own(submitter(1)).await;
+    let mut tasks = Vec::new();
+    for n in 0..6 {
+        let node = owner.again(world, NodeOptions::PATIENT).await;
+        tasks.push(tokio::spawn(async move {
+            let mut got = Vec::new();
+            while got.len() < 15 {
+                if n % 2 == 0 {
+                    got.push(reserved(&node, lease).await.nonce.get());
+                } else {
+                    let cursor = node.cursor(submitter(1)).await;
+                    let outcome = node.write(one_slot(lease, cursor)).await;
+                    if crate::node::is_committed(&outcome) {
+                        got.push(cursor);
+                    }
+                }
+            }
+            got
+        }));
+    }
+    let mut all: Vec<_> =
+        join_all(tasks).await.into_iter().flat_map(Result::unwrap).collect();
+    all.sort_unstable();
+    assert!(all.into_iter().eq(0..90), "I3: every nonce once, none left out");
+}
+
+/// Pages, lowest first, after a nonce.
+pub async fn reservations_are_listed_in_pages(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    for _ in 0..7 {
+        reserved(&a, lease).await;
+    }
+    let mut nonces = Vec::new();
+    loop {
+        let after = nonces.last().copied().map(nonce);
+        let next = a.reservations(submitter(1), after, page(3)).await.unwrap();
+        if next.is_empty() {
+            break;
+        }
+        assert!(next.len() <= 3);
+        nonces.extend(next.iter().map(|reservation| reservation.nonce.get()));
+    }
+    assert!(nonces.into_iter().eq(0..7));
+    let other = a.reservations(submitter(2), None, full_page()).await.unwrap();
+    assert_eq!(other, []);
+    a.write_whole(section(lease).cursor(7, 8).create(intent().at(7))).await;
+}

@@ -1,0 +1,142 @@
+//! What only a server does: many writers at once, sessions that it ends, crashes of its own.
+
+use std::time::Duration;
+
+use tollgate_model::TxEvent;
+use tollgate_model::port::{Checkpoint, StoreError};
+use tollgate_postgres::PgStore;
+
+use crate::child::{Errand, STOPPED, StoreChild};
+use crate::make::{
+    IntentWords, SectionWords, full_page, intent, long_terms, moved, one_slot, section, seq,
+    submitter,
+};
+use crate::node::is_committed;
+use crate::wait::{until, within};
+use crate::wire::Wire;
+use crate::world::{NodeOptions, PgWorld, World};
+
+/// An owner's heartbeat does not wait for its own work, however long that takes.
+pub async fn a_renewal_does_not_wait_for_a_batch_of_the_same_lease(world: &PgWorld) {
+    let world: &dyn World = world;
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    for at in [Checkpoint::BatchGuarded, Checkpoint::BatchWritten] {
+        let cursor = a.cursor(submitter(1)).await;
+        let mut hold = a.gate.arm(at);
+        let batch = a.write_aside(one_slot(lease, cursor));
+        hold.reached().await;
+        let kept = within("the renewal", a.renew(&a.id, &[lease], &long_terms())).await.unwrap();
+        assert_eq!(kept, [lease]);
+        assert!(!batch.is_finished(), "the batch is still held: the renewal did not wait for it");
+        hold.release();
+        assert!(is_committed(&within("the batch", batch).await.unwrap().unwrap()));
+    }
+}
+
+/// A writer that is stopped in mid-transaction does not block takeovers for ever: the server ends
+/// its session, and what it had written is gone.
+pub async fn a_frozen_writers_session_is_ended_and_nothing_of_it_lands(world: &PgWorld) {
+    let world: &dyn World = world;
+    let b = world.hasty_node("b").await;
+    b.register(&[submitter(1)]).await;
+    let idle_limit = Duration::from_millis(1_500);
+    let mut child = StoreChild::start(world, 1, Errand::MidBatch, idle_limit);
+    let tx_id = child.tx_id().await;
+    assert_eq!(child.line().await, STOPPED);
+    child.freeze();
+    world.expire_in_flight(submitter(1)).await;
+    let (lease, cursor) = b.take_over(submitter(1)).await;
+    assert_eq!(cursor, 0, "I2: the frozen batch did not commit");
+    b.write_whole(one_slot(lease, 0)).await;
+    child.thaw();
+    child.go_on().await;
+    let answer = child.says("commit").await;
+    let told = ["unavailable", "fenced", "unknown"].contains(&answer.as_str());
+    assert!(told, "I2: a batch of a session that was ended was {answer}");
+    assert!(!b.has(tx_id).await, "I2: a write landed after the takeover");
+    b.write_whole(one_slot(lease, 1)).await;
+}
+
+/// I10, at the moment when it is easiest to break: a commit that hangs after its outcomes were
+/// numbered, while others commit theirs.
+pub async fn a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs(world: &PgWorld) {
+    let hang = world.hang_commits("tx_completion", submitter(1)).await;
+    let world: &dyn World = world;
+    let (a, b) = (world.node("a").await, world.hasty_node("b").await);
+    let mut ends = Vec::new();
+    for (node, n) in [(&a, 1), (&b, 2)] {
+        let lease = node.own(submitter(n)).await;
+        let tx = intent();
+        node.write_whole(section(lease).create(tx.clone())).await;
+        let seen = node.record(tx.tx_id).await.seen;
+        ends.push(section(lease).change(moved(tx.tx_id, seen, TxEvent::Withdrawn)));
+    }
+    let slow = a.write_aside(ends[0].clone());
+    world.somebody_waits_for_a_lock().await;
+    let early = b.try_write_one(ends[1].clone()).await;
+    let mut feed = b.completions(seq(0), full_page()).await.unwrap();
+    hang.release().await;
+    assert!(is_committed(&within("the slow commit", slow).await.unwrap().unwrap()));
+    if let Err(error) = early {
+        assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
+        b.write_whole(ends[1].clone()).await;
+    }
+    let after = feed.last().map_or(seq(0), |entry| entry.seq);
+    feed.extend(b.completions(after, full_page()).await.unwrap());
+    let seqs: Vec<_> = feed.iter().map(|entry| entry.seq.get()).collect();
+    assert_eq!(seqs, [1, 2], "I10: a reader missed an outcome");
+}
+
+/// The commit was sent and never carried out: the caller must not believe either way.
+pub async fn a_commit_lost_in_a_crash_is_unknown_and_settled_as_absent(world: &PgWorld) {
+    let hang = world.hang_commits("managed_tx", submitter(1)).await;
+    let shared: &dyn World = world;
+    let a = shared.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let tx = intent().at(0);
+    let flying = a.write_aside(section(lease).cursor(0, 1).create(tx.clone()));
+    shared.somebody_waits_for_a_lock().await;
+    world.crash_and_restart().await;
+    drop(hang);
+    let error = within("the batch", flying).await.unwrap().unwrap_err();
+    assert!(matches!(error, StoreError::CommitUnknown(_)), "I6: the commit was sent: {error}");
+    let settled = until("the store to find its server again", || async {
+        match a.settle(&a.id, lease, &[tx.tx_id]).await {
+            Err(StoreError::Unavailable(_)) => None,
+            settled => Some(settled.unwrap()),
+        }
+    })
+    .await;
+    assert_eq!((settled.rows, settled.submitter.next_nonce.get()), (vec![None], 0));
+}
+
+/// The commit was carried out and the answer lost.
+pub async fn a_commit_whose_answer_was_lost_is_unknown_and_settled_as_there(world: &PgWorld) {
+    let wire = Wire::to(&world.url()).await;
+    let shared: &dyn World = world;
+    let a = shared.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let gate = crate::Gate::new();
+    let mut options =
+        world.options(NodeOptions { watch: gate.clone(), patience: NodeOptions::PATIENT });
+    options.url = wire.url().to_owned();
+    let store = PgStore::open(options).await.unwrap();
+    let tx = intent().at(0);
+    let batch = vec![section(lease).cursor(0, 1).create(tx.clone())];
+    let batch = tollgate_model::port::FencedBatch::new(a.id.clone(), batch).unwrap();
+    let mut hold = gate.arm(Checkpoint::BatchWritten);
+    let flying = tokio::spawn(async move {
+        tollgate_model::port::TxStore::commit(&store, &batch).await
+    });
+    hold.reached().await;
+    wire.go_deaf();
+    hold.release();
+    until("the commit", || async { a.has(tx.tx_id).await.then_some(()) }).await;
+    wire.cut();
+    let error = within("the batch", flying).await.unwrap().unwrap_err();
+    assert!(matches!(error, StoreError::CommitUnknown(_)), "I6: the answer was lost: {error}");
+    let settled = a.settle(&a.id, lease, &[tx.tx_id]).await.unwrap();
+    assert!(settled.rows[0].is_some(), "I6: it is durable");
+    assert_eq!(settled.submitter.next_nonce.get(), 1);
+}

@@ -1,0 +1,293 @@
+//! Changes of a transaction: by comparison with what the writer saw, each with its line of history.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tollgate_model::port::{
+    AttemptKind, Evidence, MinedIn, Schedule, SectionOutcome, TxUpdate, UpdateAnswer,
+};
+use tollgate_model::transition::Verdict;
+use tollgate_model::{Failed, StuckReason, TxEvent, TxState};
+
+use crate::make::{
+    IntentWords, SectionWords, attempt_of, confirmations, full_page, hash, intent, mined_in, moved,
+    nonce, page, section, submitter, text, tx_id,
+};
+use crate::node::TestNode;
+use crate::world::{NodeOptions, World};
+
+/// Tells apart what moved from what was there.
+pub async fn a_change_of_a_row_that_moved_is_lost_and_changes_nothing(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let (tx, other) = (intent(), intent());
+    a.write_whole(section(lease).creates([tx.clone(), other.clone()])).await;
+    let old = a.record(tx.tx_id).await.seen;
+    a.step(lease, tx.tx_id, TxEvent::Held).await;
+    let now = a.record(tx.tx_id).await;
+    let lost = moved(tx.tx_id, old, TxEvent::Withdrawn);
+    let absent = moved(tx_id(), old, TxEvent::Withdrawn);
+    let good = moved(other.tx_id, old, TxEvent::Held);
+    let outcome = a.write(section(lease).change(lost).change(good).change(absent)).await;
+    let updates = vec![UpdateAnswer::Lost, UpdateAnswer::Applied, UpdateAnswer::Lost];
+    assert_eq!(outcome, SectionOutcome::Committed { creates: vec![], updates });
+    assert_eq!(a.record(tx.tx_id).await, now, "what was lost changed nothing");
+    assert_eq!(world.count("tx_completion").await, 0);
+}
+
+/// The same version in another state is not what the writer saw.
+pub async fn a_change_compares_the_state_as_well_as_the_version(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let tx = intent();
+    a.write_whole(section(lease).create(tx.clone())).await;
+    let mut wrong = a.record(tx.tx_id).await.seen;
+    wrong.state = TxState::Queued(tollgate_model::Queued::Held);
+    let outcome = a.write(section(lease).change(moved(tx.tx_id, wrong, TxEvent::Unheld))).await;
+    let updates = vec![UpdateAnswer::Lost];
+    assert_eq!(outcome, SectionOutcome::Committed { creates: vec![], updates });
+}
+
+/// A lease is the right to write for its submitter, and for no other.
+pub async fn a_lease_changes_no_transaction_of_another_submitter(world: &dyn World) {
+    let a = world.node("a").await;
+    let (mine, other) = (a.own(submitter(1)).await, a.own(submitter(2)).await);
+    let tx = intent();
+    a.write_whole(section(other).create(tx.clone())).await;
+    let before = a.record(tx.tx_id).await;
+    let theft = moved(tx.tx_id, before.seen, TxEvent::Withdrawn);
+    let mut slot_theft = moved(tx.tx_id, before.seen, TxEvent::SlotAllocated);
+    slot_theft.slot = intent().at(0).slot;
+    let outcome = a.write(section(mine).change(theft)).await;
+    let updates = vec![UpdateAnswer::Lost];
+    assert_eq!(outcome, SectionOutcome::Committed { creates: vec![], updates }, "I1");
+    let outcome = a.write(section(mine).cursor(0, 1).change(slot_theft)).await;
+    assert!(matches!(outcome, SectionOutcome::Stale { .. }), "I1: {outcome:?}");
+    assert_eq!(a.record(tx.tx_id).await, before);
+}
+
+/// I11: of those who saw the same version, one may act.
+pub async fn of_many_claimants_of_one_version_one_wins(world: &dyn World) {
+    let owner = world.node("a").await;
+    let lease = owner.own(submitter(1)).await;
+    let tx = intent();
+    owner.write_whole(section(lease).create(tx.clone())).await;
+    let mut claimants = Vec::new();
+    for _ in 0..6 {
+        claimants.push(owner.again(world, NodeOptions::PATIENT).await);
+    }
+    for version in 1..=10 {
+        let seen = owner.record(tx.tx_id).await.seen;
+        let claims = claimants.iter().map(|claimant| {
+            let claim = TxUpdate::noted(tx.tx_id, seen, "resubmit_claimed");
+            claimant.write(section(lease).change(claim))
+        });
+        let won = join_all(claims).await.into_iter().filter(|outcome| match outcome {
+            SectionOutcome::Committed { updates, .. } => updates[0] == UpdateAnswer::Applied,
+            other => panic!("the lease is good: {other:?}"),
+        });
+        assert_eq!(won.count(), 1, "I11: an action was claimed by two at version {version}");
+        assert_eq!(owner.record(tx.tx_id).await.seen.version, version + 1);
+    }
+}
+
+/// Everything that a change brings is kept, and what it does not bring stays.
+pub async fn a_change_keeps_what_it_brings_and_leaves_the_rest(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let tx = intent().at(0);
+    a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
+    let created = a.record(tx.tx_id).await;
+
+    let mut sent = moved(tx.tx_id, created.seen, TxEvent::AnswerUnclear);
+    sent.schedule = Schedule::In(Duration::from_secs(3_600));
+    sent.last_error = Some(text("connection reset"));
+    a.apply(lease, sent).await;
+    let record = a.record(tx.tx_id).await;
+    let due = record.next_resubmit_at.expect("it was scheduled");
+    let hour = due.since(record.updated_at);
+    assert!(hour.abs_diff(Duration::from_secs(3_600)) < Duration::from_secs(30), "{hour:?}");
+    assert_eq!(record.last_error, Some(text("connection reset")));
+    assert_eq!((record.nonce, record.attempts), (Some(nonce(0)), 1));
+    assert_eq!(record.created_at, created.created_at);
+
+    let bump = attempt_of(AttemptKind::Bump);
+    let mut again = TxUpdate::noted(tx.tx_id, record.seen, "bumped");
+    again.attempt = Some(bump.clone());
+    again.resubmitted = true;
+    a.apply(lease, again).await;
+    let record = a.record(tx.tx_id).await;
+    assert_eq!((record.resubmits, record.attempts), (1, 2));
+    assert_eq!(record.newest_hash, Some(bump.tx_hash));
+    assert_eq!(record.next_resubmit_at, Some(due), "kept");
+    assert_eq!(record.last_error, Some(text("connection reset")), "kept");
+    let attempts = a.attempts(tx.tx_id).await.unwrap();
+    let hashes: Vec<_> = attempts.iter().map(|attempt| attempt.tx_hash).collect();
+    assert_eq!(hashes, [created.newest_hash.unwrap(), bump.tx_hash], "I5: all are kept, in order");
+    assert_eq!((attempts[1].number, attempts[1].kind), (2, AttemptKind::Bump));
+
+    let mut never = TxUpdate::noted(tx.tx_id, record.seen, "unscheduled");
+    never.schedule = Schedule::Never;
+    a.apply(lease, never).await;
+    assert_eq!(a.record(tx.tx_id).await.next_resubmit_at, None);
+}
+
+/// I9: a receipt comes, goes with its block, and comes again.
+pub async fn a_receipt_is_set_replaced_and_cleared(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let tx = intent().at(0);
+    a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
+    a.step(lease, tx.tx_id, TxEvent::NodeAccepted).await;
+    let tx_hash = tx.slot.unwrap().attempt.tx_hash;
+    let reverted = MinedIn {
+        succeeded: false,
+        revert_reason: Some(text("no \"funds\"")),
+        ..mined_in(tx_hash, 101)
+    };
+    for mined in [mined_in(tx_hash, 100), reverted] {
+        let mut update = moved(tx.tx_id, a.record(tx.tx_id).await.seen, TxEvent::Mined);
+        update.evidence = Evidence::Set(mined.clone());
+        update.confirmations = Some(confirmations(mined.block_number, 3));
+        let list = update.confirmations.clone();
+        a.apply(lease, update).await;
+        assert_eq!(a.record(tx.tx_id).await.mined, Some(mined));
+        assert_eq!(a.confirmations(tx.tx_id).await.unwrap(), list, "replaced as a whole");
+    }
+    let mut orphaned = moved(tx.tx_id, a.record(tx.tx_id).await.seen, TxEvent::Orphaned);
+    orphaned.evidence = Evidence::Clear;
+    let mut list = confirmations(99, 1);
+    list.new_fork = true;
+    orphaned.confirmations = Some(list.clone());
+    a.apply(lease, orphaned).await;
+    assert_eq!(a.record(tx.tx_id).await.mined, None);
+    assert_eq!(a.confirmations(tx.tx_id).await.unwrap(), Some(list));
+    assert_eq!(a.confirmations(tx_id()).await.unwrap(), None);
+}
+
+/// A queued transaction gets its slot by a change, under the cursor's comparison.
+pub async fn a_queued_transaction_is_given_a_slot_once(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let tx = intent();
+    a.write_whole(section(lease).create(tx.clone())).await;
+    let seen = a.record(tx.tx_id).await.seen;
+    let mut allocate = moved(tx.tx_id, seen, TxEvent::SlotAllocated);
+    allocate.slot = intent().at(0).slot;
+    a.write_whole(section(lease).cursor(0, 1).change(allocate.clone())).await;
+    let record = a.record(tx.tx_id).await;
+    let slot = allocate.slot.unwrap();
+    assert_eq!((record.nonce, record.attempts), (Some(nonce(0)), 1));
+    assert_eq!(record.newest_hash, Some(slot.attempt.tx_hash));
+
+    let mut again = moved(tx.tx_id, seen, TxEvent::SlotAllocated);
+    again.slot = intent().at(1).slot;
+    let outcome = a.write(section(lease).cursor(1, 2).change(again)).await;
+    let SectionOutcome::Stale { cursor, updates, .. } = outcome else {
+        panic!("I3: a slot for a row that moved would be a hole: {outcome:?}")
+    };
+    assert_eq!((cursor, updates), (nonce(1), vec![UpdateAnswer::Lost]));
+    assert_eq!(a.cursor(submitter(1)).await, 1);
+}
+
+/// Exactly one line for each version, each by whom and under which token.
+pub async fn history_has_exactly_one_line_for_each_version(world: &dyn World) {
+    let (a, b) = (world.node("a").await, world.node("b").await);
+    let lease = a.own(submitter(1)).await;
+    let tx = intent().at(0);
+    a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
+    a.step(lease, tx.tx_id, TxEvent::NodeAccepted).await;
+    let seen = a.record(tx.tx_id).await.seen;
+    let mut claim = TxUpdate::noted(tx.tx_id, seen, "resubmit_claimed");
+    claim.detail = Some(text("by the rule \u{201c}1 minute\u{201d}"));
+    a.apply(lease, claim).await;
+    world.expire(submitter(1)).await;
+    let newer = b.lease(submitter(1)).await;
+    b.step(newer, tx.tx_id, TxEvent::GaveUp(StuckReason::TimedOut)).await;
+    b.mine(newer, tx.tx_id, 7).await;
+    b.step(newer, tx.tx_id, TxEvent::Finalised(Verdict::Executed)).await;
+
+    let history = b.history(tx.tx_id, 0, full_page()).await.unwrap();
+    let record = b.record(tx.tx_id).await;
+    assert!(history.iter().map(|entry| entry.version).eq(1..=record.seen.version));
+    assert_eq!(record.fencing_token, newer.token);
+    let events: Vec<_> = history[1..].iter().map(|entry| entry.event.as_str()).collect();
+    let named = ["node_accepted", "resubmit_claimed", "gave_up", "mined", "finalised"];
+    assert_eq!(events, named);
+    assert_eq!((history[0].from, history[0].to), (None, tx.born()));
+    for pair in history.windows(2) {
+        assert_eq!(pair[1].from, Some(pair[0].to), "each line begins where the last ended");
+        assert!(pair[1].at >= pair[0].at);
+    }
+    assert_eq!(history.last().unwrap().to, record.seen.state);
+    for (entry, (node, lease)) in history.iter().zip([(&a, lease); 3].iter().chain([&(&b, newer); 3]))
+    {
+        assert_eq!((&entry.node, entry.token), (&node.id, lease.token), "{entry:?}");
+    }
+    assert_eq!(history[2].detail, Some(text("by the rule \u{201c}1 minute\u{201d}")));
+    pages_of_history(&b, tx.tx_id, &history).await;
+}
+
+async fn pages_of_history(
+    node: &TestNode,
+    tx_id: tollgate_model::TxId,
+    whole: &[tollgate_model::port::HistoryEntry],
+) {
+    let mut paged = Vec::new();
+    while paged.len() < whole.len() {
+        let after = paged.last().map_or(0, |entry: &tollgate_model::port::HistoryEntry| entry.version);
+        let next = node.history(tx_id, after, page(4)).await.unwrap();
+        assert!(!next.is_empty() && next.len() <= 4);
+        paged.extend(next);
+    }
+    assert_eq!(paged, whole);
+    assert_eq!(node.history(crate::make::tx_id(), 0, full_page()).await.unwrap(), []);
+}
+
+/// I9: a final state never flips, and a note on it is not a second outcome.
+pub async fn a_transaction_ends_once(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let tx = intent().named("order");
+    a.write_whole(section(lease).create(tx.clone())).await;
+    let open = a.record(tx.tx_id).await.seen;
+    a.step(lease, tx.tx_id, TxEvent::Withdrawn).await;
+    let ended = a.record(tx.tx_id).await;
+    assert_eq!(ended.seen.state, TxState::Failed(Failed::Cancelled));
+    assert!(ended.finished_at.is_some());
+
+    let late = moved(tx.tx_id, open, TxEvent::Refused);
+    let outcome = a.write(section(lease).change(late)).await;
+    let updates = vec![UpdateAnswer::Lost];
+    assert_eq!(outcome, SectionOutcome::Committed { creates: vec![], updates }, "I9");
+    let mut note = TxUpdate::noted(tx.tx_id, ended.seen, "explained");
+    note.detail = Some(text("to the caller"));
+    a.write(section(lease).change(note)).await;
+
+    let after = a.record(tx.tx_id).await;
+    assert_eq!(after.seen.state, ended.seen.state);
+    assert_eq!(after.finished_at, ended.finished_at, "it ended when it ended");
+    assert_eq!(world.count("tx_completion").await, 1, "I10: one outcome");
+    let history = a.history(tx.tx_id, 0, full_page()).await.unwrap();
+    assert!(history.iter().map(|entry| entry.version).eq(1..=after.seen.version));
+}
+
+/// Attempts are recognised by their hashes, whichever of them was mined (I5).
+pub async fn every_attempts_hash_leads_to_its_transaction(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let tx = intent().at(0);
+    a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
+    let bump = attempt_of(AttemptKind::Bump);
+    let mut update = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "bumped");
+    update.attempt = Some(bump.clone());
+    a.apply(lease, update).await;
+    let first = tx.slot.unwrap().attempt.tx_hash;
+    let mut found = a.tx_ids_by_hash(&[hash(), bump.tx_hash, hash(), first]).await.unwrap();
+    found.sort();
+    let mut expected = vec![(first, tx.tx_id), (bump.tx_hash, tx.tx_id)];
+    expected.sort();
+    assert_eq!(found, expected);
+    assert_eq!(a.tx_ids_by_hash(&[]).await.unwrap(), []);
+    assert_eq!(a.attempts(tx_id()).await.unwrap(), []);
+}

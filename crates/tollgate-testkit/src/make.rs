@@ -1,0 +1,239 @@
+//! Short words for what tests write: submitters, intents, attempts, sections.
+//!
+//! Whatever must be unique is unique by itself: ids, hashes, signed bytes. Payloads are equal if
+//! their text is.
+
+use std::time::Duration;
+
+use tollgate_model::port::{
+    AttemptKind, ChainRegistration, Confirmations, CursorMove, Fees, Lease, LeaseTerms, MinedIn,
+    NewAttempt, NewEvent, NewTx, Page, Payload, Section, Seen, Slot, SubmitterSetup, TxUpdate,
+};
+use tollgate_model::{
+    Address, B256, Bytes, ChainId, GasPrice, NodeId, Nonce, RequestId, Seq, Submitter, Text, TxId,
+};
+use tollgate_model::{TxEvent, nonce::Mode};
+use uuid::Uuid;
+
+/// The chain that most tests work on.
+pub const CHAIN: u64 = 31_337;
+
+/// The chain of [`submitter`], as nodes register it.
+pub fn chain() -> ChainRegistration {
+    ChainRegistration { chain_id: chain_id(CHAIN), genesis: B256::repeat_byte(7) }
+}
+
+/// A chain's id.
+pub fn chain_id(id: u64) -> ChainId {
+    ChainId::new(id).unwrap()
+}
+
+/// The `n`th account on [`CHAIN`]; a higher `n` is a higher address.
+pub fn submitter(n: u64) -> Submitter {
+    Submitter::new(chain_id(CHAIN), address(n))
+}
+
+/// The `n`th address.
+pub fn address(n: u64) -> Address {
+    let mut bytes = [0x5a; 20];
+    bytes[12..].copy_from_slice(&n.to_be_bytes());
+    Address::from(bytes)
+}
+
+/// A pipelined submitter whose cursor starts at 0.
+pub fn setup(submitter: Submitter) -> SubmitterSetup {
+    SubmitterSetup { submitter, mode: Mode::Pipelined, start_from: nonce(0) }
+}
+
+/// A new start of the node with this name.
+pub fn node_id(name: &str) -> NodeId {
+    NodeId::new(name, Uuid::new_v4()).unwrap()
+}
+
+/// A nonce.
+pub fn nonce(n: u64) -> Nonce {
+    Nonce::new(n).unwrap()
+}
+
+/// A place in the feed.
+pub fn seq(n: u64) -> Seq {
+    Seq::new(n).unwrap()
+}
+
+/// A page size.
+pub fn page(limit: u32) -> Page {
+    Page::new(limit).unwrap()
+}
+
+/// The largest page.
+pub fn full_page() -> Page {
+    page(Page::MAX)
+}
+
+/// A caller's name for a request.
+pub fn request(text: &str) -> RequestId {
+    RequestId::new(text).unwrap()
+}
+
+/// Text that fits.
+pub fn text<const MAX: usize>(text: &str) -> Text<MAX> {
+    Text::new("text", text).unwrap()
+}
+
+/// An intent; equal texts are equal intents.
+pub fn payload(text: &str) -> Payload {
+    Payload::new(Bytes::copy_from_slice(text.as_bytes())).unwrap()
+}
+
+/// A transaction's id, higher than the ones made before.
+pub fn tx_id() -> TxId {
+    TxId::from_uuid(Uuid::now_v7())
+}
+
+/// A hash that nothing else has.
+pub fn hash() -> B256 {
+    let mut bytes = [0; 32];
+    bytes[..16].copy_from_slice(Uuid::new_v4().as_bytes());
+    bytes[16..].copy_from_slice(Uuid::new_v4().as_bytes());
+    B256::from(bytes)
+}
+
+/// A signed form of an intent, with a hash of its own.
+pub fn attempt() -> NewAttempt {
+    attempt_of(AttemptKind::Intent)
+}
+
+/// A signed form for some purpose, with a hash of its own.
+pub fn attempt_of(kind: AttemptKind) -> NewAttempt {
+    let tx_hash = hash();
+    let gwei = |n: u128| GasPrice::from_wei(n * 1_000_000_000).unwrap();
+    let fees = Fees { gas_limit: 21_000, max_fee: gwei(30), max_priority_fee: Some(gwei(2)) };
+    NewAttempt { tx_hash, raw: Bytes::copy_from_slice(tx_hash.as_slice()), kind, fees }
+}
+
+/// A new intent of its own, with no slot and no name.
+pub fn intent() -> NewTx {
+    let tx_id = tx_id();
+    NewTx {
+        tx_id,
+        request_id: None,
+        payload: payload(&tx_id.to_string()),
+        slot: None,
+        held: false,
+        valid_until: None,
+        outbox: None,
+    }
+}
+
+/// What a test adds to an intent.
+pub trait IntentWords: Sized {
+    /// With a slot at the cursor.
+    fn at(self, nonce: u64) -> Self;
+    /// With a slot from the pool.
+    fn recycling(self, nonce: u64) -> Self;
+    /// With the caller's name for it.
+    fn named(self, request_id: &str) -> Self;
+    /// With this payload.
+    fn paying(self, text: &str) -> Self;
+}
+
+impl IntentWords for NewTx {
+    fn at(self, n: u64) -> Self {
+        let slot = Slot { nonce: nonce(n), recycled: false, attempt: attempt() };
+        Self { slot: Some(slot), ..self }
+    }
+
+    fn recycling(self, n: u64) -> Self {
+        let slot = Slot { nonce: nonce(n), recycled: true, attempt: attempt() };
+        Self { slot: Some(slot), ..self }
+    }
+
+    fn named(self, request_id: &str) -> Self {
+        Self { request_id: Some(request(request_id)), ..self }
+    }
+
+    fn paying(self, text: &str) -> Self {
+        Self { payload: payload(text), ..self }
+    }
+}
+
+/// What a test adds to a section.
+pub trait SectionWords: Sized {
+    /// The cursor's step.
+    fn cursor(self, from: u64, to: u64) -> Self;
+    /// One more create.
+    fn create(self, tx: NewTx) -> Self;
+    /// More creates.
+    fn creates(self, txs: impl IntoIterator<Item = NewTx>) -> Self;
+    /// One more change.
+    fn change(self, update: TxUpdate) -> Self;
+}
+
+impl SectionWords for Section {
+    fn cursor(mut self, from: u64, to: u64) -> Self {
+        self.cursor = Some(CursorMove { from: nonce(from), to: nonce(to) });
+        self
+    }
+
+    fn create(self, tx: NewTx) -> Self {
+        self.creates([tx])
+    }
+
+    fn creates(mut self, txs: impl IntoIterator<Item = NewTx>) -> Self {
+        self.creates.extend(txs);
+        self
+    }
+
+    fn change(mut self, update: TxUpdate) -> Self {
+        self.updates.push(update);
+        self
+    }
+}
+
+/// An empty section under a lease.
+pub const fn section(lease: Lease) -> Section {
+    Section::new(lease)
+}
+
+/// A section that puts one new transaction into the slot at `n` and moves the cursor past it.
+pub fn one_slot(lease: Lease, n: u64) -> Section {
+    section(lease).cursor(n, n + 1).create(intent().at(n))
+}
+
+/// A move of the state machine.
+pub fn moved(tx_id: TxId, seen: Seen, event: TxEvent) -> TxUpdate {
+    TxUpdate::moved(tx_id, seen, event).unwrap()
+}
+
+/// The block that holds an attempt's receipt.
+pub fn mined_in(tx_hash: B256, block_number: u64) -> MinedIn {
+    MinedIn {
+        tx_hash,
+        block_number,
+        block_hash: hash(),
+        gas_used: 21_000,
+        succeeded: true,
+        revert_reason: None,
+    }
+}
+
+/// A confirmation list of `length` blocks.
+pub fn confirmations(first_block: u64, length: usize) -> Confirmations {
+    let hashes = std::iter::repeat_with(hash).take(length).collect();
+    Confirmations { first_block, hashes, new_fork: false }
+}
+
+/// An event for the outbox.
+pub fn event(key: &str) -> NewEvent {
+    NewEvent { kind: "TxAccepted", key: text(key), body: Bytes::from_static(b"{\"a\":1}") }
+}
+
+/// Leases that outlast any test, and are taken over as soon as their time is over.
+pub fn long_terms() -> LeaseTerms {
+    terms(Duration::from_secs(600))
+}
+
+/// Leases of this length without an allowance for clock skew.
+pub fn terms(duration: Duration) -> LeaseTerms {
+    LeaseTerms::new(duration, duration / 4, Duration::ZERO).unwrap()
+}

@@ -1,0 +1,187 @@
+//! A node of a test: a start with a name, its store, and a gate inside its transactions.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tollgate_model::port::{
+    Acquisition, CreateAnswer, FencedBatch, Lease, LeaseTerms, Section, SectionOutcome, Seen, Store,
+    StoreError, SubmitterRecord, TxRecord, TxUpdate, UpdateAnswer,
+};
+use tollgate_model::{NodeId, Submitter, TxEvent, TxId};
+
+use crate::gate::Gate;
+use crate::make::{chain, long_terms, moved, section, setup};
+use crate::make::{SectionWords, mined_in};
+use crate::wait::until;
+use crate::world::{NodeOptions, World};
+
+/// A node. Derefs to its store; a clone is the same node.
+#[derive(Clone)]
+pub struct TestNode {
+    /// Its id.
+    pub id: NodeId,
+    /// Where its transactions can be stopped.
+    pub gate: Arc<Gate>,
+    store: Arc<dyn Store>,
+}
+
+impl Deref for TestNode {
+    type Target = dyn Store;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.store
+    }
+}
+
+impl TestNode {
+    /// Opens a world's store for a new start of `name`.
+    pub async fn open(world: &dyn World, name: &str, patience: Duration) -> Self {
+        let gate = Gate::new();
+        let store = world.open(NodeOptions { watch: gate.clone(), patience }).await.unwrap();
+        Self { id: crate::make::node_id(name), gate, store }
+    }
+
+    /// The same start of the same node over further connections.
+    pub async fn again(&self, world: &dyn World, patience: Duration) -> Self {
+        Self { id: self.id.clone(), ..Self::open(world, "again", patience).await }
+    }
+
+    /// Makes the chain and submitters known.
+    pub async fn register(&self, submitters: &[Submitter]) {
+        self.register_chain(&chain()).await.unwrap();
+        let setups: Vec<_> = submitters.iter().copied().map(setup).collect();
+        self.register_submitters(&setups).await.unwrap();
+    }
+
+    /// Makes one submitter known and takes its lease for as long as a test can last.
+    pub async fn own(&self, submitter: Submitter) -> Lease {
+        self.register(&[submitter]).await;
+        self.lease(submitter).await
+    }
+
+    /// Takes a lease for as long as a test can last.
+    pub async fn lease(&self, submitter: Submitter) -> Lease {
+        self.granted(submitter, &long_terms()).await.0
+    }
+
+    /// Takes a lease that nobody else may have, with the submitter as it stands.
+    pub async fn granted(
+        &self,
+        submitter: Submitter,
+        terms: &LeaseTerms,
+    ) -> (Lease, SubmitterRecord) {
+        match self.acquire(submitter, &self.id, terms).await.unwrap() {
+            Acquisition::Granted { lease, submitter, .. } => (lease, submitter),
+            Acquisition::Held(owner) => panic!("{submitter} is held by {owner:?}"),
+        }
+    }
+
+    /// One try to take a lease whose time is over, with the cursor as it stands then; `None` if
+    /// the old owner is still in the way.
+    pub async fn try_take_over(&self, submitter: Submitter) -> Option<(Lease, u64)> {
+        match self.acquire(submitter, &self.id, &long_terms()).await {
+            Ok(Acquisition::Granted { lease, submitter, .. }) => {
+                Some((lease, submitter.next_nonce.get()))
+            }
+            Ok(Acquisition::Held(_)) | Err(StoreError::Unavailable(_)) => None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Tries until the lease is this node's.
+    pub async fn take_over(&self, submitter: Submitter) -> (Lease, u64) {
+        until("the takeover", || self.try_take_over(submitter)).await
+    }
+
+    /// Commits sections as one batch.
+    pub async fn try_write(
+        &self,
+        sections: Vec<Section>,
+    ) -> Result<Vec<SectionOutcome>, StoreError> {
+        self.commit(&FencedBatch::new(self.id.clone(), sections).unwrap()).await
+    }
+
+    /// Commits one section.
+    pub async fn try_write_one(&self, section: Section) -> Result<SectionOutcome, StoreError> {
+        let mut outcomes = self.try_write(vec![section]).await?;
+        assert_eq!(outcomes.len(), 1, "one outcome for each section");
+        Ok(outcomes.remove(0))
+    }
+
+    /// Commits sections as one batch that the database takes.
+    pub async fn write_all(&self, sections: Vec<Section>) -> Vec<SectionOutcome> {
+        let count = sections.len();
+        let outcomes = self.try_write(sections).await.unwrap();
+        assert_eq!(outcomes.len(), count, "one outcome for each section");
+        outcomes
+    }
+
+    /// Commits one section that the database takes.
+    pub async fn write(&self, section: Section) -> SectionOutcome {
+        self.try_write_one(section).await.unwrap()
+    }
+
+    /// Commits one section in which everything must succeed.
+    pub async fn write_whole(&self, section: Section) {
+        let whole = SectionOutcome::Committed {
+            creates: vec![CreateAnswer::Created; section.creates.len()],
+            updates: vec![UpdateAnswer::Applied; section.updates.len()],
+        };
+        assert_eq!(self.write(section).await, whole);
+    }
+
+    /// Commits one section in a task of its own.
+    pub fn write_aside(&self, section: Section) -> JoinHandle<Result<SectionOutcome, StoreError>> {
+        let node = self.clone();
+        tokio::spawn(async move { node.try_write_one(section).await })
+    }
+
+    /// Applies one change, and says what the row is since.
+    pub async fn apply(&self, lease: Lease, update: TxUpdate) -> Seen {
+        let applied = update.applied();
+        self.write_whole(section(lease).change(update)).await;
+        applied
+    }
+
+    /// Applies a move of the state machine to the row as it stands.
+    pub async fn step(&self, lease: Lease, tx_id: TxId, event: TxEvent) -> Seen {
+        let seen = self.record(tx_id).await.seen;
+        self.apply(lease, moved(tx_id, seen, event)).await
+    }
+
+    /// Puts the newest attempt's receipt into a block.
+    pub async fn mine(&self, lease: Lease, tx_id: TxId, block_number: u64) -> Seen {
+        let record = self.record(tx_id).await;
+        let mut update = moved(tx_id, record.seen, TxEvent::Mined);
+        let mined = mined_in(record.newest_hash.unwrap(), block_number);
+        update.evidence = tollgate_model::port::Evidence::Set(mined);
+        self.apply(lease, update).await
+    }
+
+    /// A transaction that must exist.
+    pub async fn record(&self, tx_id: TxId) -> TxRecord {
+        self.tx(tx_id).await.unwrap().unwrap_or_else(|| panic!("{tx_id} is not there"))
+    }
+
+    /// Whether a transaction exists.
+    pub async fn has(&self, tx_id: TxId) -> bool {
+        self.tx(tx_id).await.unwrap().is_some()
+    }
+
+    /// A submitter that must be known.
+    pub async fn known(&self, submitter: Submitter) -> SubmitterRecord {
+        self.submitter(submitter).await.unwrap().expect("the submitter is known")
+    }
+
+    /// A submitter's cursor.
+    pub async fn cursor(&self, submitter: Submitter) -> u64 {
+        self.known(submitter).await.next_nonce.get()
+    }
+}
+
+/// A section of which everything must have been written.
+pub fn is_committed(outcome: &SectionOutcome) -> bool {
+    matches!(outcome, SectionOutcome::Committed { .. })
+}

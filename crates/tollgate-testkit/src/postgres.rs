@@ -1,0 +1,214 @@
+//! A real PostgreSQL server for tests.
+//!
+//! Started from the programs on this machine, in a directory of its own that is gone afterwards;
+//! or, with `TEST_DATABASE_URL`, the server that it names, of which only fresh databases are used.
+//! A start takes a fraction of a second: the cluster is a copy of a template that is made once.
+
+mod directory;
+mod process;
+mod programs;
+mod template;
+
+use std::net::TcpListener;
+use std::sync::Mutex;
+
+use tokio_postgres::{Client, NoTls};
+use uuid::Uuid;
+
+use crate::wait::until;
+use directory::ServerDirectory;
+use process::ServerProcess;
+use programs::Programs;
+
+/// Where to find a server that runs already.
+pub const DATABASE_URL: &str = "TEST_DATABASE_URL";
+
+/// How often a start is tried when another process was faster to take the port.
+const PORTS_TRIED_MAX: u32 = 20;
+
+/// Below what systems give to outgoing connections, so that nobody takes the port by accident
+/// while a server is down.
+const PORTS: std::ops::Range<u16> = 15_000..32_000;
+
+/// A server; stopped and removed when it is dropped.
+pub struct PgServer {
+    place: Place,
+}
+
+enum Place {
+    Own(OwnServer),
+    /// Somebody else's: the URL of a database on it, whose user may create databases.
+    Given(String),
+}
+
+struct OwnServer {
+    programs: Programs,
+    // Declared before the directory: stopped first.
+    process: Mutex<Option<ServerProcess>>,
+    directory: ServerDirectory,
+    port: u16,
+}
+
+impl PgServer {
+    /// The server of `TEST_DATABASE_URL`, else one of our own.
+    pub async fn start() -> Self {
+        match std::env::var(DATABASE_URL) {
+            Ok(url) => Self { place: Place::Given(url) },
+            Err(_) => Self::start_own().await,
+        }
+    }
+
+    /// One of our own in any case: for tests that crash it.
+    pub async fn start_own() -> Self {
+        let programs = Programs::find();
+        let directory = ServerDirectory::create();
+        template::copy(&programs, &directory.data());
+        for _ in 0..PORTS_TRIED_MAX {
+            let port = free_port();
+            if let Some(process) = launch(&programs, &directory, port).await {
+                let process = Mutex::new(Some(process));
+                return Self { place: Place::Own(OwnServer { programs, process, directory, port }) };
+            }
+        }
+        panic!("no port for PostgreSQL after {PORTS_TRIED_MAX} tries");
+    }
+
+    /// The URL of a database on this server.
+    pub fn url(&self, database: &str) -> String {
+        match &self.place {
+            Place::Own(own) => own_url(own.port, database),
+            Place::Given(url) => with_database(url, database),
+        }
+    }
+
+    /// The URL of a database that is there from the start.
+    fn first_url(&self) -> String {
+        match &self.place {
+            Place::Own(own) => own_url(own.port, "postgres"),
+            Place::Given(url) => url.clone(),
+        }
+    }
+
+    /// Makes an empty database; returns its name.
+    pub async fn fresh_database(&self) -> String {
+        let name = format!("tollgate_{}", Uuid::new_v4().simple());
+        let client = connect(&self.first_url()).await.expect("the server takes connections");
+        client.batch_execute(&format!("create database {name}")).await.unwrap();
+        name
+    }
+
+    /// Removes a database that [`Self::fresh_database`] made from a server that stays.
+    pub(crate) fn forget_database(&self, name: &str) {
+        let Place::Given(url) = &self.place else { return };
+        let sql = format!("drop database if exists {name} with (force)");
+        let url = url.clone();
+        // A drop can't wait inside the caller's runtime.
+        let dropped = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(async {
+                if let Ok(client) = connect(&url).await {
+                    let _ = client.batch_execute(&sql).await;
+                }
+            });
+        });
+        let _ = dropped.join();
+    }
+
+    /// Ends the server as a crash does: nothing is flushed, nobody is told.
+    pub fn crash(&self) {
+        let process = self.own().process.lock().unwrap().take();
+        process.expect("the server runs").end();
+    }
+
+    /// Starts it again after a [`Self::crash`], on the same port, and waits for its recovery.
+    pub async fn restart(&self) {
+        let own = self.own();
+        let process = launch(&own.programs, &own.directory, own.port).await;
+        *own.process.lock().unwrap() = Some(process.expect("the port is still ours"));
+    }
+
+    fn own(&self) -> &OwnServer {
+        match &self.place {
+            Place::Own(own) => own,
+            Place::Given(_) => panic!(
+                "the server of {DATABASE_URL} can't be crashed: this test needs PgServer::start_own \
+                 and PostgreSQL's programs on this machine"
+            ),
+        }
+    }
+}
+
+/// Starts the server and waits until it answers; `None` if another process has the port.
+async fn launch(
+    programs: &Programs,
+    directory: &ServerDirectory,
+    port: u16,
+) -> Option<ServerProcess> {
+    let process = ServerProcess::start(programs, directory, port);
+    let data = directory.data();
+    let ready = until("PostgreSQL to answer", || async {
+        if process.has_ended() {
+            return Some(false);
+        }
+        let client = connect(&own_url(port, "postgres")).await.ok()?;
+        let row = client.query_one("show data_directory", &[]).await.ok()?;
+        // Another test's server may have been faster on this port.
+        Some(std::path::Path::new(row.get::<_, &str>(0)) == data)
+    })
+    .await;
+    if ready {
+        return Some(process);
+    }
+    process.end();
+    let log = directory.log();
+    let clash = log.contains("could not bind") || log.contains("Address already in use");
+    assert!(clash, "PostgreSQL did not start:\n{log}");
+    None
+}
+
+/// Connects; the connection lives as long as the client.
+pub(crate) async fn connect(url: &str) -> Result<Client, tokio_postgres::Error> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+    tokio::spawn(connection);
+    Ok(client)
+}
+
+fn own_url(port: u16, database: &str) -> String {
+    format!("postgres://postgres@127.0.0.1:{port}/{database}")
+}
+
+/// The URL of another database on the same server.
+fn with_database(url: &str, database: &str) -> String {
+    let (scheme, rest) = url.split_once("://").expect("a URL has a scheme");
+    let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, q)| (rest, Some(q)));
+    let authority = rest.split('/').next().unwrap_or_default();
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    format!("{scheme}://{authority}/{database}{query}")
+}
+
+fn free_port() -> u16 {
+    let size = PORTS.end - PORTS.start;
+    loop {
+        let random = Uuid::new_v4().as_u128() % u128::from(size);
+        let port = PORTS.start + u16::try_from(random).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_given_url_keeps_all_but_its_database() {
+        for (url, other) in [
+            ("postgres://u:p@h:1/a?sslmode=disable", "postgres://u:p@h:1/b?sslmode=disable"),
+            ("postgresql://h/a", "postgresql://h/b"),
+            ("postgres://h", "postgres://h/b"),
+        ] {
+            assert_eq!(with_database(url, "b"), other);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The folder that a server lives in.
+//!
+//! A lock file beside it says that its test process lives; what a killed process left behind is
+//! swept away by the next start.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+/// A server's own folder; removed when it is dropped.
+pub(super) struct ServerDirectory {
+    path: PathBuf,
+    // Held for as long as the folder is in use.
+    _lock: File,
+}
+
+impl ServerDirectory {
+    /// Makes an empty one.
+    pub(super) fn create() -> Self {
+        let servers = base().join("servers");
+        fs::create_dir_all(&servers).unwrap();
+        let _sweeping = locked(&base().join("servers.lock"));
+        sweep(&servers);
+        let path = servers.join(Uuid::new_v4().simple().to_string());
+        let lock = locked(&lock_of(&path));
+        fs::create_dir(&path).unwrap();
+        Self { path, _lock: lock }
+    }
+
+    /// Where the cluster is.
+    pub(super) fn data(&self) -> PathBuf {
+        self.path.join("data")
+    }
+
+    /// The file that the server's output goes to.
+    pub(super) fn log_file(&self) -> File {
+        File::options().append(true).create(true).open(self.path.join("log")).unwrap()
+    }
+
+    /// What the server said.
+    pub(super) fn log(&self) -> String {
+        fs::read_to_string(self.path.join("log")).unwrap_or_default()
+    }
+}
+
+impl Drop for ServerDirectory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+        let _ = fs::remove_file(lock_of(&self.path));
+    }
+}
+
+/// The folder for everything of this user that outlives one test. Others may look into it: the
+/// server's user has to.
+pub(super) fn base() -> PathBuf {
+    let uid = rustix::process::getuid().as_raw();
+    let path = std::env::temp_dir().join(format!("tollgate-testkit-{uid}"));
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// Opens a file and waits for the right to it; dropping the file gives it back.
+pub(super) fn locked(path: &Path) -> File {
+    let file = File::options().write(true).create(true).truncate(false).open(path).unwrap();
+    file.lock().unwrap();
+    file
+}
+
+fn lock_of(server: &Path) -> PathBuf {
+    server.with_extension("lock")
+}
+
+fn sweep(servers: &Path) {
+    for entry in fs::read_dir(servers).unwrap().flatten() {
+        let lock = entry.path();
+        if lock.extension().is_none_or(|extension| extension != "lock") {
+            continue;
+        }
+        // Gone since the listing: its owner ended in good order.
+        let Ok(file) = File::open(&lock) else { continue };
+        if file.try_lock().is_ok() {
+            let _ = fs::remove_dir_all(lock.with_extension(""));
+            let _ = fs::remove_file(&lock);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! A database that any number of nodes share, as a conformance test sees it.
+//!
+//! Nodes reach it through their stores, each over connections of its own; attackers and clocks
+//! reach it by raw SQL. What can't be the same on both databases is a method here, so that the
+//! tests themselves are.
+
+mod postgres;
+mod sqlite;
+
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tollgate_model::port::{Checkpoints, Store, StoreError, Unwatched};
+use tollgate_model::{Submitter, TxId};
+
+use crate::node::TestNode;
+
+pub use postgres::PgWorld;
+pub use sqlite::SqliteWorld;
+
+/// Which database a world lives on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Many writers at once; locks on rows.
+    Postgres,
+    /// One writer at a time; the lock is the file's.
+    Sqlite,
+}
+
+/// How a node opens its store.
+#[derive(Clone)]
+pub struct NodeOptions {
+    /// Who watches its checkpoints.
+    pub watch: Arc<dyn Checkpoints>,
+    /// How long it waits for a lock.
+    pub patience: Duration,
+}
+
+impl NodeOptions {
+    /// Waits longer for a lock than any test holds one.
+    pub const PATIENT: Duration = Duration::from_secs(30);
+    /// Gives up on a lock soon.
+    pub const HASTY: Duration = Duration::from_millis(250);
+}
+
+impl Default for NodeOptions {
+    fn default() -> Self {
+        Self { watch: Arc::new(Unwatched), patience: Self::PATIENT }
+    }
+}
+
+/// A shared database.
+#[async_trait]
+pub trait World: Send + Sync {
+    /// Which it is.
+    fn kind(&self) -> Kind;
+
+    /// Opens the store of one more node.
+    async fn open(&self, options: NodeOptions) -> Result<Arc<dyn Store>, StoreError>;
+
+    /// Runs a statement as somebody who is no node; how many rows it touched, or the refusal.
+    async fn execute(&self, sql: &str) -> Result<u64, String>;
+
+    /// Reads one number.
+    async fn query_i64(&self, sql: &str) -> i64;
+
+    /// Opens a transaction of somebody who is no node, and runs a statement in it.
+    async fn begin(&self, sql: &str) -> Box<dyn OpenTransaction>;
+
+    /// Waits until some session waits for a lock, where the database can tell.
+    async fn somebody_waits_for_a_lock(&self);
+
+    /// Ends a lease's time long ago, even if its owner is in mid-transaction. Others of the same
+    /// world may end with it.
+    async fn expire_in_flight(&self, submitter: Submitter);
+
+    /// Takes `by` off a time, as an SQL expression.
+    fn earlier(&self, time: &str, by: Duration) -> String;
+
+    /// Bytes, as an SQL expression.
+    fn blob(&self, bytes: &[u8]) -> String;
+
+    /// A transaction's id, as an SQL expression.
+    fn id(&self, tx_id: TxId) -> String;
+
+    /// The program that opens this database in a process of its own; see [`crate::child`].
+    fn child(&self, idle_limit: Duration) -> Command;
+}
+
+/// A transaction that is rolled back when it is released.
+#[async_trait]
+pub trait OpenTransaction: Send {
+    /// Ends it.
+    async fn release(self: Box<Self>);
+}
+
+impl dyn World + '_ {
+    /// A further node: a start of its own, with its own connections and an open gate.
+    pub async fn node(&self, name: &str) -> TestNode {
+        TestNode::open(self, name, NodeOptions::PATIENT).await
+    }
+
+    /// A node that gives up on a lock soon.
+    pub async fn hasty_node(&self, name: &str) -> TestNode {
+        TestNode::open(self, name, NodeOptions::HASTY).await
+    }
+
+    /// The condition that a row belongs to a submitter.
+    pub fn of(&self, submitter: Submitter) -> String {
+        let address = self.blob(submitter.address.as_slice());
+        format!("chain_id = {} and submitter = {address}", submitter.chain_id)
+    }
+
+    /// How many rows a table has, or those of it that a condition holds for.
+    pub async fn count(&self, rows: &str) -> i64 {
+        self.query_i64(&format!("select count(*) from {rows}")).await
+    }
+
+    /// Lets a lease's time pass faster than the clock: it ends `by` earlier.
+    pub async fn age_lease(&self, submitter: Submitter, by: Duration) {
+        let aged = self.earlier("expires_at", by);
+        let of = self.of(submitter);
+        let sql = format!("update submitter_lease set expires_at = {aged} where {of}");
+        assert_eq!(self.execute(&sql).await, Ok(1), "the lease of {submitter} exists");
+    }
+
+    /// Ends a lease's time long ago.
+    pub async fn expire(&self, submitter: Submitter) {
+        self.age_lease(submitter, Duration::from_secs(86_400)).await;
+    }
+
+    /// The token that the database holds for a submitter.
+    pub async fn stored_token(&self, submitter: Submitter) -> i64 {
+        let sql = format!("select fencing_token from submitter_lease where {}", self.of(submitter));
+        self.query_i64(&sql).await
+    }
+
+    /// The cursor that the database holds for a submitter.
+    pub async fn stored_cursor(&self, submitter: Submitter) -> i64 {
+        let sql = format!("select next_nonce from submitter_cursor where {}", self.of(submitter));
+        self.query_i64(&sql).await
+    }
+}

@@ -1,0 +1,149 @@
+//! A world on one SQLite file. Each node has connections of its own, as another process would.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use rusqlite::Connection;
+use tempfile::TempDir;
+use tollgate_model::port::clock::Clock;
+use tollgate_model::port::{Store, StoreError};
+use tollgate_model::{Submitter, Timestamp, TxId};
+use tollgate_sqlite::{PlantedBug, SqliteOptions, SqliteStore};
+
+use super::{Kind, NodeOptions, OpenTransaction, World};
+use crate::child;
+
+/// A fresh file with the schema in it.
+pub struct SqliteWorld {
+    folder: TempDir,
+    clock: Arc<MovableClock>,
+    planted: Option<PlantedBug>,
+    child: Option<PathBuf>,
+}
+
+impl SqliteWorld {
+    /// In a folder of its own.
+    pub async fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let world = Self { folder, clock: Arc::default(), planted: None, child: None };
+        tollgate_sqlite::migrate(&SqliteOptions::file(world.path())).await.unwrap();
+        world
+    }
+
+    /// With a deliberate defect in every node's store.
+    pub async fn planted(bug: PlantedBug) -> Self {
+        Self { planted: Some(bug), ..Self::new().await }
+    }
+
+    /// With the program that opens the database in another process.
+    #[must_use]
+    pub fn with_child(mut self, program: impl Into<PathBuf>) -> Self {
+        self.child = Some(program.into());
+        self
+    }
+
+    /// The file.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("tollgate.db")
+    }
+
+    /// Raw statements run on a connection that waits for its turn.
+    fn connection(&self) -> Connection {
+        let connection = Connection::open(self.path()).unwrap();
+        connection.busy_timeout(NodeOptions::PATIENT).unwrap();
+        connection
+    }
+}
+
+#[async_trait]
+impl World for SqliteWorld {
+    fn kind(&self) -> Kind {
+        Kind::Sqlite
+    }
+
+    async fn open(&self, options: NodeOptions) -> Result<Arc<dyn Store>, StoreError> {
+        let mut opened = SqliteOptions::file(self.path());
+        opened.checkpoints = options.watch;
+        opened.clock = self.clock.clone();
+        opened.busy_timeout = options.patience;
+        opened.planted = self.planted;
+        Ok(Arc::new(SqliteStore::open(opened).await?))
+    }
+
+    async fn execute(&self, sql: &str) -> Result<u64, String> {
+        let touched = self.connection().execute(sql, []).map_err(|error| error.to_string())?;
+        Ok(touched.try_into().unwrap())
+    }
+
+    async fn query_i64(&self, sql: &str) -> i64 {
+        self.connection().query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
+    async fn begin(&self, sql: &str) -> Box<dyn OpenTransaction> {
+        let connection = self.connection();
+        connection.execute_batch(&format!("begin immediate; {sql}")).unwrap();
+        Box::new(Session(connection))
+    }
+
+    /// SQLite knows of no queue: whoever waits is asleep in its own process.
+    async fn somebody_waits_for_a_lock(&self) {}
+
+    /// Nobody can write while a writer is in mid-transaction: it is the clock that goes on.
+    async fn expire_in_flight(&self, _submitter: Submitter) {
+        self.clock.forward(Duration::from_secs(86_400));
+    }
+
+    fn earlier(&self, time: &str, by: Duration) -> String {
+        format!("{time} - {}", by.as_micros())
+    }
+
+    fn blob(&self, bytes: &[u8]) -> String {
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("x'{digits}'")
+    }
+
+    fn id(&self, tx_id: TxId) -> String {
+        self.blob(tx_id.uuid().as_bytes())
+    }
+
+    fn child(&self, _idle_limit: Duration) -> Command {
+        let program = self.child.as_ref().expect("this world was given no child program");
+        let mut command = Command::new(program);
+        command.arg(child::SQLITE).arg(self.path());
+        command
+    }
+}
+
+struct Session(Connection);
+
+#[async_trait]
+impl OpenTransaction for Session {
+    async fn release(self: Box<Self>) {
+        self.0.execute_batch("rollback").unwrap();
+    }
+}
+
+/// The machine's clock, and how far the test has moved it; one for all nodes of a world.
+#[derive(Default)]
+struct MovableClock {
+    moved_micros: AtomicU64,
+}
+
+impl MovableClock {
+    fn forward(&self, by: Duration) {
+        let by = u64::try_from(by.as_micros()).unwrap();
+        self.moved_micros.fetch_add(by, Ordering::SeqCst);
+    }
+}
+
+impl Clock for MovableClock {
+    #[expect(clippy::disallowed_methods, reason = "the database's clock is the machine's")]
+    fn now(&self) -> Timestamp {
+        let moved = Duration::from_micros(self.moved_micros.load(Ordering::SeqCst));
+        Timestamp::from(SystemTime::now()).after(moved)
+    }
+}

@@ -1,0 +1,151 @@
+//! The proof that the suite can fail: each mistake is made on purpose, and the promise that it
+//! breaks must be the one that the suite names.
+
+use std::future::Future;
+
+use tollgate_model::port::StoreError;
+use tollgate_postgres::{PgStore, PlantedBug};
+use tollgate_sqlite::PlantedBug as SqlitePlantedBug;
+use tollgate_testkit::conformance::{feed, fence, idempotency, server};
+use tollgate_testkit::world::NodeOptions;
+use tollgate_testkit::{PgWorld, SqliteWorld, World};
+
+/// Runs a promise that must be found broken; the message must name it.
+async fn caught(promise: &str, test: impl Future<Output = ()> + Send + 'static) {
+    let error = tokio::spawn(test).await.expect_err("the suite did not notice");
+    assert!(error.is_panic());
+    let panic = error.into_panic();
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let message = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default();
+    println!("noticed: {message}");
+    assert!(message.contains(promise), "the message names {promise}: {message}");
+}
+
+async fn postgres(bug: PlantedBug) -> PgWorld {
+    PgWorld::planted(bug).await.with_child(crate::CHILD)
+}
+
+async fn sqlite(bug: SqlitePlantedBug) -> SqliteWorld {
+    SqliteWorld::planted(bug).await.with_child(crate::CHILD)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_suite_catches_a_guard_that_holds_nothing() {
+    let world = postgres(PlantedBug::ExistsGuard).await;
+    caught("I2: a write of", async move {
+        fence::a_writer_delayed_before_commit_cannot_land_after_a_takeover(&world).await;
+    })
+    .await;
+    let world = postgres(PlantedBug::ExistsGuard).await;
+    caught("I2: a write of", async move {
+        fence::a_writer_delayed_after_its_guard_cannot_land_after_a_takeover(&world).await;
+    })
+    .await;
+    let world = postgres(PlantedBug::ExistsGuard).await;
+    caught("I2: a write landed", async move {
+        fence::a_writer_that_waits_for_a_row_cannot_land_after_a_takeover(&world).await;
+    })
+    .await;
+    let world = postgres(PlantedBug::ExistsGuard).await;
+    caught("I2: a batch landed", async move {
+        fence::a_release_never_overtakes_a_batch_in_flight(&world).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_suite_catches_a_guard_that_is_not_there() {
+    let world = postgres(PlantedBug::SkippedGuard).await;
+    caught("I2: its time was over", async move {
+        fence::a_batch_after_expiry_is_refused_even_if_nobody_took_over(&world).await;
+    })
+    .await;
+    let world = sqlite(SqlitePlantedBug::SkippedGuard).await;
+    caught("I2: its time was over", async move {
+        fence::a_batch_after_expiry_is_refused_even_if_nobody_took_over(&world).await;
+    })
+    .await;
+    let world = postgres(PlantedBug::SkippedGuard).await;
+    caught("I1: another node's lease", async move {
+        fence::a_lease_that_was_never_granted_writes_nothing(&world).await;
+    })
+    .await;
+    let world = sqlite(SqlitePlantedBug::SkippedGuard).await;
+    caught("I1: another node's lease", async move {
+        fence::a_lease_that_was_never_granted_writes_nothing(&world).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_refuses_a_database_whose_token_is_not_a_key() {
+    let world = PgWorld::new().await;
+    let sql = "alter table submitter_lease drop constraint submitter_lease_token_is_a_key";
+    world.execute(sql).await.unwrap();
+    let refused = PgStore::open(world.options(NodeOptions::default())).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Unsafe(_)), "{refused}");
+    // The same for what only looks like a key.
+    for index in [
+        "create unique index k on submitter_lease (chain_id, submitter, fencing_token)
+           where fencing_token > 0",
+        "create unique index k on submitter_lease (chain_id, submitter) include (fencing_token)",
+        "create index k on submitter_lease (chain_id, submitter, fencing_token)",
+    ] {
+        world.execute(index).await.unwrap();
+        let refused = PgStore::open(world.options(NodeOptions::default())).await.unwrap_err();
+        assert!(matches!(refused, StoreError::Unsafe(_)), "{index}: {refused}");
+        world.execute("drop index k").await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_suite_catches_a_takeover_that_answers_from_an_old_picture() {
+    let world = postgres(PlantedBug::RepeatableReadTakeover).await;
+    caught("I2: the new owner was given a cursor from before", async move {
+        fence::a_takeover_that_waited_for_a_writer_sees_what_it_wrote(&world).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_suite_catches_a_feed_that_is_numbered_by_a_sequence() {
+    let world = postgres(PlantedBug::PlainSequenceFeed).await;
+    caught("I10: a reader missed", async move {
+        server::a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs(&world).await;
+    })
+    .await;
+    let world = postgres(PlantedBug::PlainSequenceFeed).await;
+    caught("I10", async move {
+        feed::readers_of_the_feed_miss_nothing_under_concurrent_commits(&world).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_suite_catches_a_slot_without_a_unique_key() {
+    let world = PgWorld::new().await;
+    world.execute("drop index managed_tx_slot").await.unwrap();
+    caught("I3: a second transaction in one slot", async move {
+        idempotency::a_second_row_for_a_slot_is_refused_by_the_database_itself(&world).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_suite_catches_a_request_without_a_unique_key() {
+    let world = PgWorld::new().await;
+    world.execute("drop index managed_tx_request").await.unwrap();
+    caught("I7: a second transaction for one request", async move {
+        idempotency::a_second_row_for_a_request_is_refused_by_the_database_itself(&world).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_suite_catches_a_transaction_that_begins_without_its_lock() {
+    let world = sqlite(SqlitePlantedBug::DeferredBegin).await;
+    caught("I1: a batch that holds its lease was undone", async move {
+        fence::a_guarded_batch_commits_whatever_its_neighbours_do(&world).await;
+    })
+    .await;
+}

@@ -1,0 +1,91 @@
+//! The server that the tests start, and what a PostgreSQL store checks before it works on one.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use tollgate_model::port::StoreError;
+use tollgate_postgres::{PgOptions, PgStore, migrate};
+use tollgate_testkit::world::NodeOptions;
+use tollgate_testkit::{PgServer, PgWorld, World};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_healthy_database_passes_the_stores_self_test() {
+    let world = PgWorld::new().await;
+    PgStore::open(world.options(NodeOptions::default())).await.unwrap();
+    let shared: &dyn World = &world;
+    assert_eq!(shared.count("submitter_lease").await, 0, "the self-test leaves nothing behind");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_may_lose_acknowledged_commits_is_refused() {
+    let world = PgWorld::new().await;
+    let name = world.url().rsplit('/').next().unwrap().split('?').next().unwrap().to_owned();
+    let sql = format!("alter database {name} set synchronous_commit = off");
+    world.execute(&sql).await.unwrap();
+    let refused = PgStore::open(world.options(NodeOptions::default())).await.unwrap_err();
+    assert!(matches!(&refused, StoreError::Unsafe(why) if why.contains("synchronous_commit")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_without_the_schema_is_refused() {
+    let server = PgServer::start().await;
+    let database = server.fresh_database().await;
+    assert!(PgStore::open(PgOptions::new(server.url(&database))).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn migrations_run_once_however_many_nodes_start_together() {
+    let server = PgServer::start().await;
+    let options = PgOptions::new(server.url(&server.fresh_database().await));
+    let starts = (0..4).map(|_| migrate(&options));
+    let applied = futures_util::future::join_all(starts).await;
+    let total: u32 = applied.into_iter().map(Result::unwrap).sum();
+    let again = migrate(&options).await.unwrap();
+    assert!(total > 0 && again == 0, "applied {total}, then {again}");
+    PgStore::open(options).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_of_our_own_survives_a_crash_and_starts_fast() {
+    // The first start on a machine makes the template.
+    drop(PgServer::start_own().await);
+    let start = Instant::now();
+    let server = PgServer::start_own().await;
+    let took = start.elapsed();
+    println!("PostgreSQL started in {took:?}");
+    assert!(took < Duration::from_secs(5), "a start takes {took:?}");
+    let database = server.fresh_database().await;
+    let options = PgOptions::new(server.url(&database));
+    migrate(&options).await.unwrap();
+    server.crash();
+    assert!(PgStore::open(options.clone()).await.is_err(), "it is down");
+    server.restart().await;
+    PgStore::open(options).await.unwrap();
+}
+
+/// The child of a child: a process that starts a server and is then killed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_test_process_leaves_no_server_behind() {
+    const ROLE: &str = "TOLLGATE_TESTKIT_START_AND_WAIT";
+    if std::env::var_os(ROLE).is_some() {
+        let server = PgServer::start_own().await;
+        println!("url {}", server.url("postgres"));
+        std::future::pending::<()>().await;
+    }
+    let mut victim = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--nocapture", "server::a_killed_test_process_leaves_no_server_behind"])
+        .env(ROLE, "1")
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = std::io::BufReader::new(victim.stdout.take().unwrap());
+    let mut lines = std::io::BufRead::lines(output).map(Result::unwrap);
+    let url = lines.find_map(|line| line.strip_prefix("url ").map(str::to_owned)).unwrap();
+    assert!(tokio_postgres::connect(&url, tokio_postgres::NoTls).await.is_ok());
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    tollgate_testkit::wait::until("the server to die with its parent", || async {
+        tokio_postgres::connect(&url, tokio_postgres::NoTls).await.is_err().then_some(())
+    })
+    .await;
+}
