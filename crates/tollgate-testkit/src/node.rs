@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tollgate_model::port::{
-    Acquisition, CreateAnswer, FencedBatch, Lease, LeaseTerms, Section, SectionOutcome, Seen, Store,
-    StoreError, SubmitterRecord, TxRecord, TxUpdate, UpdateAnswer,
+    Acquisition, CreateAnswer, FencedBatch, Lease, LeaseTerms, Section, SectionOutcome, Seen,
+    Store, StoreError, SubmitterRecord, TxRecord, TxUpdate, UpdateAnswer,
 };
 use tollgate_model::{NodeId, Submitter, TxEvent, TxId};
 
 use crate::gate::Gate;
-use crate::make::{chain, long_terms, moved, section, setup};
 use crate::make::{SectionWords, mined_in};
+use crate::make::{chain, long_terms, moved, section, setup};
 use crate::wait::until;
 use crate::world::{NodeOptions, World};
 

@@ -67,7 +67,9 @@ impl PgServer {
             let port = free_port();
             if let Some(process) = launch(&programs, &directory, port).await {
                 let process = Mutex::new(Some(process));
-                return Self { place: Place::Own(OwnServer { programs, process, directory, port }) };
+                return Self {
+                    place: Place::Own(OwnServer { programs, process, directory, port }),
+                };
             }
         }
         panic!("no port for PostgreSQL after {PORTS_TRIED_MAX} tries");

@@ -51,11 +51,7 @@ async fn main() {
 }
 
 /// Each line is an answer that a node without the lease must not get.
-async fn everything_that_needs_the_lease(
-    store: &dyn Store,
-    node: &NodeId,
-    lease: Lease,
-) {
+async fn everything_that_needs_the_lease(store: &dyn Store, node: &NodeId, lease: Lease) {
     let batch = Section::new(lease).cursor(1, 2).create(intent().at(1));
     report("commit", commit(store, node, batch).await);
     report("renew", store.renew(node, &[lease], &long_terms()).await.map(|kept| kept.len()));
@@ -71,7 +67,11 @@ async fn everything_that_needs_the_lease(
     report("release", store.release(node, &[lease]).await);
 }
 
-async fn commit(store: &dyn Store, node: &NodeId, section: Section) -> Result<&'static str, StoreError> {
+async fn commit(
+    store: &dyn Store,
+    node: &NodeId,
+    section: Section,
+) -> Result<&'static str, StoreError> {
     let batch = FencedBatch::new(node.clone(), vec![section]).unwrap();
     let outcomes = store.commit(&batch).await?;
     Ok(match &outcomes[..] {

@@ -1,9 +1,7 @@
 //! The fenced batch: what is written, what is not, and what becomes of the neighbours.
 
 use tollgate_model::nonce::SubmitterStatus;
-use tollgate_model::port::{
-    BatchLimits, CreateAnswer, SectionOutcome, StatusChange, UpdateAnswer,
-};
+use tollgate_model::port::{BatchLimits, CreateAnswer, SectionOutcome, StatusChange, UpdateAnswer};
 use tollgate_model::{Allocated, Queued, Timestamp, TxEvent, TxState};
 
 use crate::make::{
@@ -252,8 +250,7 @@ pub async fn events_are_written_with_the_change_that_they_tell_of(world: &dyn Wo
     lost.outbox = Some(event("lost"));
     a.write_whole(section(lease).change(change)).await;
     let outcome = a.write(section(lease).change(lost)).await;
-    let expected =
-        SectionOutcome::Committed { creates: vec![], updates: vec![UpdateAnswer::Lost] };
+    let expected = SectionOutcome::Committed { creates: vec![], updates: vec![UpdateAnswer::Lost] };
     assert_eq!(outcome, expected);
     let events = a.outbox(full_page()).await.unwrap();
     let keys: Vec<_> = events.iter().map(|event| event.key.as_str()).collect();

@@ -5,15 +5,12 @@
 
 use std::time::Duration;
 
-use tollgate_model::port::{
-    Checkpoint, Lease, Reserve, SectionOutcome, StoreError,
-};
+use tollgate_model::port::{Checkpoint, Lease, Reserve, SectionOutcome, StoreError};
 use tollgate_model::{NodeId, TxEvent};
 use uuid::Uuid;
 
 use crate::make::{
-    IntentWords, SectionWords, hash, intent, moved, nonce, one_slot, section, submitter,
-    text,
+    IntentWords, SectionWords, hash, intent, moved, nonce, one_slot, section, submitter, text,
 };
 use crate::node::{TestNode, is_committed};
 use crate::wait::within;
@@ -43,7 +40,11 @@ async fn a_held_writer_never_lands_after_a_takeover(world: &dyn World, at: Check
     };
     assert!(newer.token > lease.token, "I4");
     assert_eq!(b.has(tx.tx_id).await, landed, "the answer and the rows agree");
-    assert_eq!(cursor, u64::from(landed), "I2: the new owner sees the cursor as the old one left it");
+    assert_eq!(
+        cursor,
+        u64::from(landed),
+        "I2: the new owner sees the cursor as the old one left it"
+    );
 
     // I3: the new owner goes on where the old one ended, and the old one nowhere.
     b.write_whole(one_slot(newer, cursor)).await;
@@ -95,7 +96,8 @@ pub async fn a_writer_that_waits_for_a_row_cannot_land_after_a_takeover(world: &
     a.write_whole(section(lease).create(tx.clone())).await;
     let seen = a.record(tx.tx_id).await.seen;
 
-    let touch = format!("update managed_tx set version = version where tx_id = {}", world.id(tx.tx_id));
+    let touch =
+        format!("update managed_tx set version = version where tx_id = {}", world.id(tx.tx_id));
     let stranger = world.begin(&touch).await;
     let late = a.write_aside(section(lease).change(moved(tx.tx_id, seen, TxEvent::Held)));
     world.somebody_waits_for_a_lock().await;

@@ -10,7 +10,9 @@ use crate::world::{SqliteWorld, World};
 
 /// While a writer is stopped in mid-transaction, others are told so and nothing is taken over; when
 /// it wakes it lands, and only then does the lease change hands.
-pub async fn a_frozen_writer_holds_everybody_off_and_lands_before_any_takeover(world: &SqliteWorld) {
+pub async fn a_frozen_writer_holds_everybody_off_and_lands_before_any_takeover(
+    world: &SqliteWorld,
+) {
     let world: &dyn World = world;
     let b = world.hasty_node("b").await;
     b.register(&[submitter(1)]).await;

@@ -6,7 +6,9 @@ use futures_util::future::join_all;
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{CreateAnswer, KnownRequest, Lease, SectionOutcome};
 
-use crate::make::{IntentWords, SectionWords, full_page, intent, nonce, request, section, submitter};
+use crate::make::{
+    IntentWords, SectionWords, full_page, intent, nonce, request, section, submitter,
+};
 use crate::node::TestNode;
 use crate::world::{NodeOptions, World};
 
@@ -21,14 +23,10 @@ pub async fn the_same_request_again_is_answered_with_the_first_transaction(world
     let again = intent().named("order-1").paying("10");
     let other = intent().named("order-1").paying("11");
     let fresh = intent().named("order-2").paying("10");
-    let outcome = a
-        .write(section(lease).creates([again.clone(), other.clone(), fresh.clone()]))
-        .await;
-    let answers = vec![
-        CreateAnswer::Duplicate(known),
-        CreateAnswer::Conflict(known),
-        CreateAnswer::Created,
-    ];
+    let outcome =
+        a.write(section(lease).creates([again.clone(), other.clone(), fresh.clone()])).await;
+    let answers =
+        vec![CreateAnswer::Duplicate(known), CreateAnswer::Conflict(known), CreateAnswer::Created];
     assert_eq!(outcome, SectionOutcome::Committed { creates: answers, updates: vec![] }, "I7");
     assert!(!a.has(again.tx_id).await && !a.has(other.tx_id).await && a.has(fresh.tx_id).await);
 }
@@ -143,7 +141,8 @@ pub async fn a_thousand_concurrent_creates_get_consecutive_nonces(world: &dyn Wo
         tokio::spawn(async move {
             for _ in 0..share {
                 let tx = intent();
-                let answer = create_in_next_slot(&node, lease, |cursor| tx.clone().at(cursor)).await;
+                let answer =
+                    create_in_next_slot(&node, lease, |cursor| tx.clone().at(cursor)).await;
                 assert_eq!(answer, CreateAnswer::Created);
             }
         })

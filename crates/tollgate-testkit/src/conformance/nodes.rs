@@ -6,9 +6,7 @@ use tollgate_model::nonce::Mode;
 use tollgate_model::port::{Acquisition, ChainRegistration, LiveNode, StoreError, SubmitterSetup};
 use tollgate_model::{B256, Submitter};
 
-use crate::make::{
-    chain, chain_id, long_terms, node_id, nonce, one_slot, setup, submitter, text,
-};
+use crate::make::{chain, chain_id, long_terms, node_id, nonce, one_slot, setup, submitter, text};
 use crate::world::World;
 
 const LATELY: Duration = Duration::from_secs(3_600);

@@ -6,9 +6,7 @@ use tollgate_model::port::{
 use tollgate_model::{Failed, StuckReason, TxEvent, TxState};
 use uuid::Uuid;
 
-use crate::make::{
-    IntentWords, SectionWords, full_page, intent, moved, nonce, section, submitter,
-};
+use crate::make::{IntentWords, SectionWords, full_page, intent, moved, nonce, section, submitter};
 use crate::node::TestNode;
 use crate::world::{NodeOptions, World};
 

@@ -127,7 +127,8 @@ pub async fn an_expired_reservation_returns_and_its_late_answer_is_refused(world
     assert_eq!(a.expire_reservations(&a.id, lease).await.unwrap(), [], "in time");
     let long_ago = world.earlier("deadline", Duration::from_secs(86_400));
     let of = world.of(submitter(1));
-    let sql = format!("update nonce_reservation set deadline = {long_ago} where {of} and nonce = 0");
+    let sql =
+        format!("update nonce_reservation set deadline = {long_ago} where {of} and nonce = 0");
     assert_eq!(world.execute(&sql).await, Ok(1));
     assert_eq!(a.expire_reservations(&a.id, lease).await.unwrap(), [nonce(0)]);
     let (free, held) = (ReservationState::Recyclable, ReservationState::Reserved);
@@ -198,8 +199,7 @@ pub async fn concurrent_reservations_and_creates_share_no_nonce(world: &dyn Worl
             got
         }));
     }
-    let mut all: Vec<_> =
-        join_all(tasks).await.into_iter().flat_map(Result::unwrap).collect();
+    let mut all: Vec<_> = join_all(tasks).await.into_iter().flat_map(Result::unwrap).collect();
     all.sort_unstable();
     assert!(all.into_iter().eq(0..90), "I3: every nonce once, none left out");
 }

@@ -126,9 +126,8 @@ pub async fn a_commit_whose_answer_was_lost_is_unknown_and_settled_as_there(worl
     let batch = vec![section(lease).cursor(0, 1).create(tx.clone())];
     let batch = tollgate_model::port::FencedBatch::new(a.id.clone(), batch).unwrap();
     let mut hold = gate.arm(Checkpoint::BatchWritten);
-    let flying = tokio::spawn(async move {
-        tollgate_model::port::TxStore::commit(&store, &batch).await
-    });
+    let flying =
+        tokio::spawn(async move { tollgate_model::port::TxStore::commit(&store, &batch).await });
     hold.reached().await;
     wire.go_deaf();
     hold.release();

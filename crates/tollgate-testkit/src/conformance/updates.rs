@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tollgate_model::port::{
-    AttemptKind, Evidence, MinedIn, Schedule, SectionOutcome, TxUpdate, UpdateAnswer,
+    AttemptKind, Evidence, FencedBatch, MinedIn, Schedule, SectionOutcome, TxUpdate, UpdateAnswer,
 };
 use tollgate_model::transition::Verdict;
 use tollgate_model::{Failed, StuckReason, TxEvent, TxState};
@@ -220,7 +220,8 @@ pub async fn history_has_exactly_one_line_for_each_version(world: &dyn World) {
         assert!(pair[1].at >= pair[0].at);
     }
     assert_eq!(history.last().unwrap().to, record.seen.state);
-    for (entry, (node, lease)) in history.iter().zip([(&a, lease); 3].iter().chain([&(&b, newer); 3]))
+    for (entry, (node, lease)) in
+        history.iter().zip([(&a, lease); 3].iter().chain([&(&b, newer); 3]))
     {
         assert_eq!((&entry.node, entry.token), (&node.id, lease.token), "{entry:?}");
     }
@@ -235,7 +236,8 @@ async fn pages_of_history(
 ) {
     let mut paged = Vec::new();
     while paged.len() < whole.len() {
-        let after = paged.last().map_or(0, |entry: &tollgate_model::port::HistoryEntry| entry.version);
+        let after =
+            paged.last().map_or(0, |entry: &tollgate_model::port::HistoryEntry| entry.version);
         let next = node.history(tx_id, after, page(4)).await.unwrap();
         assert!(!next.is_empty() && next.len() <= 4);
         paged.extend(next);
@@ -244,7 +246,7 @@ async fn pages_of_history(
     assert_eq!(node.history(crate::make::tx_id(), 0, full_page()).await.unwrap(), []);
 }
 
-/// I9: a final state never flips, and a note on it is not a second outcome.
+/// I9: a final state never flips, and takes not even a note.
 pub async fn a_transaction_ends_once(world: &dyn World) {
     let a = world.node("a").await;
     let lease = a.own(submitter(1)).await;
@@ -260,9 +262,8 @@ pub async fn a_transaction_ends_once(world: &dyn World) {
     let outcome = a.write(section(lease).change(late)).await;
     let updates = vec![UpdateAnswer::Lost];
     assert_eq!(outcome, SectionOutcome::Committed { creates: vec![], updates }, "I9");
-    let mut note = TxUpdate::noted(tx.tx_id, ended.seen, "explained");
-    note.detail = Some(text("to the caller"));
-    a.write(section(lease).change(note)).await;
+    let note = section(lease).change(TxUpdate::noted(tx.tx_id, ended.seen, "explained"));
+    assert_eq!(FencedBatch::new(a.id.clone(), vec![note]).unwrap_err().field, "update");
 
     let after = a.record(tx.tx_id).await;
     assert_eq!(after.seen.state, ended.seen.state);

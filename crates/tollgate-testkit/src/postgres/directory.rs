@@ -18,9 +18,10 @@ pub(super) struct ServerDirectory {
 impl ServerDirectory {
     /// Makes an empty one.
     pub(super) fn create() -> Self {
-        let servers = base().join("servers");
+        let base = base();
+        let servers = base.join("servers");
         fs::create_dir_all(&servers).unwrap();
-        let _sweeping = locked(&base().join("servers.lock"));
+        let _sweeping = locked(&base.join("servers.lock"));
         sweep(&servers);
         let path = servers.join(Uuid::new_v4().simple().to_string());
         let lock = locked(&lock_of(&path));
@@ -51,11 +52,23 @@ impl Drop for ServerDirectory {
     }
 }
 
+/// A file system in memory, where there is one.
+const IN_MEMORY: &str = "/dev/shm";
+
+/// What must be free there; a server takes a tenth of it.
+const FREE_BYTES_MIN: u64 = 1 << 30;
+
 /// The folder for everything of this user that outlives one test. Others may look into it: the
 /// server's user has to.
+///
+/// In memory if that can be: copying a cluster to a disk takes ten times as long. A crash of the
+/// server is no crash of the machine, so what it had written survives there as it does on a disk.
 pub(super) fn base() -> PathBuf {
+    let free = rustix::fs::statvfs(IN_MEMORY).map_or(0, |stat| stat.f_bavail * stat.f_frsize);
+    let folder =
+        if free >= FREE_BYTES_MIN { PathBuf::from(IN_MEMORY) } else { std::env::temp_dir() };
     let uid = rustix::process::getuid().as_raw();
-    let path = std::env::temp_dir().join(format!("tollgate-testkit-{uid}"));
+    let path = folder.join(format!("tollgate-testkit-{uid}"));
     fs::create_dir_all(&path).unwrap();
     path
 }

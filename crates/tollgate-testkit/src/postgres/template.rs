@@ -17,11 +17,12 @@ pub(super) fn copy(programs: &Programs, data: &Path) {
 
 fn template(programs: &Programs) -> PathBuf {
     let name = format!("template-{}", programs.version());
-    let template = base().join(&name);
+    let base = base();
+    let template = base.join(&name);
     if template.exists() {
         return template;
     }
-    let _making = locked(&base().join(format!("{name}.lock")));
+    let _making = locked(&base.join(format!("{name}.lock")));
     if !template.exists() {
         make(programs, &template);
     }

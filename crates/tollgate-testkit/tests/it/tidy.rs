@@ -372,7 +372,7 @@ fn dependencies(manifest: &str) -> Vec<String> {
 #[test]
 fn each_rule_sees_what_it_is_for_and_nothing_else() {
     let good = || {
-        vec![
+        let mut tree = vec![
             File::new("ARCHITECTURE.md", "I1 I2 I3 I4 I5 I6 I7 I8 I9 I10 I11, **I12** `I13` I14."),
             File::new("crates/tollgate-model/Cargo.toml", "[dev-dependencies]\ntokio = \"1\"\n"),
             File::new(
@@ -393,7 +393,9 @@ fn each_rule_sees_what_it_is_for_and_nothing_else() {
             ),
             File::new("crates/tollgate-postgres/queries/a.sql", "-- One row, or none.\nselect 1"),
             File::new("crates/tollgate-sqlite/queries/a.sql", "-- One row, or none.\nselect 1"),
-        ]
+        ];
+        tree.extend(ONE_STORE_ONLY.iter().map(|(path, why)| File::new(path, &format!("-- {why}"))));
+        tree
     };
     let model = "crates/tollgate-model/Cargo.toml";
     let lib = "crates/tollgate-model/src/lib.rs";
