@@ -9,6 +9,7 @@
 //! [`port`] (what a store must promise).
 
 pub mod amount;
+pub mod answer;
 pub mod ids;
 pub mod nonce;
 pub mod port;

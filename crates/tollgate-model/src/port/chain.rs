@@ -5,8 +5,11 @@ use async_trait::async_trait;
 use thiserror::Error;
 
 use super::record::MinedIn;
-use crate::amount::Wei;
+use crate::amount::{GasPrice, Wei};
 use crate::ids::{ChainId, Nonce, TxHash};
+use crate::text::Text;
+
+pub use crate::answer::AnswerClass;
 
 /// A block's place in the chain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -50,28 +53,6 @@ pub enum BlockTag {
     Number(u64),
 }
 
-/// What a node's answer to a send means. `Unknown` and everything transient mean *possibly sent*.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[expect(missing_docs, reason = "the names are the specification's; docs/ has the table")]
-pub enum AnswerClass {
-    Accepted,
-    AlreadyKnown,
-    NonceTooLow,
-    NonceTooHigh,
-    ReplacementUnderpriced,
-    Underpriced,
-    FeeTooLow,
-    FeeTooHigh,
-    InsufficientFunds,
-    GasLimit,
-    Reverted,
-    Invalid,
-    PoolFull,
-    RateLimited,
-    Transient,
-    Unknown,
-}
-
 /// A node's answer to a send.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SendAnswer {
@@ -79,6 +60,67 @@ pub struct SendAnswer {
     pub class: AnswerClass,
     /// What it said, for people.
     pub said: String,
+}
+
+/// How fast a transaction should be mined; a price level.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Speed {
+    /// Whenever it is cheap.
+    Slow,
+    /// Within a few blocks.
+    #[default]
+    Normal,
+    /// In the next block.
+    Fast,
+}
+
+/// What a transaction has to pay now. A chain without a base fee quotes a legacy gas price.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FeeQuote {
+    /// The base fee of the next block, where the chain has one.
+    pub base_fee: Option<GasPrice>,
+    /// `maxFeePerGas`, or the legacy gas price.
+    pub max_fee: GasPrice,
+    /// `maxPriorityFeePerGas`; `None` on a chain without a base fee.
+    pub max_priority_fee: Option<GasPrice>,
+}
+
+/// A call to be tried without sending it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Call {
+    /// Who calls.
+    pub from: Address,
+    /// What is called; `None` creates a contract.
+    pub to: Option<Address>,
+    /// What is paid.
+    pub value: Wei,
+    /// What is said.
+    pub data: Bytes,
+}
+
+/// How a tried call went.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Trial {
+    /// It would use this much gas.
+    Gas(u64),
+    /// It would revert, with this reason.
+    Reverts(Text<2000>),
+    /// A node would not take it.
+    Refused(SendAnswer),
+}
+
+/// Where a transaction was seen by its hash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sighting {
+    /// A node holds it.
+    Pending,
+    /// It is in this block.
+    InBlock {
+        /// The block's number.
+        number: u64,
+        /// The block's hash.
+        hash: B256,
+    },
 }
 
 /// No endpoint could answer a question. Never evidence of anything about a transaction.
@@ -92,10 +134,14 @@ pub trait Chain: Send + Sync {
     /// Which chain.
     fn chain_id(&self) -> ChainId;
 
-    /// A block, or `None` if the chain has none there yet.
+    /// Waits until the head is another one than `known`, however it is learnt, and returns it. A
+    /// head that was replaced by one of the same or a lower number is another one.
+    async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable>;
+
+    /// A block, or `None` if the chain has none there (yet).
     async fn block(&self, tag: BlockTag) -> Result<Option<Block>, ChainUnavailable>;
 
-    /// Receipts of these transactions in this block; one that is not in it is left out.
+    /// Receipts of these transactions in this very block; one that is not in it is left out.
     async fn receipts(
         &self,
         block: &BlockRef,
@@ -105,13 +151,24 @@ pub trait Chain: Send + Sync {
     /// The receipt of one transaction wherever it is. `None` is an answer, not an error.
     async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable>;
 
+    /// Where any endpoint has seen a transaction. `None`: none of those that answered knows it,
+    /// which proves nothing.
+    async fn sighting(&self, of: TxHash) -> Result<Option<Sighting>, ChainUnavailable>;
+
     /// An account's counts.
     async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable>;
 
     /// An account's balance in the head.
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable>;
 
+    /// What a transaction has to pay now.
+    async fn fee_quote(&self, speed: Speed) -> Result<FeeQuote, ChainUnavailable>;
+
+    /// Tries a call on the head.
+    async fn try_call(&self, call: &Call) -> Result<Trial, ChainUnavailable>;
+
     /// Hands signed bytes to a node. There is no error: what is not clear is
-    /// [`AnswerClass::Unknown`].
+    /// [`AnswerClass::Unknown`], and it is [`AnswerClass::Invalid`] and the like only if every
+    /// endpoint that was asked says so.
     async fn send(&self, raw: &Bytes) -> SendAnswer;
 }

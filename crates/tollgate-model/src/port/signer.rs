@@ -4,12 +4,71 @@ use alloy_primitives::{Address, B256, Bytes};
 use async_trait::async_trait;
 use thiserror::Error;
 
+use super::batch::Fees;
+use crate::amount::Wei;
+use crate::ids::{ChainId, Nonce, TxHash};
+
+/// The form in which a transaction is encoded.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TxKind {
+    /// Before EIP-2718, with replay protection (EIP-155).
+    Legacy,
+    /// EIP-2930.
+    AccessList,
+    /// EIP-1559.
+    DynamicFee,
+}
+
+/// Storage that a transaction says it will touch.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct AccessListEntry {
+    /// Of this contract.
+    pub address: Address,
+    /// At these places.
+    pub storage_keys: Vec<B256>,
+}
+
+/// A transaction, complete but for its signature.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TxDraft {
+    /// The chain that it is for.
+    pub chain_id: ChainId,
+    /// Whose it is.
+    pub from: Address,
+    /// Its slot.
+    pub nonce: Nonce,
+    /// What is called; `None` creates a contract.
+    pub to: Option<Address>,
+    /// What is paid.
+    pub value: Wei,
+    /// What is said.
+    pub data: Bytes,
+    /// Storage that it says it will touch; empty for [`TxKind::Legacy`].
+    pub access_list: Vec<AccessListEntry>,
+    /// What it pays. [`TxKind::DynamicFee`] needs a priority fee, the others have none.
+    pub fees: Fees,
+    /// How it is encoded.
+    pub kind: TxKind,
+}
+
+/// A transaction that can be sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SignedTx {
+    /// Its hash.
+    pub tx_hash: TxHash,
+    /// The bytes to send (EIP-2718).
+    pub raw: Bytes,
+}
+
 /// Why there is no signature. Never holds key material.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SignError {
     /// The signer has no key for this account.
     #[error("no key for {0}")]
     NoKey(Address),
+    /// The draft contradicts itself.
+    #[error("can't be signed: {0}")]
+    Invalid(String),
     /// The signing service did not answer; try again later.
     #[error("signer unavailable: {0}")]
     Unavailable(String),
@@ -24,6 +83,7 @@ pub trait Signer: Send + Sync {
     /// The accounts that it signs for.
     fn accounts(&self) -> Vec<Address>;
 
-    /// Signs a transaction's signing hash; the answer is the 65-byte `r || s || v`.
-    async fn sign_hash(&self, account: Address, hash: B256) -> Result<Bytes, SignError>;
+    /// Signs drafts, with an answer for each, in order. How much of it runs side by side is the
+    /// signer's business.
+    async fn sign(&self, drafts: Vec<TxDraft>) -> Vec<Result<SignedTx, SignError>>;
 }

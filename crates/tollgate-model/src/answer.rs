@@ -1,0 +1,292 @@
+//! What a node's answer to a send means, and what to do about it.
+//!
+//! One answer is one endpoint's word. It never ends a transaction: even the classes that look dead
+//! are acted on only when every endpoint agrees (I3, I8). The words of the nodes are read
+//! elsewhere; here is only what follows from them. `docs/errors/send-answers.md` shows the same
+//! table to people.
+
+use std::fmt;
+
+/// What a node's answer to a send means.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum AnswerClass {
+    /// The node took it and returned a hash.
+    Accepted,
+    /// This very transaction is in the pool, or mined.
+    AlreadyKnown,
+    /// The account's count is past this nonce: ours was mined, a foreign one was, or the node is
+    /// ahead of what we have seen.
+    NonceTooLow,
+    /// A lower nonce is missing at the node.
+    NonceTooHigh,
+    /// The pool holds another transaction with this nonce, and the new one doesn't pay enough more.
+    ReplacementUnderpriced,
+    /// Too cheap for the pool at this moment; no floor is named.
+    Underpriced,
+    /// Below the base fee or a minimum that the node names.
+    FeeTooLow,
+    /// Above the fee that the node is set to let through. Another node may have taken it.
+    FeeTooHigh,
+    /// The account can't pay for value and gas.
+    InsufficientFunds,
+    /// The gas limit is below what the transaction needs to start, or above what a block or a
+    /// transaction may have.
+    GasLimit,
+    /// The contract said no. Some chains answer so after they have *mined* the failure.
+    Reverted,
+    /// No node could take these bytes: malformed, wrongly signed, for another chain, of a type that
+    /// is not supported, oversized or forbidden.
+    Invalid,
+    /// The pool, or the sender's share of it, is full.
+    PoolFull,
+    /// The endpoint's quota is used up.
+    RateLimited,
+    /// A timeout, a node out of sync, an outage: nothing is known of the transaction.
+    Transient,
+    /// Nothing can safely be concluded.
+    Unknown,
+}
+
+impl AnswerClass {
+    /// Every class, in the order of the documentation.
+    pub const ALL: [Self; 16] = [
+        Self::Accepted,
+        Self::AlreadyKnown,
+        Self::NonceTooLow,
+        Self::NonceTooHigh,
+        Self::ReplacementUnderpriced,
+        Self::Underpriced,
+        Self::FeeTooLow,
+        Self::FeeTooHigh,
+        Self::InsufficientFunds,
+        Self::GasLimit,
+        Self::Reverted,
+        Self::Invalid,
+        Self::PoolFull,
+        Self::RateLimited,
+        Self::Transient,
+        Self::Unknown,
+    ];
+
+    /// The word for it in configuration, logs and the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::AlreadyKnown => "already_known",
+            Self::NonceTooLow => "nonce_too_low",
+            Self::NonceTooHigh => "nonce_too_high",
+            Self::ReplacementUnderpriced => "replacement_underpriced",
+            Self::Underpriced => "underpriced",
+            Self::FeeTooLow => "fee_too_low",
+            Self::FeeTooHigh => "fee_too_high",
+            Self::InsufficientFunds => "insufficient_funds",
+            Self::GasLimit => "gas_limit",
+            Self::Reverted => "reverted",
+            Self::Invalid => "invalid",
+            Self::PoolFull => "pool_full",
+            Self::RateLimited => "rate_limited",
+            Self::Transient => "transient",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The class of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.name() == name)
+    }
+
+    /// Whether it can lead to a rejection, should every endpoint agree. The classes to be most
+    /// careful with.
+    pub const fn may_lead_to_rejection(self) -> bool {
+        matches!(action_for(self), AnswerAction::RejectIfAllAgree)
+    }
+}
+
+impl fmt::Display for AnswerClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What to do about an answer. None of them gives up a slot.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum AnswerAction {
+    /// It is with a node: follow it to a receipt.
+    Track,
+    /// Look for receipts of all own attempts at that nonce, then judge: ours is mined, a foreign
+    /// one took the slot, or a node lags.
+    FindReceipts,
+    /// The predecessor is missing at the node: send it again, then this one.
+    ResendPredecessor,
+    /// An earlier attempt stands: go on following all attempts.
+    EarlierStands,
+    /// Raise the fee if the policy allows it, else hold and send the same bytes later.
+    BumpOrHold,
+    /// Ask another endpoint, else hold with an alert and send the same bytes later.
+    TryElsewhereOrHold,
+    /// Hold, alert, and send the same bytes again with growing pauses.
+    HoldForFunds,
+    /// Ask the other endpoints. Only when every one agrees is it rejected, and then the policy for
+    /// rejected slots decides about the slot.
+    RejectIfAllAgree,
+    /// The grey zone: possibly sent. Look for it by hash, and send the same bytes again.
+    ResendSame,
+}
+
+impl AnswerAction {
+    /// Every action.
+    pub const ALL: [Self; 9] = [
+        Self::Track,
+        Self::FindReceipts,
+        Self::ResendPredecessor,
+        Self::EarlierStands,
+        Self::BumpOrHold,
+        Self::TryElsewhereOrHold,
+        Self::HoldForFunds,
+        Self::RejectIfAllAgree,
+        Self::ResendSame,
+    ];
+
+    /// The word for it in logs and the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Track => "track",
+            Self::FindReceipts => "find_receipts",
+            Self::ResendPredecessor => "resend_predecessor",
+            Self::EarlierStands => "earlier_stands",
+            Self::BumpOrHold => "bump_or_hold",
+            Self::TryElsewhereOrHold => "try_elsewhere_or_hold",
+            Self::HoldForFunds => "hold_for_funds",
+            Self::RejectIfAllAgree => "reject_if_all_agree",
+            Self::ResendSame => "resend_same",
+        }
+    }
+}
+
+impl fmt::Display for AnswerAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What follows from an answer: the one table.
+pub const fn action_for(class: AnswerClass) -> AnswerAction {
+    match class {
+        AnswerClass::Accepted | AnswerClass::AlreadyKnown => AnswerAction::Track,
+        AnswerClass::NonceTooLow => AnswerAction::FindReceipts,
+        AnswerClass::NonceTooHigh => AnswerAction::ResendPredecessor,
+        AnswerClass::ReplacementUnderpriced => AnswerAction::EarlierStands,
+        AnswerClass::Underpriced | AnswerClass::FeeTooLow => AnswerAction::BumpOrHold,
+        // A fee cap is one node's setting. Others have none, so this one's refusal proves nothing
+        // about them: a nonce that was reused on its word had been accepted elsewhere.
+        AnswerClass::FeeTooHigh => AnswerAction::TryElsewhereOrHold,
+        AnswerClass::InsufficientFunds => AnswerAction::HoldForFunds,
+        AnswerClass::GasLimit | AnswerClass::Reverted | AnswerClass::Invalid => {
+            AnswerAction::RejectIfAllAgree
+        }
+        AnswerClass::PoolFull
+        | AnswerClass::RateLimited
+        | AnswerClass::Transient
+        | AnswerClass::Unknown => AnswerAction::ResendSame,
+    }
+}
+
+/// Whether the transaction may be with a node after this answer: true unless the answer proves
+/// otherwise.
+///
+/// An endpoint is often a crowd of nodes behind one URL, so a refusal that follows from one node's
+/// settings, pool or head proves nothing about its neighbours. Nor does a revert: chains that
+/// execute before they answer have mined the failure by then. Only bytes that no node could take
+/// are proof, and then only for this endpoint.
+pub const fn may_be_with_a_node(class: AnswerClass) -> bool {
+    match class {
+        AnswerClass::GasLimit | AnswerClass::Invalid => false,
+        AnswerClass::Accepted
+        | AnswerClass::AlreadyKnown
+        | AnswerClass::NonceTooLow
+        | AnswerClass::NonceTooHigh
+        | AnswerClass::ReplacementUnderpriced
+        | AnswerClass::Underpriced
+        | AnswerClass::FeeTooLow
+        | AnswerClass::FeeTooHigh
+        | AnswerClass::InsufficientFunds
+        | AnswerClass::Reverted
+        | AnswerClass::PoolFull
+        | AnswerClass::RateLimited
+        | AnswerClass::Transient
+        | AnswerClass::Unknown => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_class_has_a_name_of_its_own_and_one_action() {
+        let names: HashSet<_> = AnswerClass::ALL.iter().map(|class| class.name()).collect();
+        assert_eq!(names.len(), AnswerClass::ALL.len());
+        for class in AnswerClass::ALL {
+            assert_eq!(AnswerClass::from_name(class.name()), Some(class));
+            assert!(AnswerAction::ALL.contains(&action_for(class)), "{class}");
+        }
+        assert_eq!(AnswerClass::from_name("dead"), None);
+    }
+
+    #[test]
+    fn every_action_follows_from_some_class() {
+        let used: HashSet<_> = AnswerClass::ALL.into_iter().map(action_for).collect();
+        assert_eq!(used, HashSet::from(AnswerAction::ALL));
+        let names: HashSet<_> = AnswerAction::ALL.iter().map(|action| action.name()).collect();
+        assert_eq!(names.len(), AnswerAction::ALL.len());
+    }
+
+    #[test]
+    fn no_class_gives_up_a_slot_by_itself() {
+        for class in AnswerClass::ALL {
+            match action_for(class) {
+                // The one way out needs the word of every endpoint, not of this answer.
+                AnswerAction::RejectIfAllAgree => {
+                    assert!(class.may_lead_to_rejection(), "{class}");
+                    assert!(
+                        [AnswerClass::GasLimit, AnswerClass::Reverted, AnswerClass::Invalid]
+                            .contains(&class),
+                        "{class}"
+                    );
+                }
+                AnswerAction::Track
+                | AnswerAction::FindReceipts
+                | AnswerAction::ResendPredecessor
+                | AnswerAction::EarlierStands
+                | AnswerAction::BumpOrHold
+                | AnswerAction::TryElsewhereOrHold
+                | AnswerAction::HoldForFunds
+                | AnswerAction::ResendSame => {
+                    assert!(may_be_with_a_node(class), "{class} keeps the slot");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_or_transient_is_possibly_sent() {
+        use AnswerClass::{PoolFull, RateLimited, Transient, Unknown};
+        for class in [PoolFull, RateLimited, Transient, Unknown] {
+            assert!(may_be_with_a_node(class));
+            assert_eq!(action_for(class), AnswerAction::ResendSame);
+        }
+    }
+
+    #[test]
+    fn a_nodes_fee_cap_kills_nothing() {
+        assert!(may_be_with_a_node(AnswerClass::FeeTooHigh));
+        assert!(!AnswerClass::FeeTooHigh.may_lead_to_rejection());
+    }
+
+    #[test]
+    fn a_revert_at_sending_may_already_be_mined() {
+        assert!(may_be_with_a_node(AnswerClass::Reverted));
+    }
+}
