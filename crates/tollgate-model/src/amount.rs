@@ -3,6 +3,7 @@
 use std::fmt;
 
 use alloy_primitives::U256;
+use serde::{Deserialize, Serialize};
 
 use crate::ids::InvalidId;
 
@@ -25,7 +26,8 @@ impl fmt::Debug for Wei {
 /// A price of one unit of gas, in wei.
 ///
 /// Bounded by what a store's 64-bit integer holds: 9.2 ether for one unit of gas.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(try_from = "u64", into = "u64")]
 pub struct GasPrice(u64);
 
 impl GasPrice {
@@ -56,6 +58,20 @@ impl GasPrice {
     /// The price as stores hold it; never negative by construction.
     pub const fn as_i64(self) -> i64 {
         self.0 as i64
+    }
+}
+
+impl TryFrom<u64> for GasPrice {
+    type Error = InvalidId;
+
+    fn try_from(wei: u64) -> Result<Self, InvalidId> {
+        Self::from_wei(u128::from(wei))
+    }
+}
+
+impl From<GasPrice> for u64 {
+    fn from(price: GasPrice) -> Self {
+        price.0
     }
 }
 

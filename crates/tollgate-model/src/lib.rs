@@ -10,7 +10,9 @@
 
 pub mod amount;
 pub mod answer;
+pub mod finality;
 pub mod ids;
+pub mod intent;
 pub mod nonce;
 pub mod port;
 pub mod state;
@@ -21,6 +23,7 @@ pub mod transition;
 pub use alloy_primitives::{Address, B256, Bytes, U256};
 pub use amount::{GasPrice, Wei};
 pub use ids::{ChainId, FencingToken, NodeId, Nonce, RequestId, Seq, Submitter, TxHash, TxId};
+pub use intent::Intent;
 pub use state::{Allocated, Failed, Queued, StuckReason, Tracking, TxState};
 pub use text::Text;
 pub use time::Timestamp;

@@ -2,6 +2,7 @@
 
 use alloy_primitives::{Address, B256, Bytes};
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::record::MinedIn;
@@ -63,7 +64,8 @@ pub struct SendAnswer {
 }
 
 /// How fast a transaction should be mined; a price level.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Speed {
     /// Whenever it is cheap.
     Slow,
@@ -171,4 +173,14 @@ pub trait Chain: Send + Sync {
     /// [`AnswerClass::Unknown`], and it is [`AnswerClass::Invalid`] and the like only if every
     /// endpoint that was asked says so.
     async fn send(&self, raw: &Bytes) -> SendAnswer;
+
+    /// Hands several over in this order, with an answer for each: the next one is not sent before
+    /// the one before it has been answered.
+    async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
+        let mut answers = Vec::with_capacity(raws.len());
+        for raw in raws {
+            answers.push(self.send(raw).await);
+        }
+        answers
+    }
 }

@@ -2,6 +2,7 @@
 
 use alloy_primitives::{Address, B256, Bytes};
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::batch::Fees;
@@ -9,7 +10,8 @@ use crate::amount::Wei;
 use crate::ids::{ChainId, Nonce, TxHash};
 
 /// The form in which a transaction is encoded.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum TxKind {
     /// Before EIP-2718, with replay protection (EIP-155).
     Legacy,
@@ -20,7 +22,8 @@ pub enum TxKind {
 }
 
 /// Storage that a transaction says it will touch.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AccessListEntry {
     /// Of this contract.
     pub address: Address,

@@ -1,0 +1,92 @@
+//! The little language of the rules: phrases that are found in normalised text.
+//!
+//! - a blank matches a blank or nothing, so `nonce too low` also finds `NonceTooLow`;
+//! - `..` stands for a few words, or none, within one clause (`tx fee .. exceeds`);
+//! - `|` is the border between clauses, `,` a pause within one, which only a `..` passes over;
+//! - `^` in front wants the start of a word, `$` behind the end of one.
+//!
+//! No expression of this language can take more than text length × phrase length steps for each
+//! `..`, which is why it is not a regular expression.
+
+/// How much text a `..` may stand for: room for an address, two numbers and the words around them.
+const GAP_MAX: usize = 80;
+
+/// Where in the text the phrase begins, if it is there.
+pub(super) fn find(text: &str, phrase: &str) -> Option<usize> {
+    let (wants_start, phrase) = match phrase.strip_prefix('^') {
+        Some(rest) => (true, rest),
+        None => (false, phrase),
+    };
+    let text = text.as_bytes();
+    let phrase = phrase.as_bytes();
+    let &start = phrase.first()?;
+    (0..text.len()).find(|&at| {
+        if text[at] != start {
+            return false;
+        }
+        let starts_word = at == 0 || text[at - 1] == b' ';
+        (starts_word || !wants_start) && matches_at(text, at, phrase)
+    })
+}
+
+/// Whether the phrase is in the text.
+pub(super) fn occurs(text: &str, phrase: &str) -> bool {
+    find(text, phrase).is_some()
+}
+
+fn matches_at(text: &[u8], mut at: usize, phrase: &[u8]) -> bool {
+    for (i, &wanted) in phrase.iter().enumerate() {
+        match wanted {
+            b'.' => {
+                // `..`, with the blanks around it.
+                let rest = phrase[i..].trim_ascii_start();
+                let rest = rest.strip_prefix(b"..").unwrap_or(rest).trim_ascii_start();
+                let gap = &text[at..text.len().min(at + GAP_MAX)];
+                let gap = gap.iter().position(|&byte| byte == b'|').unwrap_or(gap.len());
+                return (at..=at + gap).any(|next| matches_at(text, next, rest));
+            }
+            b'$' => return text.get(at).is_none_or(|&byte| byte == b' '),
+            b' ' => {
+                if text.get(at) == Some(&b' ') {
+                    at += 1;
+                }
+            }
+            wanted => {
+                if text.get(at) != Some(&wanted) {
+                    return false;
+                }
+                at += 1;
+            }
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blank_may_be_missing_in_the_text() {
+        assert_eq!(find("x nonce too low", "nonce too low"), Some(2));
+        assert!(occurs("noncetoolow", "nonce too low"));
+        assert!(!occurs("nonce too | low", "nonce too low"));
+    }
+
+    #[test]
+    fn a_gap_stays_within_its_clause() {
+        assert!(occurs("nonce 5 is too low", "nonce .. too low"));
+        assert!(occurs("nonce too low", "nonce .. too low"));
+        assert!(!occurs("nonce 5 | gas price too low", "nonce .. too low"));
+        assert!(occurs("a b c d", "a .. b .. d"));
+    }
+
+    #[test]
+    fn borders_of_words_can_be_asked_for() {
+        assert!(!occurs("generate limit", "^rate limit"));
+        assert!(occurs("the rate limit", "^rate limit"));
+        assert!(!occurs("stalemate", "^stale$"));
+        assert!(occurs("is stale", "^stale$"));
+        assert!(occurs("invalid transaction | stale", "invalid transaction | stale"));
+    }
+}

@@ -1,0 +1,47 @@
+//! What a rule is: phrases of which one must occur, and phrases that must or must not be beside it.
+
+use tollgate_model::answer::AnswerClass;
+
+use super::pattern::occurs;
+
+/// One thing that nodes say, and what it means.
+pub(super) struct Rule {
+    class: AnswerClass,
+    any: &'static [&'static str],
+    with: &'static [&'static str],
+    unless: &'static [&'static str],
+}
+
+/// A class, and the phrase that led to it.
+pub(super) type Hit = (AnswerClass, &'static str);
+
+impl Rule {
+    /// The class, if any of these phrases occurs.
+    pub(super) const fn new(class: AnswerClass, any: &'static [&'static str]) -> Self {
+        Self { class, any, with: &[], unless: &[] }
+    }
+
+    /// Only if one of these occurs too.
+    pub(super) const fn with(mut self, with: &'static [&'static str]) -> Self {
+        self.with = with;
+        self
+    }
+
+    /// Not if one of these occurs.
+    pub(super) const fn unless(mut self, unless: &'static [&'static str]) -> Self {
+        self.unless = unless;
+        self
+    }
+
+    fn hit(&self, text: &str) -> Option<Hit> {
+        let phrase = self.any.iter().find(|phrase| occurs(text, phrase))?;
+        let with = self.with.is_empty() || self.with.iter().any(|phrase| occurs(text, phrase));
+        let unless = self.unless.iter().any(|phrase| occurs(text, phrase));
+        (with && !unless).then_some((self.class, *phrase))
+    }
+}
+
+/// The first rule that fits. The order of a table is part of its meaning.
+pub(super) fn first(rules: &[Rule], text: &str) -> Option<Hit> {
+    rules.iter().find_map(|rule| rule.hit(text))
+}

@@ -1,0 +1,227 @@
+//! What an endpoint says about itself: quota, outage, time, and what it is not set up for.
+
+use tollgate_model::answer::AnswerClass::{RateLimited, Transient, Unknown};
+
+use super::super::rule::Rule;
+
+/// Words that are used about nothing else. Asked before anything that may end a transaction.
+pub(super) const CLEAR: &[Rule] = &[
+    // everybody, hedera ("HBAR rate limit"), optimism ("sender is over rate limit")
+    Rule::new(
+        RateLimited,
+        &["^rate limit", "^ratelimit", "rate exceeded", "rate limited", "rate is limited"],
+    ),
+    // the status' own words
+    Rule::new(RateLimited, &["too many request"]),
+    // infura: "daily request count exceeded", quicknode: "request limit reached"
+    Rule::new(
+        RateLimited,
+        &[
+            "request limit",
+            "requests limit",
+            "request count exceeded",
+            "requests per second",
+            "request per second",
+            "requests exceeded",
+            "calls per second",
+            "call limit",
+            "rps limit",
+            "max rps",
+            "allowed rps",
+        ],
+    ),
+    // alchemy: "exceeded its compute units per second capacity", "Monthly capacity limit
+    // exceeded"; proxyd: "backend is over capacity"
+    Rule::new(
+        RateLimited,
+        &[
+            "compute unit",
+            "capacity limit",
+            "capacity exceeded",
+            "over capacity",
+            "per second capacity",
+        ],
+    ),
+    // ankr, drpc, getblock, aws: quotas and plans
+    Rule::new(
+        RateLimited,
+        &[
+            "quota",
+            "throttl",
+            "credits limited",
+            "out of credits",
+            "usage limit",
+            "plan limit",
+            "upgrade your plan",
+            "upgrade to",
+            "free tier",
+            "slow down",
+            "limit for your plan",
+            "exceeded your",
+            "concurrent requests",
+            "global transaction limit exceeded",
+        ],
+    ),
+    // gateways
+    Rule::new(
+        Transient,
+        &[
+            "bad gateway",
+            "gateway timeout",
+            "gateway time out",
+            "service unavailable",
+            "service temporarily unavailable",
+            "temporarily unavailable",
+            "temporarily not available",
+            "web server is down",
+            "origin is unreachable",
+            "backend fetch failed",
+            "upstream connect",
+            "upstream request",
+            "upstream server",
+            "no healthy upstream",
+            "load balancer",
+        ],
+    ),
+    // time
+    Rule::new(
+        Transient,
+        &[
+            "timeout",
+            "timed out",
+            "time out",
+            "deadline exceeded",
+            "context canceled",
+            "context cancelled",
+            "timedout",
+        ],
+    ),
+    // the wire
+    Rule::new(
+        Transient,
+        &[
+            "connection refused",
+            "connection reset",
+            "connection closed",
+            "connection aborted",
+            "connection error",
+            "connection lost",
+            "econn",
+            "broken pipe",
+            "socket hang up",
+            "network is unreachable",
+            "network error",
+            "no such host",
+            "dial tcp",
+            "tls handshake",
+            "unexpected eof",
+            "^eof$",
+            "channel closed",
+            "failed to fetch",
+            "error sending request",
+            "could not connect",
+            "failed to connect",
+            "not connected to any peers",
+            "no connection$",
+        ],
+    ),
+    // nodes that are behind or starting: besu ("not yet in sync"), nethermind, parity, metis
+    Rule::new(
+        Transient,
+        &[
+            "syncing",
+            "not yet in sync",
+            "initial sync",
+            "not synced",
+            "out of sync",
+            "pool not enabled",
+            "world state unavailable",
+            "state not available",
+            "missing trie node",
+            "header not found",
+            "block unavailable",
+            "shutting down",
+            "under maintenance",
+            "maintenance mode",
+        ],
+    ),
+];
+
+/// Words that wrappers also put around a node's real answer, so they are asked last.
+pub(super) const VAGUE: &[Rule] = &[
+    // what the endpoint is not set up for says nothing about the transaction
+    Rule::new(
+        Unknown,
+        &[
+            "method .. does not exist",
+            "method not found",
+            "method .. not found",
+            "method .. not supported",
+            "method .. not available",
+            "method not enabled",
+            "method .. not whitelisted",
+            "method .. not allowed",
+            "not supported by this endpoint",
+            "unauthorized",
+            "forbidden",
+            "access denied",
+            "api key",
+            "project id",
+            "authentication",
+            "must be authenticated",
+            "not found",
+        ],
+    )
+    .unless(&["block .. not found", "state not found"]),
+    // eip-1474's -32005, as infura and others write it; the bare number
+    Rule::new(
+        RateLimited,
+        &["limit exceeded", "exceeded .. limit", "limit reached", "^429$", "^1015$"],
+    ),
+    Rule::new(
+        Transient,
+        &[
+            "internal error",
+            "internal server error",
+            "internal json rpc error",
+            "server error",
+            "internal eth error",
+            "blocking task error",
+            "unavailable",
+            "not available",
+            "overloaded",
+            "overload",
+            "busy",
+            "try again",
+            "retry later",
+            "please retry",
+            "upstream",
+            "backend",
+            "offline",
+            "unreachable",
+            "unhealthy",
+            "not healthy",
+            "sequencer",
+            "database",
+            "block not found",
+            "block .. not found",
+            "unknown block",
+            "temporarily banned",
+            "returns a null value",
+            "invalid response",
+            "bad response",
+            "invalid json",
+            "looking for beginning of value",
+            "unexpected end of json",
+            "in json at position",
+            "platform not active",
+            "platform transaction not created",
+            "not enough effective connection",
+            "^500$",
+            "^502$",
+            "^503$",
+            "^504$",
+        ],
+    )
+    .unless(&["unknown error", "unexpected error"]),
+];

@@ -1,0 +1,18 @@
+//! What nodes say, and what is made of it.
+
+#![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
+
+mod collected;
+mod documentation;
+mod explaining;
+mod overriding;
+mod properties;
+mod traps;
+
+use tollgate_evm::{RpcAnswer, classify};
+use tollgate_model::answer::AnswerClass;
+
+/// The class of a bare message.
+fn class_of(message: &str) -> AnswerClass {
+    classify(&RpcAnswer { message, ..RpcAnswer::default() })
+}

@@ -1,0 +1,156 @@
+//! What is easily read wrong, one sentence each.
+
+use tollgate_evm::{RpcAnswer, classify};
+use tollgate_model::answer::AnswerClass::{self, *};
+
+use crate::class_of;
+
+#[test]
+fn a_revert_reason_that_quotes_a_node_is_still_a_revert() {
+    for reason in [
+        "nonce too low",
+        "already known",
+        "insufficient funds for gas * price + value",
+        "transaction underpriced",
+        "rate limit exceeded",
+        "txpool is full",
+        "request timed out",
+        "invalid sender",
+        "exceeds block gas limit",
+    ] {
+        for said in [
+            format!("execution reverted: {reason}"),
+            format!("Error: VM Exception while processing transaction: revert {reason}"),
+            format!("reverted with reason string '{reason}'"),
+            format!(
+                "failed to send tx: rpc error: code = Unknown desc = execution reverted: {reason}"
+            ),
+            format!(r#"{{"code":3,"message":"execution reverted: {reason}","data":"0x"}}"#),
+        ] {
+            assert_eq!(class_of(&said), Reverted, "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_revert_in_the_data_alone_is_still_a_revert() {
+    let answer = |message, data| {
+        classify(&RpcAnswer { code: Some(3), message, data: Some(data), status: None })
+    };
+    assert_eq!(answer("nonce too low", "0x08c379a0000000000000000000000000"), Reverted);
+    assert_eq!(answer("VM execution error.", "Reverted 0x08c379a0"), Reverted);
+    assert_eq!(answer("nonce too low", "0x"), NonceTooLow);
+}
+
+#[test]
+fn a_nodes_own_word_before_the_evms_keeps_it_alive() {
+    assert_eq!(class_of("already known: an earlier call said execution reverted"), AlreadyKnown);
+    assert_eq!(class_of("internal error: execution reverted"), Reverted);
+}
+
+#[test]
+fn talk_of_reverting_that_is_not_the_evms_is_no_revert() {
+    assert_eq!(class_of("the proxy reverted to its last configuration"), Unknown);
+    assert_eq!(
+        class_of("failed to validate the transaction. reason: Validation revert: no"),
+        Unknown
+    );
+}
+
+#[test]
+fn a_code_means_nothing_without_its_text() {
+    let with_code =
+        |code, message| classify(&RpcAnswer { code: Some(code), message, ..RpcAnswer::default() });
+    assert_eq!(with_code(-32005, "limit exceeded"), RateLimited);
+    assert_eq!(with_code(-32005, "Transaction gas limit exceeds block gas limit"), GasLimit);
+    assert_eq!(with_code(3, "known transaction. it is already in the system"), AlreadyKnown);
+    for code in [3, 4, -32000, -32003, -32005, -32010, -32015, -32603, 429] {
+        assert_eq!(with_code(code, ""), Unknown, "{code}");
+        assert_eq!(with_code(code, "qqq"), Unknown, "{code}");
+    }
+}
+
+#[test]
+fn a_status_speaks_only_where_the_text_is_silent() {
+    let with_status = |status, message| {
+        classify(&RpcAnswer { status: Some(status), message, ..RpcAnswer::default() })
+    };
+    assert_eq!(with_status(429, ""), RateLimited);
+    assert_eq!(with_status(503, "<html>sorry</html>"), Transient);
+    assert_eq!(with_status(429, "nonce too low"), NonceTooLow);
+    assert_eq!(with_status(500, "execution reverted"), Reverted);
+    for status in [200, 400, 401, 403, 404, 413, 418] {
+        assert_eq!(with_status(status, ""), Unknown, "{status}");
+    }
+}
+
+#[test]
+fn a_page_never_speaks_for_the_node() {
+    for words in ["invalid sender", "execution reverted", "exceeds block gas limit"] {
+        let page = format!("<!DOCTYPE html><html><body><p>{words}</p></body></html>");
+        assert_eq!(class_of(&page), Unknown, "{page}");
+    }
+}
+
+#[test]
+fn the_numbers_tell_a_low_nonce_from_a_high_one() {
+    assert_eq!(class_of("invalid nonce; got 5, expected 7: invalid sequence"), NonceTooLow);
+    assert_eq!(class_of("invalid nonce; got 9, expected 7: invalid sequence"), NonceTooHigh);
+    assert_eq!(class_of("account sequence mismatch, expected 7, got 5"), NonceTooLow);
+    assert_eq!(class_of("account sequence mismatch, expected 5, got 7"), NonceTooHigh);
+}
+
+#[test]
+fn known_is_not_unknown() {
+    assert_eq!(class_of("known transaction: 0x7f65"), AlreadyKnown);
+    assert_eq!(class_of("Unknown transaction status"), Unknown);
+}
+
+#[test]
+fn an_earlier_attempt_in_the_pool_is_not_this_one() {
+    assert_eq!(
+        class_of("nonce 5 already in mpool, increase GasPremium to trigger replace by fee"),
+        ReplacementUnderpriced
+    );
+}
+
+#[test]
+fn two_sentences_dont_make_a_verdict() {
+    let class = class_of("The nonce is invalid. Sender should ask again");
+    assert!(!class.may_lead_to_rejection(), "{class}");
+    assert_eq!(class_of("Unclear, chain id 5 was seen"), Unknown);
+}
+
+#[test]
+fn a_dead_verdict_beside_an_outage_is_an_outage() {
+    for said in [
+        "rate limit exceeded while checking: invalid sender",
+        "context deadline exceeded: exceeds block gas limit",
+        "service unavailable: failed to decode transaction",
+    ] {
+        assert!(!class_of(said).may_lead_to_rejection(), "{said}");
+    }
+}
+
+#[test]
+fn a_bare_invalid_transaction_is_unknown_because_substrate_says_it_of_nonces() {
+    assert_eq!(class_of("Invalid Transaction"), Unknown);
+    let outdated = RpcAnswer {
+        code: Some(1010),
+        message: "Invalid Transaction",
+        data: Some("Transaction is outdated"),
+        status: None,
+    };
+    assert_eq!(classify(&outdated), NonceTooLow);
+}
+
+#[test]
+fn a_whole_body_with_a_result_was_accepted() {
+    let hash = "ab".repeat(32);
+    let body = format!(r#"{{"jsonrpc":"2.0","id":1,"result":"0x{hash}"}}"#);
+    assert_eq!(class_of(&body), Accepted);
+    let refused =
+        format!(r#"{{"id":1,"result":"0x{hash}","error":{{"message":"nonce too low"}}}}"#);
+    assert_eq!(class_of(&refused), NonceTooLow);
+    assert_eq!(class_of(&format!("0x{hash}")), AnswerClass::Unknown);
+}

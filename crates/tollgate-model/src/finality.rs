@@ -1,0 +1,61 @@
+//! When a receipt is final.
+
+/// From when on a block counts as settled.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FinalityRule {
+    /// This many blocks, its own included, stand on the receipt.
+    Confirmations(u64),
+    /// The chain's `safe` block has reached it.
+    Safe,
+    /// The chain's `finalized` block has reached it.
+    Finalized,
+}
+
+impl Default for FinalityRule {
+    fn default() -> Self {
+        Self::Confirmations(20)
+    }
+}
+
+/// Where a chain stands, seen in one pass.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChainHeight {
+    /// The head's number.
+    pub head: u64,
+    /// The number of the block that the rule's tag names, where the rule has one and the chain
+    /// answered.
+    pub tagged: Option<u64>,
+}
+
+/// Whether a canonical block at `number` is settled (I8). What can't be told is not.
+pub const fn is_settled(rule: FinalityRule, height: ChainHeight, number: u64) -> bool {
+    match rule {
+        FinalityRule::Confirmations(wanted) => {
+            number <= height.head && height.head - number + 1 >= wanted
+        }
+        FinalityRule::Safe | FinalityRule::Finalized => match height.tagged {
+            Some(tagged) => number <= tagged,
+            None => false,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn confirmations_count_the_receipts_own_block() {
+        let rule = FinalityRule::Confirmations(3);
+        let at = |head| is_settled(rule, ChainHeight { head, tagged: None }, 10);
+        assert!(!at(9) && !at(10) && !at(11) && at(12) && at(13));
+    }
+
+    #[test]
+    fn a_tag_settles_what_it_has_reached_and_an_absent_tag_nothing() {
+        for rule in [FinalityRule::Safe, FinalityRule::Finalized] {
+            let at = |tagged| is_settled(rule, ChainHeight { head: 100, tagged }, 10);
+            assert!(!at(None) && !at(Some(9)) && at(Some(10)) && at(Some(11)));
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What a caller asks for, and the bytes under which it is kept.
+
+use alloy_primitives::{Address, Bytes, U256};
+use serde::{Deserialize, Serialize};
+
+use crate::amount::GasPrice;
+use crate::ids::InvalidId;
+use crate::port::batch::Payload;
+use crate::port::chain::Speed;
+use crate::port::signer::{AccessListEntry, TxKind};
+
+/// A call to be made from an account. Equal intents have equal bytes (I7).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Intent {
+    /// What is called; `None` creates a contract.
+    pub to: Option<Address>,
+    /// What is paid.
+    pub value: U256,
+    /// What is said.
+    pub data: Bytes,
+    /// The most gas it may use; estimated if it is not given.
+    pub gas: Option<u64>,
+    /// How it is encoded; what the chain has if it is not given.
+    pub kind: Option<TxKind>,
+    /// Storage that it says it will touch.
+    pub access_list: Vec<AccessListEntry>,
+    /// The price level.
+    pub speed: Speed,
+    /// The caller's own cap on the price of gas.
+    pub max_fee_per_gas: Option<GasPrice>,
+    /// The caller's own tip.
+    pub max_priority_fee_per_gas: Option<GasPrice>,
+    /// When it expires, in microseconds since 1970.
+    pub valid_until: Option<i64>,
+    /// The caller's own notes, as JSON text.
+    pub metadata: Option<String>,
+}
+
+impl Intent {
+    /// A plain transfer at normal speed.
+    pub const fn transfer(to: Address, value: U256) -> Self {
+        Self {
+            to: Some(to),
+            value,
+            data: Bytes::new(),
+            gas: None,
+            kind: None,
+            access_list: Vec::new(),
+            speed: Speed::Normal,
+            max_fee_per_gas: None,
+            max_priority_fee_per_gas: None,
+            valid_until: None,
+            metadata: None,
+        }
+    }
+
+    /// The bytes to keep: JSON with the fields in the order above.
+    pub fn to_payload(&self) -> Result<Payload, InvalidId> {
+        let text = serde_json::to_vec(self)
+            .map_err(|error| InvalidId::new("payload", error.to_string()))?;
+        Payload::new(text.into())
+    }
+
+    /// Reads what [`Self::to_payload`] wrote.
+    pub fn from_payload(bytes: &[u8]) -> Result<Self, InvalidId> {
+        serde_json::from_slice(bytes).map_err(|error| InvalidId::new("payload", error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_intent_survives_its_bytes_and_equal_intents_have_equal_digests() {
+        let mut intent = Intent::transfer(Address::repeat_byte(3), U256::from(7));
+        intent.data = Bytes::from_static(&[1, 2]);
+        intent.kind = Some(TxKind::Legacy);
+        intent.max_fee_per_gas = Some(GasPrice::from_wei(5).unwrap());
+        intent.metadata = Some("{\"a\":1}".to_owned());
+        let payload = intent.to_payload().unwrap();
+        assert_eq!(Intent::from_payload(payload.bytes()).unwrap(), intent);
+        assert_eq!(intent.clone().to_payload().unwrap().digest(), payload.digest());
+        intent.value = U256::from(8);
+        assert_ne!(intent.to_payload().unwrap().digest(), payload.digest());
+    }
+
+    #[test]
+    fn bytes_that_are_not_an_intent_are_a_named_error() {
+        assert_eq!(Intent::from_payload(b"{}").unwrap_err().field, "payload");
+        assert_eq!(Intent::from_payload(b"\xff").unwrap_err().field, "payload");
+    }
+}
