@@ -10,6 +10,7 @@
 
 pub mod amount;
 pub mod answer;
+pub mod fees;
 pub mod finality;
 pub mod ids;
 pub mod intent;

@@ -131,12 +131,18 @@ impl Payload {
         Ok(Self { bytes, digest })
     }
 
+    /// Keeps `bytes`, but knows them by what was asked for: what was filled in on the way (an
+    /// estimate of gas, say) does not make another request of it.
+    pub fn filled_in(bytes: Bytes, asked: &Self) -> Result<Self, InvalidId> {
+        Ok(Self { digest: asked.digest, ..Self::new(bytes)? })
+    }
+
     /// The bytes.
     pub const fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// Their Keccak-256.
+    /// The Keccak-256 of what was asked for.
     pub const fn digest(&self) -> B256 {
         self.digest
     }
