@@ -21,11 +21,12 @@ pub const fn gas_limit(estimate: u64) -> u64 {
 pub fn first_offer(intent: &Intent, quote: &FeeQuote, gas_limit: u64) -> (Fees, TxKind) {
     let cap = intent.max_fee_per_gas.unwrap_or(GasPrice::MAX);
     let max_fee = quote.max_fee.min(cap);
-    let kind = intent.kind.unwrap_or(match (quote.max_priority_fee, intent.access_list.is_empty()) {
-        (Some(_), _) => TxKind::DynamicFee,
-        (None, true) => TxKind::Legacy,
-        (None, false) => TxKind::AccessList,
-    });
+    let kind =
+        intent.kind.unwrap_or(match (quote.max_priority_fee, intent.access_list.is_empty()) {
+            (Some(_), _) => TxKind::DynamicFee,
+            (None, true) => TxKind::Legacy,
+            (None, false) => TxKind::AccessList,
+        });
     let tip = match kind {
         TxKind::Legacy | TxKind::AccessList => None,
         TxKind::DynamicFee => {

@@ -133,7 +133,7 @@ pub struct NonceView {
     pub cached_next: Option<Nonce>,
     /// The last count read from the chain, however old.
     pub chain: Option<ChainCount>,
-    /// The chain was seen to disagree since that count was read.
+    /// The chain is known to have moved on, or was seen to disagree, since that count was read.
     pub drift: bool,
     /// Slots that [`NonceRules::occupies_slot`] counts.
     pub open_slots: u32,

@@ -85,10 +85,11 @@ impl Section {
         Self { lease, cursor: None, status: None, creates: Vec::new(), updates: Vec::new() }
     }
 
-    /// The slots that this section opens, creates first.
+    /// The slots that this section opens. Transactions that waited come first: they are older, so
+    /// they get the lower nonces.
     pub fn slots(&self) -> impl Iterator<Item = &Slot> {
-        let created = self.creates.iter().filter_map(|tx| tx.slot.as_ref());
-        created.chain(self.updates.iter().filter_map(|update| update.slot.as_ref()))
+        let waited = self.updates.iter().filter_map(|update| update.slot.as_ref());
+        waited.chain(self.creates.iter().filter_map(|tx| tx.slot.as_ref()))
     }
 }
 

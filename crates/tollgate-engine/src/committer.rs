@@ -1,0 +1,161 @@
+//! Groups the critical writes of all submitters into database transactions.
+//!
+//! Owns no state of a submitter. A batch is whatever waited while the last commit ran: there is no
+//! timer. A submitter always uses the same lane, so its sections commit in the order in which they
+//! were given.
+
+use std::collections::{HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+use tollgate_model::NodeId;
+use tollgate_model::port::{FencedBatch, Section, SectionOutcome, Store, StoreError};
+use tracing::error;
+
+/// Two overlap: one waits for the disk while the other is being put together.
+const LANES: usize = 2;
+/// Sections that may wait in front of a lane (I13); beyond that callers wait.
+const WAITING_MAX: usize = 1_024;
+
+/// A section and where its outcome goes.
+struct Job {
+    section: Section,
+    reply: oneshot::Sender<Result<SectionOutcome, StoreError>>,
+}
+
+/// The way to commit a section.
+#[derive(Clone)]
+pub(crate) struct Committer {
+    lanes: Arc<[mpsc::Sender<Job>]>,
+}
+
+impl Committer {
+    /// Starts the lanes; they end when the last handle is gone.
+    pub(crate) fn start(store: &Arc<dyn Store>, node: &NodeId, batch_max: usize) -> Self {
+        let lane = |_| {
+            let (jobs, inbox) = mpsc::channel(WAITING_MAX);
+            let lane = Lane { store: store.clone(), node: node.clone(), batch_max };
+            tokio::spawn(lane.run(inbox));
+            jobs
+        };
+        Self { lanes: (0..LANES).map(lane).collect() }
+    }
+
+    /// Commits one section, together with whatever else waits.
+    pub(crate) async fn commit(&self, section: Section) -> Result<SectionOutcome, StoreError> {
+        let mut hasher = DefaultHasher::new();
+        section.lease.submitter.hash(&mut hasher);
+        let lane = (hasher.finish() % self.lanes.len() as u64) as usize;
+        let (reply, outcome) = oneshot::channel();
+        let gone = || StoreError::Unavailable("the committer has stopped".to_owned());
+        self.lanes[lane].send(Job { section, reply }).await.map_err(|_| gone())?;
+        // A lane that died with the job in its hands may have sent the commit.
+        outcome.await.map_err(|_| StoreError::CommitUnknown("the committer died".to_owned()))?
+    }
+}
+
+struct Lane {
+    store: Arc<dyn Store>,
+    node: NodeId,
+    batch_max: usize,
+}
+
+impl Lane {
+    async fn run(self, mut inbox: mpsc::Receiver<Job>) {
+        let mut waiting = VecDeque::new();
+        loop {
+            if waiting.is_empty() {
+                let Some(job) = inbox.recv().await else { return };
+                waiting.push_back(job);
+            }
+            while waiting.len() < WAITING_MAX {
+                let Ok(job) = inbox.try_recv() else { break };
+                waiting.push_back(job);
+            }
+            let batch = take_batch(&mut waiting, self.batch_max);
+            self.commit(batch).await;
+        }
+    }
+
+    async fn commit(&self, jobs: Vec<Job>) {
+        let (sections, replies): (Vec<_>, Vec<_>) =
+            jobs.into_iter().map(|job| (job.section, job.reply)).unzip();
+        let outcomes = match FencedBatch::new(self.node.clone(), sections) {
+            Ok(batch) => self.store.commit(&batch).await,
+            Err(invalid) => Err(invalid.into()),
+        };
+        match outcomes {
+            Ok(outcomes) => {
+                for (reply, outcome) in replies.into_iter().zip(outcomes) {
+                    let _ = reply.send(Ok(outcome));
+                }
+            }
+            Err(why) => {
+                error!(%why, "batch failed");
+                for reply in replies {
+                    let _ = reply.send(Err(why.clone()));
+                }
+            }
+        }
+    }
+}
+
+/// The oldest sections that fit into one transaction: one per submitter, `batch_max` operations.
+/// What is left keeps its order.
+fn take_batch(waiting: &mut VecDeque<Job>, batch_max: usize) -> Vec<Job> {
+    let (mut batch, mut left) = (Vec::new(), VecDeque::new());
+    let (mut submitters, mut ops) = (HashSet::new(), 0);
+    for job in waiting.drain(..) {
+        let size = (job.section.creates.len() + job.section.updates.len()).max(1);
+        let fits = batch.is_empty() || ops + size <= batch_max;
+        // The first that does not fit makes its submitter wait, so that order is kept.
+        if submitters.insert(job.section.lease.submitter) && fits {
+            ops += size;
+            batch.push(job);
+        } else {
+            left.push_back(job);
+        }
+    }
+    *waiting = left;
+    batch
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollgate_model::port::{CursorMove, Lease};
+    use tollgate_model::{Address, ChainId, FencingToken, Nonce, Submitter};
+
+    fn job(account: u8, mark: u64) -> Job {
+        let submitter = Submitter::new(ChainId::MIN, Address::repeat_byte(account));
+        let mut section = Section::new(Lease { submitter, token: FencingToken::MIN });
+        let mark = Nonce::new(mark).unwrap();
+        section.cursor = Some(CursorMove { from: mark, to: mark });
+        Job { section, reply: oneshot::channel().0 }
+    }
+
+    fn marks(jobs: impl IntoIterator<Item = Job>) -> Vec<(u8, u64)> {
+        let mark = |job: Job| {
+            let account = job.section.lease.submitter.address.as_slice()[0];
+            (account, job.section.cursor.unwrap().from.get())
+        };
+        jobs.into_iter().map(mark).collect()
+    }
+
+    #[test]
+    fn a_batch_has_one_section_per_submitter_and_the_rest_keeps_its_order() {
+        let mut waiting = VecDeque::from([job(1, 0), job(1, 1), job(2, 0), job(1, 2), job(2, 1)]);
+        assert_eq!(marks(take_batch(&mut waiting, 100)), [(1, 0), (2, 0)]);
+        assert_eq!(marks(take_batch(&mut waiting, 100)), [(1, 1), (2, 1)]);
+        assert_eq!(marks(take_batch(&mut waiting, 100)), [(1, 2)]);
+        assert!(waiting.is_empty());
+    }
+
+    #[test]
+    fn a_batch_is_bounded_but_never_empty() {
+        let mut waiting = VecDeque::from([job(1, 0), job(2, 0), job(3, 0)]);
+        assert_eq!(marks(take_batch(&mut waiting, 2)), [(1, 0), (2, 0)]);
+        assert_eq!(marks(take_batch(&mut waiting, 0)), [(3, 0)]);
+    }
+}

@@ -1,0 +1,62 @@
+//! What all actors of a node share.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+use tollgate_model::port::Store;
+use tollgate_model::port::chain::Chain;
+use tollgate_model::port::clock::Clock;
+use tollgate_model::port::signer::Signer;
+use tollgate_model::{NodeId, Submitter, TxHash};
+
+use crate::committer::Committer;
+use crate::keeper::Keeper;
+use crate::options::EngineOptions;
+use crate::view::ChainView;
+
+/// The outside world of one node, and what its actors know together.
+pub(crate) struct Context {
+    pub(crate) node: NodeId,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) chain: Arc<dyn Chain>,
+    pub(crate) signer: Arc<dyn Signer>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) options: EngineOptions,
+    pub(crate) committer: Committer,
+    pub(crate) keeper: Keeper,
+    pub(crate) attempts: AttemptIndex,
+    pub(crate) view: watch::Receiver<Arc<ChainView>>,
+}
+
+/// The hashes of all open attempts of the submitters that this node owns: what the tracker looks
+/// for in each block, so that a block costs the same whatever is pending.
+#[derive(Clone, Default)]
+pub(crate) struct AttemptIndex {
+    owners: Arc<Mutex<HashMap<TxHash, Submitter>>>,
+}
+
+impl AttemptIndex {
+    pub(crate) fn insert(&self, hash: TxHash, owner: Submitter) {
+        self.lock().insert(hash, owner);
+    }
+
+    pub(crate) fn remove(&self, hashes: impl IntoIterator<Item = TxHash>) {
+        let mut owners = self.lock();
+        for hash in hashes {
+            owners.remove(&hash);
+        }
+    }
+
+    /// Those of a block's transactions that are ours, with their submitters.
+    pub(crate) fn find(&self, hashes: &[TxHash]) -> Vec<(TxHash, Submitter)> {
+        let owners = self.lock();
+        let ours = |hash: &TxHash| owners.get(hash).map(|owner| (*hash, *owner));
+        hashes.iter().filter_map(ours).collect()
+    }
+
+    /// A worker that panicked while it held the lock left a whole map behind.
+    fn lock(&self) -> MutexGuard<'_, HashMap<TxHash, Submitter>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

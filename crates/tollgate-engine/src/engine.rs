@@ -1,0 +1,239 @@
+//! A node's engine: starts the actors, and is the door for intents.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tollgate_model::fees::gas_limit;
+use tollgate_model::port::chain::{Call, Chain, Trial};
+use tollgate_model::port::clock::Clock;
+use tollgate_model::port::signer::Signer;
+use tollgate_model::port::{MinedIn, Payload, Store};
+use tollgate_model::{Intent, NodeId, RequestId, Submitter, Timestamp, TxId, Wei};
+use tracing::{info, warn};
+use uuid::Uuid;
+
+use crate::committer::Committer;
+use crate::context::{AttemptIndex, Context};
+use crate::create::{CreateError, Created};
+use crate::keeper::Keeper;
+use crate::notes::{Note, Notes};
+use crate::options::EngineOptions;
+use crate::tracker::{Tell, Tracker};
+use crate::view::ChainView;
+use crate::worker::{Create, Worker};
+
+/// Submitters that one look for orphans may find.
+const ORPHANS_MAX: u32 = 1_000;
+
+/// The world that an engine runs in.
+pub struct World {
+    /// This start of this process.
+    pub node: NodeId,
+    /// The database.
+    pub store: Arc<dyn Store>,
+    /// The chain.
+    pub chain: Arc<dyn Chain>,
+    /// The keys.
+    pub signer: Arc<dyn Signer>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// A running engine for one chain. Cheap to clone.
+#[derive(Clone)]
+pub struct Engine {
+    context: Arc<Context>,
+    workers: Arc<Workers>,
+}
+
+/// The submitters that this node works for at the moment.
+#[derive(Default)]
+struct Workers {
+    handles: Mutex<HashMap<Submitter, Handle>>,
+}
+
+#[derive(Clone)]
+struct Handle {
+    creates: mpsc::Sender<Create>,
+    notes: Notes,
+}
+
+impl Workers {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Submitter, Handle>> {
+        self.handles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tell for Workers {
+    fn mined(&self, submitter: Submitter, receipts: Vec<MinedIn>) {
+        if let Some(handle) = self.lock().get(&submitter) {
+            handle.notes.leave(receipts.into_iter().map(Note::Mined));
+        }
+    }
+}
+
+impl Engine {
+    /// Starts the actors. They end when the last handle is gone.
+    pub fn start(world: World, options: EngineOptions) -> Self {
+        let World { node, store, chain, signer, clock } = world;
+        let committer = Committer::start(&store, &node, options.batch_max);
+        let keeper = Keeper::start(store.clone(), node.clone(), options.lease);
+        let attempts = AttemptIndex::default();
+        let workers = Arc::new(Workers::default());
+        let (view, watched) = watch::channel(Arc::new(ChainView::default()));
+        let tracker = Tracker {
+            chain: chain.clone(),
+            rule: options.finality,
+            attempts: attempts.clone(),
+            tell: workers.clone(),
+            view,
+        };
+        tokio::spawn(tracker.run());
+        let context = Context {
+            node,
+            store,
+            chain,
+            signer,
+            clock,
+            options,
+            committer,
+            keeper,
+            attempts,
+            view: watched,
+        };
+        let engine = Self { context: Arc::new(context), workers };
+        tokio::spawn(adopt_orphans(engine.clone()));
+        engine
+    }
+
+    /// Takes an intent: durable when this returns. Everything that can fail fails here, before a
+    /// nonce is touched.
+    pub async fn create(
+        &self,
+        submitter: Submitter,
+        request_id: Option<RequestId>,
+        intent: Intent,
+    ) -> Result<Created, CreateError> {
+        if !self.serves(submitter) {
+            return Err(CreateError::UnknownSubmitter);
+        }
+        let asked = intent.to_payload()?;
+        let valid_until = intent.valid_until.map(Timestamp::from_unix_micros);
+        let prepared = self.prepare(submitter, intent).await?;
+        let bytes = prepared.to_payload()?.bytes().clone();
+        let payload = Payload::filled_in(bytes, &asked)?;
+        let (reply, answer) = oneshot::channel();
+        let tx_id = TxId::from_uuid(Uuid::now_v7());
+        let create = Create { tx_id, request_id, payload, valid_until, reply };
+        self.hand_over(submitter, create)?;
+        let gone = || CreateError::Unavailable("the worker stopped".to_owned());
+        answer.await.map_err(|_| gone())?
+    }
+
+    fn serves(&self, submitter: Submitter) -> bool {
+        submitter.chain_id == self.context.chain.chain_id()
+            && self.context.signer.accounts().contains(&submitter.address)
+    }
+
+    /// Fills in what the caller left open.
+    async fn prepare(
+        &self,
+        submitter: Submitter,
+        mut intent: Intent,
+    ) -> Result<Intent, CreateError> {
+        if intent.gas.is_some() {
+            return Ok(intent);
+        }
+        let call = Call {
+            from: submitter.address,
+            to: intent.to,
+            value: Wei(intent.value),
+            data: intent.data.clone(),
+        };
+        match self.context.chain.try_call(&call).await {
+            Ok(Trial::Gas(estimate)) => intent.gas = Some(gas_limit(estimate)),
+            Ok(Trial::Reverts(reason)) => return Err(CreateError::Reverts(reason.to_string())),
+            Ok(Trial::Refused(answer)) => return Err(CreateError::Unavailable(answer.said)),
+            Err(error) => return Err(CreateError::Unavailable(error.to_string())),
+        }
+        Ok(intent)
+    }
+
+    /// Gives a create to the submitter's worker, which is started if there is none.
+    fn hand_over(&self, submitter: Submitter, mut create: Create) -> Result<(), CreateError> {
+        // A worker that just ended is replaced once.
+        for _ in 0..2 {
+            match self.worker(submitter).creates.try_send(create) {
+                Ok(()) => return Ok(()),
+                Err(mpsc::error::TrySendError::Full(_)) => return Err(CreateError::Busy),
+                Err(mpsc::error::TrySendError::Closed(back)) => create = back,
+            }
+        }
+        Err(CreateError::Unavailable("the worker stopped".to_owned()))
+    }
+
+    fn worker(&self, submitter: Submitter) -> Handle {
+        let mut handles = self.workers.lock();
+        if let Some(handle) = handles.get(&submitter).filter(|h| !h.creates.is_closed()) {
+            return handle.clone();
+        }
+        let (creates, inbox) = mpsc::channel(self.context.options.queued_max.max(1));
+        let handle = Handle { creates, notes: Notes::default() };
+        let notes = handle.notes.clone();
+        let worker = Worker { context: self.context.clone(), submitter, inbox, notes };
+        supervise(tokio::spawn(worker.run()), submitter);
+        handles.insert(submitter, handle.clone());
+        handle
+    }
+
+    /// Stops taking work and lets every lease go.
+    pub async fn stop(&self) {
+        let handles: Vec<Handle> = self.workers.lock().values().cloned().collect();
+        for handle in &handles {
+            handle.notes.leave([Note::Stop]);
+        }
+        for handle in handles {
+            handle.creates.closed().await;
+        }
+    }
+
+    /// How the chain looks from here.
+    pub fn view(&self) -> Arc<ChainView> {
+        self.context.view.borrow().clone()
+    }
+}
+
+/// Says so when a worker dies of a defect. The next create or look for orphans starts another one,
+/// from the store.
+fn supervise(task: tokio::task::JoinHandle<()>, submitter: Submitter) {
+    tokio::spawn(async move {
+        if let Err(died) = task.await {
+            warn!(%submitter, %died, "worker died");
+        }
+    });
+}
+
+/// Takes up work that nobody owns: after a start, and after another node's death.
+async fn adopt_orphans(engine: Engine) {
+    let context = Arc::downgrade(&engine.context);
+    let workers = Arc::downgrade(&engine.workers);
+    drop(engine);
+    loop {
+        let (Some(context), Some(workers)) = (context.upgrade(), workers.upgrade()) else { return };
+        let interval = context.options.lease.renew_interval().min(Duration::from_secs(1));
+        let engine = Engine { context, workers };
+        match engine.context.store.orphans(ORPHANS_MAX).await {
+            Ok(orphans) => {
+                for submitter in orphans.into_iter().filter(|orphan| engine.serves(*orphan)) {
+                    info!(%submitter, "work without an owner");
+                    engine.worker(submitter);
+                }
+            }
+            Err(error) => warn!(%error, "orphans not found"),
+        }
+        drop(engine);
+        tokio::time::sleep(interval).await;
+    }
+}

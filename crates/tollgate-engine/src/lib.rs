@@ -1,0 +1,32 @@
+//! The actors that carry an intent to finality.
+//!
+//! Knows ports, never a database, an RPC client or HTTP. In the order of a transaction's life:
+//!
+//! - [`Engine`] is the door: it prepares an intent (everything that can fail, before a nonce is
+//!   touched) and gives it to the submitter's worker.
+//! - `worker`: one serial task per submitter. `admit` makes intents durable with slot and signature,
+//!   `follow` turns what the chain and the nodes say into changes, `recover` takes up what an
+//!   earlier owner left.
+//! - `committer` groups the writes of all workers into fenced batches.
+//! - `sender` hands signed bytes to nodes, in order; `tracker` follows the head and finds receipts;
+//!   `keeper` renews all leases in one statement.
+//!
+//! Everything in memory may be lost at any time: a worker that is in doubt starts again from the
+//! store.
+
+mod committer;
+mod context;
+mod create;
+mod engine;
+mod keeper;
+mod notes;
+mod options;
+mod sender;
+mod tracker;
+mod view;
+mod worker;
+
+pub use create::{CreateError, Created};
+pub use engine::{Engine, World};
+pub use options::EngineOptions;
+pub use view::{ChainView, Standing};

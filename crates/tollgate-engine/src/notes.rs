@@ -1,0 +1,53 @@
+//! What other actors leave for a submitter's worker to act on.
+//!
+//! Leaving a note never waits, so that a slow worker delays nobody else (I14). There are at most a
+//! few notes for each open attempt, and open attempts are bounded by the window (I13).
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::Notify;
+use tollgate_model::TxId;
+use tollgate_model::port::MinedIn;
+use tollgate_model::port::chain::SendAnswer;
+
+/// Something that happened outside.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Note {
+    /// A receipt of one of its attempts was seen.
+    Mined(MinedIn),
+    /// A node answered to a send.
+    Answered(TxId, SendAnswer),
+    /// The lease was not renewed.
+    LeaseLost,
+    /// The node stops: finish and let go.
+    Stop,
+}
+
+/// A worker's notes.
+#[derive(Clone, Default)]
+pub(crate) struct Notes {
+    inner: Arc<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    notes: Mutex<Vec<Note>>,
+    changed: Notify,
+}
+
+impl Notes {
+    pub(crate) fn leave(&self, notes: impl IntoIterator<Item = Note>) {
+        self.inner.notes.lock().unwrap_or_else(PoisonError::into_inner).extend(notes);
+        self.inner.changed.notify_one();
+    }
+
+    /// All notes so far, in the order they were left.
+    pub(crate) fn take(&self) -> Vec<Note> {
+        std::mem::take(&mut self.inner.notes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Waits until a note was left since the last wait ended.
+    pub(crate) async fn changed(&self) {
+        self.inner.changed.notified().await;
+    }
+}

@@ -1,0 +1,105 @@
+//! Hands signed bytes to nodes, in the order of their nonces.
+//!
+//! One per submitter, beside its worker, so that a slow node delays neither intake nor others
+//! (I14). Never signs, never writes: what comes of a send goes back as a note. Sends only what its
+//! worker has made durable (I5).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tollgate_model::answer::AnswerClass;
+use tollgate_model::port::chain::{Chain, SendAnswer};
+use tollgate_model::{Bytes, TxId};
+use tracing::debug;
+
+use crate::notes::{Note, Notes};
+
+/// How many are handed over at once.
+const BATCH_MAX: usize = 100;
+/// How often what a node could not answer is tried again before the worker decides.
+const TRIES_MAX: u32 = 4;
+/// The pause before the second try; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+
+/// Bytes to be sent for a transaction.
+#[derive(Clone, Debug)]
+pub(crate) struct Parcel {
+    pub(crate) tx_id: TxId,
+    pub(crate) raw: Bytes,
+}
+
+/// The way to send. Bounded by the window: a worker only gives what has an open slot.
+#[derive(Clone)]
+pub(crate) struct Sender {
+    parcels: mpsc::UnboundedSender<Parcel>,
+}
+
+impl Sender {
+    /// Starts sending; ends when the handle is dropped.
+    pub(crate) fn start(chain: Arc<dyn Chain>, notes: Notes) -> Self {
+        let (parcels, inbox) = mpsc::unbounded_channel();
+        tokio::spawn(run(chain, notes, inbox));
+        Self { parcels }
+    }
+
+    /// Sends, after everything that was given before.
+    pub(crate) fn send(&self, parcel: Parcel) {
+        // A sender that is gone was stopped with its worker.
+        let _ = self.parcels.send(parcel);
+    }
+}
+
+async fn run(chain: Arc<dyn Chain>, notes: Notes, mut inbox: mpsc::UnboundedReceiver<Parcel>) {
+    let mut parcels = Vec::new();
+    while inbox.recv_many(&mut parcels, BATCH_MAX).await > 0 {
+        deliver(chain.as_ref(), &notes, std::mem::take(&mut parcels)).await;
+    }
+}
+
+/// A higher nonce is not handed over before the lower ones were: what has no clear answer is tried
+/// again together with everything behind it.
+async fn deliver(chain: &dyn Chain, notes: &Notes, mut parcels: Vec<Parcel>) {
+    let mut pause = FIRST_PAUSE;
+    for tried in 1..=TRIES_MAX {
+        let raws: Vec<Bytes> = parcels.iter().map(|parcel| parcel.raw.clone()).collect();
+        let answers = chain.send_in_order(&raws).await;
+        let unclear = answers.iter().position(|answer| is_unclear(answer.class));
+        let clear = if tried == TRIES_MAX { None } else { unclear };
+        let clear = clear.unwrap_or(answers.len()).min(parcels.len());
+        let done = parcels.drain(..clear).zip(answers);
+        notes.leave(done.map(|(parcel, answer)| answered(parcel, answer)));
+        if parcels.is_empty() {
+            return;
+        }
+        tokio::time::sleep(pause).await;
+        pause *= 2;
+    }
+}
+
+fn answered(parcel: Parcel, answer: SendAnswer) -> Note {
+    debug!(tx_id = %parcel.tx_id, class = answer.class.name(), "a node answered");
+    Note::Answered(parcel.tx_id, answer)
+}
+
+/// The node may not have it, and may take it if it is asked again.
+const fn is_unclear(class: AnswerClass) -> bool {
+    match class {
+        AnswerClass::PoolFull
+        | AnswerClass::RateLimited
+        | AnswerClass::Transient
+        | AnswerClass::Unknown => true,
+        AnswerClass::Accepted
+        | AnswerClass::AlreadyKnown
+        | AnswerClass::NonceTooLow
+        | AnswerClass::NonceTooHigh
+        | AnswerClass::ReplacementUnderpriced
+        | AnswerClass::Underpriced
+        | AnswerClass::FeeTooLow
+        | AnswerClass::FeeTooHigh
+        | AnswerClass::InsufficientFunds
+        | AnswerClass::GasLimit
+        | AnswerClass::Reverted
+        | AnswerClass::Invalid => false,
+    }
+}

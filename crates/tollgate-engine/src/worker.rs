@@ -1,0 +1,197 @@
+//! One submitter's work, in one serial task: everything that happens to it happens in order.
+//!
+//! Owns the submitter's open work in memory while this node holds the lease. Waits, then acts to
+//! completion, then waits again. Whatever goes wrong in a way it does not understand makes it forget
+//! everything and start again from the store; a lost lease makes it stop.
+
+mod admit;
+mod book;
+mod follow;
+mod recover;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tollgate_model::port::{
+    Acquisition, Lease, Owner, Payload, Section, SectionOutcome, StoreError,
+};
+use tollgate_model::{RequestId, Submitter, Timestamp, TxId};
+use tracing::{info, warn};
+
+use crate::context::Context;
+use crate::create::{CreateError, Created};
+use crate::notes::{Note, Notes};
+use crate::sender::Sender;
+use book::Book;
+
+/// How often a worker looks for what slipped by.
+const TICK: Duration = Duration::from_millis(500);
+/// The pause before a worker that failed starts again.
+const RESTART_PAUSE: Duration = Duration::from_millis(300);
+
+/// A prepared intent on its way into the store.
+pub(crate) struct Create {
+    pub(crate) tx_id: TxId,
+    pub(crate) request_id: Option<RequestId>,
+    pub(crate) payload: Payload,
+    pub(crate) valid_until: Option<Timestamp>,
+    pub(crate) reply: oneshot::Sender<Result<Created, CreateError>>,
+}
+
+/// Why a worker stops working from what it knows.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The lease is gone (I2).
+    Fenced,
+    /// Another node has the lease.
+    NotOwner(Owner),
+    /// What it knows may be wrong: read everything again.
+    Restart(String),
+    /// There is nothing to do, or the node stops.
+    Done,
+}
+
+/// A submitter's worker and what it is given.
+pub(crate) struct Worker {
+    pub(crate) context: Arc<Context>,
+    pub(crate) submitter: Submitter,
+    pub(crate) inbox: mpsc::Receiver<Create>,
+    pub(crate) notes: Notes,
+}
+
+impl Worker {
+    /// Works until the lease is lost or there is nothing left to do.
+    pub(crate) async fn run(mut self) {
+        let submitter = self.submitter;
+        loop {
+            let stop = match self.own().await {
+                Ok(owned) => {
+                    let mut desk = Desk::new(&self, owned);
+                    let stop = desk.work(&mut self.inbox, &self.notes).await;
+                    desk.leave(&stop).await;
+                    stop
+                }
+                Err(stop) => stop,
+            };
+            match stop {
+                Stop::Restart(why) => {
+                    warn!(%submitter, why, "worker starts again from the store");
+                    tokio::time::sleep(RESTART_PAUSE).await;
+                }
+                Stop::Fenced => {
+                    warn!(%submitter, "fenced: all work for the submitter stops");
+                    return self.turn_away(None);
+                }
+                Stop::NotOwner(owner) => return self.turn_away(Some(owner)),
+                Stop::Done => return self.turn_away(None),
+            }
+        }
+    }
+
+    async fn own(&self) -> Result<(Lease, Book), Stop> {
+        let Context { store, node, options, .. } = self.context.as_ref();
+        match store.acquire(self.submitter, node, &options.lease).await {
+            Ok(Acquisition::Granted { lease, kind, submitter }) => {
+                info!(submitter = %self.submitter, token = lease.token.get(), ?kind, "lease");
+                Ok((lease, Book::new(&submitter)))
+            }
+            Ok(Acquisition::Held(owner)) => Err(Stop::NotOwner(owner)),
+            Err(error) => Err(Stop::Restart(error.to_string())),
+        }
+    }
+
+    /// Answers everybody who still waits: somebody else will do it, or nobody can now.
+    fn turn_away(mut self, owner: Option<Owner>) {
+        self.inbox.close();
+        while let Ok(create) = self.inbox.try_recv() {
+            let _ = create.reply.send(Err(CreateError::NotOwner(owner.clone())));
+        }
+    }
+}
+
+/// A worker that owns its submitter.
+pub(super) struct Desk {
+    context: Arc<Context>,
+    submitter: Submitter,
+    lease: Lease,
+    book: Book,
+    sender: Sender,
+    busy_at: Instant,
+}
+
+impl Desk {
+    fn new(worker: &Worker, (lease, book): (Lease, Book)) -> Self {
+        let context = worker.context.clone();
+        let sender = Sender::start(context.chain.clone(), worker.notes.clone());
+        context.keeper.keep(lease, worker.notes.clone());
+        let submitter = worker.submitter;
+        Self { context, submitter, lease, book, sender, busy_at: Instant::now() }
+    }
+
+    async fn work(&mut self, inbox: &mut mpsc::Receiver<Create>, notes: &Notes) -> Stop {
+        match self.work_on(inbox, notes).await {
+            Ok(never) => match never {},
+            Err(stop) => stop,
+        }
+    }
+
+    async fn work_on(
+        &mut self,
+        inbox: &mut mpsc::Receiver<Create>,
+        notes: &Notes,
+    ) -> Result<std::convert::Infallible, Stop> {
+        self.recover().await?;
+        let mut view = self.context.view.clone();
+        let mut creates = Vec::new();
+        loop {
+            let batch_max = self.context.options.batch_max;
+            tokio::select! {
+                count = inbox.recv_many(&mut creates, batch_max) => {
+                    if count == 0 {
+                        return Err(Stop::Done);
+                    }
+                }
+                () = notes.changed() => {}
+                _ = view.changed() => {}
+                () = tokio::time::sleep(TICK) => {}
+            }
+            let notes = notes.take();
+            if notes.contains(&Note::LeaseLost) {
+                return Err(Stop::Fenced);
+            }
+            let stops = notes.contains(&Note::Stop);
+            let seen = view.borrow_and_update().clone();
+            self.follow(notes, &seen).await?;
+            self.admit(std::mem::take(&mut creates)).await?;
+            if stops || self.is_idle() {
+                return Err(Stop::Done);
+            }
+        }
+    }
+
+    fn is_idle(&mut self) -> bool {
+        if !self.book.is_idle() {
+            self.busy_at = Instant::now();
+        }
+        self.busy_at.elapsed() > self.context.options.lease_idle
+    }
+
+    /// Commits a section. Whatever is not an answer about its contents ends this desk.
+    async fn commit(&self, section: Section) -> Result<SectionOutcome, StoreError> {
+        self.context.committer.commit(section).await
+    }
+
+    /// Takes the open attempts off the index and, if the work is done, lets the lease go.
+    async fn leave(self, stop: &Stop) {
+        self.context.attempts.remove(self.book.all_hashes());
+        self.context.keeper.forget(self.lease);
+        if matches!(stop, Stop::Done) {
+            let Context { store, node, .. } = self.context.as_ref();
+            if let Err(error) = store.release(node, &[self.lease]).await {
+                warn!(submitter = %self.submitter, %error, "lease not released: it runs out");
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! One node: the way to finality, and what may happen on it.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tollgate_engine::{CreateError, Created, EngineOptions};
+use tollgate_model::nonce::{Mode, NonceRules};
+use tollgate_model::port::TxStore;
+use tollgate_model::{Address, Failed, Intent, Tracking, TxState, U256};
+
+use crate::fake::Fate;
+use crate::rig::{Rig, account, id, options, request, transfer};
+
+fn is_mined(state: TxState) -> bool {
+    state == TxState::Tracking(Tracking::Mined)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn concurrent_creates_are_mined_once_each_without_a_gap() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", options());
+    let creates = (0..300).map(|n| engine.create(account(1), None, transfer(n)));
+    let ids: Vec<_> =
+        join_all(creates).await.into_iter().map(|created| id(created.unwrap())).collect();
+    rig.mine_until_final(&ids).await;
+    let mut paid = rig.paid(account(1));
+    paid.sort_unstable();
+    assert!(paid.into_iter().eq(0..300), "each payload once");
+    let feed = rig.feed().await;
+    assert_eq!(feed.len(), 300);
+    assert!(feed.iter().all(|entry| entry.state == TxState::Confirmed));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_made_a_hundred_times_is_one_transaction() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", options());
+    let creates = (0..100).map(|_| engine.create(account(1), request("order"), transfer(5)));
+    let answers: Vec<_> = join_all(creates).await.into_iter().map(Result::unwrap).collect();
+    let new = answers.iter().filter(|answer| matches!(answer, Created::New(_))).count();
+    assert_eq!(new, 1);
+    assert!(answers.iter().all(|answer| id(*answer) == id(answers[0])));
+    let other = engine.create(account(1), request("order"), transfer(6)).await;
+    assert!(matches!(other, Err(CreateError::RequestIdConflict(_))), "{other:?}");
+    let cursor = rig.store.submitter(account(1)).await.unwrap().unwrap().next_nonce;
+    assert_eq!(cursor.get(), 1, "duplicates and conflicts use no nonce");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_fit_the_window_waits_without_a_nonce_and_flows_on() {
+    let rig = Rig::new().await;
+    let nonces = NonceRules { window: 4, ..EngineOptions::default().nonces };
+    let engine = rig.node("a", EngineOptions { nonces, ..options() });
+    let creates = (0..20).map(|n| engine.create(account(1), None, transfer(n)));
+    let ids: Vec<_> = join_all(creates).await.into_iter().map(|c| id(c.unwrap())).collect();
+    let cursor = rig.store.submitter(account(1)).await.unwrap().unwrap().next_nonce;
+    assert_eq!(cursor.get(), 4, "only the window has nonces");
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.paid(account(1)).len(), 20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strict_mode_has_one_open_slot_at_a_time() {
+    let rig = Rig::with_mode(Mode::Strict).await;
+    let nonces = NonceRules { mode: Mode::Strict, ..EngineOptions::default().nonces };
+    let engine = rig.node("a", EngineOptions { nonces, ..options() });
+    let creates = (0..5).map(|n| engine.create(account(1), None, transfer(n)));
+    let ids: Vec<_> = join_all(creates).await.into_iter().map(|c| id(c.unwrap())).collect();
+    assert!(rig.chain.pooled() <= 1);
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.paid(account(1)).len(), 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_lost_after_the_node_took_it_makes_no_second_transaction() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", options());
+    rig.chain.lose_answers(3);
+    let creates = (0..6).map(|n| engine.create(account(1), None, transfer(n)));
+    let ids: Vec<_> = join_all(creates).await.into_iter().map(|c| id(c.unwrap())).collect();
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.paid(account(1)).len(), 6);
+    assert!(rig.feed().await.iter().all(|entry| entry.state == TxState::Confirmed));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revert_is_final_only_at_the_threshold() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", options());
+    let target = Address::repeat_byte(0xbb);
+    rig.chain.revert_calls_to(target);
+    let call = Intent { gas: Some(50_000), ..Intent::transfer(target, U256::ZERO) };
+    let tx = id(engine.create(account(1), None, call).await.unwrap());
+    rig.until(tx, "sent", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
+    rig.chain.mine();
+    rig.until(tx, "mined", |tx| is_mined(tx.seen.state)).await;
+    rig.chain.mine();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(is_mined(rig.record(tx).await.seen.state), "two of three confirmations");
+    rig.chain.mine();
+    rig.until(tx, "final", |tx| tx.seen.state.is_final()).await;
+    let record = rig.record(tx).await;
+    assert_eq!(record.seen.state, TxState::Failed(Failed::Reverted));
+    assert_eq!(record.mined.unwrap().revert_reason.unwrap().as_str(), "no");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reorg_takes_a_transaction_back_and_it_ends_once() {
+    for fate in [Fate::BackInTheChain, Fate::BackInThePool, Fate::Lost] {
+        for depth in 1..=2 {
+            let rig = Rig::new().await;
+            let engine = rig.node("a", options());
+            let tx = id(engine.create(account(1), None, transfer(1)).await.unwrap());
+            rig.until(tx, "sent", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
+            for _ in 0..depth {
+                rig.chain.mine();
+            }
+            rig.until(tx, "mined", |tx| is_mined(tx.seen.state)).await;
+            let before = rig.record(tx).await.mined.unwrap();
+            rig.chain.reorg(depth, fate);
+            rig.until(tx, "moved", |tx| tx.mined.as_ref() != Some(&before)).await;
+            rig.mine_until_final(&[tx]).await;
+            assert_eq!(rig.paid(account(1)), [1], "{fate:?} {depth}");
+            let feed = rig.feed().await;
+            assert_eq!(feed.len(), 1, "one final entry");
+            assert_eq!(feed[0].state, TxState::Confirmed);
+            let list = rig.store.confirmations(tx).await.unwrap().unwrap();
+            assert!(list.new_fork, "{fate:?} {depth}");
+            let mined = rig.record(tx).await.mined.unwrap();
+            assert_eq!(list.first_block, mined.block_number);
+            assert_eq!(list.hashes[0], mined.block_hash, "the list is the new chain's");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! A database, a chain, and as many nodes as a test wants.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tollgate_engine::{Created, Engine, EngineOptions, World};
+use tollgate_model::finality::FinalityRule;
+use tollgate_model::nonce::Mode;
+use tollgate_model::port::clock::Clock;
+use tollgate_model::port::{
+    ChainRegistration, Completion, FeedStore, LeaseTerms, Page, SubmitterSetup, TxRecord, TxStore,
+};
+use tollgate_model::{
+    Address, B256, ChainId, Intent, NodeId, Nonce, RequestId, Seq, Submitter, Timestamp, TxId, U256,
+};
+use tollgate_sqlite::{SqliteOptions, SqliteStore};
+use uuid::Uuid;
+
+use crate::fake::{FakeChain, FakeSigner};
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "the clock itself")]
+    fn now(&self) -> Timestamp {
+        SystemTime::now().into()
+    }
+}
+
+/// One database and one chain.
+pub(crate) struct Rig {
+    pub(crate) store: SqliteStore,
+    pub(crate) chain: Arc<FakeChain>,
+    _directory: tempfile::TempDir,
+}
+
+pub(crate) fn account(n: u8) -> Submitter {
+    Submitter::new(ChainId::new(7).unwrap(), Address::repeat_byte(n))
+}
+
+/// An intent that differs from all others by its value.
+pub(crate) fn transfer(value: u64) -> Intent {
+    Intent::transfer(Address::repeat_byte(0xee), U256::from(value))
+}
+
+pub(crate) fn request(text: &str) -> Option<RequestId> {
+    Some(RequestId::new(text).unwrap())
+}
+
+pub(crate) fn id(created: Created) -> TxId {
+    match created {
+        Created::New(id) | Created::Known(id) => id,
+    }
+}
+
+pub(crate) fn options() -> EngineOptions {
+    let millis = Duration::from_millis;
+    EngineOptions {
+        lease: LeaseTerms::new(millis(900), millis(200), Duration::ZERO).unwrap(),
+        finality: FinalityRule::Confirmations(3),
+        resubmit_interval: millis(400),
+        ..EngineOptions::default()
+    }
+}
+
+impl Rig {
+    pub(crate) async fn new() -> Self {
+        Self::with_mode(Mode::Pipelined).await
+    }
+
+    pub(crate) async fn with_mode(mode: Mode) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let file = SqliteOptions::file(directory.path().join("tollgate.db"));
+        let store = SqliteStore::open(file).await.unwrap();
+        let chain_id = ChainId::new(7).unwrap();
+        let genesis = B256::repeat_byte(1);
+        store.register_chain(&ChainRegistration { chain_id, genesis }).await.unwrap();
+        let start_from = Nonce::MIN;
+        let setup = |n| SubmitterSetup { submitter: account(n), mode, start_from };
+        store.register_submitters(&[setup(1), setup(2), setup(3)]).await.unwrap();
+        Self { store, chain: Arc::new(FakeChain::new()), _directory: directory }
+    }
+
+    pub(crate) fn node(&self, name: &str, options: EngineOptions) -> Engine {
+        let accounts = [1, 2, 3].map(|n| account(n).address).to_vec();
+        let world = World {
+            node: NodeId::new(name, Uuid::now_v7()).unwrap(),
+            store: Arc::new(self.store.clone()),
+            chain: self.chain.clone(),
+            signer: Arc::new(FakeSigner(accounts)),
+            clock: Arc::new(SystemClock),
+        };
+        Engine::start(world, options)
+    }
+
+    pub(crate) async fn record(&self, id: TxId) -> TxRecord {
+        self.store.tx(id).await.unwrap().unwrap()
+    }
+
+    /// Waits until a transaction is what it should be.
+    pub(crate) async fn until(&self, id: TxId, what: &str, test: impl Fn(&TxRecord) -> bool) {
+        let waits = async {
+            while !test(&self.record(id).await) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, waits).await.is_err() {
+            panic!("{id} never {what}: {:?}", self.record(id).await);
+        }
+    }
+
+    /// Mines until all of these are final.
+    pub(crate) async fn mine_until_final(&self, ids: &[TxId]) {
+        let waits = async {
+            for id in ids {
+                while !self.record(*id).await.seen.state.is_final() {
+                    self.chain.mine();
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            }
+        };
+        if tokio::time::timeout(PATIENCE, waits).await.is_err() {
+            for id in ids {
+                let record = self.record(*id).await;
+                if !record.seen.state.is_final() {
+                    panic!("not final: {record:?}, pool {}", self.chain.pooled());
+                }
+            }
+        }
+    }
+
+    pub(crate) async fn feed(&self) -> Vec<Completion> {
+        self.store.completions(Seq::MIN, Page::new(Page::MAX).unwrap()).await.unwrap()
+    }
+
+    /// The values that were paid, in the order of nonces, which must have no gap.
+    pub(crate) fn paid(&self, from: Submitter) -> Vec<u64> {
+        let mined = self.chain.mined(from.address);
+        for (expected, tx) in mined.iter().enumerate() {
+            assert_eq!(tx.nonce, expected as u64, "the chain's nonces have no gap");
+        }
+        mined.iter().map(|tx| tx.value.to::<u64>()).collect()
+    }
+}
