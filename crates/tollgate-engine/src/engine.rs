@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tollgate_model::fees::gas_limit;
-use tollgate_model::port::chain::{Call, Chain, Trial};
+use tollgate_model::port::chain::{AccountCounts, Call, Chain, ChainUnavailable, Trial};
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{MinedIn, Payload, Store};
-use tollgate_model::{Intent, NodeId, RequestId, Submitter, Timestamp, TxId, Wei};
+use tollgate_model::{
+    Address, ChainId, Intent, NodeId, RequestId, Submitter, Timestamp, TxId, Wei,
+};
 use tracing::{info, warn};
 use uuid::Uuid;
 
@@ -197,6 +199,26 @@ impl Engine {
         for handle in handles {
             handle.creates.closed().await;
         }
+    }
+
+    /// The chain that it works on.
+    pub fn chain_id(&self) -> ChainId {
+        self.context.chain.chain_id()
+    }
+
+    /// The node's own time.
+    pub fn now(&self) -> Timestamp {
+        self.context.clock.now()
+    }
+
+    /// How many slots of a submitter may be open at once.
+    pub fn window(&self) -> u32 {
+        self.context.options.nonces.open_slots_max()
+    }
+
+    /// What the chain says of an account.
+    pub async fn chain_counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
+        self.context.chain.counts(of).await
     }
 
     /// How the chain looks from here.

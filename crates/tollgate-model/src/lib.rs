@@ -21,7 +21,7 @@ pub mod text;
 pub mod time;
 pub mod transition;
 
-pub use alloy_primitives::{Address, B256, Bytes, U256};
+pub use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 pub use amount::{GasPrice, Wei};
 pub use ids::{ChainId, FencingToken, NodeId, Nonce, RequestId, Seq, Submitter, TxHash, TxId};
 pub use intent::Intent;

@@ -3,12 +3,14 @@
 //! Read in this order: [`world`] (a database that any number of nodes share, and a raw hand on it
 //! for attackers), [`node`] and [`make`] (short words for what tests do), [`gate`] (stops a writer
 //! where a race begins), [`conformance`] (what a store promises, one function for each promise).
+//! [`fake_chain`] is a small chain in memory for tests of the engine.
 //! [`postgres`] starts the real server that the PostgreSQL world lives on.
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 pub mod child;
 pub mod conformance;
+pub mod fake_chain;
 pub mod gate;
 pub mod make;
 pub mod node;

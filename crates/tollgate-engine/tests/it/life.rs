@@ -8,8 +8,8 @@ use tollgate_model::nonce::{Mode, NonceRules};
 use tollgate_model::port::TxStore;
 use tollgate_model::{Address, Failed, Intent, Tracking, TxState, U256};
 
-use crate::fake::Fate;
 use crate::rig::{Rig, account, id, options, request, transfer};
+use tollgate_testkit::fake_chain::Fate;
 
 fn is_mined(state: TxState) -> bool {
     state == TxState::Tracking(Tracking::Mined)

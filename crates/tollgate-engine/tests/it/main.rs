@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
-mod fake;
 mod life;
 mod rig;
 mod takeover;

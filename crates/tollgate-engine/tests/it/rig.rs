@@ -16,7 +16,7 @@ use tollgate_model::{
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
 use uuid::Uuid;
 
-use crate::fake::{FakeChain, FakeSigner};
+use tollgate_testkit::fake_chain::{FakeChain, FakeSigner};
 
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -13,15 +13,21 @@ use tollgate_model::port::chain::{
     Sighting, Speed, Trial,
 };
 use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft};
-use tollgate_model::{Address, B256, Bytes, ChainId, GasPrice, Nonce, Text, TxHash, U256, Wei};
+use tollgate_model::{
+    Address, B256, Bytes, ChainId, GasPrice, Nonce, Text, TxHash, U256, Wei, keccak256,
+};
 
 /// A transaction as the fake encodes it: sender, nonce, and what makes it differ from others.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct FakeTx {
-    pub(crate) from: Address,
-    pub(crate) nonce: u64,
-    pub(crate) value: U256,
-    pub(crate) to: Option<Address>,
+pub struct FakeTx {
+    /// Who pays.
+    pub from: Address,
+    /// Its slot.
+    pub nonce: u64,
+    /// How much.
+    pub value: U256,
+    /// To whom.
+    pub to: Option<Address>,
 }
 
 fn encode(tx: &FakeTx) -> Bytes {
@@ -41,12 +47,16 @@ fn decode(raw: &Bytes) -> FakeTx {
     }
 }
 
-pub(crate) fn hash_of(raw: &Bytes) -> TxHash {
-    alloy_primitives::keccak256(raw)
+/// The hash of an encoded transaction.
+pub fn hash_of(raw: &Bytes) -> TxHash {
+    keccak256(raw)
 }
 
 /// Signs for anybody.
-pub(crate) struct FakeSigner(pub(crate) Vec<Address>);
+pub struct FakeSigner(
+    /// The accounts that it has.
+    pub Vec<Address>,
+);
 
 #[async_trait]
 impl Signer for FakeSigner {
@@ -75,13 +85,20 @@ struct State {
 }
 
 /// The chain.
-pub(crate) struct FakeChain {
+pub struct FakeChain {
     state: Mutex<State>,
     head: watch::Sender<BlockRef>,
 }
 
+impl Default for FakeChain {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl FakeChain {
-    pub(crate) fn new() -> Self {
+    /// A chain with nothing but its first block.
+    pub fn new() -> Self {
         let genesis = BlockRef { number: 0, hash: block_hash(0, 0), parent: B256::ZERO };
         let state = State { blocks: vec![(genesis, vec![])], ..State::default() };
         Self { state: Mutex::new(state), head: watch::Sender::new(genesis) }
@@ -92,7 +109,7 @@ impl FakeChain {
     }
 
     /// Mines a block with everything that can go in.
-    pub(crate) fn mine(&self) {
+    pub fn mine(&self) {
         let mut state = self.lock();
         state.mine(true);
         self.head.send_replace(state.blocks.last().unwrap().0);
@@ -100,7 +117,7 @@ impl FakeChain {
 
     /// Replaces the last `depth` blocks by as many and one more; their transactions come back in
     /// the last of them, go back to the pool, or are lost.
-    pub(crate) fn reorg(&self, depth: usize, fate: Fate) {
+    pub fn reorg(&self, depth: usize, fate: Fate) {
         let mut state = self.lock();
         let at = state.blocks.len() - depth;
         let undone = state.blocks.split_off(at);
@@ -117,36 +134,41 @@ impl FakeChain {
     }
 
     /// The next sends are accepted, and their answers lost.
-    pub(crate) fn lose_answers(&self, count: usize) {
+    pub fn lose_answers(&self, count: usize) {
         self.lock().lose_answers = count;
     }
 
-    pub(crate) fn revert_calls_to(&self, to: Address) {
+    /// Calls to an address are mined, and fail.
+    pub fn revert_calls_to(&self, to: Address) {
         self.lock().reverting.insert(to);
     }
 
     /// All mined transactions of an account, in order.
-    pub(crate) fn mined(&self, from: Address) -> Vec<FakeTx> {
+    pub fn mined(&self, from: Address) -> Vec<FakeTx> {
         let state = self.lock();
         let all = state.blocks.iter().flat_map(|(_, txs)| txs);
         all.map(|(_, tx)| tx.clone()).filter(|tx| tx.from == from).collect()
     }
 
-    pub(crate) fn pooled(&self) -> usize {
+    /// How many transactions wait to be mined.
+    pub fn pooled(&self) -> usize {
         self.lock().pool.len()
     }
 }
 
 /// What becomes of the transactions of blocks that are replaced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fate {
+pub enum Fate {
+    /// They are mined again, in another block.
     BackInTheChain,
+    /// They wait to be mined again.
     BackInThePool,
+    /// Nobody has them any more.
     Lost,
 }
 
 fn block_hash(number: u64, fork: u64) -> B256 {
-    alloy_primitives::keccak256([number.to_be_bytes(), fork.to_be_bytes()].concat())
+    keccak256([number.to_be_bytes(), fork.to_be_bytes()].concat())
 }
 
 impl State {

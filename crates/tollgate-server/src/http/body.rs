@@ -1,0 +1,234 @@
+//! Bodies of creates: strict about what they say, clear about what is wrong.
+
+use axum::body::Bytes as RawBody;
+use axum::extract::{FromRequest, Request};
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use tollgate_model::ids::parse_address;
+use tollgate_model::port::chain::Speed;
+use tollgate_model::port::signer::{AccessListEntry, TxKind};
+use tollgate_model::{Address, Bytes, ChainId, GasPrice, Intent, RequestId, Submitter, U256};
+
+use super::problem::Problem;
+
+/// Longest metadata, in bytes (I13).
+const METADATA_MAX: usize = 16 * 1024;
+
+/// A JSON body.
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let body = RawBody::from_request(request, state).await.map_err(|refused| {
+            let status = refused.status();
+            let code = if status == StatusCode::PAYLOAD_TOO_LARGE {
+                "body_too_large"
+            } else {
+                "unreadable_body"
+            };
+            Problem::new(status, code, refused.body_text())
+        })?;
+        parse(&body).map(Self)
+    }
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(body).map_err(|error| match error.classify() {
+        serde_json::error::Category::Data => Problem::invalid("invalid_body", error.to_string()),
+        serde_json::error::Category::Io
+        | serde_json::error::Category::Syntax
+        | serde_json::error::Category::Eof => {
+            Problem::new(StatusCode::BAD_REQUEST, "invalid_json", error.to_string())
+        }
+    })
+}
+
+/// `POST /api/v1/tx`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct CreateBody {
+    chain_id: Option<Number>,
+    submitter: Option<String>,
+    request_id: Option<String>,
+    payload: Option<PayloadBody>,
+    raw_tx: Option<String>,
+    #[serde(default)]
+    speed: Speed,
+    max_fee_per_gas: Option<Number>,
+    valid_until: Option<String>,
+    metadata: Option<Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct PayloadBody {
+    to: Option<String>,
+    value: Option<Number>,
+    data: Option<String>,
+    gas: Option<Number>,
+    max_priority_fee_per_gas: Option<Number>,
+    #[serde(rename = "type")]
+    kind: Option<TxKind>,
+    #[serde(default)]
+    access_list: Vec<AccessListEntry>,
+}
+
+/// A number as callers write it: a JSON integer, decimal text or 0x-hex.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Number {
+    Small(u64),
+    Text(String),
+}
+
+impl Number {
+    fn read(&self, field: &'static str) -> Result<U256, Problem> {
+        let bad = || {
+            let detail = format!("{field}: must be a whole number, decimal or 0x-hex");
+            Problem::invalid("invalid_number", detail)
+        };
+        match self {
+            Self::Small(number) => Ok(U256::from(*number)),
+            Self::Text(text) => match text.strip_prefix("0x") {
+                Some("") => Err(bad()),
+                Some(digits) => U256::from_str_radix(digits, 16).map_err(|_| bad()),
+                None if text.bytes().all(|b| b.is_ascii_digit()) && !text.is_empty() => {
+                    U256::from_str_radix(text, 10).map_err(|_| bad())
+                }
+                None => Err(bad()),
+            },
+        }
+    }
+
+    fn read_u64(&self, field: &'static str) -> Result<u64, Problem> {
+        let number = self.read(field)?;
+        u64::try_from(number).map_err(|_| {
+            Problem::invalid("invalid_number", format!("{field}: {number} is too large"))
+        })
+    }
+
+    fn read_price(&self, field: &'static str) -> Result<GasPrice, Problem> {
+        let wei = self.read_u64(field)?;
+        GasPrice::try_from(wei)
+            .map_err(|error| Problem::invalid("invalid_number", error.to_string()))
+    }
+}
+
+/// A create, understood.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) submitter: Submitter,
+    pub(crate) request_id: Option<RequestId>,
+    pub(crate) intent: Intent,
+}
+
+impl CreateBody {
+    /// Understands the body. `key` is the `Idempotency-Key` header.
+    pub(crate) fn read(self, chain: ChainId, key: Option<&str>) -> Result<Asked, Problem> {
+        if self.raw_tx.is_some() {
+            let detail = "signed transactions are not taken yet: post a payload";
+            return Err(Problem::invalid("raw_tx_unsupported", detail));
+        }
+        let missing = |field| Problem::invalid("missing_field", format!("{field} is missing"));
+        let payload = self.payload.ok_or_else(|| missing("payload"))?;
+        let submitter = self.submitter.ok_or_else(|| missing("submitter"))?;
+        let address = parse_address(&submitter)
+            .map_err(|error| Problem::invalid("invalid_address", error.to_string()))?;
+        if let Some(asked) = &self.chain_id
+            && asked.read("chainId")? != U256::from(chain.get())
+        {
+            let detail = format!("this node works on chain {chain}");
+            return Err(Problem::invalid("wrong_chain", detail));
+        }
+        let request_id = request_id(self.request_id.as_deref(), key)?;
+        let max_fee = self.max_fee_per_gas.map(|fee| fee.read_price("maxFeePerGas")).transpose()?;
+        let mut intent = payload.read()?;
+        if let (Some(tip), Some(max)) = (intent.max_priority_fee_per_gas, max_fee)
+            && tip > max
+        {
+            let detail = "maxPriorityFeePerGas is above maxFeePerGas";
+            return Err(Problem::invalid("invalid_fees", detail));
+        }
+        intent.speed = self.speed;
+        intent.max_fee_per_gas = max_fee;
+        intent.valid_until = self.valid_until.as_deref().map(time).transpose()?;
+        intent.metadata = self.metadata.map(|metadata| text_of(&metadata)).transpose()?;
+        Ok(Asked { submitter: Submitter::new(chain, address), request_id, intent })
+    }
+}
+
+impl PayloadBody {
+    fn read(self) -> Result<Intent, Problem> {
+        let to = self.to.as_deref().map(|to| {
+            parse_address(to)
+                .map_err(|error| Problem::invalid("invalid_address", error.to_string()))
+        });
+        let data = self.data.as_deref().map(hex).transpose()?.unwrap_or_default();
+        let to = to.transpose()?;
+        if to.is_none() && data.is_empty() {
+            let detail = "payload: to is missing, and there is no data to create a contract from";
+            return Err(Problem::invalid("missing_field", detail));
+        }
+        let value = self.value.map(|value| value.read("value")).transpose()?.unwrap_or_default();
+        let gas = self.gas.map(|gas| gas.read_u64("gas")).transpose()?;
+        if gas == Some(0) || gas.is_some_and(|gas| i64::try_from(gas).is_err()) {
+            return Err(Problem::invalid("invalid_number", "gas: out of range"));
+        }
+        let tip = self.max_priority_fee_per_gas;
+        let tip = tip.map(|tip| tip.read_price("maxPriorityFeePerGas")).transpose()?;
+        let mut intent = Intent::transfer(to.unwrap_or(Address::ZERO), value);
+        intent.to = to;
+        intent.data = data;
+        intent.gas = gas;
+        intent.kind = self.kind;
+        intent.access_list = self.access_list;
+        intent.max_priority_fee_per_gas = tip;
+        Ok(intent)
+    }
+}
+
+/// The body's request id and the header must not disagree.
+fn request_id(body: Option<&str>, key: Option<&str>) -> Result<Option<RequestId>, Problem> {
+    if let (Some(body), Some(key)) = (body, key)
+        && body != key
+    {
+        let detail = "requestId and Idempotency-Key differ";
+        return Err(Problem::invalid("request_id_mismatch", detail));
+    }
+    let id = body.or(key).map(RequestId::new).transpose();
+    id.map_err(|error| Problem::invalid("invalid_request_id", error.to_string()))
+}
+
+fn hex(text: &str) -> Result<Bytes, Problem> {
+    let bad = |why: &str| Problem::invalid("invalid_hex", format!("data: {why}"));
+    if !text.starts_with("0x") {
+        return Err(bad("must start with 0x"));
+    }
+    text.parse().map_err(|_| bad("must be an even number of hex digits"))
+}
+
+pub(crate) fn time(text: &str) -> Result<i64, Problem> {
+    let time: jiff::Timestamp = text.parse().map_err(|_| {
+        Problem::invalid("invalid_time", format!("{text:?} is not an RFC 3339 time"))
+    })?;
+    Ok(time.as_microsecond())
+}
+
+/// Kept as it is but for white space, so that equal requests have equal bytes.
+fn text_of(metadata: &RawValue) -> Result<String, Problem> {
+    let value: serde_json::Value = serde_json::from_str(metadata.get())
+        .map_err(|error| Problem::invalid("invalid_body", error.to_string()))?;
+    let text = value.to_string();
+    if text.len() > METADATA_MAX {
+        let detail = format!("metadata: {} bytes are more than {METADATA_MAX}", text.len());
+        return Err(Problem::invalid("metadata_too_large", detail));
+    }
+    if text.contains("\\u0000") {
+        return Err(Problem::invalid("invalid_body", "metadata: must not hold NUL"));
+    }
+    Ok(text)
+}

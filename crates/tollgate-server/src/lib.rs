@@ -1,0 +1,8 @@
+//! Tollgate's HTTP interface: callers' words in, callers' words out.
+//!
+//! The only place that knows HTTP and its status codes. Decides nothing: the engine and the store
+//! are asked, and their answers are put into the shapes that callers rely on.
+
+mod http;
+
+pub use http::{Api, router};

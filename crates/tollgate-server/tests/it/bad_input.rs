@@ -1,0 +1,127 @@
+//! Bad input gets a clear error with a stable code; never a 5xx, a row or a nonce.
+
+use serde_json::{Value, json};
+use tollgate_model::port::{ListFilter, Page, TxStore};
+
+use crate::site::{SENDER, Site, TARGET};
+
+fn with(change: impl FnOnce(&mut Value)) -> String {
+    let mut body = json!({ "submitter": SENDER, "payload": { "to": TARGET, "value": "1" } });
+    change(&mut body);
+    body.to_string()
+}
+
+/// A body and the code that it gets.
+fn bad_bodies() -> Vec<(String, &'static str)> {
+    let set = |key: &'static str, value: Value| with(move |body| body[key] = value);
+    let pay = |key: &'static str, value: Value| with(move |body| body["payload"][key] = value);
+    let bad_checksum = "0xF39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
+    vec![
+        (String::new(), "invalid_json"),
+        ("{".into(), "invalid_json"),
+        ("nonsense".into(), "invalid_json"),
+        ("[]".into(), "invalid_body"),
+        ("null".into(), "invalid_body"),
+        ("{}".into(), "missing_field"),
+        (set("surprise", json!(1)), "invalid_body"),
+        (pay("surprise", json!(1)), "invalid_body"),
+        (set("submitter", json!(5)), "invalid_body"),
+        (set("submitter", json!("0x12")), "invalid_address"),
+        (set("submitter", json!(bad_checksum)), "invalid_address"),
+        (set("submitter", json!(TARGET)), "unknown_submitter"),
+        (pay("to", json!("nobody")), "invalid_address"),
+        (pay("to", json!(bad_checksum)), "invalid_address"),
+        (pay("to", Value::Null), "missing_field"),
+        (pay("value", json!("-1")), "invalid_number"),
+        (pay("value", json!(-1)), "invalid_body"),
+        (pay("value", json!(1.5)), "invalid_body"),
+        (pay("value", json!("1.5")), "invalid_number"),
+        (pay("value", json!("0x")), "invalid_number"),
+        (pay("value", json!("0xzz")), "invalid_number"),
+        (pay("value", json!("1".repeat(90))), "invalid_number"),
+        (pay("data", json!("12")), "invalid_hex"),
+        (pay("data", json!("0x123")), "invalid_hex"),
+        (pay("data", json!("0xgg")), "invalid_hex"),
+        (pay("gas", json!(0)), "invalid_number"),
+        (pay("gas", json!("18446744073709551615")), "invalid_number"),
+        (pay("gas", json!("99999999999999999999")), "invalid_number"),
+        (pay("type", json!("blob")), "invalid_body"),
+        (set("chainId", json!(8)), "wrong_chain"),
+        (set("chainId", json!("0x8")), "wrong_chain"),
+        (set("speed", json!("warp")), "invalid_body"),
+        (set("requestId", json!("")), "invalid_request_id"),
+        (set("requestId", json!("   ")), "invalid_request_id"),
+        (set("requestId", json!("a\u{0}b")), "invalid_request_id"),
+        (set("requestId", json!("x".repeat(10_000))), "invalid_request_id"),
+        (set("validUntil", json!("tomorrow")), "invalid_time"),
+        (set("metadata", json!("x".repeat(20_000))), "metadata_too_large"),
+        (set("metadata", json!({ "a": "\u{0}" })), "invalid_body"),
+        (set("maxFeePerGas", json!("9223372036854775808")), "invalid_number"),
+        (set("rawTx", json!("0x02")), "raw_tx_unsupported"),
+        (
+            with(|body| {
+                body["maxFeePerGas"] = json!("1");
+                body["payload"]["maxPriorityFeePerGas"] = json!("2");
+            }),
+            "invalid_fees",
+        ),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_bad_body_gets_its_code_and_leaves_nothing() {
+    let site = Site::new().await;
+    for (body, code) in bad_bodies() {
+        let answer = site.post("/api/v1/tx", body.clone()).await;
+        let short: String = body.chars().take(200).collect();
+        assert!(answer.status.is_client_error(), "{short}: {answer:?}");
+        assert_eq!(answer.code(), code, "{short}: {}", answer.text);
+    }
+    let everything = ListFilter::default();
+    let rows = site.store.list(&everything, None, Page::new(10).unwrap()).await.unwrap();
+    assert!(rows.is_empty());
+    let one = site.get(&format!("/api/v1/submitters/{SENDER}")).await.json();
+    assert_eq!(one["nextNonce"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_of_ten_megabytes_is_not_read() {
+    let site = Site::new().await;
+    let answer = site.post("/api/v1/tx", vec![b'x'; 10 * 1024 * 1024]).await;
+    assert_eq!(answer.status.as_u16(), 413);
+    assert_eq!(answer.code(), "body_too_large");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_bad_query_gets_its_code() {
+    let site = Site::new().await;
+    for (path, code) in [
+        ("/api/v1/tx?limit=0", "invalid_limit"),
+        ("/api/v1/tx?limit=-1", "invalid_number"),
+        ("/api/v1/tx?limit=9223372036854775808", "invalid_limit"),
+        ("/api/v1/tx?limit=99999999999999999999", "invalid_number"),
+        ("/api/v1/tx?limit=1&limit=2", "invalid_query"),
+        ("/api/v1/tx?cursor=tampered", "invalid_cursor"),
+        ("/api/v1/tx?state=DONE", "invalid_state"),
+        ("/api/v1/tx?from=yesterday", "invalid_time"),
+        ("/api/v1/tx?surprise=1", "invalid_query"),
+        ("/api/v1/tx?submitter=0x1", "invalid_address"),
+        ("/api/v1/tx?chainId=8", "wrong_chain"),
+        ("/api/v1/tx/not-an-id", "invalid_tx_id"),
+        ("/api/v1/tx/00000000-0000-0000-0000-000000000000", "not_found"),
+        (
+            "/api/v1/tx/by-request?submitter=0x0101010101010101010101010101010101010101",
+            "missing_field",
+        ),
+        ("/api/v1/tx/completions?after=-1", "invalid_number"),
+        ("/api/v1/tx/completions?after=18446744073709551615", "invalid_cursor"),
+        ("/api/v1/tx/completions?wait=61s", "invalid_duration"),
+        ("/api/v1/tx/completions?wait=soon", "invalid_duration"),
+        ("/api/v1/submitters/0x1", "invalid_address"),
+        ("/api/v1/submitters?cursor=zz", "invalid_address"),
+    ] {
+        let answer = site.get(path).await;
+        assert!(answer.status.is_client_error(), "{path}: {answer:?}");
+        assert_eq!(answer.code(), code, "{path}: {}", answer.text);
+    }
+}

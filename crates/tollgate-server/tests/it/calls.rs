@@ -1,0 +1,137 @@
+//! What callers do, and what they get.
+
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use serde_json::json;
+
+use crate::site::{SENDER, Site, TARGET};
+
+fn transfer(request_id: &str, value: &str) -> String {
+    json!({
+        "submitter": SENDER,
+        "requestId": request_id,
+        "payload": { "to": TARGET, "value": value },
+        "metadata": { "order": 17 },
+    })
+    .to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_intent_goes_from_accepted_to_confirmed() {
+    let site = Site::new().await;
+    let created = site.post("/api/v1/tx", transfer("order-1", "0x10")).await;
+    assert_eq!(created.status, StatusCode::ACCEPTED, "{created:?}");
+    let tx = created.json();
+    let tx_id = tx["txId"].as_str().unwrap();
+    assert_eq!(tx["requestId"], "order-1");
+    assert_eq!(tx["metadata"]["order"], 17);
+    assert!(tx.get("nonce").is_none(), "callers do not see nonces");
+
+    let done = site.finish(tx_id).await;
+    assert_eq!(done["state"], "CONFIRMED");
+    assert_eq!(done["result"]["status"], "success");
+    assert!(done["txHash"].as_str().unwrap().starts_with("0x"));
+
+    let operator = site.get(&format!("/api/v1/tx/{tx_id}?view=operator")).await.json();
+    assert_eq!(operator["nonce"], 0);
+    assert_eq!(operator["attempts"].as_array().unwrap().len(), 1);
+    let path = format!("/api/v1/tx/by-request?submitter={SENDER}&requestId=order-1");
+    assert_eq!(site.get(&path).await.json()["txId"], tx_id);
+    let history = site.get(&format!("/api/v1/tx/{tx_id}/history")).await.json();
+    let events: Vec<_> =
+        history["items"].as_array().unwrap().iter().map(|e| e["event"].clone()).collect();
+    assert_eq!(events.first().unwrap(), "created");
+    assert_eq!(events.last().unwrap(), "finalised");
+    let feed = site.get("/api/v1/tx/completions?after=0&wait=1s").await.json();
+    assert_eq!(feed["items"][0]["txId"], tx_id);
+    assert_eq!(feed["next"], 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_request_again_is_the_same_transaction_and_another_payload_is_refused() {
+    let site = Site::new().await;
+    let first = site.post("/api/v1/tx", transfer("order", "1")).await;
+    let again = site.post("/api/v1/tx", transfer("order", "1")).await;
+    assert_eq!(again.status, StatusCode::OK);
+    assert_eq!(again.json()["txId"], first.json()["txId"]);
+    let other = site.post("/api/v1/tx", transfer("order", "2")).await;
+    assert_eq!(
+        (other.status, other.code().as_str()),
+        (StatusCode::CONFLICT, "request_id_conflict")
+    );
+    let body = json!({ "submitter": SENDER, "payload": { "to": TARGET, "value": "1" },
+                       "metadata": { "order": 17 } });
+    let keyed = Request::post("/api/v1/tx").header("idempotency-key", "order");
+    let keyed = site.call(keyed.body(Body::from(body.to_string())).unwrap()).await;
+    assert_eq!(keyed.status, StatusCode::OK, "the header is the request id: {keyed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_answers_each_item_and_one_bad_item_harms_no_other() {
+    let site = Site::new().await;
+    let good = |n: u32| json!({ "submitter": SENDER, "payload": { "to": TARGET, "value": n.to_string() } });
+    let bad = json!({ "submitter": "0x12", "payload": { "to": TARGET } });
+    let body = json!({ "items": [good(1), bad, good(2), { "nonsense": true }] });
+    let answer = site.post("/api/v1/tx/batch", body.to_string()).await;
+    assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+    let items = answer.json()["items"].clone();
+    let status = |n: usize| items[n]["status"].as_u64().unwrap();
+    assert_eq!((status(0), status(1), status(2), status(3)), (202, 422, 202, 422));
+    assert_eq!(items[1]["error"]["code"], "invalid_address");
+    assert_eq!(items[3]["error"]["code"], "invalid_body");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_have_pages_filters_and_csv() {
+    let site = Site::new().await;
+    for n in 0..5 {
+        site.post("/api/v1/tx", transfer(&format!("r{n}"), "1")).await;
+    }
+    let mut path = "/api/v1/tx?limit=2".to_owned();
+    let mut seen = Vec::new();
+    loop {
+        let page = site.get(&path).await.json();
+        for tx in page["items"].as_array().unwrap() {
+            seen.push(tx["requestId"].as_str().unwrap().to_owned());
+        }
+        let Some(next) = page["next"].as_str() else { break };
+        path = format!("/api/v1/tx?limit=2&cursor={next}");
+    }
+    assert_eq!(seen, ["r4", "r3", "r2", "r1", "r0"], "newest first, none twice");
+    let none = site.get("/api/v1/tx?state=CONFIRMED").await.json();
+    assert_eq!(none["items"], json!([]));
+    let request = Request::get("/api/v1/tx").header("accept", "text/csv");
+    let csv = site.call(request.body(Body::empty()).unwrap()).await;
+    assert_eq!(csv.text.lines().count(), 6);
+    assert!(csv.text.starts_with("txId,chainId,submitter,"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn submitters_show_owner_cursor_and_load() {
+    let site = Site::new().await;
+    site.post("/api/v1/tx", transfer("r", "1")).await;
+    let one = site.get(&format!("/api/v1/submitters/{SENDER}")).await.json();
+    assert_eq!(one["nextNonce"], 1);
+    assert_eq!(one["mode"], "pipelined");
+    assert_eq!(one["status"], "ACTIVE");
+    assert!(one["owner"].as_str().unwrap().starts_with("site/"));
+    let all = site.get("/api/v1/submitters").await.json();
+    assert_eq!(all["items"][0]["address"], one["address"]);
+    let unknown = site.get(&format!("/api/v1/submitters/{TARGET}")).await;
+    assert_eq!(unknown.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_is_told_and_every_answer_has_a_request_id() {
+    let site = Site::new().await;
+    assert_eq!(site.get("/livez").await.status, StatusCode::OK);
+    assert_eq!(site.get("/readyz").await.status, StatusCode::OK);
+    let lost = site.get("/nowhere").await;
+    assert_eq!((lost.status, lost.code().as_str()), (StatusCode::NOT_FOUND, "not_found"));
+    assert_eq!(lost.headers["content-type"], "application/problem+json");
+    let id = lost.headers["x-request-id"].to_str().unwrap();
+    assert_eq!(lost.json()["requestId"], id);
+    let named = Request::get("/livez").header("x-request-id", "mine");
+    let named = site.call(named.body(Body::empty()).unwrap()).await;
+    assert_eq!(named.headers["x-request-id"], "mine");
+}

@@ -1,0 +1,7 @@
+//! The HTTP interface over the real engine and store, and a fake chain.
+
+#![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
+
+mod bad_input;
+mod calls;
+mod site;

@@ -1,0 +1,112 @@
+//! A node whose routes are called without a socket.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use http_body_util::BodyExt;
+use serde_json::Value;
+use tollgate_engine::{Engine, EngineOptions, World};
+use tollgate_model::finality::FinalityRule;
+use tollgate_model::nonce::Mode;
+use tollgate_model::port::clock::Clock;
+use tollgate_model::port::{ChainRegistration, SubmitterSetup, TxStore};
+use tollgate_model::{Address, B256, ChainId, NodeId, Nonce, Submitter, Timestamp};
+use tollgate_server::{Api, router};
+use tollgate_sqlite::{SqliteOptions, SqliteStore};
+use tollgate_testkit::fake_chain::{FakeChain, FakeSigner};
+use tower::ServiceExt;
+use uuid::Uuid;
+
+pub(crate) const SENDER: &str = "0x0101010101010101010101010101010101010101";
+pub(crate) const TARGET: &str = "0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee";
+
+struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "the clock itself")]
+    fn now(&self) -> Timestamp {
+        SystemTime::now().into()
+    }
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: axum::http::HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("not JSON: {}", self.text))
+    }
+
+    pub(crate) fn code(&self) -> String {
+        self.json()["code"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+/// One node on a store in memory.
+pub(crate) struct Site {
+    pub(crate) store: SqliteStore,
+    pub(crate) chain: Arc<FakeChain>,
+    router: Router,
+}
+
+impl Site {
+    pub(crate) async fn new() -> Self {
+        let store = SqliteStore::open(SqliteOptions::memory()).await.unwrap();
+        let chain_id = ChainId::new(7).unwrap();
+        let genesis = B256::repeat_byte(1);
+        store.register_chain(&ChainRegistration { chain_id, genesis }).await.unwrap();
+        let submitter = Submitter::new(chain_id, Address::repeat_byte(1));
+        let setup = SubmitterSetup { submitter, mode: Mode::Pipelined, start_from: Nonce::MIN };
+        store.register_submitters(&[setup]).await.unwrap();
+        let chain = Arc::new(FakeChain::new());
+        let world = World {
+            node: NodeId::new("site", Uuid::now_v7()).unwrap(),
+            store: Arc::new(store.clone()),
+            chain: chain.clone(),
+            signer: Arc::new(FakeSigner(vec![submitter.address])),
+            clock: Arc::new(SystemClock),
+        };
+        let finality = FinalityRule::Confirmations(2);
+        let engine = Engine::start(world, EngineOptions { finality, ..EngineOptions::default() });
+        let router = router(Api { engine, store: Arc::new(store.clone()) });
+        Self { store, chain, router }
+    }
+
+    pub(crate) async fn call(&self, request: Request<Body>) -> Answer {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Answer { status: parts.status, headers: parts.headers, text }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.call(Request::get(path).body(Body::empty()).unwrap()).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: impl Into<Body>) -> Answer {
+        let request = Request::post(path).header("content-type", "application/json");
+        self.call(request.body(body.into()).unwrap()).await
+    }
+
+    /// Mines until a transaction is final.
+    pub(crate) async fn finish(&self, tx_id: &str) -> Value {
+        for _ in 0..1_000 {
+            let tx = self.get(&format!("/api/v1/tx/{tx_id}")).await.json();
+            if tx["state"] == "CONFIRMED" || tx["state"] == "FAILED_FINAL" {
+                return tx;
+            }
+            self.chain.mine();
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("{tx_id} never became final");
+    }
+}
