@@ -1,5 +1,7 @@
 //! Transactions: the door to the fenced batch, and everything that is read back one by one.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use tokio_postgres::Row;
 use tollgate_model::port::{
@@ -34,9 +36,12 @@ impl TxStore for PgStore {
     }
 
     async fn register_submitters(&self, setups: &[SubmitterSetup]) -> Result<(), StoreError> {
-        let keys = SubmitterKeys::new(setups.iter().map(|setup| &setup.submitter));
-        let starts: Vec<i64> = setups.iter().map(|setup| setup.start_from.as_i64()).collect();
-        let modes: Vec<i16> = setups.iter().map(|setup| setup.mode.code()).collect();
+        // One statement can't touch a row twice: of two setups for one submitter the last counts.
+        let last: BTreeMap<&Submitter, &SubmitterSetup> =
+            setups.iter().map(|setup| (&setup.submitter, setup)).collect();
+        let keys = SubmitterKeys::new(last.keys().copied());
+        let starts: Vec<i64> = last.values().map(|setup| setup.start_from.as_i64()).collect();
+        let modes: Vec<i16> = last.values().map(|setup| setup.mode.code()).collect();
         let client = self.pools.work().await?;
         let register = prepared(&client, queries::SUBMITTER_REGISTER).await?;
         let registered =
