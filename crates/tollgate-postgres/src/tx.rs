@@ -36,12 +36,15 @@ impl TxStore for PgStore {
     }
 
     async fn register_submitters(&self, setups: &[SubmitterSetup]) -> Result<(), StoreError> {
-        // One statement can't touch a row twice: of two setups for one submitter the last counts.
-        let last: BTreeMap<&Submitter, &SubmitterSetup> =
-            setups.iter().map(|setup| (&setup.submitter, setup)).collect();
-        let keys = SubmitterKeys::new(last.keys().copied());
-        let starts: Vec<i64> = last.values().map(|setup| setup.start_from.as_i64()).collect();
-        let modes: Vec<i16> = last.values().map(|setup| setup.mode.code()).collect();
+        // One statement can't touch a row twice: as in two calls, the first cursor counts (I4) and
+        // the last mode.
+        let mut merged: BTreeMap<&Submitter, (i64, i16)> = BTreeMap::new();
+        for setup in setups {
+            let start = setup.start_from.as_i64();
+            merged.entry(&setup.submitter).or_insert((start, 0)).1 = setup.mode.code();
+        }
+        let keys = SubmitterKeys::new(merged.keys().copied());
+        let (starts, modes): (Vec<i64>, Vec<i16>) = merged.into_values().unzip();
         let client = self.pools.work().await?;
         let register = prepared(&client, queries::SUBMITTER_REGISTER).await?;
         let registered =
