@@ -44,6 +44,7 @@ macro_rules! conformance_tests {
                 a_released_lease_is_free_at_once_under_a_higher_token,
                 the_token_never_goes_back,
                 of_many_nodes_that_reach_for_one_lease_one_gets_it,
+                a_takeover_that_was_overtaken_finds_the_new_owner,
                 a_lease_on_an_unknown_submitter_is_refused_by_name,
                 owners_are_told_in_the_order_asked,
                 orphans_are_the_submitters_with_open_work_and_no_owner,
@@ -53,6 +54,7 @@ macro_rules! conformance_tests {
                 a_writer_delayed_before_commit_cannot_land_after_a_takeover,
                 a_takeover_that_waited_for_a_writer_sees_what_it_wrote,
                 a_writer_that_waits_for_a_row_cannot_land_after_a_takeover,
+                a_writer_that_waited_for_a_takeover_is_fenced,
                 a_transaction_longer_than_its_lease_is_whole_and_the_last_one,
                 a_guarded_batch_commits_whatever_its_neighbours_do,
                 a_release_never_overtakes_a_batch_in_flight,
@@ -140,6 +142,7 @@ macro_rules! conformance_tests {
                 a_chain_with_another_genesis_is_refused,
                 a_submitter_on_an_unknown_chain_is_refused_by_name,
                 registering_again_never_moves_the_cursor,
+                of_two_registrations_in_one_call_the_last_one_counts,
                 one_address_on_two_chains_is_two_submitters,
             }
             bad_input {

@@ -89,11 +89,13 @@ pub trait World: Send + Sync {
     fn child(&self, idle_limit: Duration) -> Command;
 }
 
-/// A transaction that is rolled back when it is released.
+/// An open transaction of somebody who is no node.
 #[async_trait]
 pub trait OpenTransaction: Send {
-    /// Ends it.
+    /// Ends it, and nothing of it was.
     async fn release(self: Box<Self>);
+    /// Ends it, and all of it is.
+    async fn commit(self: Box<Self>);
 }
 
 impl dyn World + '_ {

@@ -2,11 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
+mod chain_reads;
+mod chain_sends;
 mod collected;
 mod documentation;
+mod endpoint;
 mod explaining;
+mod fake;
 mod overriding;
 mod properties;
+mod router;
+mod signer;
 mod traps;
 
 use tollgate_evm::{RpcAnswer, classify};

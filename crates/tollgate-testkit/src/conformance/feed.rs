@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
-use tollgate_model::port::{Completion, Lease, SectionOutcome};
+use tollgate_model::port::{Completion, Lease, SectionOutcome, Seen};
 use tollgate_model::transition::Verdict;
 use tollgate_model::{Failed, Seq, TxEvent, TxId, TxState};
 
@@ -74,13 +74,13 @@ pub async fn the_feed_is_consecutive_over_batches_and_refusals(world: &dyn World
 }
 
 const WRITERS: u64 = 8;
-const ROUNDS: usize = 12;
-const PER_ROUND: usize = 30;
+const COMMITS: usize = 60;
+const PER_COMMIT: usize = 7;
 
 /// Readers that remember only the last place they saw miss nothing and see nothing twice, whatever
 /// the order of commits is.
 pub async fn readers_of_the_feed_miss_nothing_under_concurrent_commits(world: &dyn World) {
-    let total = usize::try_from(WRITERS).unwrap() * ROUNDS * PER_ROUND;
+    let total = usize::try_from(WRITERS).unwrap() * COMMITS * PER_COMMIT;
     let mut writers = Vec::new();
     for n in 1..=WRITERS {
         let node = world.node(&format!("writer-{n}")).await;
@@ -127,20 +127,19 @@ async fn read_feed(node: TestNode, size: u32, over: Arc<AtomicBool>) -> Vec<Comp
     }
 }
 
+/// Ends many transactions, a few in each commit.
 async fn end_many(node: TestNode, lease: Lease) -> Vec<TxId> {
-    let mut ended = Vec::new();
-    for _ in 0..ROUNDS {
-        let txs: Vec<_> = (0..PER_ROUND).map(|_| intent()).collect();
-        node.write_whole(section(lease).creates(txs.clone())).await;
+    let txs: Vec<_> = std::iter::repeat_with(intent).take(COMMITS * PER_COMMIT).collect();
+    node.write_whole(section(lease).creates(txs.clone())).await;
+    for some in txs.chunks(PER_COMMIT) {
         let mut ends = section(lease);
-        for tx in &txs {
-            let born = tollgate_model::port::Seen { state: tx.born(), version: 1 };
+        for tx in some {
+            let born = Seen { state: tx.born(), version: 1 };
             ends = ends.change(moved(tx.tx_id, born, TxEvent::Withdrawn));
         }
         node.write_whole(ends).await;
-        ended.extend(txs.iter().map(|tx| tx.tx_id));
     }
-    ended
+    txs.iter().map(|tx| tx.tx_id).collect()
 }
 
 /// Events wait until they were delivered, oldest first, and are then forgotten.

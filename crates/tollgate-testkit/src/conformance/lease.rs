@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tollgate_model::FencingToken;
-use tollgate_model::port::{Acquisition, GrantKind, Lease, LeaseTerms, StoreError};
+use tollgate_model::port::{
+    Acquisition, Checkpoint, GrantKind, Lease, LeaseTerms, SectionOutcome, StoreError,
+};
 
 use crate::make::{SectionWords, intent, long_terms, nonce, one_slot, section, submitter};
+use crate::wait::within;
 use crate::world::World;
 
 /// A grant says how it came about, under which token, and where the submitter stands.
@@ -83,7 +86,7 @@ pub async fn nobody_takes_over_within_the_allowance_for_clock_skew(world: &dyn W
     assert_eq!((owner.node, owner.remaining), (a.id.clone(), Duration::ZERO));
     assert_eq!(
         a.write(one_slot(lease, 0)).await,
-        tollgate_model::port::SectionOutcome::Fenced,
+        SectionOutcome::Fenced,
         "I2: the allowance is for others to wait, not for the owner to write"
     );
     world.age_lease(submitter(1), seconds(500)).await;
@@ -155,7 +158,7 @@ pub async fn a_released_lease_is_free_at_once_under_a_higher_token(world: &dyn W
     assert_eq!(kind, GrantKind::TakenOver);
     assert_eq!(
         a.write(one_slot(lease, 0)).await,
-        tollgate_model::port::SectionOutcome::Fenced,
+        SectionOutcome::Fenced,
         "I2: a write under a lease that was let go"
     );
 }
@@ -201,6 +204,27 @@ pub async fn of_many_nodes_that_reach_for_one_lease_one_gets_it(world: &dyn Worl
         assert_eq!(granted, [round], "I1: one owner, one token");
         world.expire(submitter(1)).await;
     }
+}
+
+/// I1: who saw an expired lease, and was overtaken before it acted, has not got it.
+pub async fn a_takeover_that_was_overtaken_finds_the_new_owner(world: &dyn World) {
+    let (a, b, c) = (world.node("a").await, world.node("b").await, world.node("c").await);
+    let old = a.own(submitter(1)).await;
+    world.expire(submitter(1)).await;
+    let mut hold = b.gate.arm(Checkpoint::TakeoverStarted);
+    let slow = b.clone();
+    let overtaken =
+        tokio::spawn(
+            async move { slow.acquire(submitter(1), &slow.id, &long_terms()).await.unwrap() },
+        );
+    hold.reached().await;
+    let lease = c.lease(submitter(1)).await;
+    assert_eq!(lease.token.get(), old.token.get() + 1);
+    hold.release();
+    let answer = within("the overtaken node", overtaken).await.unwrap();
+    let Acquisition::Held(owner) = answer else { panic!("I1: two owners: {answer:?}") };
+    assert_eq!((&owner.node, owner.token), (&c.id, lease.token));
+    c.write_whole(one_slot(lease, 0)).await;
 }
 
 /// Only what was registered can be leased.

@@ -111,9 +111,23 @@ pub async fn registering_again_never_moves_the_cursor(world: &dyn World) {
         let record = a.known(submitter(1)).await;
         assert_eq!((record.mode, record.next_nonce), (mode, nonce(6)), "I4");
     }
-    let twice = [at(Mode::Pipelined, 0), setup(submitter(2)), at(Mode::Strict, 0)];
-    a.register_submitters(&twice).await.unwrap();
-    assert_eq!(a.known(submitter(1)).await.mode, Mode::Strict, "the last word counts");
+}
+
+/// A list that names a submitter twice is no list that breaks.
+pub async fn of_two_registrations_in_one_call_the_last_one_counts(world: &dyn World) {
+    let a = world.node("a").await;
+    a.register_chain(&chain()).await.unwrap();
+    let at = |mode, start: u64| SubmitterSetup {
+        submitter: submitter(1),
+        mode,
+        start_from: nonce(start),
+    };
+    for (first, last) in [(Mode::Strict, Mode::Pipelined), (Mode::Pipelined, Mode::Strict)] {
+        let twice = [at(first, 5), setup(submitter(2)), at(last, 9)];
+        a.register_submitters(&twice).await.unwrap();
+        let record = a.known(submitter(1)).await;
+        assert_eq!((record.mode, record.next_nonce), (last, nonce(5)), "the first cursor, I4");
+    }
 }
 
 /// An account on two chains is two submitters.

@@ -187,4 +187,8 @@ impl OpenTransaction for Session {
     async fn release(self: Box<Self>) {
         self.0.batch_execute("rollback").await.unwrap();
     }
+
+    async fn commit(self: Box<Self>) {
+        self.0.batch_execute("commit").await.unwrap();
+    }
 }

@@ -125,6 +125,10 @@ impl OpenTransaction for Session {
     async fn release(self: Box<Self>) {
         self.0.execute_batch("rollback").unwrap();
     }
+
+    async fn commit(self: Box<Self>) {
+        self.0.execute_batch("commit").unwrap();
+    }
 }
 
 /// The machine's clock, and how far the test has moved it; one for all nodes of a world.

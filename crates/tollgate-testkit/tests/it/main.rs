@@ -8,7 +8,6 @@ mod postgres;
 mod server;
 mod sqlite;
 mod tidy;
-mod zz;
 
 /// The program that runs a node in a process of its own.
 const CHILD: &str = env!("CARGO_BIN_EXE_store-child");

@@ -1,0 +1,114 @@
+//! A block: header, transactions, receipts, and a hash that is really the hash of the header.
+//!
+//! The header's roots are plain digests of what they stand for, not Merkle tries: they bind the
+//! hash to the contents, which is all that a transaction manager can see.
+
+use std::sync::Arc;
+
+use alloy_consensus::Header;
+use alloy_consensus::constants::{EMPTY_OMMER_ROOT_HASH, EMPTY_WITHDRAWALS};
+use alloy_primitives::{Address, B256, Keccak256, U256, address};
+
+use super::tx::Tx;
+
+/// Who gets the tips.
+pub const PRODUCER: Address = address!("00000000000000000000000000000000000c01d0");
+
+/// What became of a transaction in its block.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Receipt {
+    /// Whether it did what it was to do.
+    pub is_success: bool,
+    /// Gas it used.
+    pub gas_used: u64,
+    /// Gas the block used up to and with it.
+    pub cumulative_gas_used: u64,
+    /// What it paid per gas.
+    pub effective_gas_price: u128,
+    /// The contract it made.
+    pub contract_address: Option<Address>,
+}
+
+/// A block.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Block {
+    /// The hash of the header.
+    pub hash: B256,
+    /// The header.
+    pub header: Header,
+    /// The transactions, in order.
+    pub txs: Vec<Arc<Tx>>,
+    /// Their receipts, in the same order.
+    pub receipts: Vec<Receipt>,
+}
+
+impl Block {
+    /// Its number.
+    pub fn number(&self) -> u64 {
+        self.header.number
+    }
+
+    /// Base fee × gas used: what left the supply.
+    pub fn burnt(&self) -> U256 {
+        U256::from(self.header.base_fee_per_gas.unwrap_or(0)) * U256::from(self.header.gas_used)
+    }
+
+    /// Where a transaction stands in it.
+    pub fn position(&self, hash: &B256) -> Option<usize> {
+        self.txs.iter().position(|tx| tx.hash == *hash)
+    }
+}
+
+/// What the header says beyond the contents.
+pub(super) struct Sealing {
+    pub parent_hash: B256,
+    pub parent_state_root: B256,
+    pub number: u64,
+    pub timestamp: u64,
+    pub gas_limit: u64,
+    pub base_fee: Option<u64>,
+    /// How many reorgs there were: two branches never make the same block.
+    pub fork: u64,
+    pub seed: u64,
+}
+
+/// Puts a block together.
+pub(super) fn seal(sealing: &Sealing, txs: Vec<Arc<Tx>>, receipts: Vec<Receipt>) -> Block {
+    let mut hashes = Keccak256::new();
+    txs.iter().for_each(|tx| hashes.update(tx.hash));
+    let mut results = Keccak256::new();
+    for receipt in &receipts {
+        results.update([u8::from(receipt.is_success)]);
+        results.update(receipt.cumulative_gas_used.to_be_bytes());
+        results.update(receipt.effective_gas_price.to_be_bytes());
+    }
+    let (transactions_root, receipts_root) = (hashes.finalize(), results.finalize());
+    let mut state = Keccak256::new();
+    state.update(sealing.parent_state_root);
+    state.update(receipts_root);
+    let mut mix = Keccak256::new();
+    mix.update(sealing.seed.to_be_bytes());
+    mix.update(sealing.fork.to_be_bytes());
+    mix.update(sealing.number.to_be_bytes());
+    let is_london = sealing.base_fee.is_some();
+    let header = Header {
+        parent_hash: sealing.parent_hash,
+        ommers_hash: EMPTY_OMMER_ROOT_HASH,
+        beneficiary: PRODUCER,
+        state_root: state.finalize(),
+        transactions_root,
+        receipts_root,
+        number: sealing.number,
+        gas_limit: sealing.gas_limit,
+        gas_used: receipts.last().map_or(0, |last| last.cumulative_gas_used),
+        timestamp: sealing.timestamp,
+        mix_hash: mix.finalize(),
+        base_fee_per_gas: sealing.base_fee,
+        withdrawals_root: is_london.then_some(EMPTY_WITHDRAWALS),
+        blob_gas_used: is_london.then_some(0),
+        excess_blob_gas: is_london.then_some(0),
+        parent_beacon_block_root: is_london.then_some(B256::ZERO),
+        ..Header::default()
+    };
+    Block { hash: header.hash_slow(), header, txs, receipts }
+}

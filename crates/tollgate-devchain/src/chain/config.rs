@@ -1,0 +1,127 @@
+//! What a chain is like: its id, fees, limits and finality. Plain values, no behaviour.
+
+use alloy_primitives::{Address, U256};
+
+/// One billion wei.
+pub const GWEI: u64 = 1_000_000_000;
+
+/// How the base fee behaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BaseFee {
+    /// There is none: a chain before London. Type-2 transactions and `eth_feeHistory` are refused.
+    Absent,
+    /// It starts here and moves as EIP-1559 says.
+    Moving(u64),
+    /// It stays here, however full the blocks are (for load tests).
+    Fixed(u64),
+}
+
+/// How far behind the head the tags stand, in blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FinalityDistances {
+    /// `safe` = head minus this.
+    pub safe: u64,
+    /// `finalized` = head minus this.
+    pub finalized: u64,
+}
+
+impl Default for FinalityDistances {
+    fn default() -> Self {
+        Self { safe: 32, finalized: 64 }
+    }
+}
+
+/// What a pool takes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PoolLimits {
+    /// Transactions in all; when full, the cheapest has to go.
+    pub total: usize,
+    /// Transactions of one sender.
+    pub per_sender: usize,
+    /// How far a nonce may lie beyond the next one; `None`: any gap is queued.
+    pub nonce_gap: Option<u64>,
+    /// The lowest tip (or gas price of a legacy transaction), in wei.
+    pub min_tip_wei: u128,
+    /// The highest gas × price of one transaction, in wei; `None`: no cap.
+    pub fee_cap_wei: Option<U256>,
+    /// The largest encoded transaction, in bytes.
+    pub tx_bytes: usize,
+    /// What a replacement must pay more, on both fees, in percent.
+    pub price_bump_percent: u128,
+    /// Refuse what could not be mined at the next base fee (most clients keep it).
+    pub refuse_below_base_fee: bool,
+}
+
+impl Default for PoolLimits {
+    fn default() -> Self {
+        Self {
+            total: 50_000,
+            per_sender: 20_000,
+            nonce_gap: None,
+            min_tip_wei: 1,
+            fee_cap_wei: Some(U256::from(10_u64.pow(18))),
+            tx_bytes: 128 * 1024,
+            price_bump_percent: 10,
+            refuse_below_base_fee: false,
+        }
+    }
+}
+
+/// How much of the past is kept. What is older can't be asked for, as at a pruned node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Retention {
+    /// Blocks, at most.
+    pub blocks: usize,
+    /// Transactions in them, at most.
+    pub transactions: usize,
+    /// Blocks that reorgs threw out and that can still be asked for by hash.
+    pub orphans: usize,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { blocks: 100_000, transactions: 1_000_000, orphans: 1_000 }
+    }
+}
+
+/// A chain before its first block.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ChainConfig {
+    /// The id that EIP-155 signatures carry.
+    pub chain_id: u64,
+    /// How the base fee behaves.
+    pub base_fee: BaseFee,
+    /// Gas in a block.
+    pub block_gas_limit: u64,
+    /// The tip that `eth_maxPriorityFeePerGas` suggests, in wei.
+    pub suggested_tip_wei: u128,
+    /// The limits of each view's pool.
+    pub pool: PoolLimits,
+    /// Where `safe` and `finalized` stand.
+    pub finality: FinalityDistances,
+    /// How much of the past is kept.
+    pub retention: Retention,
+    /// The time of block 0, in seconds. A constant by default, so that hashes are reproducible.
+    pub genesis_timestamp: u64,
+    /// Balances in block 0.
+    pub funded: Vec<(Address, U256)>,
+    /// What every random choice follows from; also part of every block hash.
+    pub seed: u64,
+}
+
+impl Default for ChainConfig {
+    fn default() -> Self {
+        Self {
+            chain_id: 31_337,
+            base_fee: BaseFee::Moving(GWEI),
+            block_gas_limit: 60_000_000,
+            suggested_tip_wei: u128::from(GWEI),
+            pool: PoolLimits::default(),
+            finality: FinalityDistances::default(),
+            retention: Retention::default(),
+            genesis_timestamp: 1_750_000_000,
+            funded: Vec::new(),
+            seed: 0,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Why a transaction is refused, in no client's words. The dialects put it into theirs.
+
+use alloy_primitives::{Address, B256, U256};
+use thiserror::Error;
+
+/// Why a pool does not take a transaction.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum Rejection {
+    /// The bytes are no transaction.
+    #[error("the bytes are no transaction")]
+    Undecodable,
+    /// A type this chain does not take (EIP-4844, EIP-7702, unknown ones; type 2 without base fee).
+    #[error("transactions of type {0} are not supported")]
+    TypeNotSupported(u8),
+    /// No sender can be recovered.
+    #[error("the signature is invalid")]
+    BadSignature,
+    /// A legacy signature without a chain id.
+    #[error("the signature has no chain id")]
+    Unprotected,
+    /// Signed for another chain.
+    #[error("signed for chain {have}, this is {want}")]
+    WrongChainId {
+        /// In the transaction.
+        have: u64,
+        /// Of this chain.
+        want: u64,
+    },
+    /// Too many bytes.
+    #[error("{size} bytes, at most {limit}")]
+    Oversized {
+        /// Of the transaction.
+        size: usize,
+        /// Of the pool.
+        limit: usize,
+    },
+    /// More gas than a block has.
+    #[error("gas limit {gas} above the block's {limit}")]
+    GasAboveBlock {
+        /// Of the transaction.
+        gas: u64,
+        /// Of the block.
+        limit: u64,
+    },
+    /// The tip is higher than the whole fee.
+    #[error("tip {tip} above the fee cap {fee_cap}")]
+    TipAboveFeeCap {
+        /// `maxPriorityFeePerGas`.
+        tip: u128,
+        /// `maxFeePerGas`.
+        fee_cap: u128,
+    },
+    /// Less gas than the transaction costs before it runs.
+    #[error("gas {gas} below the intrinsic {need}")]
+    IntrinsicGas {
+        /// Of the transaction.
+        gas: u64,
+        /// What it needs.
+        need: u64,
+    },
+    /// Less gas than EIP-7623 asks for its data.
+    #[error("gas {gas} below the floor {need}")]
+    FloorGas {
+        /// Of the transaction.
+        gas: u64,
+        /// What it needs.
+        need: u64,
+    },
+    /// gas × price is above what the node lets through.
+    #[error("fee {fee_wei} above the cap {cap_wei}")]
+    FeeAboveCap {
+        /// gas × price.
+        fee_wei: U256,
+        /// Of the node.
+        cap_wei: U256,
+    },
+    /// The tip is below the pool's minimum.
+    #[error("tip {tip} below the minimum {min}")]
+    TipTooLow {
+        /// Of the transaction.
+        tip: u128,
+        /// Of the pool.
+        min: u128,
+    },
+    /// The fee cap is below the base fee (only where the pool refuses that).
+    #[error("fee cap {fee_cap} below the base fee {base_fee}")]
+    BelowBaseFee {
+        /// Of the transaction.
+        fee_cap: u128,
+        /// Of the next block.
+        base_fee: u128,
+    },
+    /// The nonce is used.
+    #[error("nonce {nonce}, next is {next}")]
+    NonceTooLow {
+        /// Of the account.
+        next: u64,
+        /// Of the transaction.
+        nonce: u64,
+    },
+    /// The nonce is further ahead than the pool allows.
+    #[error("nonce {nonce} too far beyond {next}")]
+    NonceTooHigh {
+        /// The first one that is missing.
+        next: u64,
+        /// Of the transaction.
+        nonce: u64,
+    },
+    /// No account can get past this nonce (EIP-2681).
+    #[error("the nonce has the highest value")]
+    NonceMax,
+    /// The sender can't pay.
+    #[error("balance {balance}, queued {queued}, cost {cost}")]
+    InsufficientFunds {
+        /// Of the sender.
+        balance: U256,
+        /// What its pooled transactions (without the one replaced) may cost.
+        queued: U256,
+        /// gas × price + value.
+        cost: U256,
+    },
+    /// This very transaction is in the pool.
+    #[error("{0} is in the pool")]
+    AlreadyKnown(B256),
+    /// Another one holds the nonce and this one does not pay enough more.
+    #[error("{0} does not pay enough to replace")]
+    ReplacementUnderpriced(B256),
+    /// The pool is full of better ones.
+    #[error("the pool is full of better ones")]
+    Underpriced,
+    /// The pool is full, and a transaction with a nonce gap pushes nothing out.
+    #[error("the pool is full")]
+    PoolFull,
+    /// The sender has too many.
+    #[error("{sender} has {pooled} pooled")]
+    SenderLimit {
+        /// Who.
+        sender: Address,
+        /// How many it has.
+        pooled: usize,
+    },
+}

@@ -1,0 +1,51 @@
+//! A chain you can break: for development, demonstrations and tests of what sends transactions.
+//!
+//! Two layers, strictly apart:
+//!
+//! - **The core** ([`chain`], with [`dialect`] and [`fault`]): pure and deterministic. Accounts,
+//!   mempools with the real rules, EIP-1559 fees, blocks on demand, receipts, reorgs. No runtime,
+//!   no I/O, no clock; the same seed and the same calls give the same hashes, so that it can run
+//!   inside a simulation.
+//! - **The server** ([`DevChain`]): the core behind real JSON-RPC over HTTP and WebSocket, where
+//!   every fault that real endpoints show can be switched on by RPC (`devchain_*`), by a seeded
+//!   [`fault::FaultPlan`], or through the [`RunningDevChain`] handle.
+//!
+//! It is **not an EVM** and not a client: no code runs, there are no logs, no tries, no peers. What
+//! is real is what a transaction manager sees from outside. `docs/devchain.md` beside this crate
+//! lists the methods and the faults.
+//!
+//! ```no_run
+//! # async fn example() -> std::io::Result<()> {
+//! use tollgate_devchain::{DevChain, DevChainOptions, ViewOptions};
+//! use tollgate_devchain::chain::{Fate, Reorg};
+//!
+//! let devchain = DevChain::start(DevChainOptions::default()).await?;
+//! println!("{} {}", devchain.url(), devchain.ws_url());
+//! devchain.mine(3);
+//! devchain.reorg(Reorg::new(2, Fate::Returned)).expect("three blocks are there");
+//! let other_backend = devchain.second_view(ViewOptions::default()).await?;
+//! # drop(other_backend);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! How fast it is here: `cargo run --release -p tollgate-devchain --example send_rate`.
+//!
+//! Who may know this crate: the server, for `dev`, `demo` and `devchain`; tests. It knows none of
+//! Tollgate's other crates.
+
+mod accounts;
+pub mod chain;
+pub mod dialect;
+mod error;
+pub mod fault;
+mod options;
+mod rpc;
+mod running;
+pub mod sign;
+
+pub use accounts::{DevAccount, dev_account, dev_accounts};
+pub use dialect::Dialect;
+pub use error::RpcError;
+pub use options::{DevChainOptions, Features, ViewOptions};
+pub use running::{DevChain, RunningDevChain, RunningView};

@@ -1,0 +1,24 @@
+//! The chain behind real JSON-RPC: HTTP (single and batch) and WebSocket.
+//!
+//! Owns sockets, tasks and the clock. The core is behind one lock that is held for one change or
+//! one read and never across an `await`; transactions are decoded, and answers written, outside of
+//! it. Faults are decided by [`crate::fault`] and carried out here.
+
+mod answer;
+mod control;
+mod control_chain;
+mod endpoint;
+mod eth;
+mod http;
+mod json;
+mod params;
+mod produce;
+mod serve;
+mod shared;
+mod txpool;
+mod ws;
+
+pub(crate) use endpoint::Endpoint;
+pub(crate) use produce::{keep_gossiping, keep_mining};
+pub(crate) use serve::serve;
+pub(crate) use shared::Shared;

@@ -1,0 +1,186 @@
+//! The `eth_*` methods: a read under the lock, the answer written outside of it.
+
+use serde_json::{Value, json};
+
+use super::endpoint::{Endpoint, Settings};
+use super::json;
+use super::params::Params;
+use crate::chain::{BlockId, Found, Tx};
+use crate::error::RpcError;
+
+/// Stands for the code of everything that has code: there is no EVM.
+const CODE: &str = "0xfe";
+
+/// One question to one endpoint.
+pub(super) struct Ask<'a> {
+    pub(super) endpoint: &'a Endpoint,
+    pub(super) settings: &'a Settings,
+    pub(super) params: Params<'a>,
+}
+
+type Answer = Result<Value, RpcError>;
+
+/// Runs a closure on the view, with the lock held for no longer.
+macro_rules! seen {
+    ($ask:expr, $view:ident => $body:expr) => {{
+        let chain = $ask.endpoint.shared.chain();
+        let $view = $ask.endpoint.view(&chain, $ask.settings);
+        $body
+    }};
+}
+pub(super) use seen;
+
+impl Ask<'_> {
+    fn no_block(&self) -> RpcError {
+        self.settings.dialect.block_not_found()
+    }
+
+    pub(super) fn syncing(&self) -> Value {
+        if !self.settings.is_syncing {
+            return json!(false);
+        }
+        let head = seen!(self, view => view.head());
+        json!({
+            "startingBlock": "0x0",
+            "currentBlock": json::quantity(head),
+            "highestBlock": json::quantity(head + 1_000),
+        })
+    }
+
+    pub(super) fn block_number(&self) -> Value {
+        json::quantity(seen!(self, view => view.head()))
+    }
+
+    pub(super) fn block(&self) -> Answer {
+        let id = self.params.block(0)?;
+        let is_full = self.params.flag(1, "full").unwrap_or(false);
+        let block = seen!(self, view => view.block(id).cloned());
+        Ok(block.map_or(Value::Null, |block| json::block(&block, is_full)))
+    }
+
+    pub(super) fn block_transaction_count(&self) -> Answer {
+        let id = self.params.block(0)?;
+        let block = seen!(self, view => view.block(id).cloned());
+        Ok(block.map_or(Value::Null, |block| json::quantity(block.txs.len() as u64)))
+    }
+
+    pub(super) fn transaction_count(&self) -> Answer {
+        let address = self.params.address(0, "address")?;
+        let id = self.params.block(1)?;
+        let count = seen!(self, view => match id {
+            BlockId::Pending => Some(view.pending_nonce(address)),
+            id => view.account(address, id).map(|account| account.nonce),
+        });
+        let count = count.ok_or_else(|| self.no_block())?;
+        Ok(json::quantity(count.saturating_add_signed(self.settings.nonce_offset)))
+    }
+
+    pub(super) fn balance(&self) -> Answer {
+        let address = self.params.address(0, "address")?;
+        let id = self.params.block(1)?;
+        let account = seen!(self, view => view.account(address, id));
+        account.map(|account| json::big(account.balance)).ok_or_else(|| self.no_block())
+    }
+
+    pub(super) fn code(&self) -> Answer {
+        let address = self.params.address(0, "address")?;
+        let id = self.params.block(1)?;
+        let has_code = seen!(self, view => view.has_code(address, id));
+        let has_code = has_code.ok_or_else(|| self.no_block())?;
+        Ok(json!(if has_code { CODE } else { "0x" }))
+    }
+
+    /// The sender is recovered before the lock is taken.
+    pub(super) fn send_raw_transaction(&self, forgets: bool) -> Answer {
+        let shared = &self.endpoint.shared;
+        let raw = self.params.bytes(0, "raw")?;
+        let refuse = |rejection| self.settings.dialect.rejection(&rejection);
+        let tx = Tx::decode(raw).map_err(refuse)?;
+        let now_ms = shared.now_ms();
+        let mut chain = shared.chain();
+        chain.submit(self.endpoint.pool, &tx, now_ms).map_err(refuse)?;
+        if forgets {
+            chain.drop_pooled(self.endpoint.pool, &tx.hash);
+        }
+        let is_slow = chain.pool(self.endpoint.pool).gossip_delay_ms.is_some_and(|ms| ms > 0);
+        drop(chain);
+        if is_slow {
+            shared.gossip.notify_one();
+        }
+        Ok(json::hash(tx.hash))
+    }
+
+    pub(super) fn transaction(&self) -> Answer {
+        let hash = self.params.hash(0, "hash")?;
+        let found = seen!(self, view => view.tx(&hash));
+        Ok(found.map_or(Value::Null, |found| json::found(&found)))
+    }
+
+    pub(super) fn receipt(&self) -> Answer {
+        let hash = self.params.hash(0, "hash")?;
+        match seen!(self, view => view.tx(&hash)) {
+            Some(Found::Mined(block, index)) => Ok(json::receipt(&block, index)),
+            Some(Found::Pooled(_)) | None => Ok(Value::Null),
+        }
+    }
+
+    pub(super) fn block_receipts(&self) -> Answer {
+        let id = self.params.block(0)?;
+        let block = seen!(self, view => view.block(id).cloned());
+        Ok(block.map_or(Value::Null, |block| json::receipts(&block)))
+    }
+
+    pub(super) fn fee_history(&self) -> Answer {
+        let count = self.params.number(0, "blockCount")?.unwrap_or(1);
+        let newest = self.params.block(1)?;
+        let percentiles: Option<Vec<f64>> = self
+            .params
+            .get(2, "rewardPercentiles")
+            .and_then(Value::as_array)
+            .map(|list| list.iter().filter_map(Value::as_f64).collect());
+        let wanted = percentiles.as_deref().unwrap_or_default();
+        let history = seen!(self, view => view.fee_history(count, newest, wanted));
+        let history = history.ok_or_else(|| self.no_block())?;
+        let blocks = history.gas_used_ratios.len();
+        let quantities = |list: &[u128]| list.iter().map(|wei| json::quantity(*wei)).collect();
+        let mut answer = json!({
+            "oldestBlock": json::quantity(history.oldest),
+            "baseFeePerGas":
+                history.base_fees.iter().map(|wei| json::quantity(*wei)).collect::<Vec<_>>(),
+            "gasUsedRatio": history.gas_used_ratios,
+            "baseFeePerBlobGas": vec!["0x1"; blocks + 1],
+            "blobGasUsedRatio": vec![0.0; blocks],
+        });
+        if !wanted.is_empty() {
+            let rewards: Vec<Value> = history.rewards.iter().map(|row| quantities(row)).collect();
+            answer["reward"] = Value::Array(rewards);
+        }
+        Ok(answer)
+    }
+
+    pub(super) fn gas_price(&self) -> Value {
+        let chain = self.endpoint.shared.chain();
+        let base_fee = self.endpoint.view(&chain, self.settings).next_base_fee().unwrap_or(0);
+        json::quantity(u128::from(base_fee) + chain.config().suggested_tip_wei)
+    }
+
+    pub(super) fn tip(&self) -> Value {
+        json::quantity(self.endpoint.shared.chain().config().suggested_tip_wei)
+    }
+
+    pub(super) fn estimate_gas(&self) -> Answer {
+        let (call, id) = (self.params.call()?, self.params.block(1)?);
+        let gas = seen!(self, view => view.call(&call, id));
+        gas.map(json::quantity).map_err(|refused| self.settings.dialect.call_refused(&refused))
+    }
+
+    pub(super) fn call(&self) -> Answer {
+        let (call, id) = (self.params.call()?, self.params.block(1)?);
+        let known = seen!(self, view => view.number(id).is_some());
+        if !known {
+            return Err(self.no_block());
+        }
+        let ran = seen!(self, view => view.call(&call, id));
+        ran.map(|_| json!("0x")).map_err(|refused| self.settings.dialect.call_refused(&refused))
+    }
+}

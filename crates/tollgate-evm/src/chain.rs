@@ -1,0 +1,347 @@
+//! One chain over several endpoints: the canonical view.
+//!
+//! Owns the endpoints, the tasks that follow their heads, and the high-water marks. Reads come from
+//! a healthy endpoint and never move a mark back on one endpoint's word; sends may go to several.
+//! Never decides what becomes of a transaction. The engine knows it as the chain port.
+
+mod blocks;
+mod config;
+mod counts;
+mod fees;
+mod frozen;
+mod heads;
+mod member;
+mod reason;
+mod receipts;
+mod router;
+mod send;
+mod trial;
+mod watch;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+pub use config::{ChainConfig, ConnectError};
+pub use frozen::{FrozenView, ViewError};
+use futures_util::future::join_all;
+use member::{Identity, Member, Standing};
+use router::{Needs, Router, unavailable};
+pub use send::combine;
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
+use tollgate_model::port::MinedIn;
+use tollgate_model::port::chain::{
+    AccountCounts, Block, BlockRef, BlockTag, Call, Chain, ChainUnavailable, FeeQuote, SendAnswer,
+    Sighting, Speed, Trial,
+};
+use tollgate_model::{Address, B256, Bytes, ChainId, TxHash, U256, Wei};
+
+use crate::endpoint::wire::{Quantity, TransactionWire};
+use crate::endpoint::{Endpoint, Health, RpcError};
+
+/// How many blocks' sizes are remembered.
+const SIZES_MAX: usize = 256;
+
+/// One chain, read from and sent to through its endpoints.
+pub struct EvmChain {
+    identity: Identity,
+    router: Arc<Router>,
+    marks: counts::Marks,
+    settled: blocks::Settled,
+    fees: fees::FeeCache,
+    /// How many transactions the blocks hold that were handed out lately.
+    sizes: Mutex<VecDeque<(B256, usize)>>,
+    /// Dropped, and so stopped, with the chain.
+    _watchers: JoinSet<()>,
+}
+
+/// An endpoint's state, for people.
+#[derive(Clone, Debug)]
+pub struct EndpointStatus {
+    /// Scheme, host and port.
+    pub name: String,
+    /// `unchecked`, `good`, or why it is refused.
+    pub standing: String,
+    /// How it is doing.
+    pub health: Health,
+    /// Whether it is left alone for now.
+    pub resting: bool,
+    /// Its head.
+    pub head: Option<BlockRef>,
+}
+
+impl fmt::Debug for EvmChain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EvmChain").field("identity", &self.identity).finish_non_exhaustive()
+    }
+}
+
+impl EvmChain {
+    /// Asks every endpoint which chain it is on, and begins to follow their heads. Endpoints that
+    /// don't answer now are checked when they do; at least one that can be read from has to.
+    ///
+    /// # Errors
+    /// [`ConnectError`]; above all, an endpoint of another chain.
+    pub async fn connect(config: ChainConfig) -> Result<Self, ConnectError> {
+        let limits = [
+            ("poll_interval", config.poll_interval),
+            ("read_deadline", config.read_deadline),
+            ("send_deadline", config.send_deadline),
+        ];
+        if let Some((name, _)) = limits.iter().find(|(_, limit)| limit.is_zero()) {
+            return Err(ConnectError::ZeroLimit(name));
+        }
+        let members = members(&config)?;
+        let (identity, heard) = identify(&members, config.chain_id).await?;
+        // One that did not answer just now is left to its watcher, which has time.
+        let present = members.iter().zip(heard).filter(|(member, heard)| *heard || !member.reads());
+        for standing in join_all(present.map(|(member, _)| member.check(identity))).await {
+            if let Standing::Refused(why) = standing {
+                return Err(why);
+            }
+        }
+        let router = Arc::new(Router::new(members, config));
+        let mut watchers = JoinSet::new();
+        for member in &router.members {
+            watchers.spawn(watch::follow(router.clone(), member.clone(), identity));
+        }
+        Ok(Self {
+            identity,
+            router,
+            marks: counts::Marks::default(),
+            settled: blocks::Settled::default(),
+            fees: fees::FeeCache::default(),
+            sizes: Mutex::default(),
+            _watchers: watchers,
+        })
+    }
+
+    /// The hash of block 0, under which a store knows the chain.
+    pub const fn genesis(&self) -> B256 {
+        self.identity.genesis
+    }
+
+    /// The endpoints as they are now.
+    pub fn endpoints(&self) -> Vec<EndpointStatus> {
+        let now = Instant::now();
+        let status = |member: &Arc<Member>| EndpointStatus {
+            name: member.endpoint.name().to_owned(),
+            standing: match member.standing() {
+                Standing::Unchecked => "unchecked".to_owned(),
+                Standing::Good => "good".to_owned(),
+                Standing::Refused(why) => why.to_string(),
+            },
+            health: member.endpoint.health(),
+            resting: member.endpoint.health().is_resting(now),
+            head: member.head().map(|head| head.at),
+        };
+        self.router.members.iter().map(status).collect()
+    }
+
+    /// Waits for the first head after the start.
+    async fn started(&self) -> Result<(), ChainUnavailable> {
+        let mut heads = self.router.heads();
+        let first = heads.wait_for(Option::is_some);
+        match timeout(self.router.config.read_deadline, first).await {
+            Ok(Ok(_)) => Ok(()),
+            _ => Err(ChainUnavailable("no endpoint tells its head".to_owned())),
+        }
+    }
+
+    /// Whether any endpoint has told its head lately.
+    fn is_seen(&self) -> bool {
+        let (config, now) = (&self.router.config, Instant::now());
+        let lately = config.read_deadline.max(config.poll_interval * watch::SAFETY_POLL_FACTOR * 2);
+        let is_new = |when: Instant| now.saturating_duration_since(when) < lately;
+        self.router.members.iter().any(|member| member.head().is_some_and(|h| is_new(h.when)))
+    }
+
+    fn note_size(&self, block: &Block) {
+        let mut sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
+        sizes.push_back((block.at.hash, block.transactions.len()));
+        while sizes.len() > SIZES_MAX {
+            sizes.pop_front();
+        }
+    }
+
+    fn size_of(&self, block: B256) -> Option<usize> {
+        let sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
+        sizes.iter().rev().find(|(hash, _)| *hash == block).map(|(_, size)| *size)
+    }
+}
+
+/// Prepares the endpoints, each with a name of its own.
+fn members(config: &ChainConfig) -> Result<Vec<Arc<Member>>, ConnectError> {
+    let mut members: Vec<Arc<Member>> = Vec::new();
+    for (endpoint, place) in config.endpoints.iter().zip(1..) {
+        let endpoint = Endpoint::new(endpoint.clone(), config.observer.clone())
+            .map_err(|problem| ConnectError::BadEndpoint { place, problem })?;
+        let taken = members.iter().any(|member| member.endpoint.name() == endpoint.name());
+        let endpoint = if taken { endpoint.numbered(place) } else { endpoint };
+        members.push(Member::new(endpoint));
+    }
+    match members.iter().any(|member| member.reads()) {
+        true => Ok(members),
+        false => Err(ConnectError::NoReader),
+    }
+}
+
+/// What the chain is, by the first endpoints that say so, and which endpoints answered.
+async fn identify(
+    members: &[Arc<Member>],
+    expected: Option<ChainId>,
+) -> Result<(Identity, Vec<bool>), ConnectError> {
+    let answers = join_all(members.iter().map(async |member| {
+        if !member.reads() {
+            return None;
+        }
+        let asked = async {
+            let chain_id = member.ask_chain_id().await?;
+            Ok::<_, RpcError>((chain_id, member.ask_genesis().await?))
+        };
+        Some(asked.await)
+    }))
+    .await;
+    let heard = answers.iter().map(|answer| matches!(answer, Some(Ok(_)))).collect();
+    let (mut chain_id, mut genesis, mut refusals) = (expected, None, Vec::new());
+    for (member, answer) in members.iter().zip(answers) {
+        let name = member.endpoint.name();
+        match answer {
+            None => {}
+            Some(Err(error)) => refusals.push(format!("{name}: {error}")),
+            Some(Ok((found, first))) => {
+                let expected = match chain_id {
+                    Some(expected) => expected,
+                    None => ChainId::new(found)
+                        .map_err(|error| ConnectError::Unavailable(format!("{name}: {error}")))?,
+                };
+                if found != expected.get() {
+                    let endpoint = name.to_owned();
+                    return Err(ConnectError::WrongChain { endpoint, expected, found });
+                }
+                chain_id = Some(expected);
+                genesis = genesis.or(first);
+            }
+        }
+    }
+    match (chain_id, genesis) {
+        (Some(chain_id), Some(genesis)) => Ok((Identity { chain_id, genesis }, heard)),
+        _ if refusals.is_empty() => {
+            Err(ConnectError::Unavailable("no endpoint has the first block".to_owned()))
+        }
+        _ => Err(ConnectError::Unavailable(refusals.join("; "))),
+    }
+}
+
+#[async_trait]
+impl Chain for EvmChain {
+    fn chain_id(&self) -> ChainId {
+        self.identity.chain_id
+    }
+
+    async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable> {
+        let mut heads = self.router.heads();
+        loop {
+            let another = heads.wait_for(|head| head.is_some() && *head != known);
+            match timeout(self.router.config.read_deadline, another).await {
+                Ok(Ok(head)) => {
+                    if let Some(head) = *head {
+                        return Ok(head);
+                    }
+                }
+                Ok(Err(_)) => return Err(ChainUnavailable("no longer followed".to_owned())),
+                // A slow chain is no outage; one that nobody can see is.
+                Err(_) if self.is_seen() => {}
+                Err(_) => return Err(ChainUnavailable("no endpoint tells its head".to_owned())),
+            }
+        }
+    }
+
+    async fn block(&self, tag: BlockTag) -> Result<Option<Block>, ChainUnavailable> {
+        self.started().await?;
+        let block = match tag {
+            BlockTag::Latest => blocks::latest(&self.router).await?,
+            BlockTag::Number(number) => blocks::by_number(&self.router, number).await?,
+            BlockTag::Safe | BlockTag::Finalized => {
+                blocks::settled(&self.router, &self.settled, tag).await?
+            }
+        };
+        block.iter().for_each(|block| self.note_size(block));
+        Ok(block)
+    }
+
+    async fn receipts(
+        &self,
+        block: &BlockRef,
+        of: &[TxHash],
+    ) -> Result<Vec<MinedIn>, ChainUnavailable> {
+        receipts::receipts(&self.router, block, self.size_of(block.hash), of).await
+    }
+
+    async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {
+        receipts::receipt(&self.router, of).await
+    }
+
+    async fn sighting(&self, of: TxHash) -> Result<Option<Sighting>, ChainUnavailable> {
+        let (now, deadline) = (Instant::now(), self.router.deadline());
+        let mut readers = self.router.readers(Needs::Head, now);
+        // Nobody who rests is waited for, unless there is nobody else.
+        let awake = readers.iter().take_while(|m| !m.endpoint.health().is_resting(now)).count();
+        readers.truncate(awake.max(1));
+        let answers = join_all(readers.iter().map(async |member| {
+            let params = json!([of.to_string()]);
+            let call = member.endpoint.call_until("eth_getTransactionByHash", params, deadline);
+            (member.endpoint.name(), call.await)
+        }))
+        .await;
+        let (mut pending, mut answered, mut refusals) = (false, false, Vec::new());
+        for (name, answer) in answers {
+            let seen: Option<TransactionWire> = match answer {
+                Ok(seen) => seen,
+                Err(error) => {
+                    refusals.push(format!("{name}: {error}"));
+                    continue;
+                }
+            };
+            answered = true;
+            let Some(seen) = seen.filter(|seen| seen.hash.0 == of) else { continue };
+            // In a block with one endpoint, in the pool with another: the block is the news.
+            if let (Some(number), Some(hash)) = (seen.block_number, seen.block_hash) {
+                return Ok(Some(Sighting::InBlock { number: number.0, hash: hash.0 }));
+            }
+            pending = true;
+        }
+        match answered {
+            true => Ok(pending.then_some(Sighting::Pending)),
+            false => Err(unavailable("eth_getTransactionByHash", &refusals)),
+        }
+    }
+
+    async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
+        self.started().await?;
+        counts::counts(&self.router, &self.marks, of).await
+    }
+
+    async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {
+        let params = json!([of.to_string(), "latest"]);
+        let balance: Quantity<U256> =
+            self.router.ask(Needs::Head, "eth_getBalance", params).await?;
+        Ok(Wei(balance.0))
+    }
+
+    async fn fee_quote(&self, speed: Speed) -> Result<FeeQuote, ChainUnavailable> {
+        self.started().await?;
+        fees::quote(&self.router, &self.fees, speed).await
+    }
+
+    async fn try_call(&self, call: &Call) -> Result<Trial, ChainUnavailable> {
+        trial::try_call(&self.router, call).await
+    }
+
+    async fn send(&self, raw: &Bytes) -> SendAnswer {
+        send::send(&self.router, raw).await
+    }
+}

@@ -1,0 +1,132 @@
+//! Blocks by number and by tag.
+//!
+//! A block that is there by one endpoint's word is there; one that is missing is missing only when
+//! everybody who should have it says so.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::future::join_all;
+use serde_json::json;
+use tokio::time::Instant;
+use tollgate_model::port::chain::{Block, BlockTag, ChainUnavailable};
+
+use super::counts::agreed;
+use super::router::{Needs, Router, unavailable};
+use crate::endpoint::RpcErrorKind;
+use crate::endpoint::wire::{BlockWire, quantity};
+
+/// How many endpoints are asked how far a chain is settled.
+const VOTERS_MAX: usize = 3;
+
+/// The highest `safe` and `finalized` blocks that were agreed on; they never go back.
+#[derive(Debug, Default)]
+pub(super) struct Settled {
+    blocks: Mutex<HashMap<&'static str, Block>>,
+}
+
+fn block_of(wire: BlockWire) -> Option<Block> {
+    let at = wire.at()?;
+    Some(Block { at, transactions: wire.transactions() })
+}
+
+/// The block of the canonical head.
+pub(super) async fn latest(router: &Router) -> Result<Option<Block>, ChainUnavailable> {
+    let Some(head) = router.head() else {
+        return Err(ChainUnavailable("no endpoint has told its head yet".to_owned()));
+    };
+    let readers = router.readers(Needs::Block(head.number), Instant::now());
+    let params = json!([head.hash.to_string(), false]);
+    let by_hash = router
+        .read(&readers, "eth_getBlockByHash", params, |_, answer: Result<Option<BlockWire>, _>| {
+            let block = answer.map_err(|error| error.to_string())?;
+            block.and_then(block_of).filter(|b| b.at == head).ok_or("not found".to_owned())
+        })
+        .await;
+    match by_hash {
+        Ok(block) => Ok(Some(block)),
+        // Reorganised away since: what stands at its height will do.
+        Err(_) => by_number(router, head.number).await,
+    }
+}
+
+/// The block at a height, `None` above the canonical head.
+pub(super) async fn by_number(
+    router: &Router,
+    number: u64,
+) -> Result<Option<Block>, ChainUnavailable> {
+    if router.head().is_some_and(|head| number > head.number) {
+        return Ok(None);
+    }
+    let readers = router.readers(Needs::Block(number), Instant::now());
+    let params = json!([quantity(number), false]);
+    let mut missing = 0;
+    let found = router
+        .read(
+            &readers,
+            "eth_getBlockByNumber",
+            params,
+            |_, answer: Result<Option<BlockWire>, _>| match answer
+                .map_err(|error| error.to_string())?
+                .and_then(block_of)
+            {
+                Some(block) if block.at.number == number => Ok(block),
+                Some(block) => Err(format!("gave block {}", block.at.number)),
+                None => {
+                    missing += 1;
+                    Err("not found".to_owned())
+                }
+            },
+        )
+        .await;
+    match found {
+        Ok(block) => Ok(Some(block)),
+        Err(_) if missing > 0 && missing == readers.len() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The block up to which the chain is settled, by the word of two endpoints where there are two:
+/// late is safe, early is not (I8).
+pub(super) async fn settled(
+    router: &Router,
+    marks: &Settled,
+    tag: BlockTag,
+) -> Result<Option<Block>, ChainUnavailable> {
+    let name = if tag == BlockTag::Safe { "safe" } else { "finalized" };
+    let deadline = router.deadline();
+    let voters = router.voters(VOTERS_MAX, Instant::now());
+    let answers = join_all(voters.iter().map(async |member| {
+        let params = json!([name, false]);
+        let call = member.endpoint.call_until("eth_getBlockByNumber", params, deadline);
+        (member.endpoint.name(), call.await)
+    }))
+    .await;
+    let (mut blocks, mut said_none, mut refusals) = (Vec::new(), false, Vec::new());
+    let head = router.head().map_or(u64::MAX, |head| head.number);
+    for (endpoint, answer) in answers {
+        match answer {
+            Ok(block) => match Option::<BlockWire>::and_then(block, block_of) {
+                Some(block) if block.at.number <= head => blocks.push(block),
+                Some(_) => refusals.push(format!("{endpoint}: settled above the head")),
+                None => said_none = true,
+            },
+            // A node without the tag says so as an error, in many ways.
+            Err(error) if error.kind == RpcErrorKind::Node => said_none = true,
+            Err(error) => refusals.push(format!("{endpoint}: {error}")),
+        }
+    }
+    let number = agreed(blocks.iter().map(|block| block.at.number));
+    let block = blocks.into_iter().find(|block| Some(block.at.number) == number);
+    let mut marks = marks.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+    let mark = marks.get(name).filter(|mark| Some(mark.at.number) > number).cloned();
+    match (mark, block) {
+        (Some(mark), _) => Ok(Some(mark)),
+        (None, Some(block)) => {
+            marks.insert(name, block.clone());
+            Ok(Some(block))
+        }
+        (None, None) if said_none => Ok(None),
+        (None, None) => Err(unavailable(name, &refusals)),
+    }
+}

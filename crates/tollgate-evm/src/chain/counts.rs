@@ -1,0 +1,207 @@
+//! An account's counts, when several endpoints each have their own.
+//!
+//! Owns the high-water marks. Too high a count is the dangerous one (a slot looks used, or the
+//! cursor jumps and leaves a hole), so a rise needs the word of two endpoints; too low a count only
+//! delays, so a fall needs more than that:
+//!
+//! - **Agreed** is the highest value that two endpoints confirm (both say so, or more), or the
+//!   value of the only one that can be asked. One that lies upward alone is outvoted.
+//! - A mark that is agreed **rises** at once.
+//! - It **falls** only when the agreed value is lower, all who said so had reached the head at which
+//!   the mark was read, and two of them say so; where there is only one endpoint, when its head
+//!   has moved past that one. One that lags, or lies downward, changes nothing.
+//! - A mark that rests on one word (the others were away) falls as soon as two or more endpoints
+//!   are heard and don't confirm it: a lie told while nobody else was there does not last.
+//!
+//! Endpoints that rest or lag don't vote. What two of them say together is believed.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::future::{join, join_all};
+use serde_json::json;
+use tokio::time::Instant;
+use tollgate_model::port::chain::{AccountCounts, ChainUnavailable};
+use tollgate_model::{Address, Nonce};
+
+use super::router::{Router, unavailable};
+use crate::endpoint::RpcError;
+use crate::endpoint::wire::Quantity;
+
+/// How many endpoints are asked for a count.
+const VOTERS_MAX: usize = 3;
+
+/// How many accounts are remembered (I13). A forgotten mark costs a safeguard, not correctness.
+const ACCOUNTS_MAX: usize = 65_536;
+
+/// One endpoint's word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Reading {
+    value: u64,
+    /// Its head before it was asked.
+    head: u64,
+}
+
+/// The highest value so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Mark {
+    value: u64,
+    /// The head when it was read.
+    head: u64,
+    /// Whether two endpoints confirmed it.
+    confirmed: bool,
+}
+
+/// The highest value that two confirm, or that of the only one.
+pub(super) fn agreed(values: impl IntoIterator<Item = u64>) -> Option<u64> {
+    let mut values: Vec<_> = values.into_iter().collect();
+    values.sort_unstable_by_key(|value| std::cmp::Reverse(*value));
+    values.get(1).or(values.first()).copied()
+}
+
+/// The mark after these readings, which come from `asked` endpoints. `head` is the canonical head
+/// after they were read.
+fn settle(mark: Option<Mark>, readings: &[Reading], asked: usize, head: u64) -> Option<Mark> {
+    let Some(value) = agreed(readings.iter().map(|reading| reading.value)) else { return mark };
+    let next = Mark { value, head, confirmed: readings.len() > 1 };
+    let Some(mark) = mark else { return Some(next) };
+    if value >= mark.value {
+        // The same value on one word more or less: what was confirmed stays so.
+        let confirmed = next.confirmed || (mark.confirmed && value == mark.value);
+        return Some(Mark { confirmed, ..next });
+    }
+    let lower = readings.iter().filter(|reading| reading.value < mark.value);
+    let up_to_date = lower.clone().filter(|reading| reading.head >= mark.head).count();
+    let falls = match (asked, mark.confirmed) {
+        (0 | 1, _) => lower.clone().any(|reading| reading.head > mark.head),
+        (_, true) => up_to_date >= 2,
+        (_, false) => readings.len() >= 2 && up_to_date >= 1,
+    };
+    Some(if falls { next } else { mark })
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    accounts: Mutex<HashMap<Address, [Option<Mark>; 2]>>,
+}
+
+impl Marks {
+    fn settle(
+        &self,
+        of: Address,
+        readings: [&[Reading]; 2],
+        asked: usize,
+        head: u64,
+    ) -> [Option<Mark>; 2] {
+        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        if accounts.len() >= ACCOUNTS_MAX && !accounts.contains_key(&of) {
+            let any = accounts.keys().next().copied();
+            any.and_then(|any| accounts.remove(&any));
+        }
+        let marks = accounts.entry(of).or_default();
+        for (mark, readings) in marks.iter_mut().zip(readings) {
+            *mark = settle(*mark, readings, asked, head);
+        }
+        *marks
+    }
+}
+
+/// Asks for an account's counts.
+pub(super) async fn counts(
+    router: &Router,
+    marks: &Marks,
+    of: Address,
+) -> Result<AccountCounts, ChainUnavailable> {
+    let deadline = router.deadline();
+    let voters = router.voters(VOTERS_MAX, Instant::now());
+    let answers = join_all(voters.iter().map(async |member| {
+        let head = member.head().map_or(0, |head| head.at.number);
+        let ask = async |tag: &str| {
+            let params = json!([of.to_string(), tag]);
+            let call = member.endpoint.call_until("eth_getTransactionCount", params, deadline);
+            call.await.map(|count: Quantity<u64>| Reading { value: count.0, head })
+        };
+        let (mined, pending) = join(ask("latest"), ask("pending")).await;
+        (member.endpoint.name(), mined, pending)
+    }))
+    .await;
+    let (mut mined, mut pending, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, of_head, of_pool) in answers {
+        let mut keep = |answer: Result<Reading, RpcError>, list: &mut Vec<Reading>| match answer {
+            Ok(reading) => list.push(reading),
+            Err(error) => refusals.push(format!("{name}: {error}")),
+        };
+        keep(of_head, &mut mined);
+        keep(of_pool, &mut pending);
+    }
+    if mined.is_empty() {
+        return Err(unavailable("eth_getTransactionCount", &refusals));
+    }
+    let head = router.head().map_or(0, |head| head.number);
+    let [mined, pending] = marks.settle(of, [&mined, &pending], voters.len(), head);
+    let mined = mined.map_or(0, |mark| mark.value);
+    // What is mined was pending; a node without a pool may say less.
+    let pending = pending.map_or(mined, |mark| mark.value.max(mined));
+    let nonce = |value| Nonce::new(value).map_err(|error| ChainUnavailable(error.to_string()));
+    Ok(AccountCounts { mined: nonce(mined)?, pending: nonce(pending)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each reading is (value, head of the endpoint).
+    fn after(before: Option<Mark>, readings: &[(u64, u64)], asked: usize, head: u64) -> Mark {
+        let readings: Vec<_> =
+            readings.iter().map(|&(value, head)| Reading { value, head }).collect();
+        settle(before, &readings, asked, head).unwrap()
+    }
+
+    fn mark(value: u64, head: u64) -> Option<Mark> {
+        Some(Mark { value, head, confirmed: true })
+    }
+
+    #[test]
+    fn the_highest_value_that_two_confirm_is_agreed() {
+        assert_eq!(agreed([]), None);
+        assert_eq!(agreed([7]), Some(7));
+        assert_eq!(agreed([7, 9]), Some(7));
+        assert_eq!(agreed([9, 7, 9]), Some(9));
+        assert_eq!(agreed([1_000, 9, 9]), Some(9), "one that lies alone is outvoted");
+    }
+
+    #[test]
+    fn a_mark_rises_when_two_agree_and_on_the_word_of_the_only_one() {
+        assert_eq!(after(mark(5, 10), &[(6, 11), (6, 11)], 2, 11).value, 6);
+        assert_eq!(after(mark(5, 10), &[(6, 11), (5, 11)], 2, 11).value, 5);
+        assert_eq!(after(mark(5, 10), &[(6, 11)], 1, 11).value, 6);
+    }
+
+    #[test]
+    fn a_mark_does_not_fall_on_the_word_of_one_of_two() {
+        assert_eq!(after(mark(5, 10), &[(3, 12), (5, 12)], 2, 12).value, 5);
+        assert_eq!(after(mark(5, 10), &[(3, 12)], 2, 12).value, 5, "the other one is silent");
+    }
+
+    #[test]
+    fn a_mark_does_not_fall_on_the_word_of_those_who_lag() {
+        assert_eq!(after(mark(5, 10), &[(3, 9), (3, 9)], 2, 12).value, 5);
+        assert_eq!(after(mark(5, 10), &[(3, 9), (3, 12)], 2, 12).value, 5);
+        assert_eq!(after(mark(5, 10), &[(3, 10)], 1, 10).value, 5, "no block has passed");
+    }
+
+    #[test]
+    fn a_mark_falls_when_two_that_are_up_to_date_say_so() {
+        assert_eq!(after(mark(5, 10), &[(3, 10), (3, 11)], 2, 11).value, 3);
+        assert_eq!(after(mark(5, 10), &[(3, 10), (4, 11), (5, 11)], 3, 11).value, 4);
+        assert_eq!(after(mark(5, 10), &[(3, 11)], 1, 11).value, 3, "the only one, a block later");
+    }
+
+    #[test]
+    fn a_lie_told_while_nobody_else_was_there_does_not_last() {
+        let lie = after(mark(5, 10), &[(1_000, 10)], 1, 10);
+        assert_eq!(lie.value, 1_000);
+        assert_eq!(after(Some(lie), &[(1_000, 10), (5, 10)], 2, 10).value, 5);
+        assert_eq!(after(Some(lie), &[(1_000, 10), (5, 9)], 2, 10).value, 1_000, "it may lag");
+    }
+}

@@ -1,0 +1,221 @@
+//! Which block is the head, when several endpoints each have their own.
+//!
+//! Owns the canonical head and a short memory of it. Pure but for the lock: time is an argument.
+//!
+//! The rule, in order:
+//! 1. The highest head of the healthy endpoints, except one that leads two or more others by more
+//!    than [`LEAD_MAX`]: it is outvoted.
+//! 2. Two heads of one height: the one that was there first stands as long as a healthy endpoint
+//!    has it, so that a race of two blocks does not flap.
+//! 3. A lower head than before is believed at once only where an endpoint that had reached the old
+//!    height is now on another branch (a reorg that it saw). A lower head on the same branch is an
+//!    endpoint that lags, and waits for [`ChainConfig::head_hold`](super::ChainConfig): nothing
+//!    goes back because the best endpoint went away.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tollgate_model::B256;
+use tollgate_model::port::chain::BlockRef;
+
+/// How far ahead of two others one endpoint is believed.
+pub(super) const LEAD_MAX: u64 = 1_000;
+
+/// How many heights are remembered.
+const MEMORY: usize = 512;
+
+/// A healthy endpoint's word.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Report {
+    pub(super) head: BlockRef,
+    /// The highest number that it ever gave.
+    pub(super) peak: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Board {
+    head: Option<BlockRef>,
+    /// Since when healthy endpoints are heard and none of them has it.
+    unbacked: Option<Instant>,
+    /// Heights of the canonical branch, as far as they were seen.
+    branch: BTreeMap<u64, B256>,
+    /// When each height was first seen, oldest first.
+    seen: VecDeque<(u64, Instant)>,
+}
+
+impl Board {
+    /// Takes the reports of all healthy endpoints and says what the head is now.
+    pub(super) fn update(
+        &mut self,
+        reports: &[Report],
+        now: Instant,
+        hold: Duration,
+    ) -> Option<BlockRef> {
+        match self.choose(reports, now, hold) {
+            Some(next) => {
+                self.unbacked = None;
+                if self.head != Some(next) {
+                    self.take(next, now);
+                }
+            }
+            // Silence says nothing: an outage does not use up the time of the hold.
+            None if reports.is_empty() => self.unbacked = None,
+            None => self.unbacked = self.unbacked.or(Some(now)),
+        }
+        self.head
+    }
+
+    /// The height that every endpoint should have reached by now.
+    pub(super) fn expected(&self, now: Instant, grace: Duration) -> Option<u64> {
+        let old = |when: &Instant| now.saturating_duration_since(*when) >= grace;
+        self.seen.iter().rev().find(|(_, when)| old(when)).map(|(number, _)| *number)
+    }
+
+    /// The head that the reports speak for; `None` if it is not theirs to change.
+    fn choose(&self, reports: &[Report], now: Instant, hold: Duration) -> Option<BlockRef> {
+        let leader = leader(reports)?;
+        let Some(head) = self.head else { return Some(leader) };
+        if leader.number > head.number {
+            return Some(leader);
+        }
+        if reports.iter().any(|report| report.head == head) {
+            return Some(head);
+        }
+        if leader.number == head.number {
+            return Some(leader);
+        }
+        let switched = reports.iter().any(|report| {
+            let known = self.branch.get(&report.head.number);
+            report.peak >= head.number && known.is_some_and(|hash| *hash != report.head.hash)
+        });
+        let lapsed = self.unbacked.is_some_and(|when| now.saturating_duration_since(when) >= hold);
+        (switched || lapsed).then_some(leader)
+    }
+
+    fn take(&mut self, head: BlockRef, now: Instant) {
+        let grew = self.head.is_none_or(|before| head.number > before.number);
+        self.head = Some(head);
+        // What stood above is no longer on the branch; nor is what the new parent contradicts.
+        self.branch.retain(|number, _| *number < head.number);
+        if let Some(below) = head.number.checked_sub(1) {
+            let known = self.branch.insert(below, head.parent);
+            if known.is_some_and(|known| known != head.parent) {
+                self.branch.retain(|number, _| *number == below);
+            }
+        }
+        self.branch.insert(head.number, head.hash);
+        while self.branch.len() > MEMORY {
+            self.branch.pop_first();
+        }
+        if grew {
+            self.seen.push_back((head.number, now));
+        } else {
+            self.seen.retain(|(number, _)| *number <= head.number);
+        }
+        while self.seen.len() > MEMORY {
+            self.seen.pop_front();
+        }
+    }
+}
+
+/// The highest head, unless it is outvoted.
+fn leader(reports: &[Report]) -> Option<BlockRef> {
+    let mut heads: Vec<_> = reports.iter().map(|report| report.head).collect();
+    heads.sort_by_key(|head| std::cmp::Reverse(head.number));
+    match heads.as_slice() {
+        [first, second, _, ..] if first.number - second.number > LEAD_MAX => Some(*second),
+        [first, ..] => Some(*first),
+        [] => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOLD: Duration = Duration::from_secs(30);
+
+    fn block(number: u64, branch: u8) -> BlockRef {
+        let name = |number: u64| B256::left_padding_from(&[branch, number as u8]);
+        BlockRef { number, hash: name(number), parent: name(number.wrapping_sub(1)) }
+    }
+
+    fn says(head: BlockRef) -> Report {
+        Report { head, peak: head.number }
+    }
+
+    fn at(board: &mut Board, reports: &[Report], now: Instant) -> BlockRef {
+        board.update(reports, now, HOLD).unwrap()
+    }
+
+    #[test]
+    fn the_highest_healthy_head_is_the_head() {
+        let (mut board, now) = (Board::default(), Instant::now());
+        assert_eq!(board.update(&[], now, HOLD), None);
+        assert_eq!(at(&mut board, &[says(block(5, 1)), says(block(7, 1))], now), block(7, 1));
+        assert_eq!(at(&mut board, &[says(block(8, 1)), says(block(7, 1))], now), block(8, 1));
+    }
+
+    #[test]
+    fn a_race_of_two_blocks_does_not_flap() {
+        let (mut board, now) = (Board::default(), Instant::now());
+        assert_eq!(at(&mut board, &[says(block(5, 1))], now), block(5, 1));
+        for _ in 0..3 {
+            let both = [says(block(5, 2)), says(block(5, 1))];
+            assert_eq!(at(&mut board, &both, now), block(5, 1));
+        }
+        // Everybody has moved over: it is a reorg.
+        assert_eq!(at(&mut board, &[says(block(5, 2))], now), block(5, 2));
+    }
+
+    #[test]
+    fn the_head_does_not_go_back_because_the_best_endpoint_went_away() {
+        let (mut board, now) = (Board::default(), Instant::now());
+        at(&mut board, &[says(block(7, 1)), says(block(5, 1))], now);
+        assert_eq!(at(&mut board, &[says(block(5, 1))], now), block(7, 1));
+        assert_eq!(at(&mut board, &[], now + HOLD), block(7, 1), "an outage");
+        let back = now + HOLD * 2;
+        assert_eq!(
+            at(&mut board, &[says(block(6, 1))], back),
+            block(7, 1),
+            "one that lags is back"
+        );
+        let late = back + HOLD - Duration::from_millis(1);
+        assert_eq!(at(&mut board, &[says(block(6, 1))], late), block(7, 1));
+        assert_eq!(at(&mut board, &[says(block(6, 1))], back + HOLD), block(6, 1), "not for ever");
+    }
+
+    #[test]
+    fn a_reorg_to_a_lower_head_is_believed_of_an_endpoint_that_saw_both() {
+        let (mut board, now) = (Board::default(), Instant::now());
+        for number in 3..=7 {
+            at(&mut board, &[says(block(number, 1))], now);
+        }
+        let stranger = [says(block(6, 2))];
+        assert_eq!(at(&mut board, &stranger, now), block(7, 1), "it never had the old one");
+        let switched = [Report { head: block(6, 2), peak: 7 }];
+        assert_eq!(at(&mut board, &switched, now), block(6, 2));
+        let lagging = [Report { head: block(5, 2), peak: 7 }];
+        assert_eq!(at(&mut board, &lagging, now), block(6, 2), "the same branch, seen late");
+    }
+
+    #[test]
+    fn a_head_out_of_this_world_is_outvoted() {
+        let (mut board, now) = (Board::default(), Instant::now());
+        let liar = says(block(1_000_000, 9));
+        let all = [liar, says(block(7, 1)), says(block(6, 1))];
+        assert_eq!(at(&mut board, &all, now), block(7, 1));
+    }
+
+    #[test]
+    fn an_endpoint_is_expected_to_have_what_was_seen_a_while_ago() {
+        let (mut board, now) = (Board::default(), Instant::now());
+        let second = Duration::from_secs(1);
+        for number in 1..=5 {
+            at(&mut board, &[says(block(number, 1))], now + second * number as u32);
+        }
+        assert_eq!(board.expected(now + second * 5, second * 2), Some(3));
+        assert_eq!(board.expected(now, second * 2), None);
+    }
+}

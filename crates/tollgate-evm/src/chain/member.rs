@@ -1,0 +1,167 @@
+//! An endpoint as a member of a chain: whether it belongs there, and where its head is.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::json;
+use tokio::time::Instant;
+use tollgate_model::port::chain::BlockRef;
+use tollgate_model::{B256, ChainId};
+
+use super::config::ConnectError;
+use crate::endpoint::wire::{BlockWire, Quantity};
+use crate::endpoint::{Endpoint, Role, RpcError};
+
+/// Whether an endpoint is known to be on the chain.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Standing {
+    /// It has not answered yet.
+    Unchecked,
+    /// It is.
+    Good,
+    /// It is on another one; never asked again.
+    Refused(ConnectError),
+}
+
+/// What an endpoint last said of its head.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct HeadSeen {
+    pub(super) at: BlockRef,
+    /// The highest number that it ever gave.
+    pub(super) peak: u64,
+    /// Whether its blocks have a base fee; `None` where that was not told.
+    pub(super) has_base_fee: Option<bool>,
+    pub(super) base_fee: Option<u128>,
+    pub(super) when: Instant,
+}
+
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) endpoint: Endpoint,
+    view: Mutex<View>,
+}
+
+#[derive(Debug)]
+struct View {
+    standing: Standing,
+    head: Option<HeadSeen>,
+}
+
+/// What makes a chain this chain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Identity {
+    pub(super) chain_id: ChainId,
+    pub(super) genesis: B256,
+}
+
+impl Member {
+    pub(super) fn new(endpoint: Endpoint) -> Arc<Self> {
+        let view = Mutex::new(View { standing: Standing::Unchecked, head: None });
+        Arc::new(Self { endpoint, view })
+    }
+
+    pub(super) fn reads(&self) -> bool {
+        self.endpoint.role() != Role::SendOnly
+    }
+
+    pub(super) fn sends(&self) -> bool {
+        self.endpoint.role() != Role::ReadOnly
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&mut View) -> T) -> T {
+        look(&mut self.view.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        self.with(|view| view.standing.clone())
+    }
+
+    pub(super) fn is_good(&self) -> bool {
+        self.with(|view| view.standing == Standing::Good)
+    }
+
+    pub(super) fn set_standing(&self, standing: Standing) {
+        self.with(|view| view.standing = standing);
+    }
+
+    pub(super) fn head(&self) -> Option<HeadSeen> {
+        self.with(|view| view.head)
+    }
+
+    /// Keeps a head that it gave.
+    pub(super) fn saw_head(&self, at: BlockRef, base_fee: Option<Option<u128>>, when: Instant) {
+        self.with(|view| {
+            let before = view.head;
+            view.head = Some(HeadSeen {
+                at,
+                peak: before.map_or(at.number, |head| head.peak.max(at.number)),
+                // An announcement without the fee does not make a chain one without fees.
+                has_base_fee: base_fee
+                    .map(|fee| fee.is_some())
+                    .or_else(|| before.and_then(|head| head.has_base_fee)),
+                base_fee: base_fee.flatten().or_else(|| before.and_then(|head| head.base_fee)),
+                when,
+            });
+        });
+    }
+
+    /// Asks for its head.
+    pub(super) async fn ask_head(&self) -> Result<(), RpcError> {
+        let block: Option<BlockWire> =
+            self.endpoint.call("eth_getBlockByNumber", json!(["latest", false])).await?;
+        if let Some((at, block)) = block.and_then(|block| Some((block.at()?, block))) {
+            self.saw_head(at, Some(block.base_fee()), Instant::now());
+        }
+        Ok(())
+    }
+
+    /// Asks which chain it is on.
+    pub(super) async fn ask_chain_id(&self) -> Result<u64, RpcError> {
+        let answer: Quantity<u64> = self.endpoint.call("eth_chainId", json!([])).await?;
+        Ok(answer.0)
+    }
+
+    /// Asks how its chain began.
+    pub(super) async fn ask_genesis(&self) -> Result<Option<B256>, RpcError> {
+        let params = json!(["0x0", false]);
+        let block: Option<BlockWire> = self.endpoint.call("eth_getBlockByNumber", params).await?;
+        Ok(block.and_then(|block| block.at()).map(|at| at.hash))
+    }
+
+    /// Finds out whether it is on the chain.
+    pub(super) async fn check(&self, chain: Identity) -> Standing {
+        let standing = match self.compare(chain).await {
+            Ok(standing) => standing,
+            // A relay that knows nothing but sends can't be on a wrong chain: what it is sent
+            // names its own.
+            Err(error) if !self.reads() && error.is_method_missing() => Standing::Good,
+            Err(_) => Standing::Unchecked,
+        };
+        if let Standing::Refused(why) = &standing {
+            tracing::error!(endpoint = self.endpoint.name(), %why, "endpoint refused");
+        }
+        self.set_standing(standing.clone());
+        standing
+    }
+
+    async fn compare(&self, chain: Identity) -> Result<Standing, RpcError> {
+        let endpoint = || self.endpoint.name().to_owned();
+        let found = self.ask_chain_id().await?;
+        if found != chain.chain_id.get() {
+            let expected = chain.chain_id;
+            let why = ConnectError::WrongChain { endpoint: endpoint(), expected, found };
+            return Ok(Standing::Refused(why));
+        }
+        if !self.reads() {
+            return Ok(Standing::Good);
+        }
+        Ok(match self.ask_genesis().await? {
+            Some(found) if found != chain.genesis => {
+                let expected = chain.genesis;
+                let why = ConnectError::WrongGenesis { endpoint: endpoint(), expected, found };
+                Standing::Refused(why)
+            }
+            // A pruned node has no first block: its chain id has to do.
+            Some(_) | None => Standing::Good,
+        })
+    }
+}

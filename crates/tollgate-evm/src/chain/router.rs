@@ -1,0 +1,185 @@
+//! Whom to ask, and whom to ask next.
+//!
+//! Owns the members of a chain and the canonical head. Reads go to the healthiest endpoint that has
+//! what is asked for, and on to the next one within the deadline; an endpoint that rests or lags
+//! comes last, one of another chain never.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tollgate_model::port::chain::{BlockRef, ChainUnavailable};
+
+use super::config::ChainConfig;
+use super::heads::{Board, Report};
+use super::member::Member;
+use crate::endpoint::RpcError;
+
+pub(super) struct Router {
+    pub(super) members: Vec<Arc<Member>>,
+    pub(super) config: ChainConfig,
+    board: Mutex<Board>,
+    head: watch::Sender<Option<BlockRef>>,
+}
+
+/// What an endpoint must have to be asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Needs {
+    /// Nothing in particular: the state of the head, more or less.
+    Head,
+    /// The block of this number.
+    Block(u64),
+}
+
+impl Router {
+    pub(super) fn new(members: Vec<Arc<Member>>, config: ChainConfig) -> Self {
+        let (head, _) = watch::channel(None);
+        Self { members, config, board: Mutex::default(), head }
+    }
+
+    /// The canonical head, as it changes.
+    pub(super) fn heads(&self) -> watch::Receiver<Option<BlockRef>> {
+        self.head.subscribe()
+    }
+
+    pub(super) fn head(&self) -> Option<BlockRef> {
+        *self.head.borrow()
+    }
+
+    /// Weighs all heads anew.
+    pub(super) fn weigh_heads(&self, now: Instant) {
+        let healthy = |member: &&Arc<Member>| {
+            member.reads() && member.is_good() && !member.endpoint.health().is_resting(now)
+        };
+        let reports: Vec<_> = self
+            .members
+            .iter()
+            .filter(healthy)
+            .filter_map(|member| member.head())
+            .map(|head| Report { head: head.at, peak: head.peak })
+            .collect();
+        // Weighed and told under one lock, so that an older choice never follows a newer one.
+        let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
+        let head = board.update(&reports, now, self.config.head_hold);
+        self.head.send_if_modified(|told| {
+            let changed = *told != head;
+            *told = head;
+            changed
+        });
+    }
+
+    /// Whether an endpoint lacks what the others have had for a while.
+    fn lags(&self, member: &Member, now: Instant) -> bool {
+        let board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
+        let expected = board.expected(now, self.config.lag_grace);
+        drop(board);
+        let number = member.head().map(|head| head.at.number);
+        expected.is_some_and(|expected| number.is_none_or(|number| number < expected))
+    }
+
+    /// Endpoints to read from, best first.
+    pub(super) fn readers(&self, needs: Needs, now: Instant) -> Vec<Arc<Member>> {
+        let head = self.head();
+        let has = |member: &&Arc<Member>| match needs {
+            Needs::Head => true,
+            Needs::Block(number) => member.head().is_some_and(|head| head.at.number >= number),
+        };
+        let mut readers: Vec<_> = self
+            .members
+            .iter()
+            .filter(|member| member.reads() && member.is_good())
+            .filter(has)
+            .cloned()
+            .collect();
+        readers.sort_by_cached_key(|member| {
+            let health = member.endpoint.health();
+            // Who has the very head is on the same branch.
+            let elsewhere = head.is_some() && member.head().map(|seen| seen.at) != head;
+            (health.is_resting(now), self.lags(member, now), elsewhere, health.expected())
+        });
+        readers
+    }
+
+    /// Endpoints whose word counts: healthy and up to date. If there are none, the best of the
+    /// rest, alone.
+    pub(super) fn voters(&self, most: usize, now: Instant) -> Vec<Arc<Member>> {
+        let mut readers = self.readers(Needs::Head, now);
+        let counts = |member: &Arc<Member>| {
+            !member.endpoint.health().is_resting(now) && !self.lags(member, now)
+        };
+        let good = readers.iter().take_while(|member| counts(member)).count();
+        readers.truncate(good.clamp(1, most));
+        readers
+    }
+
+    /// Endpoints to send to, best first.
+    pub(super) fn senders(&self, now: Instant) -> Vec<Arc<Member>> {
+        let mut senders: Vec<_> = self
+            .members
+            .iter()
+            .filter(|member| member.sends() && member.is_good())
+            .cloned()
+            .collect();
+        senders.sort_by_cached_key(|member| {
+            let health = member.endpoint.health();
+            (health.is_resting(now), member.reads() && self.lags(member, now), health.expected())
+        });
+        senders
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        Instant::now() + self.config.read_deadline
+    }
+
+    /// Asks one after the other until one gives an answer that `accept` takes.
+    ///
+    /// # Errors
+    /// What each of them said, once there is nobody left.
+    pub(super) async fn read<T: DeserializeOwned, U>(
+        &self,
+        readers: &[Arc<Member>],
+        method: &'static str,
+        params: Value,
+        mut accept: impl FnMut(&Arc<Member>, Result<T, RpcError>) -> Result<U, String>,
+    ) -> Result<U, ChainUnavailable> {
+        let deadline = self.deadline();
+        let mut refusals = Vec::new();
+        for (place, member) in readers.iter().enumerate() {
+            let now = Instant::now();
+            let left = deadline.saturating_duration_since(now);
+            if left.is_zero() {
+                break;
+            }
+            // One that hangs must not use up the time of those behind it.
+            let share = left / (readers.len() - place) as u32;
+            let answer = member.endpoint.call_until(method, params.clone(), now + share).await;
+            match accept(member, answer) {
+                Ok(value) => return Ok(value),
+                Err(why) => refusals.push(format!("{}: {why}", member.endpoint.name())),
+            }
+        }
+        Err(unavailable(method, &refusals))
+    }
+
+    /// Asks one after the other until one answers without an error.
+    pub(super) async fn ask<T: DeserializeOwned>(
+        &self,
+        needs: Needs,
+        method: &'static str,
+        params: Value,
+    ) -> Result<T, ChainUnavailable> {
+        let readers = self.readers(needs, Instant::now());
+        self.read(&readers, method, params, |_, answer| answer.map_err(|e| e.to_string())).await
+    }
+}
+
+/// What is said when nobody could answer.
+pub(super) fn unavailable(method: &str, refusals: &[String]) -> ChainUnavailable {
+    let why = match refusals {
+        [] => "no endpoint can be asked".to_owned(),
+        some => some.join("; "),
+    };
+    ChainUnavailable(format!("{method}: {why}"))
+}

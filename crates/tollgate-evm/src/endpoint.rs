@@ -1,0 +1,275 @@
+//! One JSON-RPC endpoint: a bounded, timed, watched way to ask a node something.
+//!
+//! Owns the connections, the health and what was learnt of the node's abilities. Never repeats a
+//! call and never asks anybody else: that is the router's business. A thin client of our own,
+//! because the classifier needs what libraries hide: code, status, text, data and `Retry-After`
+//! together, and whether anything was sent at all.
+
+mod abilities;
+mod config;
+mod error;
+mod health;
+mod http;
+mod tls;
+pub(crate) mod wire;
+mod ws;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub use abilities::{Abilities, Ability};
+pub use config::{BadUrl, EndpointConfig, Role};
+pub use error::{RpcError, RpcErrorKind};
+pub use health::Health;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, timeout_at};
+use tollgate_model::answer::AnswerClass;
+pub(crate) use ws::Announced;
+
+use crate::classify::classify;
+use config::Target;
+use wire::{Incoming, Request};
+
+/// Is told of every call, for metrics.
+pub trait RpcObserver: Send + Sync {
+    /// A call ended: with `ok`, or with the kind of its failure.
+    fn called(&self, endpoint: &str, method: &'static str, took: Duration, outcome: &'static str);
+}
+
+enum Transport {
+    Http(Box<http::Http>),
+    Ws(ws::Ws),
+}
+
+/// One endpoint.
+pub struct Endpoint {
+    name: String,
+    target: Target,
+    config: EndpointConfig,
+    transport: Transport,
+    places: Semaphore,
+    next_id: AtomicU64,
+    health: Mutex<Health>,
+    abilities: Abilities,
+    observer: Option<Arc<dyn RpcObserver>>,
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Endpoint {
+    /// Prepares an endpoint. Connects when it is first asked (a WebSocket: at once, in a task).
+    ///
+    /// # Errors
+    /// [`BadUrl`], which says nothing of the URL's secrets.
+    pub fn new(
+        config: EndpointConfig,
+        observer: Option<Arc<dyn RpcObserver>>,
+    ) -> Result<Self, BadUrl> {
+        let target = Target::parse(&config.url)?;
+        let bounds = [config.timeout, config.connect_timeout];
+        if bounds.contains(&Duration::ZERO)
+            || config.concurrency == 0
+            || config.response_bytes_max == 0
+        {
+            return Err(BadUrl::ZeroLimit);
+        }
+        let transport = match target.socket {
+            false => Transport::Http(Box::new(http::Http::new(&target, &config))),
+            true => Transport::Ws(ws::Ws::new(&target, &config)),
+        };
+        Ok(Self {
+            name: target.place.clone(),
+            places: Semaphore::new(config.concurrency),
+            target,
+            transport,
+            config,
+            next_id: AtomicU64::new(1),
+            health: Mutex::default(),
+            abilities: Abilities::default(),
+            observer,
+        })
+    }
+
+    /// Scheme, host and port; never the path, which may be a key.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The same, told from others of the same host by a number.
+    #[must_use]
+    pub(crate) fn numbered(self, place: usize) -> Self {
+        Self { name: format!("{}#{place}", self.name), ..self }
+    }
+
+    /// What it is used for.
+    pub const fn role(&self) -> Role {
+        self.config.role
+    }
+
+    /// How it is doing.
+    pub fn health(&self) -> Health {
+        *self.lock_health()
+    }
+
+    /// What its node can do, as far as that was found out.
+    pub const fn abilities(&self) -> &Abilities {
+        &self.abilities
+    }
+
+    /// Heads as they are announced, where it is a WebSocket.
+    pub(crate) fn announced(&self) -> Option<watch::Receiver<Announced>> {
+        match &self.transport {
+            Transport::Http(_) => None,
+            Transport::Ws(ws) => Some(ws.heads()),
+        }
+    }
+
+    /// Asks, with the endpoint's own time-out.
+    ///
+    /// # Errors
+    /// [`RpcError`].
+    pub async fn call<T: DeserializeOwned>(
+        &self,
+        method: &'static str,
+        params: Value,
+    ) -> Result<T, RpcError> {
+        self.call_until(method, params, Instant::now() + self.config.timeout).await
+    }
+
+    /// Asks, with the endpoint's own time-out, but not beyond a deadline.
+    ///
+    /// # Errors
+    /// [`RpcError`].
+    pub async fn call_until<T: DeserializeOwned>(
+        &self,
+        method: &'static str,
+        params: Value,
+        deadline: Instant,
+    ) -> Result<T, RpcError> {
+        let begun = Instant::now();
+        let deadline = deadline.min(begun + self.config.timeout);
+        let busy = || RpcError::new(RpcErrorKind::Busy, "too many calls in flight");
+        let place = timeout_at(deadline, self.places.acquire()).await.map_err(|_| busy())?;
+        let _place = place.map_err(|_| busy())?;
+        let sent = Instant::now();
+        if sent >= deadline {
+            return Err(busy());
+        }
+        let answer = match timeout_at(deadline, self.exchange(method, &params)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(RpcError::new(RpcErrorKind::NoAnswer, "no answer in time")),
+        };
+        let answer = answer.and_then(|raw| {
+            serde_json::from_str(raw.get()).map_err(|error| {
+                let message = format!("an answer of another shape: {error}");
+                RpcError::new(RpcErrorKind::Unreadable, message)
+            })
+        });
+        let answer = answer
+            .map_err(|error| RpcError { message: self.target.redact(&error.message), ..error });
+        self.note(method, sent, answer.as_ref().err());
+        answer
+    }
+
+    async fn exchange(&self, method: &str, params: &Value) -> Result<Box<RawValue>, RpcError> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let request = serde_json::to_string(&Request::new(id, method, params))
+            .map_err(|error| RpcError::new(RpcErrorKind::Unreachable, error.to_string()))?;
+        match &self.transport {
+            Transport::Ws(ws) => ws.call(id, request).await,
+            Transport::Http(http) => {
+                let answer = http.post(request.into_bytes()).await?;
+                let read = read_body(id, answer.status, &answer.body);
+                read.map_err(|error| RpcError { retry_after: answer.retry_after, ..error })
+            }
+        }
+    }
+
+    /// Keeps what a call says about the endpoint's health.
+    fn note(&self, method: &'static str, begun: Instant, error: Option<&RpcError>) {
+        let now = Instant::now();
+        let took = now - begun;
+        let (outcome, sign) = match error {
+            None => ("ok", Sign::Well),
+            Some(error) => (kind_name(error.kind), sign_of(error)),
+        };
+        {
+            let mut health = self.lock_health();
+            match sign {
+                Sign::Well => health.answered(now, took),
+                Sign::Limited(retry_after) => health.limited(now, retry_after),
+                Sign::Ill => health.failed(now),
+                Sign::None => {}
+            }
+        }
+        if let Some(error) = error {
+            let message = &*error.message;
+            tracing::debug!(endpoint = %self.name, method, outcome, message, "call without result");
+        }
+        if let Some(observer) = &self.observer {
+            observer.called(&self.name, method, took, outcome);
+        }
+    }
+
+    fn lock_health(&self) -> MutexGuard<'_, Health> {
+        // Plain numbers: a panic elsewhere can't have left them half-written.
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What an answer says about the endpoint itself.
+enum Sign {
+    Well,
+    Limited(Option<Duration>),
+    Ill,
+    None,
+}
+
+fn sign_of(error: &RpcError) -> Sign {
+    match error.kind {
+        RpcErrorKind::Busy => Sign::None,
+        // A node that says no is a node that works, unless it speaks of itself.
+        RpcErrorKind::Node | RpcErrorKind::NotRpc => match classify(&error.as_answer()) {
+            AnswerClass::RateLimited => Sign::Limited(error.retry_after),
+            AnswerClass::Transient => Sign::Ill,
+            _ if error.kind == RpcErrorKind::NotRpc => Sign::Ill,
+            _ => Sign::Well,
+        },
+        RpcErrorKind::Unreachable | RpcErrorKind::NoAnswer | RpcErrorKind::Unreadable => Sign::Ill,
+    }
+}
+
+const fn kind_name(kind: RpcErrorKind) -> &'static str {
+    match kind {
+        RpcErrorKind::Node => "node_error",
+        RpcErrorKind::NotRpc => "not_rpc",
+        RpcErrorKind::Unreachable => "unreachable",
+        RpcErrorKind::NoAnswer => "no_answer",
+        RpcErrorKind::Unreadable => "unreadable",
+        RpcErrorKind::Busy => "busy",
+    }
+}
+
+/// Reads the body of an HTTP answer; errors in JSON-RPC come with any status.
+fn read_body(id: u64, status: u16, body: &[u8]) -> Result<Box<RawValue>, RpcError> {
+    let Ok(incoming) = serde_json::from_slice::<Incoming>(body) else {
+        return Err(RpcError::from_body(status, body));
+    };
+    if !incoming.answers(id) {
+        return Err(RpcError::new(RpcErrorKind::Unreadable, "the answer to another call"));
+    }
+    let is_error = incoming.error.as_ref().is_some_and(|error| !error.is_null());
+    if !is_error && !(200..300).contains(&status) {
+        return Err(RpcError::from_body(status, body));
+    }
+    ws::read(incoming).map_err(|error| RpcError { status: Some(status), ..error })
+}

@@ -1,0 +1,176 @@
+//! How one endpoint is reached.
+//!
+//! A URL often carries a provider's key in its path, so nothing here prints more of it than scheme,
+//! host and port.
+
+use std::fmt;
+use std::time::Duration;
+
+use base64::Engine as _;
+use hyper::Uri;
+use hyper::header::HeaderValue;
+use thiserror::Error;
+
+/// What an endpoint is used for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Role {
+    /// Everything.
+    #[default]
+    Full,
+    /// Sends only: a relay or a sequencer's front door.
+    SendOnly,
+    /// Reads only: transactions are never handed to it.
+    ReadOnly,
+}
+
+/// One JSON-RPC endpoint and its limits (I13).
+#[derive(Clone)]
+pub struct EndpointConfig {
+    /// `http(s)://` or `ws(s)://`.
+    pub url: String,
+    /// What it is used for.
+    pub role: Role,
+    /// How long one call may take, with the wait for a free place.
+    pub timeout: Duration,
+    /// How long a connection may take to come about.
+    pub connect_timeout: Duration,
+    /// Calls in flight at once.
+    pub concurrency: usize,
+    /// The longest answer that is read, in bytes.
+    pub response_bytes_max: usize,
+}
+
+impl EndpointConfig {
+    /// An endpoint with the default limits.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            role: Role::Full,
+            timeout: Duration::from_secs(5),
+            connect_timeout: Duration::from_secs(3),
+            concurrency: 32,
+            response_bytes_max: 64 * 1024 * 1024,
+        }
+    }
+
+    /// The same, for another use.
+    #[must_use]
+    pub fn with_role(self, role: Role) -> Self {
+        Self { role, ..self }
+    }
+}
+
+impl fmt::Debug for EndpointConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = Target::parse(&self.url).map_or_else(|_| "(bad URL)".to_owned(), |t| t.place);
+        f.debug_struct("EndpointConfig")
+            .field("url", &place)
+            .field("role", &self.role)
+            .field("timeout", &self.timeout)
+            .field("concurrency", &self.concurrency)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a URL can't be used. Holds none of it: it may carry a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum BadUrl {
+    /// Not a URL with a host.
+    #[error("not a URL with a scheme and a host")]
+    Malformed,
+    /// Another scheme.
+    #[error("the scheme must be http, https, ws or wss")]
+    Scheme,
+    /// A limit is zero.
+    #[error("a limit of the endpoint is zero")]
+    ZeroLimit,
+}
+
+/// A URL, taken apart.
+#[derive(Clone)]
+pub(super) struct Target {
+    /// Without user and password.
+    pub(super) uri: Uri,
+    /// Whether there is TLS.
+    pub(super) secure: bool,
+    /// Whether it is a WebSocket.
+    pub(super) socket: bool,
+    /// `Authorization`, from user and password.
+    pub(super) authorization: Option<HeaderValue>,
+    /// Scheme, host and port: what may be shown.
+    pub(super) place: String,
+    /// What must not be shown should a text quote it.
+    pub(super) secrets: Vec<String>,
+}
+
+impl Target {
+    pub(super) fn parse(url: &str) -> Result<Self, BadUrl> {
+        let full: Uri = url.trim().parse().map_err(|_| BadUrl::Malformed)?;
+        let (secure, socket) = match full.scheme_str() {
+            Some("http") => (false, false),
+            Some("https") => (true, false),
+            Some("ws") => (false, true),
+            Some("wss") => (true, true),
+            Some(_) => return Err(BadUrl::Scheme),
+            None => return Err(BadUrl::Malformed),
+        };
+        let authority = full.authority().ok_or(BadUrl::Malformed)?.as_str();
+        let (user, host) = match authority.rsplit_once('@') {
+            Some((user, host)) => (Some(user), host),
+            None => (None, authority),
+        };
+        let scheme = full.scheme_str().unwrap_or_default();
+        let path = full.path_and_query().map_or("/", |path| path.as_str());
+        let uri = format!("{scheme}://{host}{path}").parse().map_err(|_| BadUrl::Malformed)?;
+        let basic = |user: &str| {
+            let coded = base64::engine::general_purpose::STANDARD.encode(user);
+            let mut value = HeaderValue::from_str(&format!("Basic {coded}")).ok()?;
+            value.set_sensitive(true);
+            Some(value)
+        };
+        let pieces = path
+            .split(['/', '?', '&', '='])
+            .chain(user.into_iter().flat_map(|user| user.split(':')));
+        Ok(Self {
+            uri,
+            secure,
+            socket,
+            authorization: user.and_then(basic),
+            place: format!("{scheme}://{host}"),
+            // Short pieces ("v3", "rpc") are no secrets, and would garble the text.
+            secrets: pieces.filter(|piece| piece.len() >= 8).map(str::to_owned).collect(),
+        })
+    }
+
+    /// A text from the world without the endpoint's secrets.
+    pub(super) fn redact(&self, text: &str) -> String {
+        self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "…"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_than_the_place_of_a_url_is_shown() {
+        let url =
+            "https://alice:hunter2hunter2@rpc.example.com:8545/v3/0123456789abcdef?k=topsecret9";
+        let target = Target::parse(url).unwrap();
+        assert_eq!(target.place, "https://rpc.example.com:8545");
+        assert_eq!(target.uri.authority().unwrap().as_str(), "rpc.example.com:8545");
+        assert!(target.authorization.is_some() && target.secure && !target.socket);
+        let shown = format!("{:?} {}", EndpointConfig::new(url), target.redact(url));
+        for secret in ["hunter2", "0123456789abcdef", "topsecret9"] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_url_of_another_kind_is_refused() {
+        assert_eq!(Target::parse("ftp://a/").err(), Some(BadUrl::Scheme));
+        for url in ["", "localhost", "/path", "http://", "http:// a"] {
+            assert_eq!(Target::parse(url).err(), Some(BadUrl::Malformed), "{url}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! How an endpoint is doing, from what its calls were like.
+//!
+//! Pure: time is an argument. What a node says about a transaction (a nonce, a revert, a price) is
+//! no sign of ill health and never comes here; a nonce error that makes all endpoints look broken
+//! is how others have stopped.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Failures in a row after which an endpoint rests.
+const FAILURES_TO_REST: u32 = 3;
+const REST_MIN: Duration = Duration::from_millis(500);
+const REST_MAX: Duration = Duration::from_secs(30);
+const LIMIT_MIN: Duration = Duration::from_secs(1);
+const LIMIT_MAX: Duration = Duration::from_secs(60);
+/// The longest `Retry-After` that is honoured.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
+/// The weight of the newest latency in the average.
+const LATENCY_WEIGHT: f64 = 0.2;
+
+/// An endpoint's health.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Health {
+    /// The moving average of the time that a call takes, in seconds.
+    pub latency_seconds: Option<f64>,
+    /// Failures since the last success.
+    pub failures: u32,
+    /// Rate limits since the last success.
+    pub limits: u32,
+    /// When it was last of use.
+    pub last_success: Option<Instant>,
+    rests_until: Option<Instant>,
+    limited_until: Option<Instant>,
+}
+
+impl Health {
+    /// A call was answered, whatever the answer says about a transaction.
+    pub fn answered(&mut self, now: Instant, took: Duration) {
+        let took = took.as_secs_f64();
+        self.latency_seconds = Some(match self.latency_seconds {
+            Some(average) => average + (took - average) * LATENCY_WEIGHT,
+            None => took,
+        });
+        self.failures = 0;
+        self.limits = 0;
+        self.rests_until = None;
+        self.last_success = Some(now);
+    }
+
+    /// A call was not answered, or not by a node.
+    pub fn failed(&mut self, now: Instant) {
+        self.failures = self.failures.saturating_add(1);
+        if let Some(doublings) = self.failures.checked_sub(FAILURES_TO_REST) {
+            self.rests_until = Some(now + grown(REST_MIN, doublings, REST_MAX));
+        }
+    }
+
+    /// The endpoint's quota is used up.
+    pub fn limited(&mut self, now: Instant, retry_after: Option<Duration>) {
+        let rest = match retry_after {
+            Some(time) => time.min(RETRY_AFTER_MAX),
+            None => grown(LIMIT_MIN, self.limits, LIMIT_MAX),
+        };
+        self.limits = self.limits.saturating_add(1);
+        self.limited_until = Some(now + rest);
+    }
+
+    /// Whether it should be left alone because of its quota.
+    pub fn is_limited(&self, now: Instant) -> bool {
+        self.limited_until.is_some_and(|until| now < until)
+    }
+
+    /// Whether it should be left alone while another one can be asked.
+    pub fn is_resting(&self, now: Instant) -> bool {
+        self.is_limited(now) || self.rests_until.is_some_and(|until| now < until)
+    }
+
+    /// The time that a call is expected to take; one that was never asked is worth a try.
+    pub fn expected(&self) -> Duration {
+        let latency = Duration::from_secs_f64(self.latency_seconds.unwrap_or(0.0));
+        // Failures weigh before they lead to a rest, so that a flaky endpoint comes second.
+        latency + Duration::from_secs(1) * self.failures
+    }
+}
+
+fn grown(least: Duration, doublings: u32, most: Duration) -> Duration {
+    least.saturating_mul(1 << doublings.min(16)).min(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn an_endpoint_rests_after_a_few_failures_and_longer_each_time() {
+        let (mut health, now) = (Health::default(), Instant::now());
+        health.failed(now);
+        health.failed(now);
+        assert!(!health.is_resting(now), "one lost packet is no outage");
+        health.failed(now);
+        assert!(health.is_resting(now) && !health.is_resting(now + REST_MIN));
+        health.failed(now);
+        assert!(health.is_resting(now + REST_MIN));
+        for _ in 0..100 {
+            health.failed(now);
+        }
+        assert!(!health.is_resting(now + REST_MAX), "it is tried again, however long it is down");
+        health.answered(now, MS);
+        assert!(!health.is_resting(now));
+    }
+
+    #[test]
+    fn a_rate_limit_lasts_as_long_as_the_endpoint_says() {
+        let (mut health, now) = (Health::default(), Instant::now());
+        health.limited(now, Some(Duration::from_secs(7)));
+        assert!(health.is_limited(now + Duration::from_secs(6)));
+        assert!(!health.is_limited(now + Duration::from_secs(7)));
+        health.limited(now, Some(Duration::from_secs(1 << 40)));
+        assert!(!health.is_limited(now + RETRY_AFTER_MAX), "not for ever on its word");
+        health.limited(now, None);
+        health.limited(now, None);
+        assert!(health.is_limited(now + LIMIT_MIN), "without a word, longer each time");
+        assert_eq!(health.failures, 0, "a limit is no failure");
+    }
+
+    #[test]
+    fn a_flaky_endpoint_comes_after_a_slow_one() {
+        let now = Instant::now();
+        let (mut slow, mut flaky) = (Health::default(), Health::default());
+        slow.answered(now, 400 * MS);
+        flaky.answered(now, MS);
+        assert!(flaky.expected() < slow.expected());
+        flaky.failed(now);
+        assert!(slow.expected() < flaky.expected());
+    }
+}

@@ -1,0 +1,221 @@
+//! The JSON of JSON-RPC, and of the few things that are asked for.
+//!
+//! Reads what nodes really send: members that are missing, null or more than expected are no error
+//! unless the value is needed.
+
+use serde::de::{Error as _, Unexpected};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tollgate_model::port::chain::BlockRef;
+use tollgate_model::{Address, B256, Bytes, U256};
+
+#[derive(Serialize)]
+pub(super) struct Request<'a> {
+    jsonrpc: &'static str,
+    id: u64,
+    method: &'a str,
+    params: &'a Value,
+}
+
+impl<'a> Request<'a> {
+    pub(super) const fn new(id: u64, method: &'a str, params: &'a Value) -> Self {
+        Self { jsonrpc: "2.0", id, method, params }
+    }
+}
+
+/// An answer, or a notification.
+#[derive(Deserialize)]
+pub(super) struct Incoming {
+    #[serde(default)]
+    pub(super) id: Value,
+    #[serde(default)]
+    pub(super) result: Option<Box<RawValue>>,
+    #[serde(default)]
+    pub(super) error: Option<Value>,
+    #[serde(default)]
+    pub(super) params: Option<Notification>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Notification {
+    #[serde(default)]
+    pub(super) subscription: Value,
+    #[serde(default)]
+    pub(super) result: Option<Box<RawValue>>,
+}
+
+impl Incoming {
+    /// Whether it answers the call of this number; an error may come without one.
+    pub(super) fn answers(&self, id: u64) -> bool {
+        match &self.id {
+            Value::Null => true,
+            Value::String(text) => text.parse() == Ok(id),
+            number => number.as_u64() == Some(id),
+        }
+    }
+}
+
+/// A number as nodes write it: `0x1a`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Quantity<T>(pub(crate) T);
+
+/// A value that is written in hex.
+pub(crate) trait FromHex: Sized {
+    fn from_hex(digits: &str) -> Option<Self>;
+}
+
+impl FromHex for u64 {
+    fn from_hex(digits: &str) -> Option<Self> {
+        Self::from_str_radix(digits, 16).ok()
+    }
+}
+
+impl FromHex for u128 {
+    fn from_hex(digits: &str) -> Option<Self> {
+        Self::from_str_radix(digits, 16).ok()
+    }
+}
+
+impl FromHex for U256 {
+    fn from_hex(digits: &str) -> Option<Self> {
+        Self::from_str_radix(digits, 16).ok()
+    }
+}
+
+impl FromHex for B256 {
+    fn from_hex(digits: &str) -> Option<Self> {
+        digits.parse().ok()
+    }
+}
+
+impl FromHex for Address {
+    fn from_hex(digits: &str) -> Option<Self> {
+        digits.parse().ok()
+    }
+}
+
+impl FromHex for Bytes {
+    fn from_hex(digits: &str) -> Option<Self> {
+        alloy_primitives::hex::decode(digits).ok().map(Self::from)
+    }
+}
+
+impl<'de, T: FromHex> Deserialize<'de> for Quantity<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        let digits = text.strip_prefix("0x").unwrap_or(&text);
+        let read = (!digits.is_empty() || text == "0x").then(|| T::from_hex(digits)).flatten();
+        read.map(Self).ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&text), &"hex"))
+    }
+}
+
+/// A number as nodes read it.
+pub(crate) fn quantity(number: u64) -> String {
+    format!("{number:#x}")
+}
+
+/// A block, or its header as a subscription gives it.
+#[derive(Clone, Deserialize, Debug)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct BlockWire {
+    number: Option<Quantity<u64>>,
+    hash: Option<Quantity<B256>>,
+    parent_hash: Quantity<B256>,
+    #[serde(default)]
+    base_fee_per_gas: Option<Quantity<u128>>,
+    #[serde(default)]
+    transactions: Vec<Quantity<B256>>,
+}
+
+impl BlockWire {
+    /// Its place; `None` for a pending block, which has none.
+    pub(crate) fn at(&self) -> Option<BlockRef> {
+        let (number, hash) = (self.number?.0, self.hash?.0);
+        Some(BlockRef { number, hash, parent: self.parent_hash.0 })
+    }
+
+    pub(crate) fn base_fee(&self) -> Option<u128> {
+        self.base_fee_per_gas.map(|fee| fee.0)
+    }
+
+    pub(crate) fn transactions(self) -> Vec<B256> {
+        self.transactions.into_iter().map(|hash| hash.0).collect()
+    }
+}
+
+#[derive(Clone, Deserialize, Debug)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReceiptWire {
+    pub(crate) transaction_hash: Quantity<B256>,
+    pub(crate) block_hash: Option<Quantity<B256>>,
+    pub(crate) block_number: Option<Quantity<u64>>,
+    pub(crate) gas_used: Quantity<u64>,
+    /// Missing before Byzantium.
+    #[serde(default)]
+    pub(crate) status: Option<Quantity<u64>>,
+    /// Besu's own, where it is switched on.
+    #[serde(default)]
+    pub(crate) revert_reason: Option<Quantity<Bytes>>,
+}
+
+#[derive(Clone, Deserialize, Debug)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TransactionWire {
+    pub(crate) hash: Quantity<B256>,
+    #[serde(default)]
+    pub(crate) block_hash: Option<Quantity<B256>>,
+    #[serde(default)]
+    pub(crate) block_number: Option<Quantity<u64>>,
+    pub(crate) from: Quantity<Address>,
+    #[serde(default)]
+    pub(crate) to: Option<Quantity<Address>>,
+    pub(crate) value: Quantity<U256>,
+    pub(crate) input: Quantity<Bytes>,
+    pub(crate) gas: Quantity<u64>,
+}
+
+#[derive(Clone, Deserialize, Debug)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FeeHistoryWire {
+    #[serde(default)]
+    pub(crate) base_fee_per_gas: Vec<Quantity<u128>>,
+    #[serde(default)]
+    pub(crate) gas_used_ratio: Vec<f64>,
+    #[serde(default)]
+    pub(crate) reward: Option<Vec<Vec<Quantity<u128>>>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_as_nodes_write_them() {
+        let read = |text: &str| serde_json::from_str::<Quantity<u64>>(text).ok().map(|n| n.0);
+        assert_eq!(read(r#""0x1a""#), Some(26));
+        assert_eq!(read(r#""0x0""#), Some(0));
+        assert_eq!(read(r#""0x001""#), Some(1));
+        for bad in [r#""""#, r#""0x""#, r#""0xzz""#, r#""-1""#, "26", r#""0x1ffffffffffffffff""#] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+        let data: Quantity<Bytes> = serde_json::from_str(r#""0x""#).unwrap();
+        assert!(data.0.is_empty());
+    }
+
+    #[test]
+    fn an_answer_is_told_from_the_answer_to_another_call() {
+        let incoming = |text: &str| serde_json::from_str::<Incoming>(text).unwrap();
+        assert!(incoming(r#"{"id":7,"result":null}"#).answers(7));
+        assert!(incoming(r#"{"id":"7","result":1}"#).answers(7));
+        assert!(incoming(r#"{"error":{"message":"x"}}"#).answers(7));
+        assert!(!incoming(r#"{"id":8,"result":1}"#).answers(7));
+    }
+
+    #[test]
+    fn a_pending_block_has_no_place() {
+        let hash = format!("0x{}", "11".repeat(32));
+        let text = format!(r#"{{"number":null,"hash":null,"parentHash":"{hash}"}}"#);
+        assert_eq!(serde_json::from_str::<BlockWire>(&text).unwrap().at(), None);
+    }
+}

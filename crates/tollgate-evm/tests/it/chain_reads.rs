@@ -1,0 +1,212 @@
+//! Receipts, fees, tries and sightings, on nodes that can do everything and on nodes that can't.
+
+use serde_json::json;
+use tollgate_model::answer::AnswerClass;
+use tollgate_model::port::chain::{BlockTag, Call, Chain, Sighting, Speed, Trial};
+use tollgate_model::{Address, B256, TxHash, Wei};
+
+use crate::fake::{Mood, Node, block, connect, until};
+
+fn hashes(count: u8) -> Vec<TxHash> {
+    (1..=count).map(B256::repeat_byte).collect()
+}
+
+#[tokio::test]
+async fn receipts_of_many_are_fetched_at_once_and_of_few_one_by_one() {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http()]).await;
+    let all = hashes(200);
+    let at = node.mine(1, 11, all.clone());
+    chain.head_after(Some(block(1, 10))).await.unwrap();
+    chain.block(BlockTag::Number(11)).await.unwrap();
+
+    let two = chain.receipts(&at, &all[..2]).await.unwrap();
+    assert_eq!(two.iter().map(|receipt| receipt.tx_hash).collect::<Vec<_>>(), all[..2]);
+    assert!(two.iter().all(|r| r.succeeded && r.block_hash == at.hash && r.gas_used == 21_000));
+    assert_eq!(node.calls_of("eth_getBlockReceipts"), 0);
+
+    assert_eq!(chain.receipts(&at, &all).await.unwrap().len(), 200);
+    assert_eq!(node.calls_of("eth_getBlockReceipts"), 1);
+    assert_eq!(chain.receipts(&at, &[]).await.unwrap(), []);
+    assert_eq!(chain.receipts(&at, &[B256::ZERO]).await.unwrap(), [], "not in it");
+}
+
+#[tokio::test]
+async fn a_node_without_block_receipts_is_asked_one_by_one_from_then_on() {
+    let node = Node::start().await;
+    node.set().missing.insert("eth_getBlockReceipts");
+    let chain = connect(vec![node.http()]).await;
+    let all = hashes(50);
+    let at = node.mine(1, 11, all.clone());
+    chain.head_after(Some(block(1, 10))).await.unwrap();
+    for _ in 0..3 {
+        assert_eq!(chain.receipts(&at, &all).await.unwrap().len(), 50);
+    }
+    assert_eq!(node.calls_of("eth_getBlockReceipts"), 1, "it is remembered");
+}
+
+#[tokio::test]
+async fn receipts_of_another_block_at_that_height_are_left_out() {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http()]).await;
+    let all = hashes(20);
+    let old = node.mine(1, 11, all.clone());
+    node.mine(2, 11, all.clone());
+    until("the head has moved", || async { chain.head_after(None).await.unwrap() == block(2, 11) })
+        .await;
+    assert_eq!(chain.receipts(&old, &all).await.unwrap(), []);
+    assert_eq!(chain.receipts(&old, &all[..1]).await.unwrap(), []);
+    // Nobody can be asked: that is no statement about the block.
+    node.set().mood = Mood::Down;
+    chain.receipts(&old, &all).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn a_node_that_lacks_a_receipt_of_its_own_block_is_not_believed() {
+    let (half, whole) = (Node::start().await, Node::start().await);
+    let chain = connect(vec![half.http(), whole.http()]).await;
+    let all = hashes(20);
+    half.set().fixed.insert("eth_getTransactionReceipt", Ok(json!(null)));
+    half.set().fixed.insert("eth_getBlockReceipts", Ok(json!(null)));
+    let at = half.mine(1, 11, all.clone());
+    chain.head_after(Some(block(1, 10))).await.unwrap();
+    for of in [&all[..], &all[..1]] {
+        let error = chain.receipts(&at, of).await.unwrap_err().to_string();
+        assert!(error.contains("not all its receipts"), "{error}");
+    }
+    whole.mine(1, 11, all.clone());
+    until("another one has it", || async { chain.receipts(&at, &all).await.is_ok() }).await;
+    assert_eq!(chain.receipts(&at, &all).await.unwrap().len(), 20);
+}
+
+#[tokio::test]
+async fn a_receipt_that_one_endpoint_has_is_found() {
+    let (without, with) = (Node::start().await, Node::start().await);
+    let chain = connect(vec![without.http(), with.http()]).await;
+    let hash = B256::repeat_byte(7);
+    assert_eq!(chain.receipt(hash).await.unwrap(), None);
+    let at = with.mine(1, 11, vec![hash]);
+    assert_eq!(chain.receipt(hash).await.unwrap().unwrap().block_hash, at.hash);
+    with.set().mood = Mood::Down;
+    assert_eq!(chain.receipt(hash).await.unwrap(), None, "none of those that answer has it");
+    without.set().mood = Mood::Down;
+    chain.receipt(hash).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn the_receipt_of_a_failure_says_what_the_contract_said() {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http()]).await;
+    let hash = B256::repeat_byte(7);
+    node.set().failed.insert(hash);
+    let data = format!("0x4e487b71{:064x}", 0x12);
+    let error = json!({"code": 3, "message": "execution reverted", "data": data});
+    node.set().fixed.insert("eth_call", Err(error));
+    let at = node.mine(1, 11, vec![hash]);
+    let receipt = chain.receipt(hash).await.unwrap().unwrap();
+    assert!(!receipt.succeeded);
+    assert_eq!(receipt.revert_reason.unwrap().as_str(), "panic 0x12: division by zero");
+    chain.head_after(Some(block(1, 10))).await.unwrap();
+    assert!(chain.receipts(&at, &[hash]).await.unwrap()[0].revert_reason.is_some());
+    node.set().fixed.remove("eth_call");
+    assert_eq!(chain.receipt(hash).await.unwrap().unwrap().revert_reason, None, "a courtesy only");
+}
+
+#[tokio::test]
+async fn a_transaction_is_seen_if_any_endpoint_sees_it() {
+    let (one, two) = (Node::start().await, Node::start().await);
+    let chain = connect(vec![one.http(), two.http()]).await;
+    let hash = B256::repeat_byte(7);
+    assert_eq!(chain.sighting(hash).await.unwrap(), None);
+    two.set().in_pool.insert(hash);
+    assert_eq!(chain.sighting(hash).await.unwrap(), Some(Sighting::Pending));
+    let at = one.mine(1, 11, vec![hash]);
+    let seen = Sighting::InBlock { number: 11, hash: at.hash };
+    assert_eq!(chain.sighting(hash).await.unwrap(), Some(seen));
+    one.set().mood = Mood::Down;
+    assert_eq!(chain.sighting(hash).await.unwrap(), Some(Sighting::Pending));
+    two.set().mood = Mood::Down;
+    chain.sighting(hash).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn fees_come_from_the_history_and_are_kept_for_a_while() {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http()]).await;
+    let normal = chain.fee_quote(Speed::Normal).await.unwrap();
+    assert_eq!(normal.base_fee.unwrap().wei(), 0x44c);
+    assert_eq!(normal.max_priority_fee.unwrap().wei(), 0x14);
+    assert_eq!(normal.max_fee.wei(), 2 * 0x44c + 0x14);
+    let slow = chain.fee_quote(Speed::Slow).await.unwrap();
+    let fast = chain.fee_quote(Speed::Fast).await.unwrap();
+    assert!(slow.max_fee < normal.max_fee && normal.max_fee < fast.max_fee);
+    assert_eq!(node.calls_of("eth_feeHistory"), 1);
+    node.set().mood = Mood::Down;
+    assert_eq!(chain.fee_quote(Speed::Slow).await.unwrap(), slow);
+}
+
+#[tokio::test]
+async fn fees_without_a_history_come_from_the_head_and_the_nodes_opinion() {
+    let node = Node::start().await;
+    node.set().missing.insert("eth_feeHistory");
+    let chain = connect(vec![node.http()]).await;
+    let slow = chain.fee_quote(Speed::Slow).await.unwrap();
+    assert_eq!((slow.base_fee.unwrap().wei(), slow.max_fee.wei()), (1_000, 2_070));
+
+    let node = Node::start().await;
+    node.set().missing.extend(["eth_feeHistory", "eth_maxPriorityFeePerGas"]);
+    let chain = connect(vec![node.http()]).await;
+    let slow = chain.fee_quote(Speed::Slow).await.unwrap();
+    assert_eq!(slow.max_priority_fee.unwrap().wei(), 4_000, "the gas price above the base fee");
+}
+
+#[tokio::test]
+async fn a_chain_without_a_base_fee_has_a_gas_price() {
+    let node = Node::start().await;
+    node.set().base_fee = None;
+    let chain = connect(vec![node.http()]).await;
+    let quote = chain.fee_quote(Speed::Slow).await.unwrap();
+    assert_eq!((quote.base_fee, quote.max_priority_fee), (None, None));
+    assert_eq!(quote.max_fee.wei(), 5_000);
+    assert_eq!(node.calls_of("eth_feeHistory"), 0);
+}
+
+#[tokio::test]
+async fn a_call_is_tried_and_a_revert_is_an_answer() {
+    let (one, two) = (Node::start().await, Node::start().await);
+    let chain = connect(vec![one.http(), two.http()]).await;
+    let call = Call {
+        from: Address::repeat_byte(1),
+        to: None,
+        value: Wei::default(),
+        data: Default::default(),
+    };
+    assert_eq!(chain.try_call(&call).await.unwrap(), Trial::Gas(21_000));
+
+    let says = |error: serde_json::Value| {
+        for node in [&one, &two] {
+            node.set().fixed.insert("eth_estimateGas", Err(error.clone()));
+        }
+    };
+    says(json!({"code": 3, "message": "execution reverted: no", "data": "0xdeadbeef"}));
+    let before = one.calls_of("eth_estimateGas") + two.calls_of("eth_estimateGas");
+    let Trial::Reverts(reason) = chain.try_call(&call).await.unwrap() else { panic!() };
+    assert_eq!(reason.as_str(), "custom error 0xdeadbeef");
+    let after = one.calls_of("eth_estimateGas") + two.calls_of("eth_estimateGas");
+    assert_eq!(after, before + 1, "one endpoint's revert is enough");
+
+    says(json!({"code": -32000, "message": "insufficient funds for gas * price + value"}));
+    let Trial::Refused(answer) = chain.try_call(&call).await.unwrap() else { panic!() };
+    assert_eq!(answer.class, AnswerClass::InsufficientFunds);
+
+    says(json!({"code": -32000, "message": "the moon is in the wrong phase"}));
+    let Trial::Refused(answer) = chain.try_call(&call).await.unwrap() else { panic!() };
+    assert_eq!(answer.class, AnswerClass::Unknown);
+
+    // One that is ill is passed over.
+    two.set().fixed.clear();
+    one.set().mood = Mood::BadGateway;
+    assert_eq!(chain.try_call(&call).await.unwrap(), Trial::Gas(21_000));
+    two.set().mood = Mood::Down;
+    chain.try_call(&call).await.unwrap_err();
+}

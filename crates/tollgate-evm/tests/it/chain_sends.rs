@@ -1,0 +1,148 @@
+//! Sends over several endpoints: one that takes it is enough, and it is dead only if all say so.
+
+use std::time::{Duration, Instant};
+
+use tollgate_evm::chain::EvmChain;
+use tollgate_evm::endpoint::Role;
+use tollgate_model::Bytes;
+use tollgate_model::answer::AnswerClass;
+use tollgate_model::port::chain::Chain;
+
+use crate::fake::{Mood, Node, Taking, config, connect, until};
+
+const SEND: &str = "eth_sendRawTransaction";
+
+fn raw() -> Bytes {
+    Bytes::from_static(&[0x02, 0xc0])
+}
+
+async fn class(chain: &EvmChain) -> AnswerClass {
+    chain.send(&raw()).await.class
+}
+
+#[tokio::test]
+async fn a_transaction_that_is_taken_goes_to_one_endpoint() {
+    let (one, two) = (Node::start().await, Node::start().await);
+    let chain = connect(vec![one.http(), two.http()]).await;
+    assert_eq!(class(&chain).await, AnswerClass::Accepted);
+    assert_eq!(one.calls_of(SEND) + two.calls_of(SEND), 1);
+
+    let mut all = config(vec![one.http(), two.http()]);
+    all.fan_out = usize::MAX;
+    let chain = EvmChain::connect(all).await.unwrap();
+    assert_eq!(class(&chain).await, AnswerClass::Accepted);
+    until("both have it", || async { one.calls_of(SEND) + two.calls_of(SEND) == 3 }).await;
+}
+
+#[tokio::test]
+async fn what_one_refuses_another_may_take() {
+    let (one, two) = (Node::start().await, Node::start().await);
+    let chain = connect(vec![one.http(), two.http()]).await;
+    for said in ["invalid sender", "nonce too low", "execution reverted", "no such words"] {
+        one.set().taking = Taking::Says(said);
+        two.set().taking = Taking::Accepts;
+        assert_eq!(class(&chain).await, AnswerClass::Accepted, "{said}");
+        two.set().taking = Taking::Says("already known");
+        assert_eq!(class(&chain).await, AnswerClass::AlreadyKnown, "{said}");
+    }
+}
+
+#[tokio::test]
+async fn it_is_dead_only_if_every_endpoint_says_so() {
+    let (one, two) = (Node::start().await, Node::start().await);
+    let chain = connect(vec![one.http(), two.http()]).await;
+    for node in [&one, &two] {
+        node.set().taking = Taking::Says("invalid sender");
+    }
+    assert_eq!(class(&chain).await, AnswerClass::Invalid);
+
+    // One that can't be heard may have it: from an earlier try, or from this one.
+    for mood in [Mood::Down, Mood::Hangs, Mood::BadGateway, Mood::Limited(60)] {
+        one.set().mood = mood;
+        for _ in 0..4 {
+            let answer = class(&chain).await;
+            assert!(!answer.may_lead_to_rejection(), "{mood:?}: {answer}");
+        }
+        one.set().mood = Mood::Well;
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_that_was_never_heard_keeps_a_transaction_alive() {
+    let (silent, well) = (Node::start().await, Node::start().await);
+    silent.set().mood = Mood::Down;
+    well.set().taking = Taking::Says("invalid sender");
+    let chain = connect(vec![silent.http(), well.http()]).await;
+    assert_eq!(class(&chain).await, AnswerClass::Transient);
+}
+
+#[tokio::test]
+async fn a_lost_answer_and_another_hash_mean_possibly_sent() {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http()]).await;
+    for taking in [Taking::LosesTheAnswer, Taking::AnotherHash] {
+        node.set().taking = taking.clone();
+        assert_eq!(class(&chain).await, AnswerClass::Unknown, "{taking:?}");
+    }
+    node.set().taking = Taking::Accepts;
+    node.set().mood = Mood::Hangs;
+    let answer = chain.send(&raw()).await;
+    assert_eq!(answer.class, AnswerClass::Unknown);
+    assert!(answer.said.contains("127.0.0.1") && !answer.said.contains("key-"), "{}", answer.said);
+}
+
+#[tokio::test]
+async fn nobody_to_send_to_is_no_verdict() {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http().with_role(Role::ReadOnly)]).await;
+    let answer = chain.send(&raw()).await;
+    assert_eq!((answer.class, &*answer.said), (AnswerClass::Unknown, "no endpoint could be asked"));
+    assert_eq!(node.calls_of(SEND), 0);
+}
+
+#[tokio::test]
+async fn a_slow_endpoint_does_not_hold_up_a_send() {
+    let (slow, quick) = (Node::start().await, Node::start().await);
+    let mut config = config(vec![slow.http(), quick.http()]);
+    config.send_patience = Duration::from_millis(50);
+    let chain = EvmChain::connect(config).await.unwrap();
+    slow.set().mood = Mood::Hangs;
+    let begun = Instant::now();
+    for _ in 0..5 {
+        assert_eq!(class(&chain).await, AnswerClass::Accepted);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    assert_eq!(quick.calls_of(SEND), 5);
+}
+
+#[tokio::test]
+async fn a_send_only_endpoint_is_sent_to_and_never_read_from() {
+    let (relay, reader) = (Node::start().await, Node::start().await);
+    // A relay knows nothing but sends.
+    relay.set().missing.extend(["eth_chainId", "eth_getBlockByNumber"]);
+    let chain = connect(vec![
+        reader.http().with_role(Role::ReadOnly),
+        relay.http().with_role(Role::SendOnly),
+    ])
+    .await;
+    chain.head_after(None).await.unwrap();
+    assert_eq!(class(&chain).await, AnswerClass::Accepted);
+    assert_eq!((relay.calls_of(SEND), reader.calls_of(SEND)), (1, 0));
+    let others: Vec<_> = relay.set().calls.iter().filter(|call| *call != SEND).cloned().collect();
+    assert_eq!(others, ["eth_chainId"]);
+}
+
+#[tokio::test]
+async fn a_used_up_quota_is_left_alone() {
+    let (limited, well) = (Node::start().await, Node::start().await);
+    let chain = connect(vec![limited.http(), well.http()]).await;
+    limited.set().mood = Mood::Limited(60);
+    until("it is known", || async { chain.endpoints()[0].resting }).await;
+    well.set().taking = Taking::Says("invalid sender");
+    for _ in 0..100 {
+        assert_eq!(class(&chain).await, AnswerClass::RateLimited);
+    }
+    assert_eq!(limited.calls_of(SEND), 0);
+    well.set().taking = Taking::Accepts;
+    assert_eq!(class(&chain).await, AnswerClass::Accepted);
+}

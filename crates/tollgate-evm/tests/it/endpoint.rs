@@ -1,0 +1,174 @@
+//! One endpoint: what it gives, how it fails, and what that says about its health.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use tollgate_evm::endpoint::{BadUrl, Endpoint, EndpointConfig, RpcErrorKind};
+
+use crate::fake::{Mood, Node, Taking, until};
+
+fn endpoint(config: EndpointConfig) -> Endpoint {
+    Endpoint::new(config, None).unwrap()
+}
+
+fn now() -> tokio::time::Instant {
+    tokio::time::Instant::now()
+}
+
+#[tokio::test]
+async fn a_result_is_given_and_an_error_keeps_all_its_parts() {
+    let node = Node::start().await;
+    for config in [node.http(), node.ws()] {
+        let endpoint = endpoint(config);
+        let id: String = endpoint.call("eth_chainId", json!([])).await.unwrap();
+        assert_eq!(id, "0x7a69");
+        let error = json!({"code": -32000, "message": "nonce too low", "data": {"a": 1}});
+        node.set().fixed.insert("eth_call", Err(error));
+        let error = endpoint.call::<Value>("eth_call", json!([])).await.unwrap_err();
+        assert_eq!((error.kind, error.code), (RpcErrorKind::Node, Some(-32000)));
+        assert_eq!((&*error.message, error.data.as_deref()), ("nonce too low", Some(r#"{"a":1}"#)));
+        assert!(endpoint.health().latency_seconds.is_some());
+    }
+    let error = endpoint(node.http()).call::<Value>("eth_call", json!([])).await.unwrap_err();
+    assert_eq!(error.status, Some(400), "an error in JSON-RPC comes with any status");
+}
+
+#[tokio::test]
+async fn what_a_node_says_about_a_transaction_is_no_ill_health() {
+    let node = Node::start().await;
+    let endpoint = endpoint(node.http());
+    let said = [
+        "nonce too low",
+        "execution reverted: no",
+        "insufficient funds for gas * price + value",
+        "replacement transaction underpriced",
+        "invalid sender",
+    ];
+    for message in said.repeat(3) {
+        node.set().taking = Taking::Says(message);
+        let send = endpoint.call::<Value>("eth_sendRawTransaction", json!(["0x00"])).await;
+        assert!(send.is_err());
+    }
+    assert_eq!(endpoint.health().failures, 0);
+    assert!(!endpoint.health().is_resting(now()));
+}
+
+#[tokio::test]
+async fn a_proxys_page_is_no_answer_of_a_node() {
+    let node = Node::start().await;
+    let endpoint = endpoint(node.http());
+    node.set().mood = Mood::BadGateway;
+    for _ in 0..3 {
+        let error = endpoint.call::<Value>("eth_chainId", json!([])).await.unwrap_err();
+        assert_eq!((error.kind, error.status), (RpcErrorKind::NotRpc, Some(502)));
+        assert!(error.message.contains("Bad Gateway"));
+    }
+    assert!(endpoint.health().is_resting(now()));
+    node.set().mood = Mood::Well;
+    endpoint.call::<Value>("eth_chainId", json!([])).await.unwrap();
+    assert!(!endpoint.health().is_resting(now()), "one answer and it is back");
+}
+
+#[tokio::test]
+async fn a_rate_limit_is_kept_for_as_long_as_the_endpoint_says() {
+    let node = Node::start().await;
+    let endpoint = endpoint(node.http());
+    node.set().mood = Mood::Limited(7);
+    let error = endpoint.call::<Value>("eth_chainId", json!([])).await.unwrap_err();
+    assert_eq!((error.status, error.retry_after), (Some(429), Some(Duration::from_secs(7))));
+    let health = endpoint.health();
+    assert!(health.is_limited(now() + Duration::from_secs(6)));
+    assert!(!health.is_limited(now() + Duration::from_secs(8)));
+    assert_eq!(health.failures, 0);
+}
+
+#[tokio::test]
+async fn nothing_sent_is_told_from_no_answer() {
+    let node = Node::start().await;
+    for config in [node.http(), node.ws()] {
+        let endpoint = endpoint(EndpointConfig { timeout: Duration::from_millis(100), ..config });
+        endpoint.call::<Value>("eth_chainId", json!([])).await.unwrap();
+        node.set().mood = Mood::Hangs;
+        let error = endpoint.call::<Value>("eth_chainId", json!([])).await.unwrap_err();
+        assert_eq!(error.kind, RpcErrorKind::NoAnswer);
+        node.set().mood = Mood::Down;
+        let error = endpoint.call::<Value>("eth_chainId", json!([])).await.unwrap_err();
+        assert_eq!(error.kind, RpcErrorKind::NoAnswer, "{error}");
+        node.set().mood = Mood::Well;
+    }
+    // A port that nobody listens on.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    for scheme in ["http", "ws", "https", "wss"] {
+        let endpoint = endpoint(EndpointConfig::new(format!("{scheme}://127.0.0.1:{port}/")));
+        let error = endpoint.call::<Value>("eth_chainId", json!([])).await.unwrap_err();
+        assert_eq!(error.kind, RpcErrorKind::Unreachable, "{error}");
+        assert_eq!(endpoint.health().failures, 1);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_not_read() {
+    let node = Node::start().await;
+    node.set().fixed.insert("eth_call", Ok(json!("x".repeat(100_000))));
+    let endpoint = endpoint(EndpointConfig { response_bytes_max: 10_000, ..node.http() });
+    let error = endpoint.call::<Value>("eth_call", json!([])).await.unwrap_err();
+    assert_eq!(error.kind, RpcErrorKind::Unreadable);
+    assert!(error.message.contains("longer than 10000 bytes"), "{error}");
+}
+
+#[tokio::test]
+async fn the_answer_to_another_call_is_not_taken() {
+    let node = Node::start().await;
+    node.set().id_shift = 1;
+    let error = endpoint(node.http()).call::<Value>("eth_chainId", json!([])).await.unwrap_err();
+    assert_eq!(error.kind, RpcErrorKind::Unreadable);
+}
+
+#[tokio::test]
+async fn no_more_calls_are_in_flight_than_allowed() {
+    let node = Node::start().await;
+    let endpoint = endpoint(EndpointConfig { concurrency: 4, ..node.http() });
+    let calls = (0..100).map(|_| endpoint.call::<Value>("eth_chainId", json!([])));
+    assert!(join_all(calls).await.iter().all(Result::is_ok));
+    assert!(node.set().most_in_flight <= 4);
+
+    // Who waits in vain for a place has sent nothing, and it is not the endpoint's fault.
+    node.set().mood = Mood::Hangs;
+    let quick = Duration::from_millis(100);
+    let endpoint = self::endpoint(EndpointConfig { concurrency: 1, timeout: quick, ..node.http() });
+    let calls = (0..3).map(|_| endpoint.call::<Value>("eth_chainId", json!([])));
+    let kinds: Vec<_> = join_all(calls).await.into_iter().map(|c| c.unwrap_err().kind).collect();
+    assert!(kinds.contains(&RpcErrorKind::Busy), "{kinds:?}");
+    assert_eq!(endpoint.health().failures, 1);
+}
+
+#[tokio::test]
+async fn a_socket_that_broke_is_dialled_again() {
+    let node = Node::start().await;
+    let endpoint = endpoint(node.ws());
+    endpoint.call::<Value>("eth_chainId", json!([])).await.unwrap();
+    node.set().mood = Mood::Down;
+    assert!(endpoint.call::<Value>("eth_chainId", json!([])).await.is_err());
+    node.set().mood = Mood::Well;
+    until("it is back", || async {
+        endpoint.call::<Value>("eth_chainId", json!([])).await.is_ok()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_key_in_a_url_is_never_shown() {
+    let node = Node::start().await;
+    let config = node.http();
+    let key = "key-0123456789";
+    assert!(config.url.contains(key));
+    let echo = json!({"code": -32000, "message": format!("no such path /{key}")});
+    node.set().fixed.insert("eth_call", Err(echo));
+    let endpoint = endpoint(config.clone());
+    let error = endpoint.call::<Value>("eth_call", json!([])).await.unwrap_err();
+    let shown = format!("{config:?} {endpoint:?} {} {error} {error:?}", endpoint.name());
+    assert!(!shown.contains(key), "{shown}");
+    let bad = Endpoint::new(EndpointConfig::new(format!("ftp://host/{key}")), None).unwrap_err();
+    assert_eq!(bad, BadUrl::Scheme);
+}

@@ -1,0 +1,403 @@
+//! A node that does as it is told: JSON-RPC over HTTP and WebSocket, with faults.
+
+use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_tungstenite::tungstenite::Message;
+use tollgate_evm::chain::{ChainConfig, EvmChain};
+use tollgate_evm::endpoint::EndpointConfig;
+use tollgate_model::port::chain::BlockRef;
+use tollgate_model::{B256, TxHash};
+
+/// How the node behaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Mood {
+    /// Answers.
+    #[default]
+    Well,
+    /// Drops every connection.
+    Down,
+    /// Never answers.
+    Hangs,
+    /// A proxy's page.
+    BadGateway,
+    /// 429, with `Retry-After`.
+    Limited(u64),
+}
+
+/// What a send is answered with.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Taking {
+    /// The hash.
+    #[default]
+    Accepts,
+    /// Another hash.
+    AnotherHash,
+    /// A JSON-RPC error.
+    Says(&'static str),
+    /// Nothing, but it was taken.
+    LosesTheAnswer,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) mood: Mood,
+    pub(crate) taking: Taking,
+    pub(crate) chain_id: u64,
+    pub(crate) branch: Vec<(BlockRef, Vec<TxHash>)>,
+    pub(crate) base_fee: Option<u64>,
+    pub(crate) mined: u64,
+    pub(crate) pending: u64,
+    pub(crate) finalized: Option<u64>,
+    /// Methods that are answered with -32601.
+    pub(crate) missing: HashSet<&'static str>,
+    /// Fixed answers, before everything else.
+    pub(crate) fixed: HashMap<&'static str, Result<Value, Value>>,
+    pub(crate) failed: HashSet<TxHash>,
+    pub(crate) in_pool: HashSet<TxHash>,
+    /// Added to the id of each answer.
+    pub(crate) id_shift: u64,
+    pub(crate) calls: Vec<String>,
+    pub(crate) in_flight: usize,
+    pub(crate) most_in_flight: usize,
+}
+
+/// A block's name: the branch it is on, and its number.
+pub(crate) fn block(branch: u8, number: u64) -> BlockRef {
+    let name = |branch: u8, number: u64| {
+        let mut hash = B256::with_last_byte(branch);
+        hash[..8].copy_from_slice(&number.to_be_bytes());
+        hash
+    };
+    // All branches begin with the same block.
+    let of = |number: u64| name(if number == 0 { 0 } else { branch }, number);
+    let parent = number.checked_sub(1).map_or(B256::ZERO, of);
+    BlockRef { number, hash: of(number), parent }
+}
+
+pub(crate) struct Node {
+    state: Arc<Mutex<State>>,
+    heads: Arc<watch::Sender<u64>>,
+    http: String,
+    ws: String,
+    _tasks: JoinSet<()>,
+}
+
+impl Node {
+    /// A node on chain 31337 with blocks 0 to 10.
+    pub(crate) async fn start() -> Self {
+        let state = State {
+            chain_id: 31_337,
+            branch: (0..=10).map(|number| (block(1, number), Vec::new())).collect(),
+            base_fee: Some(1_000),
+            ..State::default()
+        };
+        let state = Arc::new(Mutex::new(state));
+        let heads = Arc::new(watch::channel(0).0);
+        let mut tasks = JoinSet::new();
+        let listen = async || {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let port = listener.local_addr().unwrap().port();
+            (listener, port)
+        };
+        let (http, http_port) = listen().await;
+        tasks.spawn(serve_http(http, state.clone()));
+        let (ws, ws_port) = listen().await;
+        tasks.spawn(serve_ws(ws, state.clone(), heads.clone()));
+        let http = format!("http://127.0.0.1:{http_port}/key-0123456789");
+        let ws = format!("ws://127.0.0.1:{ws_port}/");
+        Self { state, heads, http, ws, _tasks: tasks }
+    }
+
+    pub(crate) fn http(&self) -> EndpointConfig {
+        EndpointConfig { timeout: Duration::from_secs(1), ..EndpointConfig::new(&self.http) }
+    }
+
+    pub(crate) fn ws(&self) -> EndpointConfig {
+        EndpointConfig { timeout: Duration::from_secs(1), ..EndpointConfig::new(&self.ws) }
+    }
+
+    pub(crate) fn set(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// Mines a block on a branch on top of `below`, and announces it.
+    pub(crate) fn mine(&self, branch: u8, number: u64, transactions: Vec<TxHash>) -> BlockRef {
+        let at = block(branch, number);
+        let mut state = self.set();
+        state.branch.retain(|(block, _)| block.number < number);
+        state.branch.push((at, transactions));
+        drop(state);
+        self.heads.send_modify(|count| *count += 1);
+        at
+    }
+
+    pub(crate) fn calls_of(&self, method: &str) -> usize {
+        self.set().calls.iter().filter(|call| *call == method).count()
+    }
+}
+
+/// A chain over these endpoints, with short times.
+pub(crate) fn config(endpoints: Vec<EndpointConfig>) -> ChainConfig {
+    ChainConfig {
+        poll_interval: Duration::from_millis(20),
+        send_patience: Duration::from_millis(300),
+        lag_grace: Duration::from_millis(100),
+        ..ChainConfig::new(endpoints)
+    }
+}
+
+pub(crate) async fn connect(endpoints: Vec<EndpointConfig>) -> EvmChain {
+    EvmChain::connect(config(endpoints)).await.unwrap()
+}
+
+/// Waits until something is so.
+pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
+    let wait = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), wait).await.expect(what);
+}
+
+async fn serve_http(listener: TcpListener, state: Arc<Mutex<State>>) {
+    let mut connections = JoinSet::new();
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        let state = state.clone();
+        connections.spawn(async move {
+            let service = service_fn(move |request| answer_http(state.clone(), request));
+            let server = hyper::server::conn::http1::Builder::new();
+            // A node that is down drops its connections: that is an error here.
+            let _ = server.serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
+async fn answer_http(
+    state: Arc<Mutex<State>>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, &'static str> {
+    let body = request.into_body().collect().await.map_err(|_| "cut off")?.to_bytes();
+    let mood = state.lock().unwrap().mood;
+    let page = |status: u16, text: &'static str| {
+        Response::builder().status(status).body(Full::new(Bytes::from(text))).unwrap()
+    };
+    match mood {
+        Mood::Down => return Err("down"),
+        Mood::BadGateway => {
+            let html = "<html><body><h1>502 Bad Gateway</h1>nginx</body></html>";
+            return Ok(page(502, html));
+        }
+        Mood::Limited(seconds) => {
+            let mut limited = page(429, "Too Many Requests");
+            limited.headers_mut().insert("retry-after", seconds.into());
+            return Ok(limited);
+        }
+        Mood::Hangs | Mood::Well => {}
+    }
+    match answer(&state, &body).await {
+        Some(answer) => {
+            let status = if answer.get("error").is_some() { 400 } else { 200 };
+            let body = Full::new(Bytes::from(answer.to_string()));
+            Ok(Response::builder().status(status).body(body).unwrap())
+        }
+        None => Err("lost"),
+    }
+}
+
+async fn serve_ws(listener: TcpListener, state: Arc<Mutex<State>>, heads: Arc<watch::Sender<u64>>) {
+    let mut connections = JoinSet::new();
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        connections.spawn(talk_ws(stream, state.clone(), heads.subscribe()));
+    }
+}
+
+async fn talk_ws(stream: TcpStream, state: Arc<Mutex<State>>, mut heads: watch::Receiver<u64>) {
+    let Ok(mut socket) = tokio_tungstenite::accept_async(stream).await else { return };
+    let mut subscribed = false;
+    loop {
+        enum Woken {
+            Said(Option<Message>),
+            Mined,
+        }
+        let woken = tokio::select! {
+            message = socket.next() => Woken::Said(message.and_then(Result::ok)),
+            _ = heads.changed(), if subscribed => Woken::Mined,
+        };
+        let text = match woken {
+            Woken::Said(None) => return,
+            Woken::Said(Some(message)) => {
+                if state.lock().unwrap().mood == Mood::Down {
+                    return;
+                }
+                let Ok(text) = message.to_text() else { continue };
+                if text.is_empty() {
+                    continue;
+                }
+                let call: Value = serde_json::from_str(text).unwrap();
+                if call["method"] == "eth_subscribe"
+                    && !state.lock().unwrap().missing.contains("eth_subscribe")
+                {
+                    subscribed = true;
+                    json!({"jsonrpc": "2.0", "id": call["id"], "result": "0xsub"})
+                } else {
+                    let Some(answer) = answer(&state, text.as_bytes()).await else { return };
+                    answer
+                }
+            }
+            Woken::Mined => {
+                let head = wire_of(&state.lock().unwrap(), |branch| branch.last().cloned());
+                let params = json!({"subscription": "0xsub", "result": head});
+                json!({"jsonrpc": "2.0", "method": "eth_subscription", "params": params})
+            }
+        };
+        if socket.send(Message::text(text.to_string())).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Answers a call; `None` loses the answer.
+async fn answer(state: &Mutex<State>, body: &[u8]) -> Option<Value> {
+    let call: Value = serde_json::from_slice(body).unwrap();
+    let method = call["method"].as_str().unwrap().to_owned();
+    let hangs = {
+        let mut state = state.lock().unwrap();
+        state.calls.push(method.clone());
+        state.in_flight += 1;
+        state.most_in_flight = state.most_in_flight.max(state.in_flight);
+        state.mood == Mood::Hangs
+    };
+    if hangs {
+        let never: Infallible = std::future::pending().await;
+        match never {}
+    }
+    tokio::task::yield_now().await;
+    let mut state = state.lock().unwrap();
+    state.in_flight -= 1;
+    let id = call["id"].as_u64().unwrap() + state.id_shift;
+    let result = if state.missing.contains(&*method) {
+        Err(json!({"code": -32601, "message": format!("the method {method} does not exist")}))
+    } else if let Some(fixed) = state.fixed.get(&*method) {
+        fixed.clone()
+    } else {
+        result_of(&state, &method, &call["params"])?
+    };
+    Some(match result {
+        Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+        Err(error) => json!({"jsonrpc": "2.0", "id": id, "error": error}),
+    })
+}
+
+type Chosen = Option<(BlockRef, Vec<TxHash>)>;
+
+fn wire_of(state: &State, choose: impl Fn(&[(BlockRef, Vec<TxHash>)]) -> Chosen) -> Value {
+    let Some((at, transactions)) = choose(&state.branch) else { return Value::Null };
+    let mut block = json!({
+        "number": format!("{:#x}", at.number),
+        "hash": at.hash.to_string(),
+        "parentHash": at.parent.to_string(),
+        "transactions": transactions.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    });
+    if let Some(fee) = state.base_fee {
+        block["baseFeePerGas"] = json!(format!("{fee:#x}"));
+    }
+    block
+}
+
+fn receipt_of(state: &State, at: &BlockRef, hash: &TxHash) -> Value {
+    json!({
+        "transactionHash": hash.to_string(),
+        "blockHash": at.hash.to_string(),
+        "blockNumber": format!("{:#x}", at.number),
+        "gasUsed": "0x5208",
+        "status": if state.failed.contains(hash) { "0x0" } else { "0x1" },
+    })
+}
+
+fn result_of(state: &State, method: &str, params: &Value) -> Option<Result<Value, Value>> {
+    let number = |value: &Value| {
+        let digits = value.as_str().and_then(|text| text.strip_prefix("0x"))?;
+        u64::from_str_radix(digits, 16).ok()
+    };
+    let by_number = |number: u64| {
+        wire_of(state, |branch| branch.iter().find(|(at, _)| at.number == number).cloned())
+    };
+    let hash = || params[0].as_str().unwrap_or_default().parse::<B256>().unwrap_or_default();
+    let holder = |hash: TxHash| {
+        state.branch.iter().find(|(_, held)| held.contains(&hash)).map(|(at, _)| *at)
+    };
+    let hex = |number: u64| json!(format!("{number:#x}"));
+    Some(Ok(match method {
+        "eth_chainId" => hex(state.chain_id),
+        "eth_getBlockByNumber" => match params[0].as_str()? {
+            "latest" => wire_of(state, |branch| branch.last().cloned()),
+            "finalized" => state.finalized.map_or(Value::Null, by_number),
+            _ => number(&params[0]).map_or(Value::Null, by_number),
+        },
+        "eth_getBlockByHash" => {
+            wire_of(state, |branch| branch.iter().find(|(at, _)| at.hash == hash()).cloned())
+        }
+        "eth_getTransactionCount" if params[1] == "latest" => hex(state.mined),
+        "eth_getTransactionCount" => hex(state.pending),
+        "eth_getBalance" => json!("0xde0b6b3a7640000"),
+        "eth_gasPrice" => hex(5_000),
+        "eth_maxPriorityFeePerGas" => hex(70),
+        "eth_feeHistory" => json!({
+            "oldestBlock": "0x1", "gasUsedRatio": [0.5, 0.5, 0.0],
+            "baseFeePerGas": ["0x3e8", "0x3e8", "0x3e8", "0x44c"],
+            "reward": [["0x1", "0x2", "0x3"], ["0xa", "0x14", "0x1e"], ["0x0", "0x0", "0x0"]],
+        }),
+        "eth_estimateGas" => hex(21_000),
+        "eth_getTransactionReceipt" => {
+            holder(hash()).map_or(Value::Null, |at| receipt_of(state, &at, &hash()))
+        }
+        "eth_getBlockReceipts" => {
+            let (at, held) =
+                state.branch.iter().find(|(at, _)| Some(at.number) == number(&params[0]))?;
+            held.iter().map(|hash| receipt_of(state, at, hash)).collect()
+        }
+        "eth_getTransactionByHash" => {
+            let at = holder(hash());
+            if at.is_none() && !state.in_pool.contains(&hash()) {
+                return Some(Ok(Value::Null));
+            }
+            json!({
+                "hash": hash().to_string(), "from": format!("0x{}", "11".repeat(20)),
+                "to": format!("0x{}", "22".repeat(20)), "value": "0x0", "input": "0x", "gas": "0x5208",
+                "blockHash": at.map(|at| at.hash.to_string()),
+                "blockNumber": at.map(|at| format!("{:#x}", at.number)),
+            })
+        }
+        "eth_sendRawTransaction" => match &state.taking {
+            Taking::Accepts => {
+                let raw = alloy_primitives::hex::decode(params[0].as_str()?).unwrap();
+                json!(alloy_primitives::keccak256(raw).to_string())
+            }
+            Taking::AnotherHash => json!(B256::ZERO.to_string()),
+            Taking::Says(message) => {
+                return Some(Err(json!({"code": -32000, "message": message})));
+            }
+            Taking::LosesTheAnswer => return None,
+        },
+        other => {
+            return Some(Err(json!({"code": -32601, "message": format!("no method {other}")})));
+        }
+    }))
+}

@@ -1,0 +1,267 @@
+//! One chain over several endpoints: work goes on through those that are well, and nothing goes
+//! back on one endpoint's word.
+
+use std::time::{Duration, Instant};
+
+use tollgate_evm::chain::{ConnectError, EvmChain, FrozenView, ViewError};
+use tollgate_evm::endpoint::{EndpointConfig, Role};
+use tollgate_model::port::chain::{AccountCounts, BlockTag, Chain};
+use tollgate_model::{Address, ChainId, Nonce};
+
+use crate::fake::{Mood, Node, block, config, connect, until};
+
+const SOMEBODY: Address = Address::repeat_byte(0x11);
+
+fn counts(mined: u64, pending: u64) -> AccountCounts {
+    AccountCounts { mined: Nonce::new(mined).unwrap(), pending: Nonce::new(pending).unwrap() }
+}
+
+async fn heads_at(chain: &EvmChain, number: u64) {
+    until("every endpoint is there", || async {
+        let endpoints = chain.endpoints();
+        endpoints.iter().all(|status| status.head.is_some_and(|head| head.number == number))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_endpoint_of_another_chain_is_refused_by_name() {
+    let (ours, other) = (Node::start().await, Node::start().await);
+    other.set().chain_id = 1;
+    let refused = EvmChain::connect(config(vec![ours.http(), other.http()])).await.unwrap_err();
+    let ConnectError::WrongChain { endpoint, expected, found } = &refused else {
+        panic!("{refused}")
+    };
+    assert_eq!((expected.get(), *found), (31_337, 1));
+    assert!(other.http().url.starts_with(endpoint), "{refused}");
+
+    let mut config = config(vec![ours.http()]);
+    config.chain_id = Some(ChainId::new(5).unwrap());
+    let refused = EvmChain::connect(config).await.unwrap_err();
+    assert!(matches!(refused, ConnectError::WrongChain { found: 31_337, .. }), "{refused}");
+}
+
+#[tokio::test]
+async fn a_chain_with_the_same_id_and_another_beginning_is_refused() {
+    let (ours, other) = (Node::start().await, Node::start().await);
+    other.set().branch[0].0.hash = block(9, 77).hash;
+    let refused = EvmChain::connect(config(vec![ours.http(), other.http()])).await.unwrap_err();
+    assert!(matches!(refused, ConnectError::WrongGenesis { .. }), "{refused}");
+    let chain = connect(vec![ours.http()]).await;
+    assert_eq!(chain.genesis(), block(1, 0).hash);
+    assert_eq!(chain.chain_id().get(), 31_337);
+}
+
+#[tokio::test]
+async fn a_chain_needs_an_endpoint_that_answers_and_can_be_read_from() {
+    let node = Node::start().await;
+    let only_sends = node.http().with_role(Role::SendOnly);
+    let refused = EvmChain::connect(config(vec![only_sends])).await.unwrap_err();
+    assert_eq!(refused, ConnectError::NoReader);
+    node.set().mood = Mood::Down;
+    let refused = EvmChain::connect(config(vec![node.http()])).await.unwrap_err();
+    assert!(matches!(refused, ConnectError::Unavailable(_)), "{refused}");
+    let bad = EndpointConfig::new("nonsense");
+    let refused = EvmChain::connect(config(vec![node.http(), bad])).await.unwrap_err();
+    assert!(refused.to_string().contains("endpoint number 2"), "{refused}");
+}
+
+#[tokio::test]
+async fn reads_go_on_while_one_endpoint_is_down_slow_or_limited() {
+    for mood in [Mood::Down, Mood::Hangs, Mood::BadGateway, Mood::Limited(60)] {
+        let (ill, well) = (Node::start().await, Node::start().await);
+        let chain = connect(vec![ill.http(), well.http()]).await;
+        heads_at(&chain, 10).await;
+        ill.set().mood = mood;
+        for _ in 0..20 {
+            chain.balance(SOMEBODY).await.unwrap();
+            assert_eq!(chain.counts(SOMEBODY).await.unwrap(), counts(0, 0));
+            assert!(chain.block(BlockTag::Number(7)).await.unwrap().is_some(), "{mood:?}");
+        }
+        let head = well.mine(1, 11, Vec::new());
+        assert_eq!(chain.head_after(Some(block(1, 10))).await.unwrap(), head, "{mood:?}");
+        // The ill one is left alone: what is asked now takes no time.
+        let begun = Instant::now();
+        for _ in 0..20 {
+            chain.balance(SOMEBODY).await.unwrap();
+        }
+        assert!(begun.elapsed() < Duration::from_millis(500), "{mood:?}: {:?}", begun.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_that_was_away_is_used_when_it_comes_back() {
+    let (late, first) = (Node::start().await, Node::start().await);
+    late.set().mood = Mood::Down;
+    let chain = connect(vec![late.http(), first.http()]).await;
+    assert_eq!(chain.endpoints()[0].standing, "unchecked");
+    chain.balance(SOMEBODY).await.unwrap();
+    late.set().mood = Mood::Well;
+    until("it is checked", || async { chain.endpoints()[0].standing == "good" }).await;
+    first.set().mood = Mood::Down;
+    until("it is used", || async { chain.balance(SOMEBODY).await.is_ok() }).await;
+
+    // One that turns out to be of another chain is never used, however healthy.
+    let (stranger, ours) = (Node::start().await, Node::start().await);
+    stranger.set().mood = Mood::Down;
+    stranger.set().chain_id = 1;
+    let chain = connect(vec![stranger.http(), ours.http()]).await;
+    stranger.set().mood = Mood::Well;
+    until("it is refused", || async { chain.endpoints()[0].standing.contains("is on chain 1") })
+        .await;
+    ours.set().mood = Mood::Down;
+    chain.balance(SOMEBODY).await.unwrap_err();
+    assert_eq!(stranger.calls_of("eth_getBalance"), 0);
+}
+
+#[tokio::test]
+async fn the_head_is_the_highest_and_a_lagging_endpoint_is_not_asked_for_newer_blocks() {
+    let (lagging, ahead) = (Node::start().await, Node::start().await);
+    let chain = connect(vec![lagging.http(), ahead.http()]).await;
+    heads_at(&chain, 10).await;
+    let head = ahead.mine(1, 11, Vec::new());
+    assert_eq!(chain.head_after(Some(block(1, 10))).await.unwrap(), head);
+    let before = lagging.set().calls.len();
+    for _ in 0..10 {
+        assert_eq!(chain.block(BlockTag::Number(11)).await.unwrap().unwrap().at, head);
+        assert_eq!(chain.block(BlockTag::Latest).await.unwrap().unwrap().at, head);
+    }
+    let asked = lagging.set().calls[before..].iter().any(|call| call == "eth_getBlockByHash");
+    assert!(!asked);
+    assert_eq!(chain.block(BlockTag::Number(12)).await.unwrap(), None, "not yet");
+
+    // The one ahead goes away: the head stays, and what only it has is not there for now.
+    ahead.set().mood = Mood::Down;
+    until("it is known to be away", || async { chain.endpoints()[1].resting }).await;
+    assert_eq!(chain.head_after(None).await.unwrap(), head, "the head does not go back");
+    chain.block(BlockTag::Number(11)).await.unwrap_err();
+    lagging.mine(1, 11, Vec::new());
+    let next = lagging.mine(1, 12, Vec::new());
+    assert_eq!(chain.head_after(Some(head)).await.unwrap(), next);
+}
+
+#[tokio::test]
+async fn a_reorg_is_told_as_another_head() {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http()]).await;
+    let head = chain.head_after(None).await.unwrap();
+    assert_eq!(head, block(1, 10));
+    let same_height = node.mine(2, 10, Vec::new());
+    assert_eq!(chain.head_after(Some(head)).await.unwrap(), same_height);
+    let lower = node.mine(3, 9, Vec::new());
+    assert_eq!(chain.head_after(Some(same_height)).await.unwrap(), lower);
+}
+
+#[tokio::test]
+async fn heads_are_announced_where_there_is_a_socket_and_polled_where_not() {
+    let node = Node::start().await;
+    let mut announced = config(vec![node.ws()]);
+    announced.poll_interval = Duration::from_secs(60);
+    let chain = EvmChain::connect(announced).await.unwrap();
+    let mut head = chain.head_after(None).await.unwrap();
+    for number in 11..=15 {
+        let mined = node.mine(1, number, Vec::new());
+        head = chain.head_after(Some(head)).await.unwrap();
+        assert_eq!(head, mined);
+    }
+    assert_eq!(chain.block(BlockTag::Latest).await.unwrap().unwrap().at, head);
+    // A node without subscriptions is polled over its socket.
+    let node = Node::start().await;
+    node.set().missing.insert("eth_subscribe");
+    let chain = connect(vec![node.ws()]).await;
+    let head = chain.head_after(None).await.unwrap();
+    let mined = node.mine(1, 11, Vec::new());
+    assert_eq!(chain.head_after(Some(head)).await.unwrap(), mined);
+}
+
+#[tokio::test]
+async fn a_count_that_one_endpoint_alone_tells_is_outvoted() {
+    let (liar, honest) = (Node::start().await, Node::start().await);
+    let chain = connect(vec![liar.http(), honest.http()]).await;
+    heads_at(&chain, 10).await;
+    for node in [&liar, &honest] {
+        (node.set().mined, node.set().pending) = (5, 6);
+    }
+    assert_eq!(chain.counts(SOMEBODY).await.unwrap(), counts(5, 6));
+    (liar.set().mined, liar.set().pending) = (1_000, 1_001);
+    for _ in 0..5 {
+        assert_eq!(chain.counts(SOMEBODY).await.unwrap(), counts(5, 6), "upward");
+    }
+    (liar.set().mined, liar.set().pending) = (0, 0);
+    for _ in 0..5 {
+        assert_eq!(chain.counts(SOMEBODY).await.unwrap(), counts(5, 6), "downward");
+    }
+    // The honest one goes on; the liar holds it up for as long as it is heard, and no longer.
+    (honest.set().mined, honest.set().pending) = (7, 8);
+    liar.set().mood = Mood::Down;
+    until("it is known to be away", || async { chain.endpoints()[0].resting }).await;
+    assert_eq!(chain.counts(SOMEBODY).await.unwrap(), counts(7, 8));
+}
+
+#[tokio::test]
+async fn counts_go_back_only_when_a_reorg_took_them_back_everywhere() {
+    let (one, two) = (Node::start().await, Node::start().await);
+    let chain = connect(vec![one.http(), two.http()]).await;
+    heads_at(&chain, 10).await;
+    let both = |mined, pending| {
+        for node in [&one, &two] {
+            (node.set().mined, node.set().pending) = (mined, pending);
+        }
+    };
+    both(5, 5);
+    assert_eq!(chain.counts(SOMEBODY).await.unwrap(), counts(5, 5));
+    for node in [&one, &two] {
+        node.mine(2, 10, Vec::new());
+        node.mine(2, 11, Vec::new());
+    }
+    both(4, 5);
+    heads_at(&chain, 11).await;
+    assert_eq!(chain.counts(SOMEBODY).await.unwrap(), counts(4, 5));
+}
+
+#[tokio::test]
+async fn a_pending_count_below_the_mined_one_is_the_mined_one() {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http()]).await;
+    (node.set().mined, node.set().pending) = (5, 0);
+    assert_eq!(chain.counts(SOMEBODY).await.unwrap(), counts(5, 5));
+    node.set().mood = Mood::Down;
+    chain.counts(SOMEBODY).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn settled_is_what_two_say_and_never_goes_back() {
+    let (one, two) = (Node::start().await, Node::start().await);
+    let chain = connect(vec![one.http(), two.http()]).await;
+    heads_at(&chain, 10).await;
+    let settled = async || {
+        let block = chain.block(BlockTag::Finalized).await.unwrap();
+        block.map(|block| block.at.number)
+    };
+    assert_eq!(settled().await, None, "a chain without the tag");
+    (one.set().finalized, two.set().finalized) = (Some(8), Some(5));
+    assert_eq!(settled().await, Some(5));
+    (one.set().finalized, two.set().finalized) = (Some(3), Some(3));
+    assert_eq!(settled().await, Some(5));
+    (one.set().finalized, two.set().finalized) = (Some(9), Some(9));
+    assert_eq!(settled().await, Some(9));
+}
+
+#[tokio::test]
+async fn within_one_pass_a_number_means_one_block() {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http()]).await;
+    let head = chain.head_after(None).await.unwrap();
+    let mut view = FrozenView::at(&chain, head);
+    assert_eq!(view.block(9).await.unwrap().unwrap().at, block(1, 9));
+    assert_eq!(view.block(11).await.unwrap(), None);
+    // The chain moves to another branch in the middle of the pass.
+    node.mine(2, 8, Vec::new());
+    for number in 9..=12 {
+        node.mine(2, number, Vec::new());
+    }
+    chain.head_after(Some(head)).await.unwrap();
+    assert_eq!(view.block(9).await.unwrap().unwrap().at, block(1, 9), "as it was");
+    assert_eq!(view.block(8).await.unwrap_err(), ViewError::Torn(8));
+    assert_eq!(view.block(10).await.unwrap_err(), ViewError::Torn(10));
+}

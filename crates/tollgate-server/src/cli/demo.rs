@@ -1,0 +1,224 @@
+//! `tollgate demo`: the main job on embedded defaults, with a death in the middle.
+//!
+//! Two nodes share a SQLite file and a dev chain. One of them is killed while it works; the other
+//! takes over. The verdict is read from the chain's own blocks, not from Tollgate's records.
+
+use std::collections::HashMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+use tokio::runtime::Runtime;
+use tokio::time::Instant;
+use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
+use tollgate_engine::EngineOptions;
+use tollgate_evm::signer::{Key, LocalSigner};
+use tollgate_model::finality::FinalityRule;
+use tollgate_model::port::{LeaseTerms, Page};
+use tollgate_model::{Address, Intent, Nonce, RequestId, Seq, Submitter, TxState, U256};
+use tollgate_server::Api;
+
+use super::{LogFormat, log, runtime};
+use crate::compose::{Database, Failure, NodeConfig, start};
+
+const SUBMITTERS: usize = 4;
+/// No demo takes longer.
+const PATIENCE: Duration = Duration::from_secs(55);
+
+#[derive(Args)]
+pub(super) struct DemoArgs {
+    /// How many intents.
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(10..=5_000))]
+    intents: u64,
+}
+
+/// What the chain itself says.
+#[derive(Default)]
+struct Verdict {
+    mined: usize,
+    gaps: usize,
+    duplicates: usize,
+    missing: usize,
+}
+
+pub(super) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
+    log(LogFormat::Pretty, "error");
+    let folder = tempfile::tempdir()?;
+    let stage = runtime()?;
+    let doomed = runtime()?;
+    let options =
+        DevChainOptions { block_interval: Some(Duration::from_millis(200)), ..Default::default() };
+    let chain = stage.block_on(DevChain::start(options))?;
+    let config = |name: &str| -> Result<NodeConfig, Failure> {
+        Ok(NodeConfig {
+            name: name.to_owned(),
+            database: Database::Sqlite(folder.path().join("demo.db")),
+            rpc_urls: vec![chain.url()],
+            start_from: Nonce::MIN,
+            engine: demo_options()?,
+        })
+    };
+    let first = doomed.block_on(start(config("first")?, signer()?))?;
+    let second = stage.block_on(start(config("second")?, signer()?))?;
+    println!(
+        "Two nodes, one SQLite file, one dev chain; {} intents from {SUBMITTERS} accounts.",
+        args.intents
+    );
+    let confirmed = play(args.intents, &stage, doomed, first, &second)?;
+    let verdict = judge(&chain, args.intents)?;
+    stage.block_on(second.engine.stop());
+    Ok(tell(args.intents, &confirmed, &verdict))
+}
+
+fn demo_options() -> Result<EngineOptions, Failure> {
+    let millis = Duration::from_millis;
+    Ok(EngineOptions {
+        lease: LeaseTerms::new(millis(2_000), millis(500), millis(100))?,
+        finality: FinalityRule::Confirmations(3),
+        resubmit_interval: millis(2_000),
+        ..EngineOptions::default()
+    })
+}
+
+fn signer() -> Result<LocalSigner, Failure> {
+    let keys: Result<Vec<Key>, _> = dev_accounts()
+        .iter()
+        .take(SUBMITTERS)
+        .map(|account| Key::from_bytes(&account.private_key))
+        .collect();
+    Ok(LocalSigner::new(keys?))
+}
+
+/// How the play went.
+struct Played {
+    confirmed: usize,
+    takeover: Option<Duration>,
+    took: Duration,
+}
+
+/// Half of the intents go to the first node, which is then killed; the rest to whoever takes them.
+fn play(
+    intents: u64,
+    stage: &Runtime,
+    doomed: Runtime,
+    first: Api,
+    second: &Api,
+) -> Result<Played, Failure> {
+    let begun = Instant::now();
+    let bar = ProgressBar::new(intents);
+    bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} final  {msg}")?);
+    let half = intents / 2;
+    for n in 0..half {
+        let (submitter, request, intent) = order(&first, n)?;
+        doomed.block_on(first.engine.create(submitter, Some(request), intent))?;
+    }
+    bar.set_message("killing the first node");
+    let killed = Instant::now();
+    drop(first);
+    doomed.shutdown_background();
+
+    let takeover = stage.block_on(async {
+        let mut takeover = None;
+        for n in half..intents {
+            let (submitter, request, intent) = order(second, n)?;
+            loop {
+                let created =
+                    second.engine.create(submitter, Some(request.clone()), intent.clone()).await;
+                match created {
+                    Ok(_) => break,
+                    Err(error) if killed.elapsed() > PATIENCE => return Err(error.into()),
+                    Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+                }
+            }
+            takeover.get_or_insert_with(|| {
+                bar.set_message("the second node took over");
+                killed.elapsed()
+            });
+        }
+        Ok::<_, Failure>(takeover)
+    })?;
+    let confirmed = stage.block_on(follow(second, intents, &bar, begun))?;
+    bar.finish_and_clear();
+    Ok(Played { confirmed, takeover, took: begun.elapsed() })
+}
+
+fn order(api: &Api, n: u64) -> Result<(Submitter, RequestId, Intent), Failure> {
+    let account = dev_accounts()[n as usize % SUBMITTERS].address;
+    let submitter = Submitter::new(api.engine.chain_id(), account);
+    let request = RequestId::new(format!("order-{n}"))?;
+    // The value tells the payments apart on the chain.
+    Ok((submitter, request, Intent::transfer(Address::repeat_byte(0xd3), U256::from(n + 1))))
+}
+
+/// Reads the feed to its end.
+async fn follow(
+    api: &Api,
+    intents: u64,
+    bar: &ProgressBar,
+    begun: Instant,
+) -> Result<usize, Failure> {
+    let (mut after, mut confirmed, mut seen) = (Seq::MIN, 0, 0);
+    while seen < intents && begun.elapsed() < PATIENCE {
+        let page = api.store.completions(after, Page::new(Page::MAX)?).await?;
+        for entry in &page {
+            after = entry.seq;
+            seen += 1;
+            confirmed += usize::from(entry.state == TxState::Confirmed);
+        }
+        bar.set_position(seen);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Ok(confirmed)
+}
+
+/// Reads every block of the chain: each payment exactly once, each account's nonces without a gap.
+fn judge(chain: &RunningDevChain, intents: u64) -> Result<Verdict, Failure> {
+    let ask = |method: &str, params: serde_json::Value| {
+        chain.view().call(method, &params).map_err(|error| format!("{method}: {error:?}"))
+    };
+    let number = |value: &serde_json::Value| {
+        let digits = value.as_str().unwrap_or_default().trim_start_matches("0x");
+        u64::from_str_radix(digits, 16).map_err(|error| error.to_string())
+    };
+    let head = number(&ask("eth_blockNumber", json!([]))?)?;
+    let mut payments: HashMap<u64, usize> = HashMap::new();
+    let mut nonces: HashMap<String, Vec<u64>> = HashMap::new();
+    for block in 0..=head {
+        let block = ask("eth_getBlockByNumber", json!([format!("{block:#x}"), true]))?;
+        for tx in block["transactions"].as_array().into_iter().flatten() {
+            *payments.entry(number(&tx["value"])?).or_default() += 1;
+            let from = tx["from"].as_str().unwrap_or_default().to_owned();
+            nonces.entry(from).or_default().push(number(&tx["nonce"])?);
+        }
+    }
+    let mut verdict = Verdict { mined: payments.values().sum(), ..Verdict::default() };
+    verdict.duplicates = payments.values().map(|count| count - 1).sum();
+    verdict.missing = (1..=intents).filter(|value| !payments.contains_key(value)).count();
+    for mut used in nonces.into_values() {
+        used.sort_unstable();
+        verdict.gaps += used.iter().enumerate().filter(|(n, nonce)| **nonce != *n as u64).count();
+    }
+    Ok(verdict)
+}
+
+fn tell(intents: u64, played: &Played, verdict: &Verdict) -> ExitCode {
+    let good = played.confirmed as u64 == intents
+        && verdict.mined as u64 == intents
+        && verdict.gaps + verdict.duplicates + verdict.missing == 0;
+    match played.takeover {
+        Some(takeover) => println!("takeover    {:.1} s after the kill", takeover.as_secs_f64()),
+        None => println!("takeover    none was seen"),
+    }
+    println!(
+        "confirmed   {} of {intents}, in {:.1} s",
+        played.confirmed,
+        played.took.as_secs_f64()
+    );
+    println!("on chain    {} mined, {} missing", verdict.mined, verdict.missing);
+    println!("gaps        {}", verdict.gaps);
+    println!("duplicates  {}", verdict.duplicates);
+    println!("{}", if good { "The chain agrees: each exactly once." } else { "FAILED" });
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,10 @@
+//! The `tollgate` binary.
+
+mod cli;
+mod compose;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run()
+}
