@@ -5,7 +5,6 @@
 //! with the host; the share of the ceiling does not.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that can't set up has nothing to say")]
-#![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 mod ceiling;
 mod jobs;

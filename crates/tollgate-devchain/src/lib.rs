@@ -11,7 +11,7 @@
 //!   [`fault::FaultPlan`], or through the [`RunningDevChain`] handle.
 //!
 //! It is **not an EVM** and not a client: no code runs, there are no logs, no tries, no peers. What
-//! is real is what a transaction manager sees from outside. `docs/devchain.md` beside this crate
+//! is real is what a transaction manager sees from outside. `docs/devchain.md`
 //! lists the methods and the faults.
 //!
 //! ```no_run

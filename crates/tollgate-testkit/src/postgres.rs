@@ -37,8 +37,15 @@ pub struct PgServer {
 
 enum Place {
     Own(OwnServer),
-    /// Somebody else's: the URL of a database on it, whose user may create databases.
-    Given(String),
+    Given(GivenServer),
+}
+
+/// Somebody else's.
+struct GivenServer {
+    /// A database on it, whose user may create databases.
+    url: String,
+    /// What was made there, and goes again.
+    databases: Mutex<Vec<String>>,
 }
 
 struct OwnServer {
@@ -53,7 +60,9 @@ impl PgServer {
     /// The server of `TEST_DATABASE_URL`, else one of our own.
     pub async fn start() -> Self {
         match std::env::var(DATABASE_URL) {
-            Ok(url) => Self { place: Place::Given(url) },
+            Ok(url) => {
+                Self { place: Place::Given(GivenServer { url, databases: Mutex::default() }) }
+            }
             Err(_) => Self::start_own().await,
         }
     }
@@ -79,7 +88,7 @@ impl PgServer {
     pub fn url(&self, database: &str) -> String {
         match &self.place {
             Place::Own(own) => own_url(own.port, database),
-            Place::Given(url) => with_database(url, database),
+            Place::Given(given) => with_database(&given.url, database),
         }
     }
 
@@ -87,7 +96,7 @@ impl PgServer {
     fn first_url(&self) -> String {
         match &self.place {
             Place::Own(own) => own_url(own.port, "postgres"),
-            Place::Given(url) => url.clone(),
+            Place::Given(given) => given.url.clone(),
         }
     }
 
@@ -96,24 +105,10 @@ impl PgServer {
         let name = format!("tollgate_{}", Uuid::new_v4().simple());
         let client = connect(&self.first_url()).await.expect("the server takes connections");
         client.batch_execute(&format!("create database {name}")).await.unwrap();
+        if let Place::Given(given) = &self.place {
+            given.databases.lock().unwrap().push(name.clone());
+        }
         name
-    }
-
-    /// Removes a database that [`Self::fresh_database`] made from a server that stays.
-    pub(crate) fn forget_database(&self, name: &str) {
-        let Place::Given(url) = &self.place else { return };
-        let sql = format!("drop database if exists {name} with (force)");
-        let url = url.clone();
-        // A drop can't wait inside the caller's runtime.
-        let dropped = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.unwrap().block_on(async {
-                if let Ok(client) = connect(&url).await {
-                    let _ = client.batch_execute(&sql).await;
-                }
-            });
-        });
-        let _ = dropped.join();
     }
 
     /// Ends the server as a crash does: nothing is flushed, nobody is told.
@@ -137,6 +132,25 @@ impl PgServer {
                  and PostgreSQL's programs on this machine"
             ),
         }
+    }
+}
+
+impl Drop for GivenServer {
+    fn drop(&mut self) {
+        let url = self.url.clone();
+        let databases = std::mem::take(&mut *self.databases.lock().unwrap());
+        // A drop can't wait inside the caller's runtime.
+        let dropped = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(async {
+                let Ok(client) = connect(&url).await else { return };
+                for name in databases {
+                    let sql = format!("drop database if exists {name} with (force)");
+                    let _ = client.batch_execute(&sql).await;
+                }
+            });
+        });
+        let _ = dropped.join();
     }
 }
 

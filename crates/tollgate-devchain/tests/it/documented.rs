@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-const DOCS: &str = include_str!("../../docs/devchain.md");
+const DOCS: &str = include_str!("../../../../docs/devchain.md");
 const CODE: [&str; 3] = [
     include_str!("../../src/rpc/control.rs"),
     include_str!("../../src/rpc/control_chain.rs"),

@@ -102,7 +102,7 @@ fn assert_sound(chain: &Chain, funded: U256) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
     fn no_order_of_events_breaks_the_books(steps in prop::collection::vec(steps(), 1..50)) {

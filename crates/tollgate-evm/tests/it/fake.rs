@@ -1,11 +1,14 @@
 //! A node that does as it is told: JSON-RPC over HTTP and WebSocket, with faults.
 
+mod answers;
+
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use answers::{result_of, wire_of};
 use futures_util::{SinkExt, StreamExt};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
@@ -123,11 +126,16 @@ impl Node {
     }
 
     pub(crate) fn http(&self) -> EndpointConfig {
-        EndpointConfig { timeout: Duration::from_secs(1), ..EndpointConfig::new(&self.http) }
+        EndpointConfig::new(&self.http)
     }
 
     pub(crate) fn ws(&self) -> EndpointConfig {
-        EndpointConfig { timeout: Duration::from_secs(1), ..EndpointConfig::new(&self.ws) }
+        EndpointConfig::new(&self.ws)
+    }
+
+    /// For a node that will hang: a time-out that a test can wait for.
+    pub(crate) fn impatient(&self) -> EndpointConfig {
+        EndpointConfig { timeout: Duration::from_millis(300), ..self.http() }
     }
 
     pub(crate) fn set(&self) -> MutexGuard<'_, State> {
@@ -193,7 +201,12 @@ async fn answer_http(
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, &'static str> {
     let body = request.into_body().collect().await.map_err(|_| "cut off")?.to_bytes();
-    let mood = state.lock().unwrap().mood;
+    let mood = {
+        let mut state = state.lock().unwrap();
+        let call: Value = serde_json::from_slice(&body).unwrap();
+        state.calls.push(call["method"].as_str().unwrap().to_owned());
+        state.mood
+    };
     let page = |status: u16, text: &'static str| {
         Response::builder().status(status).body(Full::new(Bytes::from(text))).unwrap()
     };
@@ -251,6 +264,8 @@ async fn talk_ws(stream: TcpStream, state: Arc<Mutex<State>>, mut heads: watch::
                     continue;
                 }
                 let call: Value = serde_json::from_str(text).unwrap();
+                let method = call["method"].as_str().unwrap().to_owned();
+                state.lock().unwrap().calls.push(method);
                 if call["method"] == "eth_subscribe"
                     && !state.lock().unwrap().missing.contains("eth_subscribe")
                 {
@@ -279,7 +294,6 @@ async fn answer(state: &Mutex<State>, body: &[u8]) -> Option<Value> {
     let method = call["method"].as_str().unwrap().to_owned();
     let hangs = {
         let mut state = state.lock().unwrap();
-        state.calls.push(method.clone());
         state.in_flight += 1;
         state.most_in_flight = state.most_in_flight.max(state.in_flight);
         state.mood == Mood::Hangs
@@ -303,101 +317,4 @@ async fn answer(state: &Mutex<State>, body: &[u8]) -> Option<Value> {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
         Err(error) => json!({"jsonrpc": "2.0", "id": id, "error": error}),
     })
-}
-
-type Chosen = Option<(BlockRef, Vec<TxHash>)>;
-
-fn wire_of(state: &State, choose: impl Fn(&[(BlockRef, Vec<TxHash>)]) -> Chosen) -> Value {
-    let Some((at, transactions)) = choose(&state.branch) else { return Value::Null };
-    let mut block = json!({
-        "number": format!("{:#x}", at.number),
-        "hash": at.hash.to_string(),
-        "parentHash": at.parent.to_string(),
-        "transactions": transactions.iter().map(ToString::to_string).collect::<Vec<_>>(),
-    });
-    if let Some(fee) = state.base_fee {
-        block["baseFeePerGas"] = json!(format!("{fee:#x}"));
-    }
-    block
-}
-
-fn receipt_of(state: &State, at: &BlockRef, hash: &TxHash) -> Value {
-    json!({
-        "transactionHash": hash.to_string(),
-        "blockHash": at.hash.to_string(),
-        "blockNumber": format!("{:#x}", at.number),
-        "gasUsed": "0x5208",
-        "status": if state.failed.contains(hash) { "0x0" } else { "0x1" },
-    })
-}
-
-fn result_of(state: &State, method: &str, params: &Value) -> Option<Result<Value, Value>> {
-    let number = |value: &Value| {
-        let digits = value.as_str().and_then(|text| text.strip_prefix("0x"))?;
-        u64::from_str_radix(digits, 16).ok()
-    };
-    let by_number = |number: u64| {
-        wire_of(state, |branch| branch.iter().find(|(at, _)| at.number == number).cloned())
-    };
-    let hash = || params[0].as_str().unwrap_or_default().parse::<B256>().unwrap_or_default();
-    let holder = |hash: TxHash| {
-        state.branch.iter().find(|(_, held)| held.contains(&hash)).map(|(at, _)| *at)
-    };
-    let hex = |number: u64| json!(format!("{number:#x}"));
-    Some(Ok(match method {
-        "eth_chainId" => hex(state.chain_id),
-        "eth_getBlockByNumber" => match params[0].as_str()? {
-            "latest" => wire_of(state, |branch| branch.last().cloned()),
-            "finalized" => state.finalized.map_or(Value::Null, by_number),
-            _ => number(&params[0]).map_or(Value::Null, by_number),
-        },
-        "eth_getBlockByHash" => {
-            wire_of(state, |branch| branch.iter().find(|(at, _)| at.hash == hash()).cloned())
-        }
-        "eth_getTransactionCount" if params[1] == "latest" => hex(state.mined),
-        "eth_getTransactionCount" => hex(state.pending),
-        "eth_getBalance" => json!("0xde0b6b3a7640000"),
-        "eth_gasPrice" => hex(5_000),
-        "eth_maxPriorityFeePerGas" => hex(70),
-        "eth_feeHistory" => json!({
-            "oldestBlock": "0x1", "gasUsedRatio": [0.5, 0.5, 0.0],
-            "baseFeePerGas": ["0x3e8", "0x3e8", "0x3e8", "0x44c"],
-            "reward": [["0x1", "0x2", "0x3"], ["0xa", "0x14", "0x1e"], ["0x0", "0x0", "0x0"]],
-        }),
-        "eth_estimateGas" => hex(21_000),
-        "eth_getTransactionReceipt" => {
-            holder(hash()).map_or(Value::Null, |at| receipt_of(state, &at, &hash()))
-        }
-        "eth_getBlockReceipts" => {
-            let (at, held) =
-                state.branch.iter().find(|(at, _)| Some(at.number) == number(&params[0]))?;
-            held.iter().map(|hash| receipt_of(state, at, hash)).collect()
-        }
-        "eth_getTransactionByHash" => {
-            let at = holder(hash());
-            if at.is_none() && !state.in_pool.contains(&hash()) {
-                return Some(Ok(Value::Null));
-            }
-            json!({
-                "hash": hash().to_string(), "from": format!("0x{}", "11".repeat(20)),
-                "to": format!("0x{}", "22".repeat(20)), "value": "0x0", "input": "0x", "gas": "0x5208",
-                "blockHash": at.map(|at| at.hash.to_string()),
-                "blockNumber": at.map(|at| format!("{:#x}", at.number)),
-            })
-        }
-        "eth_sendRawTransaction" => match &state.taking {
-            Taking::Accepts => {
-                let raw = alloy_primitives::hex::decode(params[0].as_str()?).unwrap();
-                json!(alloy_primitives::keccak256(raw).to_string())
-            }
-            Taking::AnotherHash => json!(B256::ZERO.to_string()),
-            Taking::Says(message) => {
-                return Some(Err(json!({"code": -32000, "message": message})));
-            }
-            Taking::LosesTheAnswer => return None,
-        },
-        other => {
-            return Some(Err(json!({"code": -32601, "message": format!("no method {other}")})));
-        }
-    }))
 }

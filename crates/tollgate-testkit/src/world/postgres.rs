@@ -37,9 +37,7 @@ impl PgWorld {
 
     /// With a deliberate defect in every node's store.
     pub async fn planted(bug: PlantedBug) -> Self {
-        let mut world = Self::new().await;
-        world.planted = Some(bug);
-        world
+        Self { planted: Some(bug), ..Self::new().await }
     }
 
     async fn on(server: PgServer) -> Self {
@@ -105,12 +103,6 @@ impl PgWorld {
 
     async fn attacker(&self) -> Client {
         connect(&self.url()).await.expect("the server takes connections")
-    }
-}
-
-impl Drop for PgWorld {
-    fn drop(&mut self) {
-        self.server.forget_database(&self.database);
     }
 }
 
