@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use serde_json::{Value, json};
 use tollgate_evm::endpoint::{BadUrl, Endpoint, EndpointConfig, RpcErrorKind};
 
@@ -87,7 +87,7 @@ async fn a_rate_limit_is_kept_for_as_long_as_the_endpoint_says() {
 async fn nothing_sent_is_told_from_no_answer() {
     let node = Node::start().await;
     for config in [node.http(), node.ws()] {
-        let endpoint = endpoint(EndpointConfig { timeout: Duration::from_millis(100), ..config });
+        let endpoint = endpoint(EndpointConfig { timeout: Duration::from_secs(1), ..config });
         endpoint.call::<Value>("eth_chainId", json!([])).await.unwrap();
         node.set().mood = Mood::Hangs;
         let error = endpoint.call::<Value>("eth_chainId", json!([])).await.unwrap_err();
@@ -135,11 +135,13 @@ async fn no_more_calls_are_in_flight_than_allowed() {
 
     // Who waits in vain for a place has sent nothing, and it is not the endpoint's fault.
     node.set().mood = Mood::Hangs;
-    let quick = Duration::from_millis(100);
-    let endpoint = self::endpoint(EndpointConfig { concurrency: 1, timeout: quick, ..node.http() });
-    let calls = (0..3).map(|_| endpoint.call::<Value>("eth_chainId", json!([])));
-    let kinds: Vec<_> = join_all(calls).await.into_iter().map(|c| c.unwrap_err().kind).collect();
-    assert!(kinds.contains(&RpcErrorKind::Busy), "{kinds:?}");
+    let endpoint = self::endpoint(EndpointConfig { concurrency: 1, ..node.impatient() });
+    let first = endpoint.call::<Value>("eth_chainId", json!([]));
+    let soon = now() + Duration::from_millis(50);
+    let second = endpoint.call_until::<Value>("eth_chainId", json!([]), soon);
+    let (first, second) = join(first, second).await;
+    assert_eq!(first.unwrap_err().kind, RpcErrorKind::NoAnswer);
+    assert_eq!(second.unwrap_err().kind, RpcErrorKind::Busy);
     assert_eq!(endpoint.health().failures, 1);
 }
 

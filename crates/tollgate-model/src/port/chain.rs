@@ -32,7 +32,7 @@ pub struct Block {
     pub transactions: Vec<TxHash>,
 }
 
-/// An account's counts, as high as any healthy endpoint has ever reported them.
+/// An account's counts, as high as they were ever confirmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AccountCounts {
     /// In the canonical head.

@@ -30,7 +30,8 @@ pub enum StoreError {
     /// The lease is gone: stop all work for the submitter at once. Nothing was written.
     #[error("fenced: the lease of {0} is no longer ours")]
     Fenced(Submitter),
-    /// The database could not do it now. Nothing was written; try again later.
+    /// The database could not do it now; try again later. Nothing was written, or only what is the
+    /// same when it is done again (a lease, a heartbeat, a registration).
     #[error("store unavailable: {0}")]
     Unavailable(String),
     /// The commit was sent and its answer lost: it may or may not be durable.

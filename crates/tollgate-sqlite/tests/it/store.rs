@@ -181,13 +181,6 @@ async fn a_section_that_breaks_a_rule_is_refused_by_name() {
     assert!(
         world.store.tx_by_request(submitter(), &tx.request_id.unwrap()).await.unwrap().is_some()
     );
-    let no_number = MinedIn { block_number: u64::MAX, ..mined(&create(&world, 1).await) };
-    let tx_id = world.store.tx_ids_by_hash(&[no_number.tx_hash]).await.unwrap()[0].1;
-    let mut update = TxUpdate::moved(tx_id, seen(&world, tx_id).await, TxEvent::Mined).unwrap();
-    update.evidence = Evidence::Set(no_number);
-    let section = Section { updates: vec![update], ..Section::new(world.lease) };
-    let batch = FencedBatch::new(world.node.clone(), vec![section]).unwrap();
-    assert!(matches!(world.store.commit(&batch).await, Err(StoreError::Invalid(_))));
 }
 
 #[tokio::test]
