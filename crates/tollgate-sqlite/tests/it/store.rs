@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{
-    Acquisition, Confirmations, CreateAnswer, CursorMove, Evidence, FeedStore, FencedBatch,
-    GrantKind, LeaseStore, LeaseTerms, ListFilter, LiveNode, MinedIn, NewEvent, NewTx, NodeStore,
-    Page, Payload, ReservationState, ReservationStore, Reserve, Schedule, Section, SectionOutcome,
-    Seen, Slot, StateFilter, StatusChange, StoreError, TxStore, TxUpdate, Unwatched, UpdateAnswer,
+    Acquisition, Confirmations, CreateAnswer, CursorMove, Evidence, FeedStore, GrantKind,
+    LeaseStore, LeaseTerms, ListFilter, LiveNode, MinedIn, NewEvent, NewTx, NodeStore, Page,
+    Payload, ReservationState, ReservationStore, Reserve, Schedule, SectionOutcome, Seen, Slot,
+    StateFilter, StatusChange, StoreError, TxStore, TxUpdate, Unwatched, UpdateAnswer,
 };
 use tollgate_model::transition::Verdict;
 use tollgate_model::{
