@@ -23,3 +23,7 @@ deny *checks:
 # install all that the tests can use
 setup:
     scripts/setup all
+
+# what the stores cost, as a share of a ceiling measured in the same run
+bench *seconds:
+    cargo run --release -p tollgate-bench -- {{ seconds }}

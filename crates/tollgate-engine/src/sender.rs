@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tollgate_model::answer::AnswerClass;
+use tollgate_model::answer::{AnswerAction, action_for};
 use tollgate_model::port::chain::{Chain, SendAnswer};
 use tollgate_model::{Bytes, TxId};
 use tracing::debug;
@@ -64,7 +64,9 @@ async fn deliver(chain: &dyn Chain, notes: &Notes, mut parcels: Vec<Parcel>) {
     for tried in 1..=TRIES_MAX {
         let raws: Vec<Bytes> = parcels.iter().map(|parcel| parcel.raw.clone()).collect();
         let answers = chain.send_in_order(&raws).await;
-        let unclear = answers.iter().position(|answer| is_unclear(answer.class));
+        // The node may not have it, and may take it if it is asked again.
+        let again = |answer: &SendAnswer| action_for(answer.class) == AnswerAction::ResendSame;
+        let unclear = answers.iter().position(again);
         let clear = if tried == TRIES_MAX { None } else { unclear };
         let clear = clear.unwrap_or(answers.len()).min(parcels.len());
         let done = parcels.drain(..clear).zip(answers);
@@ -80,26 +82,4 @@ async fn deliver(chain: &dyn Chain, notes: &Notes, mut parcels: Vec<Parcel>) {
 fn answered(parcel: Parcel, answer: SendAnswer) -> Note {
     debug!(tx_id = %parcel.tx_id, class = answer.class.name(), "a node answered");
     Note::Answered(parcel.tx_id, answer)
-}
-
-/// The node may not have it, and may take it if it is asked again.
-const fn is_unclear(class: AnswerClass) -> bool {
-    match class {
-        AnswerClass::PoolFull
-        | AnswerClass::RateLimited
-        | AnswerClass::Transient
-        | AnswerClass::Unknown => true,
-        AnswerClass::Accepted
-        | AnswerClass::AlreadyKnown
-        | AnswerClass::NonceTooLow
-        | AnswerClass::NonceTooHigh
-        | AnswerClass::ReplacementUnderpriced
-        | AnswerClass::Underpriced
-        | AnswerClass::FeeTooLow
-        | AnswerClass::FeeTooHigh
-        | AnswerClass::InsufficientFunds
-        | AnswerClass::GasLimit
-        | AnswerClass::Reverted
-        | AnswerClass::Invalid => false,
-    }
 }
