@@ -31,6 +31,11 @@ impl Clock for SystemClock {
     }
 }
 
+/// Seconds since 1970, for the first block of a dev chain.
+pub(crate) fn unix_seconds() -> u64 {
+    SystemClock.now().since(Timestamp::EPOCH).as_secs()
+}
+
 /// Where a node keeps its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Database {

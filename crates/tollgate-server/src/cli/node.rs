@@ -17,13 +17,16 @@ use tollgate_server::{Api, router};
 use tracing::info;
 
 use super::{LogFormat, duration, log, runtime};
-use crate::compose::{Database, Failure, NodeConfig, start};
+use crate::compose::{Database, Failure, NodeConfig, start, unix_seconds};
+
+/// The database where nobody names one.
+const DEFAULT_DATABASE: &str = "sqlite:tollgate.db";
 
 /// What `serve` and `dev` have in common.
 #[derive(Args)]
 struct NodeArgs {
     /// postgres://… or sqlite:PATH
-    #[arg(long, env = "TOLLGATE_DATABASE_URL", default_value = "sqlite:tollgate.db")]
+    #[arg(long, env = "TOLLGATE_DATABASE_URL", default_value = DEFAULT_DATABASE)]
     database_url: String,
     /// Where the API listens.
     #[arg(long, env = "TOLLGATE_LISTEN", default_value = "127.0.0.1:8550")]
@@ -105,21 +108,31 @@ pub(super) fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-pub(super) fn dev(args: DevArgs) -> Result<ExitCode, Failure> {
+pub(super) fn dev(mut args: DevArgs) -> Result<ExitCode, Failure> {
     log(args.node.log, "warn,tollgate=info");
     if !args.node.listen.ip().is_loopback() {
         return Err("dev needs no key, so it listens on loopback only".into());
     }
     runtime()?.block_on(async {
         let mut urls = args.rpc_url;
-        let mut chain = None;
+        let (mut chain, mut folder) = (None, None);
         if urls.is_empty() {
             let block_interval = Some(args.block_interval);
-            let options = DevChainOptions { block_interval, ..Default::default() };
+            let mut options = DevChainOptions { block_interval, ..Default::default() };
+            // Each start is another chain, and a database that belongs to an earlier one is refused
+            // instead of being worked on with the wrong nonces.
+            options.chain.genesis_timestamp = unix_seconds();
             let started = DevChain::start(options).await?;
             urls.push(started.url());
             println!("dev chain  {}", started.url());
             chain = Some(started);
+            if args.node.database_url == DEFAULT_DATABASE {
+                // The chain lives as long as this process, so by default the database does too.
+                let temporary = tempfile::tempdir()?;
+                let file = temporary.path().join("tollgate.db");
+                args.node.database_url = format!("sqlite:{}", file.display());
+                folder = Some(temporary);
+            }
         }
         let keys: Result<Vec<Key>, _> =
             dev_accounts().iter().map(|account| Key::from_bytes(&account.private_key)).collect();
@@ -129,7 +142,7 @@ pub(super) fn dev(args: DevArgs) -> Result<ExitCode, Failure> {
             println!("account    {}", account.address);
         }
         let done = listen(api, args.node.listen).await;
-        drop(chain);
+        drop((chain, folder));
         done
     })
 }
