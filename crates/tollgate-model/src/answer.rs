@@ -7,6 +7,9 @@
 
 use std::fmt;
 
+use crate::state::{Allocated, StuckReason, TxState};
+use crate::transition::TxEvent;
+
 /// What a node's answer to a send means.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum AnswerClass {
@@ -215,6 +218,28 @@ pub const fn may_be_with_a_node(class: AnswerClass) -> bool {
         | AnswerClass::RateLimited
         | AnswerClass::Transient
         | AnswerClass::Unknown => true,
+    }
+}
+
+/// What an answer does to a transaction in `state` with so many `attempts`; `None` if it changes
+/// nothing. What was with a node, or may be, is never taken back on an answer's word (I3, I8).
+pub fn event_for(action: AnswerAction, state: TxState, attempts: usize) -> Option<TxEvent> {
+    let tracked = matches!(state, TxState::Tracking(_));
+    let unsent = state == TxState::Allocated(Allocated::Unsent);
+    let accepted = (!tracked).then_some(TxEvent::NodeAccepted);
+    let unclear = unsent.then_some(TxEvent::AnswerUnclear);
+    match action {
+        AnswerAction::Track => accepted,
+        // With one attempt, what stands in its place may be somebody else's.
+        AnswerAction::EarlierStands if attempts > 1 => accepted,
+        AnswerAction::RejectIfAllAgree => unsent.then_some(TxEvent::GaveUp(StuckReason::Rejected)),
+        AnswerAction::EarlierStands
+        | AnswerAction::FindReceipts
+        | AnswerAction::ResendPredecessor
+        | AnswerAction::BumpOrHold
+        | AnswerAction::TryElsewhereOrHold
+        | AnswerAction::HoldForFunds
+        | AnswerAction::ResendSame => unclear,
     }
 }
 

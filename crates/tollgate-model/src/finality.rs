@@ -1,4 +1,7 @@
-//! When a receipt is final.
+//! When a receipt is final, and what it means then.
+
+use crate::port::AttemptKind;
+use crate::transition::Verdict;
 
 /// From when on a block counts as settled.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -40,6 +43,20 @@ pub const fn is_settled(rule: FinalityRule, height: ChainHeight, number: u64) ->
     }
 }
 
+/// What a receipt at the threshold means for its transaction.
+pub const fn verdict(mined: AttemptKind, succeeded: bool) -> Verdict {
+    match (mined, succeeded) {
+        (AttemptKind::Cancellation, _) => Verdict::Cancelled,
+        (AttemptKind::Placeholder, _) => Verdict::Replaced,
+        (AttemptKind::Intent | AttemptKind::Bump | AttemptKind::Replacement, true) => {
+            Verdict::Executed
+        }
+        (AttemptKind::Intent | AttemptKind::Bump | AttemptKind::Replacement, false) => {
+            Verdict::Reverted
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,6 +66,14 @@ mod tests {
         let rule = FinalityRule::Confirmations(3);
         let at = |head| is_settled(rule, ChainHeight { head, tagged: None }, 10);
         assert!(!at(9) && !at(10) && !at(11) && at(12) && at(13));
+    }
+
+    #[test]
+    fn whichever_attempt_is_mined_decides() {
+        assert_eq!(verdict(AttemptKind::Bump, true), Verdict::Executed);
+        assert_eq!(verdict(AttemptKind::Intent, false), Verdict::Reverted);
+        assert_eq!(verdict(AttemptKind::Cancellation, true), Verdict::Cancelled);
+        assert_eq!(verdict(AttemptKind::Placeholder, true), Verdict::Replaced);
     }
 
     #[test]

@@ -2,15 +2,15 @@
 
 use std::collections::HashSet;
 
-use tollgate_model::answer::{AnswerAction, action_for};
-use tollgate_model::finality::is_settled;
+use tollgate_model::answer::{AnswerAction, action_for, event_for};
+use tollgate_model::finality::{is_settled, verdict};
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::{BlockTag, SendAnswer};
 use tollgate_model::port::{
     AttemptKind, Confirmations, Evidence, MinedIn, Schedule, Section, TxUpdate, UpdateAnswer,
 };
 use tollgate_model::transition::Verdict;
-use tollgate_model::{Allocated, StuckReason, Text, Tracking, TxEvent, TxId, TxState};
+use tollgate_model::{Text, TxEvent, TxId, TxState};
 use tracing::{debug, info, warn};
 
 use super::book::Open;
@@ -107,7 +107,7 @@ impl Desk {
             if !self.is_canonical(mined, view).await {
                 continue;
             }
-            let mut update = moved(open, TxEvent::Finalised(verdict(open, mined)))?;
+            let mut update = moved(open, TxEvent::Finalised(verdict_of(open, mined)))?;
             let forked = self.was_forked(open).await?;
             update.confirmations = Some(confirmations(mined, view, forked));
             section.updates.push(update);
@@ -158,7 +158,9 @@ impl Desk {
                 }));
             }
             let Some(open) = self.book.get(tx_id) else { continue };
-            let Some(event) = event_for(action, open) else { continue };
+            let Some(event) = event_for(action, open.seen.state, open.attempts.len()) else {
+                continue;
+            };
             let mut update = moved(open, event)?;
             if event != TxEvent::NodeAccepted {
                 update.last_error = Some(Text::lossy(&answer.said));
@@ -255,41 +257,8 @@ fn confirmations(mined: &MinedIn, view: &ChainView, new_fork: bool) -> Confirmat
     Confirmations { first_block, hashes: view.hashes_from(first_block), new_fork }
 }
 
-/// What a receipt at the threshold means for its transaction.
-fn verdict(open: &Open, mined: &MinedIn) -> Verdict {
+fn verdict_of(open: &Open, mined: &MinedIn) -> Verdict {
     let form = open.attempts.iter().find(|form| form.hash == mined.tx_hash);
-    match form.map(|form| form.kind) {
-        Some(AttemptKind::Cancellation) => Verdict::Cancelled,
-        Some(AttemptKind::Placeholder) => Verdict::Replaced,
-        Some(AttemptKind::Intent | AttemptKind::Bump | AttemptKind::Replacement) | None => {
-            if mined.succeeded { Verdict::Executed } else { Verdict::Reverted }
-        }
-    }
-}
-
-/// What an answer does to a transaction; `None` if it changes nothing.
-fn event_for(action: AnswerAction, open: &Open) -> Option<TxEvent> {
-    let accepted = match open.seen.state {
-        TxState::Tracking(Tracking::Pending | Tracking::Stale | Tracking::Mined) => None,
-        _ => Some(TxEvent::NodeAccepted),
-    };
-    let unclear = match open.seen.state {
-        TxState::Allocated(Allocated::Unsent) => Some(TxEvent::AnswerUnclear),
-        _ => None,
-    };
-    match action {
-        AnswerAction::Track => accepted,
-        AnswerAction::EarlierStands if open.attempts.len() > 1 => accepted,
-        AnswerAction::RejectIfAllAgree => match open.seen.state {
-            TxState::Allocated(Allocated::Unsent) => Some(TxEvent::GaveUp(StuckReason::Rejected)),
-            _ => None,
-        },
-        AnswerAction::EarlierStands
-        | AnswerAction::FindReceipts
-        | AnswerAction::ResendPredecessor
-        | AnswerAction::BumpOrHold
-        | AnswerAction::TryElsewhereOrHold
-        | AnswerAction::HoldForFunds
-        | AnswerAction::ResendSame => unclear,
-    }
+    let kind = form.map_or(AttemptKind::Intent, |form| form.kind);
+    verdict(kind, mined.succeeded)
 }

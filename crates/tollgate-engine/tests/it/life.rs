@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tollgate_engine::{CreateError, Created, EngineOptions};
 use tollgate_model::nonce::{Mode, NonceRules};
-use tollgate_model::port::TxStore;
+use tollgate_model::port::{Checkpoint, TxStore};
 use tollgate_model::{Address, Failed, Intent, Tracking, TxState, U256};
 
 use crate::rig::{Rig, account, id, options, request, transfer};
@@ -44,6 +44,23 @@ async fn a_request_that_is_made_a_hundred_times_is_one_transaction() {
     assert!(matches!(other, Err(CreateError::RequestIdConflict(_))), "{other:?}");
     let cursor = rig.store.submitter(account(1)).await.unwrap().unwrap().next_nonce;
     assert_eq!(cursor.get(), 1, "duplicates and conflicts use no nonce");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_sent_and_nobody_is_answered_before_the_commit() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", options());
+    let mut hold = rig.gate.arm(Checkpoint::BatchWritten);
+    let create = tokio::spawn(async move { engine.create(account(1), None, transfer(1)).await });
+    hold.reached().await;
+    // Signed and written, about to commit: long enough for a send that did not wait.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(rig.chain.pooled(), 0, "I5: sent before it was durable");
+    assert!(!create.is_finished(), "I6: answered before it was durable");
+    hold.release();
+    let tx = id(create.await.unwrap().unwrap());
+    rig.until(tx, "sent", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
+    assert_eq!(rig.chain.pooled(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,6 +16,7 @@ use tollgate_model::{
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
 use uuid::Uuid;
 
+use tollgate_testkit::Gate;
 use tollgate_testkit::fake_chain::{FakeChain, FakeSigner};
 
 /// Longer than anything here takes.
@@ -33,6 +34,7 @@ impl Clock for SystemClock {
 /// One database and one chain.
 pub(crate) struct Rig {
     pub(crate) store: SqliteStore,
+    pub(crate) gate: Arc<Gate>,
     pub(crate) chain: Arc<FakeChain>,
     _directory: tempfile::TempDir,
 }
@@ -73,15 +75,17 @@ impl Rig {
 
     pub(crate) async fn with_mode(mode: Mode) -> Self {
         let directory = tempfile::tempdir().unwrap();
+        let gate = Gate::new();
         let file = SqliteOptions::file(directory.path().join("tollgate.db"));
-        let store = SqliteStore::open(file).await.unwrap();
+        let options = SqliteOptions { checkpoints: gate.clone(), ..file };
+        let store = SqliteStore::open(options).await.unwrap();
         let chain_id = ChainId::new(7).unwrap();
         let genesis = B256::repeat_byte(1);
         store.register_chain(&ChainRegistration { chain_id, genesis }).await.unwrap();
         let start_from = Nonce::MIN;
         let setup = |n| SubmitterSetup { submitter: account(n), mode, start_from };
         store.register_submitters(&[setup(1), setup(2), setup(3)]).await.unwrap();
-        Self { store, chain: Arc::new(FakeChain::new()), _directory: directory }
+        Self { store, gate, chain: Arc::new(FakeChain::new()), _directory: directory }
     }
 
     pub(crate) fn node(&self, name: &str, options: EngineOptions) -> Engine {

@@ -155,7 +155,11 @@ impl CreateBody {
         }
         intent.speed = self.speed;
         intent.max_fee_per_gas = max_fee;
-        intent.valid_until = self.valid_until.as_deref().map(time).transpose()?;
+        if self.valid_until.as_deref().map(time).transpose()?.is_some() {
+            // Better refused than taken and not kept.
+            let detail = "validUntil is not kept yet: leave it out";
+            return Err(Problem::invalid("valid_until_unsupported", detail));
+        }
         intent.metadata = self.metadata.map(|metadata| text_of(&metadata)).transpose()?;
         Ok(Asked { submitter: Submitter::new(chain, address), request_id, intent })
     }

@@ -54,6 +54,7 @@ fn bad_bodies() -> Vec<(String, &'static str)> {
         (set("requestId", json!("a\u{0}b")), "invalid_request_id"),
         (set("requestId", json!("x".repeat(10_000))), "invalid_request_id"),
         (set("validUntil", json!("tomorrow")), "invalid_time"),
+        (set("validUntil", json!("2030-01-01T00:00:00Z")), "valid_until_unsupported"),
         (set("metadata", json!("x".repeat(20_000))), "metadata_too_large"),
         (set("metadata", json!({ "a": "\u{0}" })), "invalid_body"),
         (set("maxFeePerGas", json!("9223372036854775808")), "invalid_number"),
