@@ -10,6 +10,7 @@
 //! - `committer` groups the writes of all workers into fenced batches.
 //! - `sender` hands signed bytes to nodes, in order; `tracker` follows the head and finds receipts;
 //!   `keeper` renews all leases in one statement.
+//! - `supervisor` notices the death of any of them and starts it again.
 //!
 //! Everything in memory may be lost at any time: a worker that is in doubt starts again from the
 //! store.
@@ -22,11 +23,12 @@ mod keeper;
 mod notes;
 mod options;
 mod sender;
+mod supervisor;
 mod tracker;
 mod view;
 mod worker;
 
-pub use create::{CreateError, Created};
+pub use create::{CreateError, Created, SignedIntent};
 pub use engine::{Engine, World};
 pub use options::EngineOptions;
 pub use view::{ChainView, Standing};

@@ -11,7 +11,7 @@ use tollgate_evm::signer::LocalSigner;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::signer::Signer;
-use tollgate_model::port::{ChainRegistration, Store, SubmitterSetup};
+use tollgate_model::port::{ChainRegistration, Store, SubmitterSetup, Unwatched};
 use tollgate_model::{NodeId, Nonce, Submitter, Timestamp};
 use tollgate_postgres::{PgOptions, PgStore};
 use tollgate_server::Api;
@@ -111,6 +111,7 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Api
         chain: Arc::new(chain),
         signer: Arc::new(signer),
         clock: Arc::new(SystemClock),
+        checkpoints: Arc::new(Unwatched),
     };
     Ok(Api { engine: Engine::start(world, config.engine), store })
 }

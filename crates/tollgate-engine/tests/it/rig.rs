@@ -53,9 +53,7 @@ pub(crate) fn request(text: &str) -> Option<RequestId> {
 }
 
 pub(crate) fn id(created: Created) -> TxId {
-    match created {
-        Created::New(id) | Created::Known(id) => id,
-    }
+    created.tx_id()
 }
 
 pub(crate) fn options() -> EngineOptions {
@@ -96,6 +94,7 @@ impl Rig {
             chain: self.chain.clone(),
             signer: Arc::new(FakeSigner(accounts)),
             clock: Arc::new(SystemClock),
+            checkpoints: self.gate.clone(),
         };
         Engine::start(world, options)
     }

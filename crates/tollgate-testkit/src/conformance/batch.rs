@@ -1,7 +1,9 @@
 //! The fenced batch: what is written, what is not, and what becomes of the neighbours.
 
 use tollgate_model::nonce::SubmitterStatus;
-use tollgate_model::port::{BatchLimits, CreateAnswer, SectionOutcome, StatusChange, UpdateAnswer};
+use tollgate_model::port::{
+    BatchLimits, CreateAnswer, SectionOutcome, StatusChange, TxRecord, UpdateAnswer,
+};
 use tollgate_model::{Allocated, Queued, Timestamp, TxEvent, TxState};
 
 use crate::make::{
@@ -262,13 +264,12 @@ pub async fn events_are_written_with_the_change_that_they_tell_of(world: &dyn Wo
 pub async fn a_commit_tells_when_its_creates_were_accepted(world: &dyn World) {
     let a = world.node("a").await;
     let lease = a.own(submitter(1)).await;
-    let (first, second) = (intent().at(0), intent().at(1));
+    let (first, second) = (intent().at(0).named("order"), intent());
     let creates = [first.clone(), second.clone()];
-    match a.write(section(lease).cursor(0, 2).creates(creates)).await {
+    match a.write(section(lease).cursor(0, 1).creates(creates)).await {
         SectionOutcome::Committed { at, .. } => {
-            for tx_id in [first.tx_id, second.tx_id] {
-                let record = a.record(tx_id).await;
-                assert_eq!((record.created_at, record.updated_at), (at, at));
+            for tx in [first, second] {
+                assert_eq!(a.record(tx.tx_id).await, TxRecord::accepted(&tx, lease, at));
             }
         }
         other => panic!("not committed: {other:?}"),
