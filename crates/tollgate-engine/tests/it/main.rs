@@ -5,4 +5,5 @@
 mod deaths;
 mod life;
 mod rig;
+mod signed;
 mod takeover;
