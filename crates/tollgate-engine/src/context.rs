@@ -10,6 +10,7 @@ use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{Checkpoints, Store};
 use tollgate_model::{NodeId, Submitter, TxHash};
 
+use crate::blocks::Publisher;
 use crate::committer::Committer;
 use crate::keeper::Keeper;
 use crate::options::EngineOptions;
@@ -30,6 +31,7 @@ pub(crate) struct Context {
     pub(crate) keeper: Keeper,
     pub(crate) attempts: AttemptIndex,
     pub(crate) view: watch::Receiver<Arc<ChainView>>,
+    pub(crate) published: Publisher,
 }
 
 /// The hashes of all open attempts of the submitters that this node owns: what the tracker looks

@@ -16,6 +16,7 @@ use tollgate_model::{
 use tracing::{info, warn};
 use uuid::Uuid;
 
+use crate::blocks::{BlockStream, Publisher};
 use crate::committer::Committer;
 use crate::context::{AttemptIndex, Context};
 use crate::create::{CreateError, Created, SignedIntent};
@@ -97,6 +98,7 @@ impl Engine {
             view,
         });
         supervise(&deaths, "tracker", move || tracker.clone().run());
+        let published = Publisher::start(chain.clone(), options.finality, watched.clone(), &deaths);
         let context = Context {
             node,
             store,
@@ -110,6 +112,7 @@ impl Engine {
             keeper,
             attempts,
             view: watched,
+            published,
         };
         let engine = Self { context: Arc::new(context), workers };
         let (context, workers) = (Arc::downgrade(&engine.context), Arc::downgrade(&engine.workers));
@@ -259,6 +262,11 @@ impl Engine {
     /// What the chain says of an account.
     pub async fn chain_counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
         self.context.chain.counts(of).await
+    }
+
+    /// Blocks past the threshold from now on, in order, each once; `buffer` of them may wait.
+    pub fn stable_blocks(&self, buffer: usize) -> BlockStream {
+        self.context.published.subscribe(buffer)
     }
 
     /// How many of its actors died of a defect and were started again.

@@ -70,7 +70,9 @@ async fn the_same_bytes_again_are_the_same_transaction() {
     assert!(again.into_iter().all(|again| again == Ok(Created::Known(first.tx_id()))));
     let named = engine.create_signed(account(1), request("a"), signed(1, 5).await).await.unwrap();
     let other = engine.create_signed(account(1), request("a"), signed(2, 5).await).await;
-    assert!(matches!(other, Err(CreateError::RequestIdConflict(known)) if known.tx_id == named.tx_id()));
+    assert!(
+        matches!(other, Err(CreateError::RequestIdConflict(known)) if known.tx_id == named.tx_id())
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
