@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 mod bad_input;
+mod bench;
 mod calls;
 mod site;
