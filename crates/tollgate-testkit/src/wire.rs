@@ -54,6 +54,11 @@ impl Wire {
     pub fn cut(&self) {
         self.mood.send_replace(Mood::Cut);
     }
+
+    /// New connections pass again.
+    pub fn mend(&self) {
+        self.mood.send_replace(Mood::Fine);
+    }
 }
 
 async fn serve(listener: TcpListener, server: (String, u16), mood: Arc<watch::Sender<Mood>>) {
