@@ -38,5 +38,14 @@ macro_rules! everywhere {
 mod chains;
 mod check;
 mod creates;
+mod endpoints;
+mod finality;
+mod kills;
+mod lost_answers;
+mod lost_commits;
+mod modest_nodes;
+mod neighbours;
 mod proxy;
+mod reorgs;
 mod rig;
+mod strict;

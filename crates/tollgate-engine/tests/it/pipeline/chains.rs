@@ -241,15 +241,25 @@ impl Breakable {
         }
     }
 
-    /// Its node has no `eth_getBlockReceipts`.
-    pub(crate) fn lack_block_receipts(&self) {
+    /// Its node has neither `eth_getBlockReceipts` nor `eth_feeHistory`.
+    pub(crate) fn lack_what_old_nodes_lack(&self) {
         match self {
             Self::View(view) => {
                 self.set(view, "devchain_setFeature", json!(["blockReceipts", false]));
+                self.set(view, "devchain_setFeature", json!(["feeHistory", false]));
             }
-            Self::Proxy(proxy) => {
-                proxy.change(|faults| faults.missing = vec!["eth_getBlockReceipts"]);
-            }
+            Self::Proxy(proxy) => proxy.change(|faults| {
+                faults.missing = vec!["eth_getBlockReceipts", "eth_feeHistory"];
+            }),
+        }
+    }
+
+    /// It takes no WebSockets.
+    pub(crate) fn lack_web_socket(&self) {
+        match self {
+            Self::View(view) => self.set(view, "devchain_setFeature", json!(["webSocket", false])),
+            // The proxy speaks nothing but HTTP.
+            Self::Proxy(_) => {}
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use serde_json::json;
-use tollgate_model::{Address, B256, Submitter, TxHash};
+use tollgate_model::port::{HistoryEntry, Page};
+use tollgate_model::{Address, B256, Submitter, Tracking, TxHash, TxId, TxState};
 use tollgate_testkit::rpc::number;
 
 use super::chains::TestChain;
@@ -83,5 +84,41 @@ impl Pipeline {
             assert_eq!(tx.value, sent.value, "its hash is that of its payload");
         }
         assert_eq!(ended.len(), sent.len(), "each has an outcome");
+    }
+
+    /// A transaction's audit trail.
+    pub(crate) async fn history(&self, id: TxId) -> Vec<HistoryEntry> {
+        self.store.history(id, 0, Page::new(Page::MAX).unwrap()).await.unwrap()
+    }
+
+    /// None of them was ever STUCK or signed twice.
+    pub(crate) async fn verify_never_stuck(&self, sent: &[Sent]) {
+        for sent in sent {
+            let history = self.history(sent.id).await;
+            let stuck = history.iter().any(|entry| matches!(entry.to, TxState::Stuck(_)));
+            assert!(!stuck, "{history:?}");
+            assert_eq!(self.record(sent.id).await.attempts, 1, "one signed form");
+        }
+    }
+
+    /// None of them ever went back: not from mined to pending, nor from sent to unsent.
+    pub(crate) async fn verify_never_back(&self, sent: &[Sent]) {
+        for sent in sent {
+            let history = self.history(sent.id).await;
+            assert!(history.iter().map(|entry| way(entry.to)).is_sorted(), "{history:?}");
+        }
+    }
+}
+
+/// How far a state is on the way to the end.
+fn way(state: TxState) -> u8 {
+    match state {
+        TxState::Queued(_) => 0,
+        TxState::Allocated(_) => 1,
+        TxState::Tracking(Tracking::Pending | Tracking::Stale) => 2,
+        TxState::Tracking(Tracking::Mined) => 3,
+        TxState::Confirmed | TxState::Failed(_) => 4,
+        // Not a step back, but a step off the way: shown as one.
+        TxState::Stuck(_) => 0,
     }
 }

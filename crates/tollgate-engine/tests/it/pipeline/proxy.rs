@@ -80,13 +80,13 @@ impl Seat {
                 return Ok(());
             }
             let Some(answer) = self.answer(&body).await? else { return Ok(()) };
-            let head = format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            // In one piece: two would wait for each other's acknowledgement.
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n\
+                 {answer}",
                 answer.len()
             );
-            client.write_all(head.as_bytes()).await?;
             client.write_all(answer.as_bytes()).await?;
-            client.flush().await?;
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use tollgate_model::port::{
     ChainRegistration, Completion, LeaseTerms, Page, Store, SubmitterSetup, TxRecord,
 };
 use tollgate_model::{
-    Address, ChainId, Intent, NodeId, Nonce, Seq, Submitter, TxId, TxState, U256,
+    Address, ChainId, Intent, NodeId, Nonce, Seq, Submitter, Tracking, TxHash, TxId, TxState, U256,
 };
 use tollgate_testkit::world::NodeOptions;
 use tollgate_testkit::{PgWorld, SqliteWorld, World};
@@ -47,7 +47,7 @@ pub(crate) struct Pipeline {
     pub(crate) chain: TestChain,
     /// The test's own eyes.
     pub(crate) store: Arc<dyn Store>,
-    world: Box<dyn World>,
+    pub(crate) world: Box<dyn World>,
 }
 
 /// What was asked for, and how it has to end.
@@ -86,6 +86,16 @@ pub(crate) fn options() -> EngineOptions {
     }
 }
 
+pub(crate) fn is_mined(record: &TxRecord) -> bool {
+    record.seen.state == TxState::Tracking(Tracking::Mined)
+}
+
+/// A node has it, and no block that counts.
+pub(crate) fn is_pending(record: &TxRecord) -> bool {
+    let tracked = matches!(record.seen.state, TxState::Tracking(_));
+    tracked && !is_mined(record) && record.mined.is_none()
+}
+
 impl Pipeline {
     pub(crate) async fn on(store: StoreKind, chain: ChainKind) -> Self {
         Self::in_era(store, chain, Era::London).await
@@ -96,8 +106,13 @@ impl Pipeline {
             StoreKind::Sqlite => Box::new(SqliteWorld::new().await),
             StoreKind::Postgres => Box::new(PgWorld::new().await),
         };
+        Self::of(world, TestChain::start(chain, era).await).await
+    }
+
+    /// On a database and a chain that are there already.
+    pub(crate) async fn of(world: Box<dyn World>, chain: TestChain) -> Self {
         let store = world.open(NodeOptions::default()).await.unwrap();
-        Self { chain: TestChain::start(chain, era).await, store, world }
+        Self { chain, store, world }
     }
 
     /// A node with connections of its own to both, as another process would have.
@@ -149,6 +164,15 @@ impl Pipeline {
                 return;
             }
             assert!(begun.elapsed() < PATIENCE, "never {what}: {record:?}");
+            tokio::time::sleep(PACE / 4).await;
+        }
+    }
+
+    /// Waits until a pool has it; no block comes meanwhile.
+    pub(crate) async fn until_pooled(&self, hash: TxHash) {
+        let begun = Instant::now();
+        while !self.chain.is_pooled(hash).await {
+            assert!(begun.elapsed() < PATIENCE, "{hash} is never sent again");
             tokio::time::sleep(PACE / 4).await;
         }
     }
