@@ -6,7 +6,7 @@ use tollgate_model::nonce::NonceRules;
 
 use super::chains::ChainKind;
 use super::rig::{Pipeline, Sent, StoreKind, account, options, transfer};
-use crate::rig::{id, request};
+use crate::rig::request;
 
 everywhere! {
     a_thousand_concurrent_creates_have_the_nonces_0_to_999_and_each_payload_once,
@@ -35,8 +35,8 @@ async fn a_request_that_is_made_a_hundred_times_is_one_transaction(
     let answers: Vec<_> = join_all(creates).await.into_iter().map(Result::unwrap).collect();
     let new = answers.iter().filter(|answer| matches!(answer, Created::New(_))).count();
     assert_eq!(new, 1, "one made it, the others were told of it");
-    let sent = [Sent::new(id(answers[0]), 5)];
-    assert!(answers.iter().all(|answer| id(*answer) == sent[0].id));
+    let sent = [Sent::new(answers[0].tx_id(), 5)];
+    assert!(answers.iter().all(|answer| answer.tx_id() == sent[0].id));
     let other = engine.create(account(0), request("order"), transfer(6)).await;
     let Err(CreateError::RequestIdConflict(known)) = other else { panic!("{other:?}") };
     assert_eq!(known.tx_id, sent[0].id);

@@ -14,13 +14,14 @@ use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{
-    ChainRegistration, Completion, LeaseTerms, Page, Store, SubmitterSetup, TxRecord,
+    ChainRegistration, Checkpoints, Completion, LeaseTerms, Page, Store, SubmitterSetup, TxRecord,
+    Unwatched,
 };
 use tollgate_model::{
     Address, ChainId, Intent, NodeId, Nonce, Seq, Submitter, Tracking, TxHash, TxId, TxState, U256,
 };
 use tollgate_testkit::world::NodeOptions;
-use tollgate_testkit::{PgWorld, SqliteWorld, World};
+use tollgate_testkit::{Gate, PgWorld, SqliteWorld, World};
 use uuid::Uuid;
 
 use super::chains::{ChainKind, Era, TestChain};
@@ -128,7 +129,19 @@ impl Pipeline {
         urls: &[String],
     ) -> Engine {
         let store = self.world.open(NodeOptions::default()).await.unwrap();
-        start(store, name, options, urls).await
+        start(store, name, options, Arc::new(Unwatched), urls).await
+    }
+
+    /// A node that can be stopped wherever its store or its engine passes a checkpoint.
+    pub(crate) async fn watched_node(
+        &self,
+        name: &str,
+        options: EngineOptions,
+        gate: Arc<Gate>,
+    ) -> Engine {
+        let watched = NodeOptions { watch: gate.clone(), ..NodeOptions::default() };
+        let store = self.world.open(watched).await.unwrap();
+        start(store, name, options, gate, &[self.chain.ws_url()]).await
     }
 
     /// Creates transfers, all at once.
@@ -240,6 +253,7 @@ pub(crate) async fn start(
     store: Arc<dyn Store>,
     name: &str,
     options: EngineOptions,
+    checkpoints: Arc<dyn Checkpoints>,
     urls: &[String],
 ) -> Engine {
     let endpoints = urls.iter().map(EndpointConfig::new).collect();
@@ -264,6 +278,7 @@ pub(crate) async fn start(
         chain: Arc::new(chain),
         signer: Arc::new(signer),
         clock: Arc::new(SystemClock),
+        checkpoints,
     };
     Engine::start(world, options)
 }
