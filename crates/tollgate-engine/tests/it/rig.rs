@@ -22,7 +22,8 @@ use tollgate_testkit::fake_chain::{FakeChain, FakeSigner};
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-struct SystemClock;
+/// The machine's clock.
+pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "the clock itself")]
