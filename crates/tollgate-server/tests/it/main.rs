@@ -5,4 +5,5 @@
 mod bad_input;
 mod bench;
 mod calls;
+mod kill;
 mod site;
