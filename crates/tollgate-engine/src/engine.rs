@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
-use tollgate_model::fees::gas_limit;
+use tollgate_model::fees::{first_offer, gas_limit};
 use tollgate_model::port::chain::{AccountCounts, Call, Chain, ChainUnavailable, Trial};
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::signer::Signer;
-use tollgate_model::port::{MinedIn, Payload, Store};
+use tollgate_model::port::{Fees, MinedIn, Payload, Store};
 use tollgate_model::{
     Address, ChainId, Intent, NodeId, RequestId, Submitter, Timestamp, TxId, Wei,
 };
@@ -134,6 +134,25 @@ impl Engine {
         answer.await.map_err(|_| gone())?
     }
 
+    /// What a create would use and pay. Nothing is written, and no nonce is used.
+    pub async fn simulate(
+        &self,
+        submitter: Submitter,
+        mut intent: Intent,
+    ) -> Result<Fees, CreateError> {
+        if !self.serves(submitter) {
+            return Err(CreateError::UnknownSubmitter);
+        }
+        intent.to_payload()?;
+        // The call is tried even if the caller knows its gas: whether it reverts is the question.
+        let asked = intent.gas.take();
+        let prepared = self.prepare(submitter, intent).await?;
+        let quote = self.context.chain.fee_quote(prepared.speed).await;
+        let quote = quote.map_err(|error| CreateError::Unavailable(error.to_string()))?;
+        let gas = asked.or(prepared.gas).unwrap_or_default();
+        Ok(first_offer(&prepared, &quote, gas).0)
+    }
+
     fn serves(&self, submitter: Submitter) -> bool {
         submitter.chain_id == self.context.chain.chain_id()
             && self.context.signer.accounts().contains(&submitter.address)
@@ -219,6 +238,11 @@ impl Engine {
     /// What the chain says of an account.
     pub async fn chain_counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
         self.context.chain.counts(of).await
+    }
+
+    /// What an account has.
+    pub async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {
+        self.context.chain.balance(of).await
     }
 
     /// How the chain looks from here.

@@ -4,4 +4,6 @@
 
 mod bad_input;
 mod calls;
+mod contract;
+mod document;
 mod site;

@@ -20,6 +20,8 @@ use tollgate_testkit::fake_chain::{FakeChain, FakeSigner};
 use tower::ServiceExt;
 use uuid::Uuid;
 
+use crate::contract;
+
 pub(crate) const SENDER: &str = "0x0101010101010101010101010101010101010101";
 pub(crate) const TARGET: &str = "0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee";
 
@@ -81,10 +83,12 @@ impl Site {
     }
 
     pub(crate) async fn call(&self, request: Request<Body>) -> Answer {
+        let (method, uri) = (request.method().clone(), request.uri().clone());
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         let text = String::from_utf8_lossy(&bytes).into_owned();
+        contract::check(&method, uri.path(), uri.query(), parts.status, &parts.headers, &text);
         Answer { status: parts.status, headers: parts.headers, text }
     }
 
