@@ -6,4 +6,6 @@ mod bad_input;
 mod calls;
 mod contract;
 mod document;
+mod moody;
 mod site;
+mod views;
