@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot, watch};
-use tollgate_model::fees::gas_limit;
+use tollgate_model::fees::{first_offer, gas_limit};
 use tollgate_model::port::chain::{AccountCounts, Call, Chain, ChainUnavailable, Trial};
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::signer::Signer;
-use tollgate_model::port::{Checkpoints, MinedIn, Payload, Store};
+use tollgate_model::port::{Checkpoints, Fees, MinedIn, Payload, Store};
 use tollgate_model::{
     Address, ChainId, Intent, NodeId, RequestId, Submitter, Timestamp, TxId, Wei,
 };
@@ -175,6 +175,25 @@ impl Engine {
             && self.context.signer.accounts().contains(&submitter.address)
     }
 
+    /// What a create would use and pay. Nothing is written, and no nonce is used.
+    pub async fn simulate(
+        &self,
+        submitter: Submitter,
+        mut intent: Intent,
+    ) -> Result<Fees, CreateError> {
+        if !self.has_key(submitter) {
+            return Err(CreateError::UnknownSubmitter);
+        }
+        intent.to_payload()?;
+        // The call is tried even if the caller knows its gas: whether it reverts is the question.
+        let asked = intent.gas.take();
+        let prepared = self.prepare(submitter, intent).await?;
+        let quote = self.context.chain.fee_quote(prepared.speed).await;
+        let quote = quote.map_err(|error| CreateError::Unavailable(error.to_string()))?;
+        let gas = asked.or(prepared.gas).unwrap_or_default();
+        Ok(first_offer(&prepared, &quote, gas).0)
+    }
+
     fn serves(&self, submitter: Submitter) -> bool {
         let presigned = &self.context.options.presigned;
         self.has_key(submitter)
@@ -272,6 +291,11 @@ impl Engine {
     /// How many of its actors died of a defect and were started again.
     pub fn deaths(&self) -> u64 {
         self.context.deaths.count()
+    }
+
+    /// What an account has.
+    pub async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {
+        self.context.chain.balance(of).await
     }
 
     /// How the chain looks from here.

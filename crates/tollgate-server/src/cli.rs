@@ -5,6 +5,7 @@ mod demo;
 mod devchain;
 mod explain;
 mod node;
+mod openapi;
 
 use std::process::ExitCode;
 
@@ -35,6 +36,8 @@ enum Command {
     Devchain(devchain::DevchainArgs),
     /// What a node's answer to a send means, and what is done about it.
     Explain(explain::ExplainArgs),
+    /// Prints the OpenAPI document.
+    Openapi,
     /// Brings a database's schema up to date.
     Migrate {
         /// postgres://… or sqlite:PATH
@@ -52,6 +55,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Serve(args) => node::serve(args),
         Command::Devchain(args) => devchain::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Openapi => openapi::run(),
         Command::Migrate { database_url } => migrate(&database_url),
     };
     match done {

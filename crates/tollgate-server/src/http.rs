@@ -1,26 +1,38 @@
 //! The routes, and what all of them have in common.
 
 mod body;
+mod code;
 mod create;
+mod doc;
+mod docs;
 mod feed;
+mod guard;
 mod health;
+mod params;
 mod problem;
 mod query;
 mod read;
+mod schema;
 mod shape;
 mod submitters;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware;
-use axum::routing::{get, post};
 use tollgate_engine::Engine;
 use tollgate_model::port::Store;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 /// The largest body that is read (I13).
 const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// The longest that a request may take (I13).
+const TIME_LIMIT: Duration = Duration::from_secs(30);
+/// The longest that a poll may take: its wait, and some time to answer (I13).
+const LONG_POLL_LIMIT: Duration = query::WAIT_MAX.saturating_add(Duration::from_secs(10));
 
 /// What the handlers work with.
 #[derive(Clone)]
@@ -33,20 +45,43 @@ pub struct Api {
 
 /// All routes of the API.
 pub fn router(api: Api) -> Router {
-    Router::new()
-        .route("/api/v1/tx", post(create::create).get(read::list))
-        .route("/api/v1/tx/batch", post(create::create_batch))
-        .route("/api/v1/tx/by-request", get(read::by_request))
-        .route("/api/v1/tx/completions", get(feed::completions))
-        .route("/api/v1/tx/{tx_id}", get(read::one))
-        .route("/api/v1/tx/{tx_id}/history", get(read::history))
-        .route("/api/v1/submitters", get(submitters::list))
-        .route("/api/v1/submitters/{address}", get(submitters::one))
-        .route("/livez", get(health::live))
-        .route("/readyz", get(health::ready))
-        .fallback(problem::no_route)
-        .method_not_allowed_fallback(problem::no_method)
+    let (router, _) = documented().split_for_parts();
+    router
+        .fallback(guard::no_route)
+        .method_not_allowed_fallback(guard::no_method)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .layer(middleware::from_fn(problem::with_request_id))
+        .layer(middleware::from_fn(guard::with_request_id))
         .with_state(api)
+}
+
+/// The OpenAPI document of all routes, as JSON for people and machines.
+pub fn openapi() -> String {
+    let (_, document) = documented().split_for_parts();
+    // Maps with text as keys and derived types: there is nothing in it that JSON can't say.
+    let mut text = serde_json::to_string_pretty(&doc::complete(document)).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Routes are added with their documentation or not at all: `routes!` takes only handlers that
+/// have some.
+fn documented() -> OpenApiRouter<Api> {
+    let prompt = OpenApiRouter::with_openapi(doc::base())
+        .routes(routes!(create::create, read::list))
+        .routes(routes!(create::create_batch))
+        .routes(routes!(read::by_request))
+        .routes(routes!(read::one))
+        .routes(routes!(read::history))
+        .routes(routes!(submitters::list))
+        .routes(routes!(submitters::one))
+        .routes(routes!(health::live))
+        .routes(routes!(health::ready))
+        .routes(routes!(docs::document))
+        .routes(routes!(docs::page))
+        .routes(routes!(docs::error_page))
+        .layer(middleware::from_fn_with_state(TIME_LIMIT, guard::within));
+    let patient = OpenApiRouter::default()
+        .routes(routes!(feed::completions))
+        .layer(middleware::from_fn_with_state(LONG_POLL_LIMIT, guard::within));
+    prompt.merge(patient)
 }

@@ -5,4 +5,4 @@
 
 mod http;
 
-pub use http::{Api, router};
+pub use http::{Api, openapi, router};

@@ -6,15 +6,20 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
+use tollgate_engine::SignedIntent;
+use tollgate_evm::signer::{RecoverError, recover};
 use tollgate_model::ids::parse_address;
 use tollgate_model::port::chain::Speed;
 use tollgate_model::port::signer::{AccessListEntry, TxKind};
 use tollgate_model::{Address, Bytes, ChainId, GasPrice, Intent, RequestId, Submitter, U256};
+use utoipa::ToSchema;
 
+use super::code::Code;
 use super::problem::Problem;
+use super::schema;
 
 /// Longest metadata, in bytes (I13).
-const METADATA_MAX: usize = 16 * 1024;
+pub(crate) const METADATA_MAX: usize = 16 * 1024;
 
 /// A JSON body.
 pub(crate) struct Json<T>(pub(crate) T);
@@ -24,13 +29,12 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let body = RawBody::from_request(request, state).await.map_err(|refused| {
-            let status = refused.status();
-            let code = if status == StatusCode::PAYLOAD_TOO_LARGE {
-                "body_too_large"
+            let code = if refused.status() == StatusCode::PAYLOAD_TOO_LARGE {
+                Code::BodyTooLarge
             } else {
-                "unreadable_body"
+                Code::UnreadableBody
             };
-            Problem::new(status, code, refused.body_text())
+            Problem::new(code, refused.body_text())
         })?;
         parse(&body).map(Self)
     }
@@ -38,42 +42,78 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(body).map_err(|error| match error.classify() {
-        serde_json::error::Category::Data => Problem::invalid("invalid_body", error.to_string()),
+        serde_json::error::Category::Data => Problem::new(Code::InvalidBody, error.to_string()),
         serde_json::error::Category::Io
         | serde_json::error::Category::Syntax
-        | serde_json::error::Category::Eof => {
-            Problem::new(StatusCode::BAD_REQUEST, "invalid_json", error.to_string())
-        }
+        | serde_json::error::Category::Eof => Problem::new(Code::InvalidJson, error.to_string()),
     })
 }
 
-/// `POST /api/v1/tx`.
-#[derive(Deserialize)]
+/// A call to be made from an account.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = Create)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct CreateBody {
+    /// Refused if the node works on another chain.
+    #[schema(value_type = Option<schema::Number>)]
     chain_id: Option<Number>,
+    /// The account that sends, in any letter case; mixed case must be a right EIP-55 checksum.
+    /// Needed with a `payload`.
+    #[schema(value_type = Option<schema::Address>)]
     submitter: Option<String>,
+    /// The caller's own name for the request: up to 256 bytes, no control characters. The same id
+    /// with the same payload is the same transaction.
+    #[schema(value_type = Option<schema::RequestId>)]
     request_id: Option<String>,
+    /// What to call. Needed without a `rawTx`.
+    #[schema(value_type = Option<PayloadBody>)]
     payload: Option<PayloadBody>,
+    /// A signed transaction (EIP-2718) instead of `submitter` and `payload`. Its nonce must be the
+    /// next one of the account that signed it. Without a `requestId` its hash is its name.
+    #[schema(value_type = Option<schema::Hex>)]
     raw_tx: Option<String>,
-    #[serde(default)]
-    speed: Speed,
+    /// The price level.
+    #[schema(value_type = Option<schema::Speed>)]
+    speed: Option<Speed>,
+    /// The most to pay for a unit of gas, in wei. Where the market is above it, the transaction
+    /// waits.
+    #[schema(value_type = Option<schema::Number>)]
     max_fee_per_gas: Option<Number>,
+    /// When it expires. Not kept yet: refused with `valid_until_unsupported`.
+    #[schema(value_type = Option<schema::Time>)]
     valid_until: Option<String>,
+    /// The caller's own notes: any JSON, up to 16384 bytes as text. Given back with the transaction.
+    #[schema(value_type = schema::Anything, required = false)]
     metadata: Option<Box<RawValue>>,
 }
 
-#[derive(Deserialize)]
+/// What to call, with what.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = Payload)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct PayloadBody {
+pub(crate) struct PayloadBody {
+    /// What is called; left out to create a contract from `data`.
+    #[schema(value_type = Option<schema::Address>)]
     to: Option<String>,
+    /// What is paid, in wei; 0 if left out.
+    #[schema(value_type = Option<schema::Number>)]
     value: Option<Number>,
+    /// The call's data as 0x-hex.
+    #[schema(value_type = Option<schema::Hex>)]
     data: Option<String>,
+    /// The most gas it may use; estimated if left out.
+    #[schema(value_type = Option<schema::Number>)]
     gas: Option<Number>,
+    /// The tip for a unit of gas, in wei; at most `maxFeePerGas`.
+    #[schema(value_type = Option<schema::Number>)]
     max_priority_fee_per_gas: Option<Number>,
+    /// How it is encoded; what the chain has if left out.
     #[serde(rename = "type")]
+    #[schema(value_type = Option<schema::Kind>)]
     kind: Option<TxKind>,
+    /// Storage that it says it will touch.
     #[serde(default)]
+    #[schema(value_type = schema::AccessList)]
     access_list: Vec<AccessListEntry>,
 }
 
@@ -89,7 +129,7 @@ impl Number {
     fn read(&self, field: &'static str) -> Result<U256, Problem> {
         let bad = || {
             let detail = format!("{field}: must be a whole number, decimal or 0x-hex");
-            Problem::invalid("invalid_number", detail)
+            Problem::new(Code::InvalidNumber, detail)
         };
         match self {
             Self::Small(number) => Ok(U256::from(*number)),
@@ -107,14 +147,14 @@ impl Number {
     fn read_u64(&self, field: &'static str) -> Result<u64, Problem> {
         let number = self.read(field)?;
         u64::try_from(number).map_err(|_| {
-            Problem::invalid("invalid_number", format!("{field}: {number} is too large"))
+            Problem::new(Code::InvalidNumber, format!("{field}: {number} is too large"))
         })
     }
 
     fn read_price(&self, field: &'static str) -> Result<GasPrice, Problem> {
         let wei = self.read_u64(field)?;
         GasPrice::try_from(wei)
-            .map_err(|error| Problem::invalid("invalid_number", error.to_string()))
+            .map_err(|error| Problem::new(Code::InvalidNumber, error.to_string()))
     }
 }
 
@@ -123,69 +163,104 @@ impl Number {
 pub(crate) struct Asked {
     pub(crate) submitter: Submitter,
     pub(crate) request_id: Option<RequestId>,
-    pub(crate) intent: Intent,
+    pub(crate) wish: Wish,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) enum Wish {
+    /// To be priced and signed here.
+    Intent(Box<Intent>),
+    /// To be sent as it is.
+    Signed(Box<SignedIntent>),
 }
 
 impl CreateBody {
     /// Understands the body. `key` is the `Idempotency-Key` header.
     pub(crate) fn read(self, chain: ChainId, key: Option<&str>) -> Result<Asked, Problem> {
-        if self.raw_tx.is_some() {
-            let detail = "signed transactions are not taken yet: post a payload";
-            return Err(Problem::invalid("raw_tx_unsupported", detail));
-        }
-        let missing = |field| Problem::invalid("missing_field", format!("{field} is missing"));
-        let payload = self.payload.ok_or_else(|| missing("payload"))?;
-        let submitter = self.submitter.ok_or_else(|| missing("submitter"))?;
-        let address = parse_address(&submitter)
-            .map_err(|error| Problem::invalid("invalid_address", error.to_string()))?;
         if let Some(asked) = &self.chain_id
             && asked.read("chainId")? != U256::from(chain.get())
         {
             let detail = format!("this node works on chain {chain}");
-            return Err(Problem::invalid("wrong_chain", detail));
+            return Err(Problem::new(Code::WrongChain, detail));
         }
+        if self.valid_until.as_deref().map(time).transpose()?.is_some() {
+            // Better refused than taken and not kept.
+            let detail = "validUntil is not kept yet: leave it out";
+            return Err(Problem::new(Code::ValidUntilUnsupported, detail));
+        }
+        let address = self.submitter.as_deref().map(parse_address).transpose();
+        let address =
+            address.map_err(|error| Problem::new(Code::InvalidAddress, error.to_string()))?;
         let request_id = request_id(self.request_id.as_deref(), key)?;
+        let (address, wish) = match self.raw_tx {
+            Some(_) => self.read_signed(chain, address)?,
+            None => self.read_intent(address)?,
+        };
+        Ok(Asked { submitter: Submitter::new(chain, address), request_id, wish })
+    }
+
+    fn read_signed(
+        self,
+        chain: ChainId,
+        submitter: Option<Address>,
+    ) -> Result<(Address, Wish), Problem> {
+        let refused = |why: &str| Problem::new(Code::InvalidRawTx, format!("rawTx: {why}"));
+        if self.payload.is_some() || self.speed.is_some() || self.max_fee_per_gas.is_some() {
+            return Err(refused("payload, speed and maxFeePerGas can't change what is signed"));
+        }
+        let raw = hex("rawTx", self.raw_tx.as_deref().unwrap_or_default())?;
+        let signed = recover(&raw, chain).map_err(|error| match error {
+            RecoverError::WrongChain { .. } => Problem::new(Code::WrongChain, error.to_string()),
+            _ => refused(&error.to_string()),
+        })?;
+        let signer = signed.draft.from;
+        if submitter.is_some_and(|submitter| submitter != signer) {
+            return Err(refused(&format!("signed by {signer}, not by the submitter")));
+        }
+        let metadata = self.metadata.map(|metadata| text_of(&metadata)).transpose()?;
+        Ok((signer, Wish::Signed(Box::new(SignedIntent::new(signed, metadata)))))
+    }
+
+    fn read_intent(self, submitter: Option<Address>) -> Result<(Address, Wish), Problem> {
+        let missing = |field| Problem::new(Code::MissingField, format!("{field} is missing"));
+        let payload = self.payload.ok_or_else(|| missing("payload"))?;
+        let submitter = submitter.ok_or_else(|| missing("submitter"))?;
         let max_fee = self.max_fee_per_gas.map(|fee| fee.read_price("maxFeePerGas")).transpose()?;
         let mut intent = payload.read()?;
         if let (Some(tip), Some(max)) = (intent.max_priority_fee_per_gas, max_fee)
             && tip > max
         {
             let detail = "maxPriorityFeePerGas is above maxFeePerGas";
-            return Err(Problem::invalid("invalid_fees", detail));
+            return Err(Problem::new(Code::InvalidFees, detail));
         }
-        intent.speed = self.speed;
+        intent.speed = self.speed.unwrap_or_default();
         intent.max_fee_per_gas = max_fee;
-        if self.valid_until.as_deref().map(time).transpose()?.is_some() {
-            // Better refused than taken and not kept.
-            let detail = "validUntil is not kept yet: leave it out";
-            return Err(Problem::invalid("valid_until_unsupported", detail));
-        }
         intent.metadata = self.metadata.map(|metadata| text_of(&metadata)).transpose()?;
-        Ok(Asked { submitter: Submitter::new(chain, address), request_id, intent })
+        Ok((submitter, Wish::Intent(Box::new(intent))))
     }
 }
 
 impl PayloadBody {
     fn read(self) -> Result<Intent, Problem> {
         let to = self.to.as_deref().map(|to| {
-            parse_address(to)
-                .map_err(|error| Problem::invalid("invalid_address", error.to_string()))
+            parse_address(to).map_err(|error| Problem::new(Code::InvalidAddress, error.to_string()))
         });
-        let data = self.data.as_deref().map(hex).transpose()?.unwrap_or_default();
+        let data = self.data.as_deref().map(|data| hex("data", data)).transpose()?;
+        let data = data.unwrap_or_default();
         let to = to.transpose()?;
         if to.is_none() && data.is_empty() {
             let detail = "payload: to is missing, and there is no data to create a contract from";
-            return Err(Problem::invalid("missing_field", detail));
+            return Err(Problem::new(Code::MissingField, detail));
         }
         let value = self.value.map(|value| value.read("value")).transpose()?.unwrap_or_default();
         let gas = self.gas.map(|gas| gas.read_u64("gas")).transpose()?;
         if gas == Some(0) || gas.is_some_and(|gas| i64::try_from(gas).is_err()) {
-            return Err(Problem::invalid("invalid_number", "gas: out of range"));
+            return Err(Problem::new(Code::InvalidNumber, "gas: out of range"));
         }
         let tip = self.max_priority_fee_per_gas;
         let tip = tip.map(|tip| tip.read_price("maxPriorityFeePerGas")).transpose()?;
-        let mut intent = Intent::transfer(to.unwrap_or(Address::ZERO), value);
-        intent.to = to;
+        let mut intent = Intent::call(to, value);
         intent.data = data;
         intent.gas = gas;
         intent.kind = self.kind;
@@ -201,14 +276,14 @@ fn request_id(body: Option<&str>, key: Option<&str>) -> Result<Option<RequestId>
         && body != key
     {
         let detail = "requestId and Idempotency-Key differ";
-        return Err(Problem::invalid("request_id_mismatch", detail));
+        return Err(Problem::new(Code::RequestIdMismatch, detail));
     }
     let id = body.or(key).map(RequestId::new).transpose();
-    id.map_err(|error| Problem::invalid("invalid_request_id", error.to_string()))
+    id.map_err(|error| Problem::new(Code::InvalidRequestId, error.to_string()))
 }
 
-fn hex(text: &str) -> Result<Bytes, Problem> {
-    let bad = |why: &str| Problem::invalid("invalid_hex", format!("data: {why}"));
+fn hex(field: &str, text: &str) -> Result<Bytes, Problem> {
+    let bad = |why: &str| Problem::new(Code::InvalidHex, format!("{field}: {why}"));
     if !text.starts_with("0x") {
         return Err(bad("must start with 0x"));
     }
@@ -217,7 +292,7 @@ fn hex(text: &str) -> Result<Bytes, Problem> {
 
 pub(crate) fn time(text: &str) -> Result<i64, Problem> {
     let time: jiff::Timestamp = text.parse().map_err(|_| {
-        Problem::invalid("invalid_time", format!("{text:?} is not an RFC 3339 time"))
+        Problem::new(Code::InvalidTime, format!("{text:?} is not an RFC 3339 time"))
     })?;
     Ok(time.as_microsecond())
 }
@@ -225,14 +300,14 @@ pub(crate) fn time(text: &str) -> Result<i64, Problem> {
 /// Kept as it is but for white space, so that equal requests have equal bytes.
 fn text_of(metadata: &RawValue) -> Result<String, Problem> {
     let value: serde_json::Value = serde_json::from_str(metadata.get())
-        .map_err(|error| Problem::invalid("invalid_body", error.to_string()))?;
+        .map_err(|error| Problem::new(Code::InvalidBody, error.to_string()))?;
     let text = value.to_string();
     if text.len() > METADATA_MAX {
         let detail = format!("metadata: {} bytes are more than {METADATA_MAX}", text.len());
-        return Err(Problem::invalid("metadata_too_large", detail));
+        return Err(Problem::new(Code::MetadataTooLarge, detail));
     }
     if text.contains("\\u0000") {
-        return Err(Problem::invalid("invalid_body", "metadata: must not hold NUL"));
+        return Err(Problem::new(Code::InvalidBody, "metadata: must not hold NUL"));
     }
     Ok(text)
 }

@@ -6,77 +6,197 @@ use axum::response::{IntoResponse, Response};
 use futures_util::future::join_all;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tollgate_engine::Created;
+use utoipa::ToSchema;
+use utoipa::openapi::schema::ArrayBuilder;
+use utoipa::openapi::{Array, Ref};
 
 use super::Api;
-use super::body::{Asked, CreateBody, Json};
+use super::body::{Asked, CreateBody, Json, Wish};
+use super::code::Code;
+use super::doc::may_fail;
+use super::params::CreateParams;
 use super::problem::Problem;
-use super::shape::tx_json;
+use super::query::Words;
+use super::shape::{BatchAnswer, BatchItem, Simulation, Tx};
 
 /// Creates in one batch (I13).
-const BATCH_MAX: usize = 1_000;
+pub(crate) const BATCH_MAX: usize = 1_000;
 
-/// `POST /api/v1/tx`: 202 for a new transaction, 200 for one that is known.
+may_fail! {
+    CreateProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
+        InvalidField, InvalidAddress, InvalidNumber, InvalidHex, InvalidTime, InvalidFees,
+        InvalidRequestId, RequestIdMismatch, MetadataTooLarge, InvalidRawTx,
+        NonceMismatch, ValidUntilUnsupported, WrongChain, UnknownSubmitter, WouldRevert, InvalidQuery,
+        RequestIdConflict, NotOwner, Busy, Unavailable, StoreUnavailable;
+    BatchProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidBatch,
+        InvalidQuery;
+}
+
+/// Create a transaction
+///
+/// Durable when it is answered. Everything that can fail does so before a nonce is touched: a
+/// refused create leaves nothing behind. Safe to repeat with the same `requestId` (or
+/// `Idempotency-Key`), also after a timeout: one request makes one transaction.
+#[utoipa::path(
+    post,
+    path = "/api/v1/tx",
+    operation_id = "createTx",
+    tag = "transactions",
+    params(CreateParams),
+    request_body(content = CreateBody, description = "At most 2 MiB.", examples(
+        ("transfer" = (summary = "Pay somebody", value = json!({
+            "submitter": "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
+            "requestId": "order-17",
+            "payload": {
+                "to": "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
+                "value": "1000000000"
+            },
+            "metadata": {"order": 17}
+        }))),
+        ("call" = (summary = "Call a contract, with a cap on the price", value = json!({
+            "submitter": "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
+            "requestId": "approve-17",
+            "payload": {
+                "to": "0x5FbDB2315678afecb367f032d93F642f64180aa3",
+                "data": "0x095ea7b300000000000000000000000070997970c51812dc3a010c7d01b50e0d17dc79c80000000000000000000000000000000000000000000000000000000000000001",
+                "gas": 100000
+            },
+            "speed": "fast",
+            "maxFeePerGas": "50000000000"
+        })))
+    )),
+    responses(
+        (status = 202, description = "New, and durable.", body = Tx),
+        (status = 200, description = "The same request was made before: its transaction. With \
+            `simulate=true`: what it would cost.", body = inline(CreateAnswer)),
+        CreateProblems
+    )
+)]
 pub(crate) async fn create(
     State(api): State<Api>,
+    mut words: Words,
     headers: HeaderMap,
     Json(body): Json<CreateBody>,
 ) -> Result<Response, Problem> {
-    let key =
-        match headers.get("idempotency-key") {
-            Some(key) => Some(key.to_str().map_err(|_| {
-                Problem::invalid("invalid_request_id", "Idempotency-Key is not text")
-            })?),
-            None => None,
-        };
+    let simulate = words.flag("simulate")?;
+    words.end()?;
+    let not_text = || Problem::new(Code::InvalidRequestId, "Idempotency-Key is not text");
+    let key = match headers.get("idempotency-key") {
+        Some(key) => Some(key.to_str().map_err(|_| not_text())?),
+        None => None,
+    };
     let asked = body.read(api.engine.chain_id(), key)?;
-    let (status, body) = carry_out(&api, asked).await?;
-    Ok((status, axum::Json(body)).into_response())
+    if simulate {
+        let Wish::Intent(intent) = asked.wish else {
+            let detail = "rawTx: there is nothing to prepare in a signed transaction";
+            return Err(Problem::new(Code::InvalidRawTx, detail));
+        };
+        let (submitter, value) = (asked.submitter, intent.value);
+        let fees = api.engine.simulate(submitter, *intent).await?;
+        return Ok(axum::Json(Simulation::new(submitter, value, &fees)).into_response());
+    }
+    let (status, tx) = carry_out(&api, asked).await?;
+    Ok((status, axum::Json(tx)).into_response())
 }
 
-/// `POST /api/v1/tx/batch`.
-#[derive(Deserialize)]
+/// A transaction that was there before, or a simulation.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes two answers, is neither")]
+#[schema(as = CreateAnswer)]
+#[serde(untagged)]
+enum CreateAnswer {
+    /// The transaction of the same request.
+    Known(Tx),
+    /// What it would cost.
+    Simulated(Simulation),
+}
+
+/// Creates to be carried out side by side.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = Batch)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BatchBody {
+    #[schema(schema_with = items)]
     items: Vec<Box<RawValue>>,
 }
 
-/// One bad item never fails its neighbours.
+fn items() -> Array {
+    let create = ArrayBuilder::new().items(Ref::from_schema_name(CreateBody::name()));
+    let about = create.description(Some("Each as in a create of its own."));
+    about.min_items(Some(1)).max_items(Some(BATCH_MAX)).build()
+}
+
+/// Create many transactions
+///
+/// Each item is answered for itself, in order, with the status that a create of its own would have
+/// had: one bad item never fails its neighbours.
+#[utoipa::path(
+    post,
+    path = "/api/v1/tx/batch",
+    operation_id = "createTxBatch",
+    tag = "transactions",
+    request_body(content = BatchBody, description = "At most 2 MiB.", examples(
+        ("two" = (summary = "Two transfers", value = json!({"items": [
+            {
+                "submitter": "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
+                "requestId": "salary-1",
+                "payload": {"to": "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "value": "1"}
+            },
+            {
+                "submitter": "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
+                "requestId": "salary-2",
+                "payload": {"to": "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC", "value": "2"}
+            }
+        ]})))
+    )),
+    responses(
+        (status = 200, description = "An answer to each item.", body = BatchAnswer),
+        BatchProblems
+    )
+)]
 pub(crate) async fn create_batch(
     State(api): State<Api>,
+    words: Words,
     Json(body): Json<BatchBody>,
-) -> Result<axum::Json<Value>, Problem> {
+) -> Result<axum::Json<BatchAnswer>, Problem> {
+    words.end()?;
     if body.items.is_empty() || body.items.len() > BATCH_MAX {
         let detail = format!("{} items, must be 1 to {BATCH_MAX}", body.items.len());
-        return Err(Problem::invalid("invalid_batch", detail));
+        return Err(Problem::new(Code::InvalidBatch, detail));
     }
     let answers = body.items.iter().map(|item| async {
         let body: CreateBody = serde_json::from_str(item.get())
-            .map_err(|error| Problem::invalid("invalid_body", error.to_string()))?;
+            .map_err(|error| Problem::new(Code::InvalidBody, error.to_string()))?;
         carry_out(&api, body.read(api.engine.chain_id(), None)?).await
     });
-    let items: Vec<Value> = join_all(answers)
+    let items = join_all(answers)
         .await
         .into_iter()
         .map(|answer| match answer {
-            Ok((status, tx)) => json!({ "status": status.as_u16(), "tx": tx }),
-            Err(problem) => {
-                json!({ "status": problem.status.as_u16(), "error": problem.to_json(None) })
-            }
+            Ok((status, tx)) => BatchItem { status: status.as_u16(), tx: Some(tx), error: None },
+            Err(problem) => BatchItem {
+                status: problem.code.status().as_u16(),
+                tx: None,
+                error: Some(problem.body(None)),
+            },
         })
         .collect();
-    Ok(axum::Json(json!({ "items": items })))
+    Ok(axum::Json(BatchAnswer { items }))
 }
 
-async fn carry_out(api: &Api, asked: Asked) -> Result<(StatusCode, Value), Problem> {
-    let Asked { submitter, request_id, intent } = asked;
-    match api.engine.create(submitter, request_id, intent).await? {
-        Created::New(record) => Ok((StatusCode::ACCEPTED, tx_json(&record, false))),
+async fn carry_out(api: &Api, asked: Asked) -> Result<(StatusCode, Tx), Problem> {
+    let Asked { submitter, request_id, wish } = asked;
+    let created = match wish {
+        Wish::Intent(intent) => api.engine.create(submitter, request_id, *intent).await?,
+        Wish::Signed(signed) => api.engine.create_signed(submitter, request_id, *signed).await?,
+    };
+    match created {
+        Created::New(record) => Ok((StatusCode::ACCEPTED, Tx::new(&record))),
         Created::Known(tx_id) => {
             let record = api.store.tx(tx_id).await?;
             let record = record.ok_or_else(|| Problem::not_found("transaction"))?;
-            Ok((StatusCode::OK, tx_json(&record, false)))
+            Ok((StatusCode::OK, Tx::new(&record)))
         }
     }
 }

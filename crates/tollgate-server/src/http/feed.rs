@@ -3,22 +3,41 @@
 use std::time::Duration;
 
 use axum::extract::State;
-use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::Api;
+use super::doc::may_fail;
+use super::params::FeedParams;
 use super::problem::Problem;
 use super::query::Words;
-use super::shape::completion_json;
+use super::shape::Feed;
 
 /// How often a poll that waits looks.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// `GET /api/v1/tx/completions`: a reader that remembers only `next` misses nothing (I10).
+may_fail! {
+    FeedProblems: InvalidQuery, InvalidNumber, InvalidLimit, InvalidCursor, InvalidDuration,
+        StoreUnavailable;
+}
+
+/// Read the feed of outcomes
+///
+/// Every transaction that becomes final appears once, in an order that never changes. A reader that
+/// remembers only `next` misses nothing. With `wait` the answer comes as soon as there is something,
+/// or empty after that time.
+#[utoipa::path(
+    get,
+    path = "/api/v1/tx/completions",
+    operation_id = "readCompletions",
+    tag = "feed",
+    params(FeedParams),
+    responses((status = 200, description = "Outcomes, in order.", body = Feed), FeedProblems)
+)]
 pub(crate) async fn completions(
     State(api): State<Api>,
     mut words: Words,
-) -> Result<axum::Json<Value>, Problem> {
+) -> Result<axum::Json<Feed>, Problem> {
+    // I10: the store's order has no gaps, so the last `seq` is all that a reader needs.
     let after = words.seq()?;
     let page = words.page()?;
     let wait = words.wait()?;
@@ -30,8 +49,6 @@ pub(crate) async fn completions(
             tokio::time::sleep_until(until.min(Instant::now() + LOOK_EVERY)).await;
             continue;
         }
-        let next = found.last().map_or(after, |entry| entry.seq);
-        let items: Vec<Value> = found.iter().map(completion_json).collect();
-        return Ok(axum::Json(json!({ "items": items, "next": next.get() })));
+        return Ok(axum::Json(Feed::new(&found, after)));
     }
 }

@@ -1,21 +1,61 @@
 //! Is it alive, is it ready.
 
 use axum::extract::State;
-use serde_json::{Value, json};
+use serde::Serialize;
 use tollgate_model::Seq;
 use tollgate_model::port::Page;
+use utoipa::ToSchema;
 
 use super::Api;
+use super::doc::may_fail;
 use super::problem::Problem;
 
-/// `GET /livez`: the process answers.
-pub(crate) async fn live() -> axum::Json<Value> {
-    axum::Json(json!({ "status": "alive" }))
+may_fail! {
+    LiveProblems: ;
+    ReadyProblems: StoreUnavailable;
 }
 
-/// `GET /readyz`: the database answers. Trouble with the chain never takes a node out of service.
-pub(crate) async fn ready(State(api): State<Api>) -> Result<axum::Json<Value>, Problem> {
+/// The process answers.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Alive {
+    /// Always `alive`.
+    status: &'static str,
+}
+
+/// The node can work.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Ready {
+    /// Always `ready`; a node that is not answers with a problem.
+    status: &'static str,
+    /// The newest block that it has seen; null before the first.
+    #[schema(required)]
+    head: Option<u64>,
+}
+
+/// Is the process alive
+#[utoipa::path(
+    get,
+    path = "/livez",
+    operation_id = "getLiveness",
+    tag = "health",
+    responses((status = 200, description = "It is.", body = Alive), LiveProblems)
+)]
+pub(crate) async fn live() -> axum::Json<Alive> {
+    axum::Json(Alive { status: "alive" })
+}
+
+/// Can the node take requests
+///
+/// Yes if its database answers. Trouble with the chain never takes a node out of service.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    operation_id = "getReadiness",
+    tag = "health",
+    responses((status = 200, description = "It can.", body = Ready), ReadyProblems)
+)]
+pub(crate) async fn ready(State(api): State<Api>) -> Result<axum::Json<Ready>, Problem> {
     api.store.completions(Seq::MAX, Page::new(1)?).await?;
     let head = api.engine.view().head().map(|head| head.number);
-    Ok(axum::Json(json!({ "status": "ready", "head": head })))
+    Ok(axum::Json(Ready { status: "ready", head }))
 }

@@ -3,18 +3,33 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use axum::extract::{FromRequestParts, Query};
+use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use tollgate_model::ids::parse_address;
 use tollgate_model::port::Page;
 use tollgate_model::{Address, Seq, TxId, TxState};
 
+use super::code::Code;
 use super::problem::Problem;
 
 /// Rows in a page where the caller does not say.
-const PAGE_DEFAULT: u32 = 100;
+pub(crate) const PAGE_DEFAULT: u32 = 100;
 /// The longest a poll may wait (I13).
-const WAIT_MAX: Duration = Duration::from_secs(60);
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// The part of a path that a route leaves open.
+pub(crate) struct Segment(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Segment {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path(text) = Path::from_request_parts(parts, state)
+            .await
+            .map_err(|error| Problem::new(Code::InvalidPath, error.body_text()))?;
+        Ok(Self(text))
+    }
+}
 
 /// A query string's parameters, each at most once; what nobody asked for is refused at the end.
 pub(crate) struct Words(BTreeMap<String, String>);
@@ -25,11 +40,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Words {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let pairs: Query<Vec<(String, String)>> = Query::from_request_parts(parts, state)
             .await
-            .map_err(|error| Problem::invalid("invalid_query", error.body_text()))?;
+            .map_err(|error| Problem::new(Code::InvalidQuery, error.body_text()))?;
         let mut words = BTreeMap::new();
         for (name, value) in pairs.0 {
             if words.insert(name.clone(), value).is_some() {
-                return Err(Problem::invalid("invalid_query", format!("{name} is given twice")));
+                return Err(Problem::new(Code::InvalidQuery, format!("{name} is given twice")));
             }
         }
         Ok(Self(words))
@@ -42,7 +57,7 @@ impl Words {
     }
 
     pub(crate) fn required(&mut self, name: &'static str) -> Result<String, Problem> {
-        let missing = || Problem::invalid("missing_field", format!("{name} is missing"));
+        let missing = || Problem::new(Code::MissingField, format!("{name} is missing"));
         self.take(name).ok_or_else(missing)
     }
 
@@ -51,40 +66,50 @@ impl Words {
         text.as_deref()
             .map(parse_address)
             .transpose()
-            .map_err(|error| Problem::invalid("invalid_address", error.to_string()))
+            .map_err(|error| Problem::new(Code::InvalidAddress, error.to_string()))
     }
 
     pub(crate) fn number(&mut self, name: &'static str) -> Result<Option<u64>, Problem> {
         let Some(text) = self.take(name) else { return Ok(None) };
         let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let number = plain.then(|| text.parse().ok()).flatten();
-        let bad = || Problem::invalid("invalid_number", format!("{name}: not a whole number"));
+        let bad = || Problem::new(Code::InvalidNumber, format!("{name}: not a whole number"));
         number.map(Some).ok_or_else(bad)
+    }
+
+    pub(crate) fn flag(&mut self, name: &'static str) -> Result<bool, Problem> {
+        match self.take(name).as_deref() {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => {
+                let detail = format!("{name}: must be true or false");
+                Err(Problem::new(Code::InvalidQuery, detail))
+            }
+        }
     }
 
     pub(crate) fn page(&mut self) -> Result<Page, Problem> {
         let limit = self.number("limit")?.unwrap_or(u64::from(PAGE_DEFAULT));
-        let bad =
-            || Problem::invalid("invalid_limit", format!("limit: must be 1 to {}", Page::MAX));
+        let bad = || Problem::new(Code::InvalidLimit, format!("limit: must be 1 to {}", Page::MAX));
         u32::try_from(limit).ok().and_then(|limit| Page::new(limit).ok()).ok_or_else(bad)
     }
 
     /// A place in a list, as an earlier page gave it.
     pub(crate) fn cursor(&mut self) -> Result<Option<TxId>, Problem> {
-        let bad = || Problem::invalid("invalid_cursor", "cursor: not one of an earlier page");
+        let bad = || Problem::new(Code::InvalidCursor, "cursor: not one of an earlier page");
         let cursor = self.take("cursor").map(|text| text.parse::<TxId>());
         cursor.transpose().map_err(|_| bad())
     }
 
     pub(crate) fn seq(&mut self) -> Result<Seq, Problem> {
         let after = self.number("after")?.unwrap_or(0);
-        Seq::new(after).map_err(|error| Problem::invalid("invalid_cursor", error.to_string()))
+        Seq::new(after).map_err(|error| Problem::new(Code::InvalidCursor, error.to_string()))
     }
 
     /// `30s`, `500ms`, `1m`.
     pub(crate) fn wait(&mut self) -> Result<Duration, Problem> {
         let Some(text) = self.take("wait") else { return Ok(Duration::ZERO) };
-        let bad = || Problem::invalid("invalid_duration", "wait: must be like 30s, at most 60s");
+        let bad = || Problem::new(Code::InvalidDuration, "wait: must be like 30s, at most 60s");
         let digits = text.trim_end_matches(|c: char| c.is_ascii_lowercase());
         let number: u64 = digits.parse().map_err(|_| bad())?;
         let wait = match &text[digits.len()..] {
@@ -106,7 +131,7 @@ impl Words {
             states.extend(named);
             if states.len() == before {
                 let detail = format!("state: {word:?} is not a state");
-                return Err(Problem::invalid("invalid_state", detail));
+                return Err(Problem::new(Code::InvalidState, detail));
             }
         }
         Ok(Some(states))
@@ -116,7 +141,7 @@ impl Words {
     pub(crate) fn end(self) -> Result<(), Problem> {
         match self.0.into_keys().next() {
             Some(name) => {
-                Err(Problem::invalid("invalid_query", format!("{name:?} is not a parameter here")))
+                Err(Problem::new(Code::InvalidQuery, format!("{name:?} is not a parameter here")))
             }
             None => Ok(()),
         }

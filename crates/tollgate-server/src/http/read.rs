@@ -1,24 +1,49 @@
 //! Transactions, read back.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
-use tollgate_model::port::{ListFilter, StateFilter, TxRecord};
+use tollgate_model::port::{ListFilter, Page, StateFilter, TxRecord};
 use tollgate_model::{RequestId, Submitter, Timestamp, TxId};
 
 use super::Api;
 use super::body::time;
+use super::code::Code;
+use super::doc::may_fail;
+use super::params::{HistoryParams, ListParams, RequestParams, TxParams};
 use super::problem::Problem;
-use super::query::Words;
-use super::shape::{attempt_json, history_json, tx_json};
+use super::query::{Segment, Words};
+use super::shape::{HistoryPage, OperatorTx, Tx, TxAnswer, TxPage};
 
-/// `GET /api/v1/tx/{txId}`.
+/// Where a page of CSV says what comes next.
+const NEXT_CURSOR: &str = "x-next-cursor";
+
+may_fail! {
+    TxProblems: InvalidPath, InvalidTxId, NotFound, InvalidQuery, StoreUnavailable;
+    RequestProblems: MissingField, InvalidAddress, InvalidRequestId, InvalidNumber, WrongChain,
+        NotFound, InvalidQuery, StoreUnavailable;
+    ListProblems: InvalidQuery, InvalidLimit, InvalidCursor, InvalidNumber, InvalidAddress,
+        InvalidState, InvalidTime, WrongChain, StoreUnavailable;
+    HistoryProblems: InvalidPath, InvalidTxId, NotFound, InvalidQuery, InvalidLimit, InvalidNumber,
+        StoreUnavailable;
+}
+
+/// Read a transaction
+///
+/// Callers see states and results. `view=operator` adds nonce, fencing token, attempts and schedule.
+#[utoipa::path(
+    get,
+    path = "/api/v1/tx/{txId}",
+    operation_id = "getTx",
+    tag = "transactions",
+    params(TxParams),
+    responses((status = 200, description = "The transaction.", body = TxAnswer), TxProblems)
+)]
 pub(crate) async fn one(
     State(api): State<Api>,
-    Path(tx_id): Path<String>,
+    Segment(tx_id): Segment,
     mut words: Words,
-) -> Result<axum::Json<Value>, Problem> {
+) -> Result<axum::Json<TxAnswer>, Problem> {
     let operator = is_operator(&mut words)?;
     words.end()?;
     let tx_id = parse_id(&tx_id)?;
@@ -26,16 +51,24 @@ pub(crate) async fn one(
     Ok(axum::Json(whole(&api, &found, operator).await?))
 }
 
-/// `GET /api/v1/tx/by-request`.
+/// Read a transaction by its request
+#[utoipa::path(
+    get,
+    path = "/api/v1/tx/by-request",
+    operation_id = "getTxByRequest",
+    tag = "transactions",
+    params(RequestParams),
+    responses((status = 200, description = "The transaction.", body = TxAnswer), RequestProblems)
+)]
 pub(crate) async fn by_request(
     State(api): State<Api>,
     mut words: Words,
-) -> Result<axum::Json<Value>, Problem> {
+) -> Result<axum::Json<TxAnswer>, Problem> {
     let operator = is_operator(&mut words)?;
-    let missing = || Problem::invalid("missing_field", "submitter is missing");
+    let missing = || Problem::new(Code::MissingField, "submitter is missing");
     let address = words.address("submitter")?.ok_or_else(missing)?;
     let request_id = RequestId::new(words.required("requestId")?)
-        .map_err(|error| Problem::invalid("invalid_request_id", error.to_string()))?;
+        .map_err(|error| Problem::new(Code::InvalidRequestId, error.to_string()))?;
     check_chain(&api, &mut words)?;
     words.end()?;
     let submitter = Submitter::new(api.engine.chain_id(), address);
@@ -44,7 +77,24 @@ pub(crate) async fn by_request(
     Ok(axum::Json(whole(&api, &found, operator).await?))
 }
 
-/// `GET /api/v1/tx`: a page, newest first; as CSV if the caller accepts only that.
+/// List transactions
+///
+/// Newest first. With `Accept: text/csv` the same page comes as CSV, and `next` in the header
+/// `x-next-cursor`.
+#[utoipa::path(
+    get,
+    path = "/api/v1/tx",
+    operation_id = "listTx",
+    tag = "transactions",
+    params(ListParams),
+    responses(
+        (status = 200, description = "A page.", content(
+            (TxPage = "application/json"),
+            (String = "text/csv", example = "txId,chainId,submitter,requestId,state,subState,txHash,createdAt\r\n")
+        ), headers(("x-next-cursor" = String, description = "`next`, of a page as CSV."))),
+        ListProblems
+    )
+)]
 pub(crate) async fn list(
     State(api): State<Api>,
     headers: HeaderMap,
@@ -68,20 +118,30 @@ pub(crate) async fn list(
     let found = api.store.list(&filter, after, page).await?;
     let full = found.len() == page.limit() as usize;
     let next = found.last().filter(|_| full).map(|tx| tx.tx_id.to_string());
+    let items: Vec<Tx> = found.iter().map(Tx::new).collect();
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     if accept.is_some_and(|accept| accept.starts_with("text/csv")) {
-        return Ok(csv(&found, next.as_deref()));
+        return Ok(csv(&items, next.as_deref()));
     }
-    let items: Vec<Value> = found.iter().map(|tx| tx_json(tx, false)).collect();
-    Ok(axum::Json(json!({ "items": items, "next": next })).into_response())
+    Ok(axum::Json(TxPage { items, next }).into_response())
 }
 
-/// `GET /api/v1/tx/{txId}/history`.
+/// Read a transaction's audit trail
+///
+/// Every change, oldest first: what happened, when, by which node, under which token.
+#[utoipa::path(
+    get,
+    path = "/api/v1/tx/{txId}/history",
+    operation_id = "getTxHistory",
+    tag = "transactions",
+    params(HistoryParams),
+    responses((status = 200, description = "A page.", body = HistoryPage), HistoryProblems)
+)]
 pub(crate) async fn history(
     State(api): State<Api>,
-    Path(tx_id): Path<String>,
+    Segment(tx_id): Segment,
     mut words: Words,
-) -> Result<axum::Json<Value>, Problem> {
+) -> Result<axum::Json<HistoryPage>, Problem> {
     let page = words.page()?;
     let after = words.number("after")?.unwrap_or(0);
     words.end()?;
@@ -91,21 +151,20 @@ pub(crate) async fn history(
     let found = api.store.history(tx_id, after, page).await?;
     let full = found.len() == page.limit() as usize;
     let next = found.last().filter(|_| full).map(|entry| entry.version);
-    let items: Vec<Value> = found.iter().map(history_json).collect();
-    Ok(axum::Json(json!({ "items": items, "next": next })))
+    Ok(axum::Json(HistoryPage::new(&found, next)))
 }
 
-async fn whole(api: &Api, tx: &TxRecord, operator: bool) -> Result<Value, Problem> {
-    let mut shape = tx_json(tx, operator);
-    if operator {
-        let attempts = api.store.attempts(tx.tx_id).await?;
-        shape["attempts"] = attempts.iter().map(attempt_json).collect();
+async fn whole(api: &Api, tx: &TxRecord, operator: bool) -> Result<TxAnswer, Problem> {
+    if !operator {
+        return Ok(TxAnswer::Caller(Box::new(Tx::new(tx))));
     }
-    Ok(shape)
+    let attempts = api.store.attempts(tx.tx_id).await?;
+    let history = api.store.history(tx.tx_id, 0, Page::new(Page::MAX)?).await?;
+    Ok(TxAnswer::Operator(Box::new(OperatorTx::new(tx, &attempts, &history))))
 }
 
 fn parse_id(text: &str) -> Result<TxId, Problem> {
-    text.parse::<TxId>().map_err(|error| Problem::invalid("invalid_tx_id", error.to_string()))
+    text.parse::<TxId>().map_err(|error| Problem::new(Code::InvalidTxId, error.to_string()))
 }
 
 fn is_operator(words: &mut Words) -> Result<bool, Problem> {
@@ -113,7 +172,7 @@ fn is_operator(words: &mut Words) -> Result<bool, Problem> {
         None => Ok(false),
         Some("operator") => Ok(true),
         Some(other) => {
-            Err(Problem::invalid("invalid_query", format!("view: {other:?} is not a view")))
+            Err(Problem::new(Code::InvalidQuery, format!("view: {other:?} is not a view")))
         }
     }
 }
@@ -122,38 +181,40 @@ fn check_chain(api: &Api, words: &mut Words) -> Result<(), Problem> {
     match words.number("chainId")? {
         Some(asked) if asked != api.engine.chain_id().get() => {
             let detail = format!("this node works on chain {}", api.engine.chain_id());
-            Err(Problem::invalid("wrong_chain", detail))
+            Err(Problem::new(Code::WrongChain, detail))
         }
         Some(_) | None => Ok(()),
     }
 }
 
 /// The same page as text, with the next place in a header.
-fn csv(found: &[TxRecord], next: Option<&str>) -> Response {
-    const COLUMNS: [&str; 8] =
-        ["txId", "chainId", "submitter", "requestId", "state", "subState", "txHash", "createdAt"];
-    let mut text = COLUMNS.join(",") + "\r\n";
+fn csv(found: &[Tx], next: Option<&str>) -> Response {
+    let mut text =
+        String::from("txId,chainId,submitter,requestId,state,subState,txHash,createdAt\r\n");
     for tx in found {
-        let shape = tx_json(tx, false);
-        let cells = COLUMNS.map(|column| cell(&shape[column]));
+        let cells = [
+            cell(&tx.tx_id),
+            tx.chain_id.to_string(),
+            cell(&tx.submitter),
+            cell(tx.request_id.as_deref().unwrap_or_default()),
+            cell(tx.state),
+            cell(tx.sub_state.unwrap_or_default()),
+            cell(tx.tx_hash.as_deref().unwrap_or_default()),
+            cell(&tx.created_at),
+        ];
         text += &(cells.join(",") + "\r\n");
     }
     let mut response = ([(header::CONTENT_TYPE, "text/csv; charset=utf-8")], text).into_response();
     if let Some(next) = next.and_then(|next| next.parse().ok()) {
-        response.headers_mut().insert("x-next-cursor", next);
+        response.headers_mut().insert(NEXT_CURSOR, next);
     }
     response
 }
 
 /// Quoted where CSV needs it, and where a spreadsheet would take it for a formula.
-fn cell(value: &Value) -> String {
-    let text = match value {
-        Value::Null => return String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
+fn cell(text: &str) -> String {
     let formula = text.starts_with(['=', '+', '-', '@', '\t']);
-    let text = if formula { format!("'{text}") } else { text };
+    let text = if formula { format!("'{text}") } else { text.to_owned() };
     if text.contains(['"', ',', '\r', '\n']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

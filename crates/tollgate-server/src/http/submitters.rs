@@ -1,21 +1,50 @@
 //! Submitters with their owners and load.
 
-use axum::extract::{Path, State};
-use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::time::Duration;
+
+use axum::extract::State;
 use tollgate_model::ids::parse_address;
 use tollgate_model::port::{Page, SubmitterOverview};
 use tollgate_model::{Address, Submitter};
 
 use super::Api;
+use super::code::Code;
+use super::doc::may_fail;
+use super::params::{SubmitterParams, SubmittersParams};
 use super::problem::Problem;
-use super::query::Words;
-use super::shape::submitter_json;
+use super::query::{Segment, Words};
+use super::shape::{self, ChainSide, SubmitterPage};
 
-/// `GET /api/v1/submitters`.
+/// How long the chain is waited for: what it can't tell by then is left out.
+const CHAIN_PATIENCE: Duration = Duration::from_secs(3);
+/// Holes that are shown (I13).
+const HOLES_MAX: usize = 100;
+/// Pages of open transactions that are read to find holes (I13).
+const OPEN_PAGES_MAX: usize = 10;
+
+may_fail! {
+    SubmittersProblems: InvalidQuery, InvalidLimit, InvalidNumber, InvalidAddress,
+        StoreUnavailable;
+    SubmitterProblems: InvalidPath, InvalidAddress, NotFound, InvalidQuery, StoreUnavailable;
+}
+
+/// List submitters
+///
+/// With owner and load, in the order of their addresses. What only the chain can tell is null here:
+/// ask for one of them.
+#[utoipa::path(
+    get,
+    path = "/api/v1/submitters",
+    operation_id = "listSubmitters",
+    tag = "submitters",
+    params(SubmittersParams),
+    responses((status = 200, description = "A page.", body = SubmitterPage), SubmittersProblems)
+)]
 pub(crate) async fn list(
     State(api): State<Api>,
     mut words: Words,
-) -> Result<axum::Json<Value>, Problem> {
+) -> Result<axum::Json<SubmitterPage>, Problem> {
     let page = words.page()?;
     let after = words.address("cursor")?;
     words.end()?;
@@ -23,26 +52,76 @@ pub(crate) async fn list(
     let found = api.store.submitters(after, page).await?;
     let full = found.len() == page.limit() as usize;
     let next = found.last().filter(|_| full).map(|last| last.record.submitter.address);
-    let now = api.engine.now();
-    let items: Vec<Value> = found.iter().map(|found| submitter_json(found, now)).collect();
-    Ok(axum::Json(json!({ "items": items, "next": next.map(|next| next.to_checksum(None)) })))
+    let (window, now) = (api.engine.window(), api.engine.now());
+    let shown = |found| shape::Submitter::new(found, window, now, ChainSide::default());
+    let items = found.iter().map(shown).collect();
+    Ok(axum::Json(SubmitterPage { items, next: next.map(shape::address) }))
 }
 
-/// `GET /api/v1/submitters/{address}`.
+/// Read a submitter
+///
+/// With what the chain says of it. Where the chain can't be asked, that is null and the rest is
+/// there.
+#[utoipa::path(
+    get,
+    path = "/api/v1/submitters/{address}",
+    operation_id = "getSubmitter",
+    tag = "submitters",
+    params(SubmitterParams),
+    responses(
+        (status = 200, description = "The submitter.", body = shape::Submitter),
+        SubmitterProblems
+    )
+)]
 pub(crate) async fn one(
     State(api): State<Api>,
-    Path(address): Path<String>,
+    Segment(address): Segment,
     words: Words,
-) -> Result<axum::Json<Value>, Problem> {
+) -> Result<axum::Json<shape::Submitter>, Problem> {
     words.end()?;
     let address = parse_address(&address)
-        .map_err(|error| Problem::invalid("invalid_address", error.to_string()))?;
+        .map_err(|error| Problem::new(Code::InvalidAddress, error.to_string()))?;
     let found = find(&api, address).await?.ok_or_else(|| Problem::not_found("submitter"))?;
-    let counts = api.engine.chain_counts(address).await.ok();
-    let mut shape = submitter_json(&found, api.engine.now());
-    shape["chainNonce"] = json!(counts.map(|counts| counts.mined.get()));
-    shape["window"] = json!(api.engine.window());
-    Ok(axum::Json(shape))
+    let chain = chain_side(&api, &found).await?;
+    let (window, now) = (api.engine.window(), api.engine.now());
+    Ok(axum::Json(shape::Submitter::new(&found, window, now, chain)))
+}
+
+/// What the chain says of it. Trouble with the chain leaves things out; it is never a problem.
+async fn chain_side(api: &Api, found: &SubmitterOverview) -> Result<ChainSide, Problem> {
+    // The slots are read before the chain's count. A slot that is closed in between is below the
+    // count then, and is not taken for a hole.
+    let open = open_slots(api, found.record.submitter).await?;
+    let address = found.record.submitter.address;
+    let asked =
+        async { tokio::join!(api.engine.chain_counts(address), api.engine.balance(address)) };
+    let Ok((counts, balance)) = tokio::time::timeout(CHAIN_PATIENCE, asked).await else {
+        return Ok(ChainSide::default());
+    };
+    let nonce = counts.ok().map(|counts| counts.mined.get());
+    let next = found.record.next_nonce.get();
+    let holes = nonce.zip(open).map(|(nonce, open)| holes(nonce, next, &open));
+    Ok(ChainSide { nonce, balance: balance.ok().map(|balance| balance.to_string()), holes })
+}
+
+/// The nonces of all open transactions; `None` if there are too many to read here.
+async fn open_slots(api: &Api, of: Submitter) -> Result<Option<HashSet<u64>>, Problem> {
+    let page = Page::new(Page::MAX)?;
+    let (mut slots, mut after) = (HashSet::new(), None);
+    for _ in 0..OPEN_PAGES_MAX {
+        let found = api.store.open_work(of, after, page).await?;
+        slots.extend(found.iter().filter_map(|open| open.record.nonce).map(|nonce| nonce.get()));
+        if found.len() < page.limit() as usize {
+            return Ok(Some(slots));
+        }
+        after = found.last().map(|open| open.record.tx_id);
+    }
+    Ok(None)
+}
+
+/// Nonces from the chain's count up to ours that nothing open has: what comes after one waits.
+fn holes(chain: u64, next: u64, open: &HashSet<u64>) -> Vec<u64> {
+    (chain..next).filter(|nonce| !open.contains(nonce)).take(HOLES_MAX).collect()
 }
 
 /// The page that begins right after the address before this one holds it first.
@@ -71,6 +150,15 @@ fn predecessor(address: Address) -> [u8; 20] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hole_is_a_nonce_that_the_chain_waits_for_and_nobody_has() {
+        let open = HashSet::from([3, 5, 6]);
+        assert_eq!(holes(5, 7, &open), [0; 0]);
+        assert_eq!(holes(3, 7, &open), [4]);
+        assert_eq!(holes(9, 7, &open), [0; 0], "outsiders used the key");
+        assert_eq!(holes(0, u64::MAX, &open).len(), HOLES_MAX);
+    }
 
     #[test]
     fn the_address_before_another_one() {

@@ -1,7 +1,8 @@
 //! Bad input gets a clear error with a stable code; never a 5xx, a row or a nonce.
 
+use axum::body::Body;
+use axum::http::{HeaderValue, Request};
 use serde_json::{Value, json};
-use tollgate_model::port::{ListFilter, Page, TxStore};
 
 use crate::site::{SENDER, Site, TARGET};
 
@@ -22,6 +23,8 @@ fn bad_bodies() -> Vec<(String, &'static str)> {
         ("nonsense".into(), "invalid_json"),
         ("[]".into(), "invalid_body"),
         ("null".into(), "invalid_body"),
+        ("[".repeat(100_000), "invalid_json"),
+        (r#"{"submitter":"a","submitter":"b"}"#.into(), "invalid_body"),
         ("{}".into(), "missing_field"),
         (set("surprise", json!(1)), "invalid_body"),
         (pay("surprise", json!(1)), "invalid_body"),
@@ -29,6 +32,9 @@ fn bad_bodies() -> Vec<(String, &'static str)> {
         (set("submitter", json!("0x12")), "invalid_address"),
         (set("submitter", json!(bad_checksum)), "invalid_address"),
         (set("submitter", json!(TARGET)), "unknown_submitter"),
+        (set("payload", json!("0x")), "invalid_body"),
+        (set("payload", json!([])), "invalid_body"),
+        (pay("to", json!(["0x"])), "invalid_body"),
         (pay("to", json!("nobody")), "invalid_address"),
         (pay("to", json!(bad_checksum)), "invalid_address"),
         (pay("to", Value::Null), "missing_field"),
@@ -39,16 +45,31 @@ fn bad_bodies() -> Vec<(String, &'static str)> {
         (pay("value", json!("0x")), "invalid_number"),
         (pay("value", json!("0xzz")), "invalid_number"),
         (pay("value", json!("1".repeat(90))), "invalid_number"),
+        (with(|body| body["payload"]["value"] = json!(1)).replace(":1", ":1e3"), "invalid_body"),
+        (
+            with(|body| body["payload"]["value"] = json!(1)).replace(":1", ":18446744073709551616"),
+            "invalid_body",
+        ),
+        (pay("value", json!("1\u{0}")), "invalid_number"),
+        (pay("value", json!(true)), "invalid_body"),
         (pay("data", json!("12")), "invalid_hex"),
         (pay("data", json!("0x123")), "invalid_hex"),
         (pay("data", json!("0xgg")), "invalid_hex"),
+        (pay("data", json!("0x\u{0}0")), "invalid_hex"),
+        (pay("accessList", json!([{ "address": "0x1", "storageKeys": [] }])), "invalid_body"),
+        (pay("accessList", json!("0x")), "invalid_body"),
+        (pay("maxPriorityFeePerGas", json!("-1")), "invalid_number"),
         (pay("gas", json!(0)), "invalid_number"),
         (pay("gas", json!("18446744073709551615")), "invalid_number"),
         (pay("gas", json!("99999999999999999999")), "invalid_number"),
         (pay("type", json!("blob")), "invalid_body"),
         (set("chainId", json!(8)), "wrong_chain"),
+        (set("chainId", json!(0)), "wrong_chain"),
+        (set("chainId", json!(-7)), "invalid_body"),
+        (set("chainId", json!("seven")), "invalid_number"),
         (set("chainId", json!("0x8")), "wrong_chain"),
         (set("speed", json!("warp")), "invalid_body"),
+        (set("requestId", json!(17)), "invalid_body"),
         (set("requestId", json!("")), "invalid_request_id"),
         (set("requestId", json!("   ")), "invalid_request_id"),
         (set("requestId", json!("a\u{0}b")), "invalid_request_id"),
@@ -58,7 +79,12 @@ fn bad_bodies() -> Vec<(String, &'static str)> {
         (set("metadata", json!("x".repeat(20_000))), "metadata_too_large"),
         (set("metadata", json!({ "a": "\u{0}" })), "invalid_body"),
         (set("maxFeePerGas", json!("9223372036854775808")), "invalid_number"),
-        (set("rawTx", json!("0x02")), "raw_tx_unsupported"),
+        (set("rawTx", json!("0x02")), "invalid_raw_tx"),
+        (json!({ "rawTx": "0x02" }).to_string(), "invalid_raw_tx"),
+        (json!({ "rawTx": "0x03c0" }).to_string(), "invalid_raw_tx"),
+        (json!({ "rawTx": "02f8" }).to_string(), "invalid_hex"),
+        (json!({ "rawTx": 5 }).to_string(), "invalid_body"),
+        (json!({ "rawTx": "0x", "speed": "fast" }).to_string(), "invalid_raw_tx"),
         (
             with(|body| {
                 body["maxFeePerGas"] = json!("1");
@@ -73,16 +99,72 @@ fn bad_bodies() -> Vec<(String, &'static str)> {
 async fn every_bad_body_gets_its_code_and_leaves_nothing() {
     let site = Site::new().await;
     for (body, code) in bad_bodies() {
-        let answer = site.post("/api/v1/tx", body.clone()).await;
-        let short: String = body.chars().take(200).collect();
-        assert!(answer.status.is_client_error(), "{short}: {answer:?}");
-        assert_eq!(answer.code(), code, "{short}: {}", answer.text);
+        for path in ["/api/v1/tx", "/api/v1/tx?simulate=true"] {
+            let answer = site.post(path, body.clone()).await;
+            let short: String = body.chars().take(200).collect();
+            assert!(answer.status.is_client_error(), "{short}: {answer:?}");
+            assert_eq!(answer.code(), code, "{short}: {}", answer.text);
+        }
     }
-    let everything = ListFilter::default();
-    let rows = site.store.list(&everything, None, Page::new(10).unwrap()).await.unwrap();
-    assert!(rows.is_empty());
-    let one = site.get(&format!("/api/v1/submitters/{SENDER}")).await.json();
-    assert_eq!(one["nextNonce"], 0);
+    let not_utf8 = site.post("/api/v1/tx", vec![b'{', b'"', 0xff, b'"']).await;
+    assert_eq!(not_utf8.code(), "invalid_json");
+    site.assert_untouched().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_item_of_a_batch_gets_the_code_that_it_would_get_alone() {
+    let site = Site::new().await;
+    let bad: Vec<(String, &str)> = bad_bodies()
+        .into_iter()
+        .filter(|(body, _)| serde_json::from_str::<Value>(body).is_ok())
+        .collect();
+    let items: Vec<&str> = bad.iter().map(|(body, _)| body.as_str()).collect();
+    let batch = format!(r#"{{"items":[{}]}}"#, items.join(","));
+    let answer = site.post("/api/v1/tx/batch", batch).await.json();
+    for ((body, code), item) in bad.iter().zip(answer["items"].as_array().unwrap()) {
+        assert_eq!(item["error"]["code"], *code, "{body}: {item}");
+        assert_eq!(item["status"], item["error"]["status"], "{body}");
+    }
+    assert_eq!(answer["items"].as_array().unwrap().len(), bad.len());
+    site.assert_untouched().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_batch_is_refused_as_a_whole() {
+    let site = Site::new().await;
+    let items = |count: usize| json!({ "items": vec![json!({}); count] }).to_string();
+    for (body, code) in [
+        (items(0), "invalid_batch"),
+        (items(1_001), "invalid_batch"),
+        (json!({ "items": {} }).to_string(), "invalid_body"),
+        (json!({ "items": [], "more": 1 }).to_string(), "invalid_body"),
+        (json!([]).to_string(), "invalid_body"),
+        ("{\"items\":[".to_owned(), "invalid_json"),
+    ] {
+        let answer = site.post("/api/v1/tx/batch", body).await;
+        assert_eq!(answer.code(), code, "{answer:?}");
+    }
+    site.assert_untouched().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_idempotency_key_is_a_bad_request_id() {
+    let site = Site::new().await;
+    let long = "x".repeat(10_000);
+    let named = with(|body| body["requestId"] = json!("mine"));
+    for (key, body, code) in [
+        (b"".as_slice(), with(|_| ()), "invalid_request_id"),
+        (b"   ", with(|_| ()), "invalid_request_id"),
+        (b"\xff\xfe", with(|_| ()), "invalid_request_id"),
+        (long.as_bytes(), with(|_| ()), "invalid_request_id"),
+        (b"yours", named, "request_id_mismatch"),
+    ] {
+        let key = HeaderValue::from_bytes(key).unwrap();
+        let request = Request::post("/api/v1/tx").header("idempotency-key", key);
+        let answer = site.call(request.body(Body::from(body)).unwrap()).await;
+        assert_eq!((answer.status.as_u16(), answer.code().as_str()), (422, code), "{answer:?}");
+    }
+    site.assert_untouched().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -102,13 +184,33 @@ async fn every_bad_query_gets_its_code() {
         ("/api/v1/tx?limit=9223372036854775808", "invalid_limit"),
         ("/api/v1/tx?limit=99999999999999999999", "invalid_number"),
         ("/api/v1/tx?limit=1&limit=2", "invalid_query"),
+        ("/api/v1/tx?limit=1.5", "invalid_number"),
+        ("/api/v1/tx?limit=", "invalid_number"),
+        ("/api/v1/tx?limit=1001", "invalid_limit"),
         ("/api/v1/tx?cursor=tampered", "invalid_cursor"),
+        ("/api/v1/tx?cursor=%00", "invalid_cursor"),
+        ("/api/v1/tx?cursor=0198c0de-7a11-7000-8000-00000000cafe0", "invalid_cursor"),
         ("/api/v1/tx?state=DONE", "invalid_state"),
         ("/api/v1/tx?from=yesterday", "invalid_time"),
         ("/api/v1/tx?surprise=1", "invalid_query"),
         ("/api/v1/tx?submitter=0x1", "invalid_address"),
         ("/api/v1/tx?chainId=8", "wrong_chain"),
         ("/api/v1/tx/not-an-id", "invalid_tx_id"),
+        ("/api/v1/tx/%00", "invalid_tx_id"),
+        ("/api/v1/tx/%ff", "invalid_path"),
+        ("/api/v1/tx/%ff/history", "invalid_path"),
+        ("/api/v1/tx/0198c0de-7a11-7000-8000-00000000cafe?view=god", "invalid_query"),
+        ("/api/v1/tx/0198c0de-7a11-7000-8000-00000000cafe/history?after=-1", "invalid_number"),
+        ("/api/v1/tx/0198c0de-7a11-7000-8000-00000000cafe/history", "not_found"),
+        ("/api/v1/tx/by-request?requestId=a", "missing_field"),
+        (
+            "/api/v1/tx/by-request?submitter=0x0101010101010101010101010101010101010101&requestId=%00",
+            "invalid_request_id",
+        ),
+        (
+            "/api/v1/tx/by-request?submitter=0x0101010101010101010101010101010101010101&requestId=+",
+            "invalid_request_id",
+        ),
         ("/api/v1/tx/00000000-0000-0000-0000-000000000000", "not_found"),
         (
             "/api/v1/tx/by-request?submitter=0x0101010101010101010101010101010101010101",
@@ -118,7 +220,11 @@ async fn every_bad_query_gets_its_code() {
         ("/api/v1/tx/completions?after=18446744073709551615", "invalid_cursor"),
         ("/api/v1/tx/completions?wait=61s", "invalid_duration"),
         ("/api/v1/tx/completions?wait=soon", "invalid_duration"),
+        ("/api/v1/tx/completions?wait=18446744073709551615m", "invalid_duration"),
         ("/api/v1/submitters/0x1", "invalid_address"),
+        ("/api/v1/submitters/%ff", "invalid_path"),
+        ("/api/v1/submitters/0xF39Fd6e51aad88F6F4ce6aB8827279cffFb92266", "invalid_address"),
+        ("/docs/errors/%ff", "invalid_path"),
         ("/api/v1/submitters?cursor=zz", "invalid_address"),
     ] {
         let answer = site.get(path).await;

@@ -5,5 +5,9 @@
 mod bad_input;
 mod bench;
 mod calls;
+mod contract;
+mod document;
 mod kill;
+mod moody;
 mod site;
+mod views;

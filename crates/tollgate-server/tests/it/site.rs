@@ -12,13 +12,16 @@ use tollgate_engine::{Engine, EngineOptions, World};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::clock::Clock;
-use tollgate_model::port::{ChainRegistration, SubmitterSetup, TxStore};
+use tollgate_model::port::{ChainRegistration, ListFilter, Page, SubmitterSetup, TxStore};
 use tollgate_model::{Address, B256, ChainId, NodeId, Nonce, Submitter, Timestamp};
 use tollgate_server::{Api, router};
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
 use tollgate_testkit::fake_chain::{FakeChain, FakeSigner};
 use tower::ServiceExt;
 use uuid::Uuid;
+
+use crate::contract;
+use crate::moody::Moody;
 
 pub(crate) const SENDER: &str = "0x0101010101010101010101010101010101010101";
 pub(crate) const TARGET: &str = "0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee";
@@ -54,6 +57,7 @@ impl Answer {
 pub(crate) struct Site {
     pub(crate) store: SqliteStore,
     pub(crate) chain: Arc<FakeChain>,
+    pub(crate) moody: Arc<Moody>,
     router: Router,
 }
 
@@ -67,10 +71,11 @@ impl Site {
         let setup = SubmitterSetup { submitter, mode: Mode::Pipelined, start_from: Nonce::MIN };
         store.register_submitters(&[setup]).await.unwrap();
         let chain = Arc::new(FakeChain::new());
+        let moody = Arc::new(Moody::new(chain.clone()));
         let world = World {
             node: NodeId::new("site", Uuid::now_v7()).unwrap(),
             store: Arc::new(store.clone()),
-            chain: chain.clone(),
+            chain: moody.clone(),
             signer: Arc::new(FakeSigner(vec![submitter.address])),
             clock: Arc::new(SystemClock),
             checkpoints: Arc::new(tollgate_model::port::Unwatched),
@@ -78,14 +83,16 @@ impl Site {
         let finality = FinalityRule::Confirmations(2);
         let engine = Engine::start(world, EngineOptions { finality, ..EngineOptions::default() });
         let router = router(Api { engine, store: Arc::new(store.clone()) });
-        Self { store, chain, router }
+        Self { store, chain, moody, router }
     }
 
     pub(crate) async fn call(&self, request: Request<Body>) -> Answer {
+        let (method, uri) = (request.method().clone(), request.uri().clone());
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         let text = String::from_utf8_lossy(&bytes).into_owned();
+        contract::check(&method, uri.path(), uri.query(), parts.status, &parts.headers, &text);
         Answer { status: parts.status, headers: parts.headers, text }
     }
 
@@ -96,6 +103,17 @@ impl Site {
     pub(crate) async fn post(&self, path: &str, body: impl Into<Body>) -> Answer {
         let request = Request::post(path).header("content-type", "application/json");
         self.call(request.body(body.into()).unwrap()).await
+    }
+
+    /// Nothing was kept, no nonce was used, and nothing was sent.
+    pub(crate) async fn assert_untouched(&self) {
+        let everything = ListFilter::default();
+        let rows = self.store.list(&everything, None, Page::new(10).unwrap()).await.unwrap();
+        assert!(rows.is_empty(), "{rows:?}");
+        let submitter = Submitter::new(ChainId::new(7).unwrap(), Address::repeat_byte(1));
+        let record = self.store.submitter(submitter).await.unwrap().unwrap();
+        assert_eq!(record.next_nonce, Nonce::MIN);
+        assert_eq!(self.chain.pooled(), 0);
     }
 
     /// Mines until a transaction is final.

@@ -1,0 +1,165 @@
+//! The OpenAPI document: what the routes say of themselves, and what all of them have in common.
+
+use std::collections::BTreeMap;
+
+use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::example::{Example, ExampleBuilder};
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn, PathItem};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::tag::TagBuilder;
+use utoipa::openapi::{
+    Components, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Response,
+    ResponseBuilder,
+};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::BODY_BYTES_MAX;
+use super::body::METADATA_MAX;
+use super::code::Code;
+use super::create::BATCH_MAX;
+use super::guard::REQUEST_ID_MAX;
+use super::problem::{Problem, ProblemBody};
+use super::{LONG_POLL_LIMIT, TIME_LIMIT};
+
+/// Declares which problems a route can answer with, besides those that every route can.
+macro_rules! may_fail {
+    ($($name:ident: $($code:ident),*;)+) => {$(
+        struct $name;
+
+        impl utoipa::IntoResponses for $name {
+            fn responses() -> std::collections::BTreeMap<
+                String,
+                utoipa::openapi::RefOr<utoipa::openapi::Response>,
+            > {
+                $crate::http::doc::problems(&[$($crate::http::code::Code::$code),*])
+            }
+        }
+    )+};
+}
+pub(crate) use may_fail;
+
+/// What every route can answer.
+const ANYWHERE: [Code; 2] = [Code::Internal, Code::Timeout];
+
+/// A response for each status, with an example for each code.
+pub(crate) fn problems(codes: &[Code]) -> BTreeMap<String, RefOr<Response>> {
+    let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
+    for code in codes.iter().chain(&ANYWHERE) {
+        by_status.entry(code.status().as_u16()).or_default().push(*code);
+    }
+    let respond = |(status, codes): (u16, Vec<Code>)| {
+        (status.to_string(), RefOr::T(problem_response(&codes)))
+    };
+    by_status.into_iter().map(respond).collect()
+}
+
+fn problem_response(codes: &[Code]) -> Response {
+    let words: Vec<String> = codes.iter().map(|code| format!("`{}`", code.word())).collect();
+    let example = |code: &Code| {
+        let place = format!("#/components/examples/{}", code.word());
+        (code.word(), RefOr::<Example>::Ref(Ref::new(place)))
+    };
+    let content = ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name(ProblemBody::name())))
+        .examples_from_iter(codes.iter().map(example));
+    let mut response = ResponseBuilder::new()
+        .description(words.join(", "))
+        .content("application/problem+json", content.build());
+    if codes.iter().any(|code| code.is_retryable()) {
+        let seconds = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0));
+        let header = HeaderBuilder::new()
+            .schema(Some(seconds))
+            .description(Some("When to try again, in seconds, if the problem is retryable."));
+        response = response.header("Retry-After", header.build());
+    }
+    response.build()
+}
+
+/// What a problem with this code looks like.
+fn example(code: Code) -> Example {
+    let problem = Problem::new(code, code.title());
+    let body = serde_json::to_value(problem.body(Some("0198c0de-7a11-7000-8000-00000000beef")));
+    ExampleBuilder::new().summary(code.title()).value(body.ok()).build()
+}
+
+/// The document before any route has added to it.
+pub(crate) fn base() -> OpenApi {
+    let tag =
+        |name: &str, about: &str| TagBuilder::new().name(name).description(Some(about)).build();
+    let info = InfoBuilder::new()
+        .title("Tollgate")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some(description()))
+        .license(Some(
+            LicenseBuilder::new()
+                .name("MIT OR Apache-2.0")
+                .identifier(Some("MIT OR Apache-2.0"))
+                .build(),
+        ));
+    let mut components = Components::new();
+    let mut schemas = vec![(ProblemBody::name().into_owned(), ProblemBody::schema())];
+    ProblemBody::schemas(&mut schemas);
+    components.schemas.extend(schemas);
+    let examples = Code::ALL.iter().map(|code| (code.word().to_owned(), example(*code).into()));
+    components.examples.extend(examples);
+    OpenApiBuilder::new()
+        .info(info)
+        .tags(Some([
+            tag("transactions", "Create transactions and read them back."),
+            tag("feed", "Learn of outcomes, each exactly once, in order."),
+            tag("submitters", "The accounts that send."),
+            tag("health", "For load balancers and supervisors."),
+            tag("docs", "This document, and pages about it."),
+        ]))
+        .components(Some(components))
+        .build()
+}
+
+fn description() -> String {
+    format!(
+        "Transactions for EVM chains, from intent to finality.\n\n\
+         Names are camelCase. Amounts are decimal text (0x-hex is taken too), times RFC 3339 in \
+         UTC. Errors are `application/problem+json` with a `code` to switch on; each code has a \
+         page at `/docs/errors/{{code}}`. Unknown fields and parameters are refused.\n\n\
+         Limits: a body has at most {BODY_BYTES_MAX} bytes, a batch {BATCH_MAX} items, metadata \
+         {METADATA_MAX} bytes as text. A request is answered within {} s, a long poll within {} s; \
+         what takes longer is answered with 503 `timeout`.",
+        TIME_LIMIT.as_secs(),
+        LONG_POLL_LIMIT.as_secs(),
+    )
+}
+
+/// Adds what all routes have in common.
+pub(crate) fn complete(mut document: OpenApi) -> OpenApi {
+    for item in document.paths.paths.values_mut() {
+        for operation in operations(item) {
+            with_request_id(operation);
+        }
+    }
+    document
+}
+
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    [&mut item.get, &mut item.post, &mut item.put, &mut item.delete, &mut item.patch]
+        .into_iter()
+        .filter_map(Option::as_mut)
+}
+
+fn with_request_id(operation: &mut Operation) {
+    let text = ObjectBuilder::new().schema_type(Type::String).build();
+    let limited = ObjectBuilder::new().schema_type(Type::String).max_length(Some(REQUEST_ID_MAX));
+    let parameter = ParameterBuilder::new()
+        .name("x-request-id")
+        .parameter_in(ParameterIn::Header)
+        .description(Some("A name for this very call; made up if left out. Comes back."))
+        .schema(Some(limited));
+    operation.parameters.get_or_insert_default().push(parameter.build().into());
+    for response in operation.responses.responses.values_mut() {
+        if let RefOr::T(response) = response {
+            let header = HeaderBuilder::new().schema(Some(text.clone()));
+            let header = header.description(Some("The name of this very call, as in logs."));
+            response.headers.insert("x-request-id".to_owned(), header.build().into());
+        }
+    }
+}

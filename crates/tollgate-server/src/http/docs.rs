@@ -1,0 +1,72 @@
+//! What the API says of itself: the OpenAPI document, a page to read and try it, pages about errors.
+
+use std::sync::LazyLock;
+
+use axum::http::header;
+use axum::response::{Html, IntoResponse, Response};
+
+use super::code::Code;
+use super::doc::may_fail;
+use super::params::PageParams;
+use super::problem::Problem;
+use super::query::Segment;
+
+/// Reads `/openapi.json` and draws it. Holds all that it needs, so that it works offline.
+const PAGE: &str = include_str!("docs/page.html");
+/// The page may run its own script and ask this server; nothing else.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+                      connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; \
+                      frame-ancestors 'none'";
+
+/// Made once: it is the same for every caller.
+static DOCUMENT: LazyLock<String> = LazyLock::new(super::openapi);
+
+may_fail! {
+    DocsProblems: ;
+    PageProblems: InvalidPath, NotFound;
+}
+
+/// The OpenAPI document
+#[utoipa::path(
+    get,
+    path = "/openapi.json",
+    operation_id = "getOpenApi",
+    tag = "docs",
+    responses((status = 200, description = "OpenAPI 3.1.", body = Object), DocsProblems)
+)]
+pub(crate) async fn document() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], DOCUMENT.as_str()).into_response()
+}
+
+/// Read and try the API in a browser
+#[utoipa::path(
+    get,
+    path = "/docs",
+    operation_id = "getDocs",
+    tag = "docs",
+    responses(
+        (status = 200, description = "A page.", body = String, content_type = "text/html"),
+        DocsProblems
+    )
+)]
+pub(crate) async fn page() -> Response {
+    ([(header::CONTENT_SECURITY_POLICY, POLICY)], Html(PAGE)).into_response()
+}
+
+/// Read about an error
+#[utoipa::path(
+    get,
+    path = "/docs/errors/{code}",
+    operation_id = "getErrorPage",
+    tag = "docs",
+    params(PageParams),
+    responses(
+        (status = 200, description = "A page.", body = String, content_type = "text/markdown"),
+        PageProblems
+    )
+)]
+pub(crate) async fn error_page(Segment(word): Segment) -> Result<Response, Problem> {
+    let code = Code::of(&word).ok_or_else(|| Problem::not_found("code"))?;
+    // Browsers show plain text, and save what they are told is Markdown.
+    Ok(([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], code.page()).into_response())
+}

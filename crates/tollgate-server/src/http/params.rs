@@ -1,0 +1,150 @@
+//! The parameters of the routes, as the OpenAPI document tells them. `query.rs` reads them; a test
+//! sends each of these to its route.
+
+use tollgate_model::port::Page;
+use tollgate_model::{RequestId, Seq};
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
+use utoipa::openapi::{Object, RefOr, Required, Schema};
+use utoipa::{IntoParams, PartialSchema};
+
+use super::query::{PAGE_DEFAULT, WAIT_MAX};
+use super::schema;
+
+/// Declares a route's set of parameters.
+macro_rules! params {
+    ($($name:ident: $($parameter:expr),+;)+) => {$(
+        pub(crate) struct $name;
+
+        impl IntoParams for $name {
+            fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+                vec![$($parameter),+]
+            }
+        }
+    )+};
+}
+
+params! {
+    CreateParams: idempotency_key(), simulate();
+    TxParams: tx_id(), view();
+    RequestParams: required(submitter()), request_id(), chain_id(), view();
+    ListParams: submitter(), state(), time("from", "Accepted at this time or later."),
+        time("to", "Accepted before this time."), chain_id(), cursor("`next` of the page before."),
+        limit();
+    HistoryParams: tx_id(), after("`next` of the page before: a version."), limit();
+    FeedParams: after("The last `seq` that was seen; 0 is before the first."), limit(), wait();
+    SubmittersParams: cursor("`next` of the page before: an address."), limit();
+    SubmitterParams: address();
+    PageParams: code();
+}
+
+fn parameter(
+    place: ParameterIn,
+    name: &str,
+    about: impl Into<String>,
+    schema: impl Into<RefOr<Schema>>,
+) -> Parameter {
+    let is_path = place == ParameterIn::Path;
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(place)
+        .required(if is_path { Required::True } else { Required::False })
+        .description(Some(about.into()))
+        .schema(Some(schema))
+        .build()
+}
+
+fn query(name: &str, about: impl Into<String>, schema: impl Into<RefOr<Schema>>) -> Parameter {
+    parameter(ParameterIn::Query, name, about, schema)
+}
+
+fn required(mut parameter: Parameter) -> Parameter {
+    parameter.required = Required::True;
+    parameter
+}
+
+fn whole(minimum: u64, maximum: u64) -> ObjectBuilder {
+    let range = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(minimum));
+    range.maximum(Some(maximum))
+}
+
+fn tx_id() -> Parameter {
+    parameter(ParameterIn::Path, "txId", "The transaction's id.", schema::TxId::schema())
+}
+
+fn address() -> Parameter {
+    let about = "The account, in any letter case; mixed case must be a right EIP-55 checksum.";
+    parameter(ParameterIn::Path, "address", about, schema::Address::schema())
+}
+
+fn code() -> Parameter {
+    parameter(ParameterIn::Path, "code", "The code of a problem.", schema::ErrorCode::schema())
+}
+
+fn submitter() -> Parameter {
+    query("submitter", "The account that sends.", schema::Address::schema())
+}
+
+fn request_id() -> Parameter {
+    let about = "The caller's name for the request.";
+    required(query("requestId", about, schema::RequestId::schema()))
+}
+
+fn idempotency_key() -> Parameter {
+    let about = format!(
+        "The request id, in place of `requestId` in the body: up to {} bytes without control \
+         characters. If both are given they must be equal.",
+        RequestId::MAX_BYTES
+    );
+    parameter(ParameterIn::Header, "Idempotency-Key", about, schema::RequestId::schema())
+}
+
+fn simulate() -> Parameter {
+    let about = "`true`: only prepare. Nothing is kept, no nonce is used, and the answer tells \
+                 what it would cost.";
+    let flag = ObjectBuilder::new().schema_type(Type::Boolean).default(Some(false.into()));
+    query("simulate", about, flag)
+}
+
+fn view() -> Parameter {
+    let about = "`operator` adds nonce, fencing token, attempts, last error and schedule.";
+    query("view", about, schema::words(["operator"]))
+}
+
+fn chain_id() -> Parameter {
+    query("chainId", "Refused if the node works on another chain.", whole(1, i64::MAX as u64))
+}
+
+fn state() -> Parameter {
+    let states = ArrayBuilder::new().items(schema::State::schema());
+    let mut words = query("state", "One of these states, with all their sub-states.", states);
+    words.style = Some(ParameterStyle::Form);
+    words.explode = Some(false);
+    words
+}
+
+fn time(name: &str, about: &str) -> Parameter {
+    query(name, about, schema::Time::schema())
+}
+
+fn cursor(about: &str) -> Parameter {
+    query("cursor", about, Object::with_type(Type::String))
+}
+
+fn after(about: &str) -> Parameter {
+    query("after", about, whole(0, Seq::MAX.get()).default(Some(0.into())))
+}
+
+fn limit() -> Parameter {
+    let range = whole(1, u64::from(Page::MAX)).default(Some(PAGE_DEFAULT.into()));
+    query("limit", "How many at most.", range)
+}
+
+fn wait() -> Parameter {
+    let about = format!(
+        "How long to wait if there is nothing yet, like `30s`, `500ms` or `1m`; at most {} s.",
+        WAIT_MAX.as_secs()
+    );
+    let duration = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[0-9]+(ms|s|m)$"));
+    query("wait", about, duration)
+}

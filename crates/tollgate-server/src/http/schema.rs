@@ -1,0 +1,128 @@
+//! Schemas of single values: what the OpenAPI document says about addresses, amounts, states.
+//!
+//! The words and limits come from the types that enforce them, so that the document can't drift.
+
+use std::borrow::Cow;
+
+use serde_json::json;
+use tollgate_model::TxState;
+use utoipa::openapi::schema::{
+    AdditionalProperties, ArrayBuilder, ObjectBuilder, SchemaFormat, SchemaType, Type,
+};
+use utoipa::openapi::{Object, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::body::METADATA_MAX;
+use super::code::Code;
+
+/// Declares values that have a name in the document. The types stand for schemas and are never made.
+macro_rules! values {
+    ($($name:ident = $about:expr, $schema:expr;)+) => {$(
+        pub(crate) struct $name;
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                $schema.description(Some($about)).into()
+            }
+        }
+
+        impl ToSchema for $name {
+            fn name() -> Cow<'static, str> {
+                Cow::Borrowed(stringify!($name))
+            }
+        }
+    )+};
+}
+
+values! {
+    Address = "An account: 0x and 40 hex digits. Mixed case is an EIP-55 checksum.",
+        text().pattern(Some("^0x[0-9a-fA-F]{40}$"))
+            .examples([json!("0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266")]);
+    Amount = "A whole number as decimal text, because it may be more than JSON numbers hold.",
+        text().pattern(Some("^[0-9]+$")).examples([json!("1000000000")]);
+    Anything = format!("Any JSON, at most {METADATA_MAX} bytes as text."),
+        ObjectBuilder::new().schema_type(SchemaType::AnyValue);
+    AttemptKind = "What an attempt is for.",
+        words(["intent", "bump", "replacement", "cancellation", "placeholder"]);
+    AccessList = "Storage that a transaction says it will touch.",
+        ArrayBuilder::new().items(access_list_entry());
+    Depth = "How many open transactions there are in each state.", depth();
+    ErrorCode = "What to switch on. A code never changes its meaning.",
+        words(Code::ALL.iter().map(|code| code.word()));
+    Hash = "32 bytes as 0x-hex.", text().pattern(Some("^0x[0-9a-f]{64}$"));
+    Hex = "Bytes as 0x-hex.", text().pattern(Some("^0x([0-9a-fA-F]{2})*$"));
+    Kind = "How a transaction is encoded.", words(["legacy", "accessList", "dynamicFee"]);
+    Mode = "How nonces are given out.", words(["pipelined", "strict"]);
+    Number = "A whole number: a JSON integer, decimal text or 0x-hex. Use text above 2^53.",
+        ObjectBuilder::new()
+            .schema_type(SchemaType::from_iter([Type::Integer, Type::String]))
+            .pattern(Some("^([0-9]+|0x[0-9a-fA-F]+)$"))
+            .minimum(Some(0));
+    Outcome = "What became of an attempt: `open` may still be mined, `mined` is in a block, \
+               `superseded` can't be mined any more, because its slot went another way.",
+        words(["open", "mined", "superseded"]);
+    ReceiptStatus = "What the receipt says.", words(["success", "reverted"]);
+    RequestId = "The caller's own name for a request: up to 256 bytes, no control characters.",
+        text().min_length(Some(1)).max_length(Some(tollgate_model::RequestId::MAX_BYTES))
+            .examples([json!("order-17")]);
+    Speed = "A price level.", words(["slow", "normal", "fast"]).default(Some(json!("normal")));
+    State = "Where a transaction is. CONFIRMED and FAILED_FINAL are final.", words(states());
+    SubState = "More about a state; for STUCK, the reason.",
+        words(distinct(TxState::ALL.into_iter().filter_map(TxState::sub_name)));
+    SubmitterStatus = "Whether an account takes new work.", words(["ACTIVE", "PAUSED", "PROTECT"]);
+    Time = "RFC 3339.", text().format(format("date-time")).examples([json!("2026-11-16T09:30:00Z")]);
+    TxId = "A UUID v7: ids sort by the time of acceptance.",
+        text().format(format("uuid")).examples([json!("0198c0de-7a11-7000-8000-00000000cafe")]);
+}
+
+fn text() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String)
+}
+
+pub(crate) fn words(words: impl IntoIterator<Item = &'static str>) -> ObjectBuilder {
+    text().enum_values(Some(words))
+}
+
+fn format(name: &str) -> Option<SchemaFormat> {
+    Some(SchemaFormat::Custom(name.to_owned()))
+}
+
+/// Distinct words, in the order of their first use.
+fn distinct(words: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
+    let mut seen = Vec::new();
+    for word in words {
+        if !seen.contains(&word) {
+            seen.push(word);
+        }
+    }
+    seen
+}
+
+fn states() -> Vec<&'static str> {
+    distinct(TxState::ALL.into_iter().map(TxState::name))
+}
+
+/// The states of open transactions.
+pub(crate) fn open_states() -> Vec<&'static str> {
+    let open = TxState::ALL.into_iter().filter(|state| !state.is_final());
+    distinct(open.map(TxState::name))
+}
+
+fn depth() -> ObjectBuilder {
+    let count = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).build();
+    let counts = open_states().into_iter().fold(ObjectBuilder::new(), |object, word| {
+        object.property(word, count.clone()).required(word)
+    });
+    counts.additional_properties(Some(AdditionalProperties::FreeForm(false)))
+}
+
+fn access_list_entry() -> Object {
+    let keys = ArrayBuilder::new().items(Hash::schema()).build();
+    ObjectBuilder::new()
+        .property("address", Address::schema())
+        .property("storageKeys", keys)
+        .required("address")
+        .required("storageKeys")
+        .additional_properties(Some(AdditionalProperties::FreeForm(false)))
+        .build()
+}

@@ -1,0 +1,112 @@
+//! Submitters, with owner and load.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tollgate_model::Timestamp;
+use tollgate_model::nonce::Mode;
+use tollgate_model::port::SubmitterOverview;
+use utoipa::ToSchema;
+
+use super::address;
+use crate::http::schema;
+
+/// An account on a chain.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Submitter {
+    /// The chain.
+    chain_id: u64,
+    /// The account, with its checksum.
+    #[schema(value_type = schema::Address)]
+    address: String,
+    /// How its nonces are given out.
+    #[schema(value_type = schema::Mode)]
+    mode: &'static str,
+    /// Whether it takes new work.
+    #[schema(value_type = schema::SubmitterStatus)]
+    status: &'static str,
+    /// The reason given with the last change of its status.
+    #[schema(required)]
+    status_reason: Option<String>,
+    /// The node that works for it; null if none does.
+    #[schema(required)]
+    owner: Option<String>,
+    /// The token that the owner writes under.
+    #[schema(required)]
+    fencing_token: Option<u64>,
+    /// The next nonce that will be given out.
+    next_nonce: u64,
+    /// How many of its transactions the chain has mined; null in lists, and if the chain can't be
+    /// asked.
+    #[schema(required)]
+    chain_nonce: Option<u64>,
+    /// How many slots may be open at once.
+    window: u32,
+    /// How many open transactions there are in each state.
+    #[schema(value_type = schema::Depth)]
+    depth: BTreeMap<&'static str, u64>,
+    /// The age of the oldest open transaction.
+    #[schema(required)]
+    oldest_pending_seconds: Option<u64>,
+    /// Nonces below the next one that the chain waits for and no open transaction has, at most 100;
+    /// null in lists, and if they can't be told.
+    #[schema(required)]
+    holes: Option<Vec<u64>>,
+    /// What the account has, in wei; null in lists, and if the chain can't be asked.
+    #[schema(value_type = Option<schema::Amount>, required)]
+    balance: Option<String>,
+}
+
+/// A page of submitters, in the order of their addresses.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SubmitterPage {
+    /// The submitters.
+    pub(crate) items: Vec<Submitter>,
+    /// The `cursor` of the next page; null after the last one.
+    #[schema(required)]
+    pub(crate) next: Option<String>,
+}
+
+/// What only the chain can tell of an account.
+#[derive(Default)]
+pub(crate) struct ChainSide {
+    pub(crate) nonce: Option<u64>,
+    pub(crate) balance: Option<String>,
+    pub(crate) holes: Option<Vec<u64>>,
+}
+
+impl Submitter {
+    pub(crate) fn new(
+        found: &SubmitterOverview,
+        window: u32,
+        now: Timestamp,
+        chain: ChainSide,
+    ) -> Self {
+        let record = &found.record;
+        let mut depth: BTreeMap<_, _> =
+            schema::open_states().into_iter().map(|state| (state, 0)).collect();
+        for (state, count) in &found.depth {
+            *depth.entry(state.name()).or_default() += count;
+        }
+        Self {
+            chain_id: record.submitter.chain_id.get(),
+            address: address(record.submitter.address),
+            mode: match record.mode {
+                Mode::Pipelined => "pipelined",
+                Mode::Strict => "strict",
+            },
+            status: record.status.name(),
+            status_reason: record.status_reason.as_ref().map(|why| why.as_str().to_owned()),
+            owner: found.owner.as_ref().map(|owner| owner.node.as_str().to_owned()),
+            fencing_token: found.owner.as_ref().map(|owner| owner.token.get()),
+            next_nonce: record.next_nonce.get(),
+            chain_nonce: chain.nonce,
+            window,
+            depth,
+            oldest_pending_seconds: found.oldest_open.map(|oldest| now.since(oldest).as_secs()),
+            holes: chain.holes,
+            balance: chain.balance,
+        }
+    }
+}

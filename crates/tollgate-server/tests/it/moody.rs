@@ -1,0 +1,100 @@
+//! A chain that can refuse to answer questions.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tollgate_model::port::MinedIn;
+use tollgate_model::port::chain::{
+    AccountCounts, Block, BlockRef, BlockTag, Call, Chain, ChainUnavailable, FeeQuote, SendAnswer,
+    Sighting, Speed, Trial,
+};
+use tollgate_model::{Address, Bytes, ChainId, Text, TxHash, Wei};
+use tollgate_testkit::fake_chain::FakeChain;
+
+/// A fake chain with moods.
+pub(crate) struct Moody {
+    chain: Arc<FakeChain>,
+    is_silent: AtomicBool,
+    says_no: AtomicBool,
+}
+
+impl Moody {
+    pub(crate) fn new(chain: Arc<FakeChain>) -> Self {
+        Self { chain, is_silent: AtomicBool::new(false), says_no: AtomicBool::new(false) }
+    }
+
+    /// From now on no question about accounts, fees and calls is answered.
+    pub(crate) fn fall_silent(&self) {
+        self.is_silent.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on every call that is tried reverts.
+    pub(crate) fn say_no(&self) {
+        self.says_no.store(true, Ordering::SeqCst);
+    }
+
+    fn mood(&self) -> Result<(), ChainUnavailable> {
+        if self.is_silent.load(Ordering::SeqCst) {
+            return Err(ChainUnavailable("not in the mood".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+#[async_trait::async_trait]
+impl Chain for Moody {
+    fn chain_id(&self) -> ChainId {
+        self.chain.chain_id()
+    }
+
+    async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable> {
+        self.chain.head_after(known).await
+    }
+
+    async fn block(&self, tag: BlockTag) -> Result<Option<Block>, ChainUnavailable> {
+        self.chain.block(tag).await
+    }
+
+    async fn receipts(
+        &self,
+        block: &BlockRef,
+        of: &[TxHash],
+    ) -> Result<Vec<MinedIn>, ChainUnavailable> {
+        self.chain.receipts(block, of).await
+    }
+
+    async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {
+        self.chain.receipt(of).await
+    }
+
+    async fn sighting(&self, of: TxHash) -> Result<Option<Sighting>, ChainUnavailable> {
+        self.chain.sighting(of).await
+    }
+
+    async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
+        self.mood()?;
+        self.chain.counts(of).await
+    }
+
+    async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {
+        self.mood()?;
+        self.chain.balance(of).await
+    }
+
+    async fn fee_quote(&self, speed: Speed) -> Result<FeeQuote, ChainUnavailable> {
+        self.mood()?;
+        self.chain.fee_quote(speed).await
+    }
+
+    async fn try_call(&self, call: &Call) -> Result<Trial, ChainUnavailable> {
+        self.mood()?;
+        if self.says_no.load(Ordering::SeqCst) {
+            return Ok(Trial::Reverts(Text::lossy("no")));
+        }
+        self.chain.try_call(call).await
+    }
+
+    async fn send(&self, raw: &Bytes) -> SendAnswer {
+        self.chain.send(raw).await
+    }
+}

@@ -1,0 +1,81 @@
+//! What operators see, and what a simulation tells.
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::site::{SENDER, Site, TARGET};
+
+fn transfer() -> String {
+    json!({ "submitter": SENDER, "payload": { "to": TARGET, "value": "5" } }).to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_sees_slot_token_attempts_and_schedule() {
+    let site = Site::new().await;
+    let created = site.post("/api/v1/tx", transfer()).await.json();
+    let tx_id = created["txId"].as_str().unwrap();
+    let path = format!("/api/v1/tx/{tx_id}?view=operator");
+    let open = site.get(&path).await.json();
+    assert_eq!((&open["nonce"], &open["fencingToken"]), (&json!(0), &json!(1)));
+    assert_eq!(open["attempts"][0]["outcome"], "open");
+    assert_eq!(open["attempts"][0]["kind"], "intent");
+    assert_eq!(open["attempts"][0]["fees"]["gas"], "25200");
+    site.finish(tx_id).await;
+    let done = site.get(&path).await.json();
+    let attempt = &done["attempts"][0];
+    assert_eq!(attempt["outcome"], "mined");
+    assert_eq!(attempt["txHash"], done["txHash"]);
+    assert!(attempt["sentAt"].as_str() >= attempt["createdAt"].as_str(), "{attempt}");
+    assert_eq!(done["diagnosis"], Value::Null, "nobody has looked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_submitter_is_shown_with_what_the_chain_says() {
+    let site = Site::new().await;
+    let created = site.post("/api/v1/tx", transfer()).await.json();
+    let path = format!("/api/v1/submitters/{SENDER}");
+    let open = site.get(&path).await.json();
+    assert_eq!((&open["nextNonce"], &open["chainNonce"]), (&json!(1), &json!(0)));
+    assert_eq!((&open["holes"], &open["window"]), (&json!([]), &json!(64)));
+    let depth = open["depth"].as_object().unwrap();
+    assert_eq!(depth.values().filter_map(Value::as_u64).sum::<u64>(), 1, "{depth:?}");
+    assert!(open["balance"].as_str().unwrap().bytes().all(|digit| digit.is_ascii_digit()));
+    site.finish(created["txId"].as_str().unwrap()).await;
+    assert_eq!(site.get(&path).await.json()["chainNonce"], 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_chain_leaves_fields_out_and_is_no_error() {
+    let site = Site::new().await;
+    site.moody.fall_silent();
+    let shown = site.get(&format!("/api/v1/submitters/{SENDER}")).await;
+    assert_eq!(shown.status, StatusCode::OK, "{shown:?}");
+    for field in ["chainNonce", "balance", "holes"] {
+        assert_eq!(shown.json()[field], Value::Null, "{field}");
+    }
+    assert_eq!(site.get("/readyz").await.status, StatusCode::OK);
+    let refused = site.post("/api/v1/tx", transfer()).await;
+    assert_eq!(refused.code(), "unavailable");
+    assert_eq!(refused.headers["retry-after"], "1");
+    site.assert_untouched().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_simulation_tells_the_cost_and_leaves_nothing() {
+    let site = Site::new().await;
+    let answer = site.post("/api/v1/tx?simulate=true", transfer()).await;
+    assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+    let told = answer.json();
+    assert_eq!((&told["simulated"], &told["gas"]), (&json!(true), &json!("25200")));
+    assert_eq!(told["maxFeePerGas"], "1000000000");
+    assert_eq!(told["maxCost"], "25200000000005", "gas at the highest price, and the value");
+    site.assert_untouched().await;
+    assert_eq!(site.post("/api/v1/tx?simulate=maybe", transfer()).await.code(), "invalid_query");
+    site.moody.say_no();
+    let with_gas = json!({ "submitter": SENDER, "payload": { "to": TARGET, "gas": 30_000 } });
+    let answer = site.post("/api/v1/tx?simulate=true", with_gas.to_string()).await;
+    assert_eq!(answer.code(), "would_revert", "tried even if the gas is given");
+    site.assert_untouched().await;
+    let for_real = site.post("/api/v1/tx?simulate=false", with_gas.to_string()).await;
+    assert_eq!(for_real.status, StatusCode::ACCEPTED, "{for_real:?}");
+}
