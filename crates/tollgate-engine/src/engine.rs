@@ -155,7 +155,7 @@ impl Engine {
             return Err(CreateError::UnknownSubmitter);
         }
         let SignedIntent { intent, nonce, attempt } = signed;
-        let by_hash = || RequestId::new(&attempt.tx_hash.to_string());
+        let by_hash = || RequestId::new(attempt.tx_hash.to_string());
         let request_id = request_id.map_or_else(by_hash, Ok)?;
         let (reply, answer) = oneshot::channel();
         let create = Create {

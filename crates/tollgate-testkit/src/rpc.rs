@@ -11,20 +11,26 @@ use crate::wait::within;
 
 /// Posts a body to an `http://` URL on a connection of its own; the body of the answer.
 pub async fn post(url: &str, body: &str) -> io::Result<String> {
-    let host = url.strip_prefix("http://").expect("an http URL").trim_end_matches('/');
+    request("POST", url, body).await.map(|(_, body)| body)
+}
+
+/// Makes a request on a connection of its own; status and body of the answer.
+pub async fn request(method: &str, url: &str, body: &str) -> io::Result<(u16, String)> {
+    let place = url.strip_prefix("http://").expect("an http URL");
+    let (host, path) = place.split_once('/').unwrap_or((place, ""));
     let mut stream = TcpStream::connect(host).await?;
     let request = format!(
-        "POST / HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
+        "{method} /{path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
          Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
     );
     stream.write_all(request.as_bytes()).await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
-    match answer.split_once("\r\n\r\n") {
-        Some((_, body)) => Ok(body.to_owned()),
-        None => Err(io::ErrorKind::UnexpectedEof.into()),
-    }
+    let cut_off = || io::Error::from(io::ErrorKind::UnexpectedEof);
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(cut_off)?;
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+    Ok((status.ok_or_else(cut_off)?, body.to_owned()))
 }
 
 /// The result of a call that must work.

@@ -3,5 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 mod bad_input;
+mod bench;
 mod calls;
+mod kill;
 mod site;
