@@ -72,7 +72,7 @@ fn tell_losers(leases: &Leases, held: &[Lease], kept: &[Lease]) {
         if leases.get(&lost.submitter).is_some_and(|(lease, _)| lease == lost)
             && let Some((_, notes)) = leases.remove(&lost.submitter)
         {
-            notes.leave([Note::LeaseLost]);
+            notes.leave([Note::LeaseLost(*lost)]);
         }
     }
 }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 use tollgate_model::TxId;
-use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::SendAnswer;
+use tollgate_model::port::{Lease, MinedIn};
 
 /// Something that happened outside.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,8 +17,8 @@ pub(crate) enum Note {
     Mined(MinedIn),
     /// A node answered to a send.
     Answered(TxId, SendAnswer),
-    /// The lease was not renewed.
-    LeaseLost,
+    /// This lease was not renewed. A worker that holds a newer one by then has not lost that.
+    LeaseLost(Lease),
     /// The node stops: finish and let go.
     Stop,
 }

@@ -163,7 +163,7 @@ impl Desk {
                 () = tokio::time::sleep(TICK) => {}
             }
             let notes = notes.take();
-            if notes.contains(&Note::LeaseLost) {
+            if notes.contains(&Note::LeaseLost(self.lease)) {
                 return Err(Stop::Fenced);
             }
             let stops = notes.contains(&Note::Stop);

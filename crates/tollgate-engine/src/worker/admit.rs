@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use tollgate_model::port::{
-    Checkpoint, CreateAnswer, KnownRequest, Section, SectionOutcome, Seen, StoreError, TxRecord,
-    UpdateAnswer,
+    Acquisition, Checkpoint, CreateAnswer, KnownRequest, Section, SectionOutcome, Seen, StoreError,
+    TxRecord, UpdateAnswer,
 };
 use tollgate_model::{RequestId, TxId};
 use tracing::{error, warn};
@@ -206,28 +206,53 @@ impl Desk {
         }
     }
 
-    /// After a commit whose answer was lost: each caller is told what is true.
+    /// After a commit whose answer was lost: each caller is told what is true (I6).
     async fn answer_settled(&self, creates: Vec<Create>) {
         let tx_ids: Vec<TxId> = creates.iter().map(|create| create.tx_id).collect();
-        let Context { store, node, .. } = self.context.as_ref();
-        let settled = loop {
-            match store.settle(node, self.lease, &tx_ids).await {
-                Err(error) if error.is_retryable() => {
-                    tokio::time::sleep(super::RESTART_PAUSE).await;
-                }
-                settled => break settled,
-            }
-        };
-        let rows = settled.map(|settled| settled.rows).unwrap_or_default();
-        for (place, create) in creates.into_iter().enumerate() {
-            let there = rows.get(place).is_some_and(Option::is_some);
-            let answer = if there {
-                let record = store.tx(create.tx_id).await.ok().flatten();
-                Ok(record.map_or(Created::Known(create.tx_id), |tx| Created::New(Box::new(tx))))
-            } else {
-                Err(CreateError::Unavailable("the commit failed".to_owned()))
+        let settled = self.wait_until_settled(&tx_ids).await;
+        for create in creates {
+            let found = match &settled {
+                Ok(()) => retried(|| self.context.store.tx(create.tx_id)).await,
+                Err(error) => Err(error.clone()),
+            };
+            let answer = match found {
+                Ok(Some(record)) => Ok(Created::New(Box::new(record))),
+                Ok(None) => Err(CreateError::Unavailable("the commit failed".to_owned())),
+                Err(error) => Err(CreateError::Unavailable(format!("may be taken: {error}"))),
             };
             let _ = create.reply.send(answer);
+        }
+    }
+
+    /// Waits until what was sent under the lease has landed or can't any more.
+    async fn wait_until_settled(&self, tx_ids: &[TxId]) -> Result<(), StoreError> {
+        let Context { store, node, options, .. } = self.context.as_ref();
+        loop {
+            match retried(|| store.settle(node, self.lease, tx_ids)).await {
+                // The lease ran out, which alone stops nothing that is on its way. That somebody
+                // has a newer one does (I2): another node, or else this one now.
+                Err(StoreError::Fenced(_)) => {
+                    let asked = retried(|| store.acquire(self.submitter, node, &options.lease));
+                    match asked.await? {
+                        Acquisition::Granted { lease, .. } if lease == self.lease => {}
+                        Acquisition::Granted { .. } | Acquisition::Held(_) => return Ok(()),
+                    }
+                }
+                settled => return settled.map(|_| ()),
+            }
+        }
+    }
+}
+
+/// Asks the store until it can answer.
+async fn retried<T, F>(mut ask: impl FnMut() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    loop {
+        match ask().await {
+            Err(error) if error.is_retryable() => tokio::time::sleep(super::RESTART_PAUSE).await,
+            answer => return answer,
         }
     }
 }

@@ -33,7 +33,7 @@ impl Desk {
             match note {
                 Note::Mined(receipt) => receipts.push(receipt),
                 Note::Answered(tx_id, answer) => answers.push((tx_id, answer)),
-                Note::LeaseLost | Note::Stop => {}
+                Note::LeaseLost(_) | Note::Stop => {}
             }
         }
         self.note_receipts(receipts, view).await?;

@@ -1,14 +1,15 @@
 //! The independent checker: what happened, read from the chain's own blocks and the feed.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use serde_json::json;
 use tollgate_model::port::{HistoryEntry, Page};
-use tollgate_model::{Address, B256, Submitter, Tracking, TxHash, TxId, TxState};
+use tollgate_model::{Address, B256, Failed, Submitter, Tracking, TxHash, TxId, TxState};
 use tollgate_testkit::rpc::number;
 
-use super::chains::TestChain;
-use super::rig::{Pipeline, Sent};
+use super::chains::{ChainKind, TestChain};
+use super::rig::{Pipeline, Sent, StoreKind, account, options};
 
 /// A transaction as a block holds it.
 #[derive(Clone, Debug)]
@@ -120,5 +121,25 @@ fn way(state: TxState) -> u8 {
         TxState::Confirmed | TxState::Failed(_) => 4,
         // Not a step back, but a step off the way: shown as one.
         TxState::Stuck(_) => 0,
+    }
+}
+
+/// A checker that can't fail proves nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_checker_sees_what_is_missing_doubled_swapped_or_ended_otherwise() {
+    let pipeline = Arc::new(Pipeline::on(StoreKind::Sqlite, ChainKind::Devchain).await);
+    let engine = pipeline.node("a", options()).await;
+    let sent = pipeline.send(&engine, account(0), 0..3).await;
+    pipeline.mine_until_final(&sent).await;
+    pipeline.verify(account(0), &sent).await;
+    let mut swapped = sent.clone();
+    (swapped[0].value, swapped[1].value) = (sent[1].value, sent[0].value);
+    let mut otherwise = sent.clone();
+    otherwise[2].ends = TxState::Failed(Failed::Reverted);
+    let doubled = [sent.as_slice(), &sent[..1]].concat();
+    for wrong in [sent[..2].to_vec(), doubled, swapped, otherwise] {
+        let at = pipeline.clone();
+        let looks = tokio::spawn(async move { at.verify(account(0), &wrong).await });
+        assert!(looks.await.is_err_and(|error| error.is_panic()));
     }
 }

@@ -11,7 +11,7 @@ use tollgate_postgres::PgStore;
 use tollgate_testkit::wait::{until, within};
 use tollgate_testkit::wire::Wire;
 use tollgate_testkit::world::NodeOptions;
-use tollgate_testkit::{Gate, PgWorld};
+use tollgate_testkit::{Gate, PgWorld, World};
 
 use super::chains::{ChainKind, Era, TestChain};
 use super::rig::{Pipeline, Sent, account, options, start, transfer};
@@ -20,6 +20,7 @@ use crate::rig::request;
 /// A node whose way to the database can be cut.
 struct Wired {
     pipeline: Pipeline,
+    world: Arc<PgWorld>,
     wire: Wire,
     gate: Arc<Gate>,
     engine: Engine,
@@ -29,20 +30,20 @@ struct Wired {
 
 impl Wired {
     async fn new() -> Self {
-        let (world, gate) = (PgWorld::new().await, Gate::new());
+        let (world, gate) = (Arc::new(PgWorld::new().await), Gate::new());
         let wire = Wire::to(&world.url()).await;
         let node = NodeOptions { watch: gate.clone(), ..NodeOptions::default() };
         let mut through = world.options(node);
         through.url = wire.url().to_owned();
         let chain = TestChain::start(ChainKind::Devchain, Era::London).await;
-        let pipeline = Pipeline::of(Box::new(world), chain).await;
+        let pipeline = Pipeline::of(world.clone(), chain).await;
         let store: Arc<dyn Store> = Arc::new(PgStore::open(through).await.unwrap());
         let engine =
             start(store, "wired", options(), Arc::new(Unwatched), &[pipeline.chain.ws_url()]).await;
         // Nothing is open afterwards, so the next batch is that of the next creates.
         let sent = pipeline.send(&engine, account(0), 0..5).await;
         pipeline.mine_until_final(&sent).await;
-        Self { pipeline, wire, gate, engine, sent }
+        Self { pipeline, world, wire, gate, engine, sent }
     }
 
     fn create(&self, value: u64) -> JoinHandle<Result<Created, CreateError>> {
@@ -129,4 +130,28 @@ async fn a_create_whose_commit_lost_its_answer_and_then_its_lease_is_still_told_
     let answer = within("the answer", first).await.unwrap();
     assert_eq!(new(answer), stored.id, "I6: it is there, and so it is said");
     wired.finish(&[&[stored], more.as_slice()].concat()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_is_still_on_its_way_when_its_lease_ends_is_waited_for() {
+    let wired = Wired::new().await;
+    let hang = wired.world.hang_commits("managed_tx", account(0)).await;
+    let first = wired.create(10);
+    let world: &dyn World = wired.world.as_ref();
+    world.somebody_waits_for_a_lock().await;
+    wired.wire.cut();
+    let mut hold = wired.gate.arm(Checkpoint::TakeoverStarted);
+    world.expire(account(0)).await;
+    wired.wire.mend();
+    // The row is not there yet, and nobody may say that it never will be.
+    hold.reached().await;
+    // Long enough for a renewal of the old lease to be refused: that must not end the new one.
+    tokio::time::sleep(options().lease.renew_interval() * 4).await;
+    hold.release();
+    assert!(!first.is_finished(), "I6: answered while it was still open");
+    hang.release().await;
+    let stored = wired.stored(10).await;
+    let answer = within("the answer", first).await.unwrap();
+    assert_eq!(new(answer), stored.id, "I6: it is there, and so it is said");
+    wired.finish(&[stored]).await;
 }

@@ -48,7 +48,7 @@ pub(crate) struct Pipeline {
     pub(crate) chain: TestChain,
     /// The test's own eyes.
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) world: Box<dyn World>,
+    pub(crate) world: Arc<dyn World>,
 }
 
 /// What was asked for, and how it has to end.
@@ -76,11 +76,11 @@ pub(crate) fn transfer(value: u64) -> Intent {
     Intent::transfer(Address::repeat_byte(0xee), U256::from(value))
 }
 
-/// Short times, but leases that a busy machine does not lose.
+/// Short times, but leases that outlast a scenario: nothing comes right only because one ends.
 pub(crate) fn options() -> EngineOptions {
     let millis = Duration::from_millis;
     EngineOptions {
-        lease: LeaseTerms::new(millis(8_000), millis(500), Duration::ZERO).unwrap(),
+        lease: LeaseTerms::new(millis(120_000), millis(200), Duration::ZERO).unwrap(),
         finality: FinalityRule::Confirmations(FINALITY),
         resubmit_interval: millis(1_000),
         ..EngineOptions::default()
@@ -103,15 +103,15 @@ impl Pipeline {
     }
 
     pub(crate) async fn in_era(store: StoreKind, chain: ChainKind, era: Era) -> Self {
-        let world: Box<dyn World> = match store {
-            StoreKind::Sqlite => Box::new(SqliteWorld::new().await),
-            StoreKind::Postgres => Box::new(PgWorld::new().await),
+        let world: Arc<dyn World> = match store {
+            StoreKind::Sqlite => Arc::new(SqliteWorld::new().await),
+            StoreKind::Postgres => Arc::new(PgWorld::new().await),
         };
         Self::of(world, TestChain::start(chain, era).await).await
     }
 
     /// On a database and a chain that are there already.
-    pub(crate) async fn of(world: Box<dyn World>, chain: TestChain) -> Self {
+    pub(crate) async fn of(world: Arc<dyn World>, chain: TestChain) -> Self {
         let store = world.open(NodeOptions::default()).await.unwrap();
         Self { chain, store, world }
     }
