@@ -45,7 +45,7 @@ may_fail! {
     tag = "transactions",
     params(CreateParams),
     request_body(content = CreateBody, description = "At most 2 MiB.", examples(
-        ("transfer" = (summary = "Pay somebody", value = json!({
+        ("payment" = (summary = "Pay somebody", value = json!({
             "submitter": "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
             "requestId": "order-17",
             "payload": {
@@ -54,7 +54,7 @@ may_fail! {
             },
             "metadata": {"order": 17}
         }))),
-        ("call" = (summary = "Call a contract, with a cap on the price", value = json!({
+        ("tokenApproval" = (summary = "Call a contract, with a cap on the price", value = json!({
             "submitter": "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
             "requestId": "approve-17",
             "payload": {

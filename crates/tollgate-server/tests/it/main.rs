@@ -7,5 +7,6 @@ mod calls;
 mod contract;
 mod document;
 mod moody;
+mod readme;
 mod site;
 mod views;
