@@ -11,7 +11,7 @@ use tollgate_evm::signer::LocalSigner;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::signer::Signer;
-use tollgate_model::port::{ChainRegistration, Store, SubmitterSetup};
+use tollgate_model::port::{ChainRegistration, Checkpoints, Store, SubmitterSetup};
 use tollgate_model::{NodeId, Nonce, Submitter, Timestamp};
 use tollgate_postgres::{PgOptions, PgStore};
 use tollgate_server::Api;
@@ -63,11 +63,17 @@ impl Database {
         })
     }
 
-    async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
+    async fn open(&self, checkpoints: Arc<dyn Checkpoints>) -> Result<Arc<dyn Store>, Failure> {
         self.migrate().await?;
         Ok(match self {
-            Self::Postgres(url) => Arc::new(PgStore::open(PgOptions::new(url)).await?),
-            Self::Sqlite(path) => Arc::new(SqliteStore::open(SqliteOptions::file(path)).await?),
+            Self::Postgres(url) => {
+                let options = PgOptions { checkpoints, ..PgOptions::new(url) };
+                Arc::new(PgStore::open(options).await?)
+            }
+            Self::Sqlite(path) => {
+                let options = SqliteOptions { checkpoints, ..SqliteOptions::file(path) };
+                Arc::new(SqliteStore::open(options).await?)
+            }
         })
     }
 }
@@ -91,7 +97,8 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Api
     }
     let endpoints = config.rpc_urls.iter().map(EndpointConfig::new).collect();
     let chain = EvmChain::connect(ChainConfig::new(endpoints)).await?;
-    let store = config.database.open().await?;
+    let checkpoints = checkpoints()?;
+    let store = config.database.open(checkpoints.clone()).await?;
     let chain_id = chain.chain_id();
     let registration = ChainRegistration { chain_id, genesis: chain.genesis() };
     store.register_chain(&registration).await?;
@@ -111,6 +118,18 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Api
         chain: Arc::new(chain),
         signer: Arc::new(signer),
         clock: Arc::new(SystemClock),
+        checkpoints,
     };
     Ok(Api { engine: Engine::start(world, config.engine), store })
+}
+
+/// Who wants to know how far the work is.
+#[cfg(feature = "failpoints")]
+fn checkpoints() -> Result<Arc<dyn Checkpoints>, Failure> {
+    crate::failpoints::from_env()
+}
+
+#[cfg(not(feature = "failpoints"))]
+fn checkpoints() -> Result<Arc<dyn Checkpoints>, Failure> {
+    Ok(Arc::new(tollgate_model::port::Unwatched))
 }

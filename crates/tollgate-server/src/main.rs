@@ -2,6 +2,8 @@
 
 mod cli;
 mod compose;
+#[cfg(feature = "failpoints")]
+mod failpoints;
 
 use std::process::ExitCode;
 

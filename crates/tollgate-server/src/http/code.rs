@@ -74,6 +74,7 @@ codes! {
     ValidUntilUnsupported "valid_until_unsupported" UNPROCESSABLE_ENTITY false "An expiry is not kept yet";
     WrongChain "wrong_chain" UNPROCESSABLE_ENTITY false "The node works on another chain";
     UnknownSubmitter "unknown_submitter" UNPROCESSABLE_ENTITY false "The account is not served here";
+    NonceMismatch "nonce_mismatch" UNPROCESSABLE_ENTITY false "The signed nonce is not the one that is due";
     WouldRevert "would_revert" UNPROCESSABLE_ENTITY false "The call would fail on the chain";
     InvalidQuery "invalid_query" UNPROCESSABLE_ENTITY false "A parameter that the route does not take";
     InvalidLimit "invalid_limit" UNPROCESSABLE_ENTITY false "A page of no rows, or of too many";

@@ -27,7 +27,7 @@ may_fail! {
     CreateProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
         InvalidField, InvalidAddress, InvalidNumber, InvalidHex, InvalidTime, InvalidFees,
         InvalidRequestId, RequestIdMismatch, MetadataTooLarge, RawTxUnsupported,
-        ValidUntilUnsupported, WrongChain, UnknownSubmitter, WouldRevert, InvalidQuery,
+        ValidUntilUnsupported, WrongChain, UnknownSubmitter, NonceMismatch, WouldRevert, InvalidQuery,
         RequestIdConflict, NotOwner, Busy, Unavailable, StoreUnavailable;
     BatchProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidBatch,
         InvalidQuery;
@@ -183,10 +183,12 @@ pub(crate) async fn create_batch(
 
 async fn carry_out(api: &Api, asked: Asked) -> Result<(StatusCode, Tx), Problem> {
     let Asked { submitter, request_id, intent } = asked;
-    let (status, tx_id) = match api.engine.create(submitter, request_id, intent).await? {
-        Created::New(tx_id) => (StatusCode::ACCEPTED, tx_id),
-        Created::Known(tx_id) => (StatusCode::OK, tx_id),
-    };
-    let record = api.store.tx(tx_id).await?.ok_or_else(|| Problem::not_found("transaction"))?;
-    Ok((status, Tx::new(&record)))
+    match api.engine.create(submitter, request_id, intent).await? {
+        Created::New(record) => Ok((StatusCode::ACCEPTED, Tx::new(&record))),
+        Created::Known(tx_id) => {
+            let record = api.store.tx(tx_id).await?;
+            let record = record.ok_or_else(|| Problem::not_found("transaction"))?;
+            Ok((StatusCode::OK, Tx::new(&record)))
+        }
+    }
 }

@@ -108,6 +108,7 @@ impl From<CreateError> for Problem {
         let code = match error {
             CreateError::Invalid(invalid) => return invalid.into(),
             CreateError::UnknownSubmitter => Code::UnknownSubmitter,
+            CreateError::NonceMismatch { .. } => Code::NonceMismatch,
             CreateError::Reverts(_) => Code::WouldRevert,
             CreateError::RequestIdConflict(_) => Code::RequestIdConflict,
             CreateError::NotOwner(_) => Code::NotOwner,

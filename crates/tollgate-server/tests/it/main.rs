@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 mod bad_input;
+mod bench;
 mod calls;
 mod contract;
 mod document;
+mod kill;
 mod moody;
 mod readme;
 mod site;

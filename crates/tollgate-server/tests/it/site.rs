@@ -78,6 +78,7 @@ impl Site {
             chain: moody.clone(),
             signer: Arc::new(FakeSigner(vec![submitter.address])),
             clock: Arc::new(SystemClock),
+            checkpoints: Arc::new(tollgate_model::port::Unwatched),
         };
         let finality = FinalityRule::Confirmations(2);
         let engine = Engine::start(world, EngineOptions { finality, ..EngineOptions::default() });

@@ -1,0 +1,195 @@
+//! A database, a chain, nodes that can be killed, and callers that do not give up.
+
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::process::{Child, Command};
+use tokio::task::{JoinHandle, JoinSet};
+use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
+use tollgate_model::port::Checkpoint;
+use tollgate_testkit::anvil::Anvil;
+use tollgate_testkit::{PgServer, rpc, wait};
+
+/// Where the state is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum StoreKind {
+    Postgres,
+    Sqlite,
+}
+
+/// Where the transactions go.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ChainKind {
+    Devchain,
+    Anvil,
+}
+
+enum ChainServer {
+    Devchain(RunningDevChain),
+    Anvil(Anvil),
+}
+
+/// Kept for the length of a test.
+enum Kept {
+    Server(#[expect(dead_code, reason = "stops when it is dropped")] PgServer),
+    Folder,
+}
+
+pub(super) struct Stage {
+    folder: tempfile::TempDir,
+    database_url: String,
+    chain: ChainServer,
+    listen: String,
+    mode: String,
+    _kept: Kept,
+}
+
+impl Stage {
+    pub(super) async fn set(store: StoreKind, chain: ChainKind, mode: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (database_url, kept) = match store {
+            StoreKind::Postgres => {
+                let server = PgServer::start().await;
+                let database = server.fresh_database().await;
+                (server.url(&database), Kept::Server(server))
+            }
+            StoreKind::Sqlite => {
+                let file = folder.path().join("tollgate.db");
+                (format!("sqlite:{}", file.display()), Kept::Folder)
+            }
+        };
+        let chain = match chain {
+            ChainKind::Devchain => {
+                let block_interval = Some(Duration::from_millis(50));
+                let options = DevChainOptions { block_interval, ..Default::default() };
+                ChainServer::Devchain(DevChain::start(options).await.unwrap())
+            }
+            ChainKind::Anvil => {
+                let anvil = Anvil::start(&[]).await;
+                anvil.call("evm_setIntervalMining", json!([1])).await;
+                ChainServer::Anvil(anvil)
+            }
+        };
+        let key = alloy_primitives::hex::encode(dev_accounts()[0].private_key);
+        std::fs::write(folder.path().join("keys"), key).unwrap();
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let listen = port.local_addr().unwrap().to_string();
+        Self { folder, database_url, chain, listen, mode: mode.to_owned(), _kept: kept }
+    }
+
+    fn rpc_url(&self) -> String {
+        match &self.chain {
+            ChainServer::Devchain(chain) => chain.url(),
+            ChainServer::Anvil(anvil) => anvil.url().to_owned(),
+        }
+    }
+
+    fn keys(&self) -> PathBuf {
+        self.folder.path().join("keys")
+    }
+
+    /// Starts a node, which may be told where to die.
+    pub(super) fn node(&self, dies_at: Option<(Checkpoint, u32)>) -> Node {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+        command
+            .args(["serve", "--no-auth", "--listen", &self.listen, "--mode", &self.mode])
+            .args(["--database-url", &self.database_url, "--rpc-url", &self.rpc_url()])
+            .args(["--finality", "confirmations:2", "--resubmit-interval", "500ms"])
+            .args(["--lease-duration", "1s", "--lease-renew-interval", "300ms"])
+            .arg("--private-key-file")
+            .arg(self.keys())
+            .env("RUST_LOG", "error")
+            .stdout(Stdio::null())
+            .kill_on_drop(true);
+        if let Some((at, passes)) = dies_at {
+            command.env("TOLLGATE_KILL_AT", format!("{}:{passes}", at.name()));
+        }
+        Node(command.spawn().unwrap())
+    }
+
+    /// Callers that each want one transaction, and ask under the same name until it is taken.
+    /// Returns the ids that they were given, by value.
+    pub(super) fn callers(&self, count: u64) -> JoinHandle<BTreeMap<u64, String>> {
+        let url = format!("http://{}/api/v1/tx", self.listen);
+        tokio::spawn(async move {
+            let mut callers = JoinSet::new();
+            for value in 1..=count {
+                let url = url.clone();
+                callers.spawn(async move { (value, insist(&url, value).await) });
+            }
+            callers.join_all().await.into_iter().collect()
+        })
+    }
+
+    /// The verdict: the feed has each accepted one once, and so has the chain, without a gap.
+    pub(super) async fn check(&self, accepted: BTreeMap<u64, String>) {
+        let url = format!("http://{}/api/v1/tx/completions?after=0&limit=1000", self.listen);
+        let feed = wait::until("everything to be final", || async {
+            let (_, body) = rpc::request("GET", &url, "").await.ok()?;
+            let items = serde_json::from_str::<Value>(&body).ok()?["items"].as_array()?.clone();
+            (items.len() >= accepted.len()).then_some(items)
+        })
+        .await;
+        let told: Vec<&str> = feed.iter().filter_map(|entry| entry["txId"].as_str()).collect();
+        for tx_id in accepted.values() {
+            let times = told.iter().filter(|told| *told == tx_id).count();
+            assert_eq!(times, 1, "{tx_id} in the feed");
+        }
+        assert_eq!(told.len(), accepted.len(), "nothing else");
+        assert!(feed.iter().all(|entry| entry["state"] == "CONFIRMED"), "{feed:?}");
+        let mut paid = self.paid().await;
+        paid.sort_unstable();
+        assert!(paid.iter().eq(accepted.keys()), "each exactly once: {paid:?}");
+    }
+
+    /// What the chain's own blocks say was paid; the nonces must have no gap.
+    async fn paid(&self) -> Vec<u64> {
+        let url = self.rpc_url();
+        let head = rpc::number(&rpc::call(&url, "eth_blockNumber", json!([])).await);
+        let sender = dev_accounts()[0].address.to_string().to_lowercase();
+        let (mut paid, mut nonces) = (Vec::new(), Vec::new());
+        for number in 1..=head {
+            let tag = json!([format!("{number:#x}"), true]);
+            let block = rpc::call(&url, "eth_getBlockByNumber", tag).await;
+            for tx in block["transactions"].as_array().unwrap() {
+                assert_eq!(tx["from"].as_str().unwrap().to_lowercase(), sender);
+                nonces.push(rpc::number(&tx["nonce"]));
+                paid.push(rpc::number(&tx["value"]));
+            }
+        }
+        assert!(nonces.iter().copied().eq(0..nonces.len() as u64), "no gap: {nonces:?}");
+        paid
+    }
+}
+
+async fn insist(url: &str, value: u64) -> String {
+    let body = json!({
+        "submitter": dev_accounts()[0].address,
+        "requestId": format!("order-{value}"),
+        "payload": { "to": dev_accounts()[1].address, "value": value.to_string() },
+    });
+    wait::until("a create to be taken", || async {
+        let (status, body) = rpc::request("POST", url, &body.to_string()).await.ok()?;
+        let answer: Value = serde_json::from_str(&body).ok()?;
+        match status {
+            200 | 202 => answer["txId"].as_str().map(str::to_owned),
+            409 | 429 | 503 if answer["retryable"] == true => None,
+            _ => panic!("{status}: {answer}"),
+        }
+    })
+    .await
+}
+
+/// A node's process; killed when it is dropped.
+pub(super) struct Node(Child);
+
+impl Node {
+    /// The signal that ended it.
+    pub(super) async fn ended(&mut self) -> Option<i32> {
+        wait::within("the node's end", self.0.wait()).await.unwrap().signal()
+    }
+}
