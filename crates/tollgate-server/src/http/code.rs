@@ -132,6 +132,18 @@ mod tests {
     }
 
     #[test]
+    fn the_api_page_lists_every_code() {
+        let page = include_str!("../../../../docs/api.md");
+        for code in Code::ALL {
+            let word = code.word();
+            let again = if code.is_retryable() { "yes" } else { "no" };
+            let (status, title) = (code.status().as_u16(), code.title());
+            let row = format!("| [`{word}`](errors/{word}.md) | {status} | {again} | {title} |\n");
+            assert!(page.contains(&row), "docs/api.md lacks\n{row}");
+        }
+    }
+
+    #[test]
     fn a_word_stands_for_one_code() {
         for code in Code::ALL {
             assert_eq!(Code::of(code.word()), Some(*code));

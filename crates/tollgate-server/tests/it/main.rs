@@ -10,6 +10,7 @@ mod dev;
 mod document;
 mod kill;
 mod moody;
+mod readme;
 mod signed;
 mod site;
 mod views;

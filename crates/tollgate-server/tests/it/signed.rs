@@ -53,7 +53,8 @@ async fn signed_bytes_are_sent_as_they_are_and_followed_to_the_end() {
     let (status, _) = post(&dev, &early).await;
     assert_eq!(status, 202, "now it is the next one");
 
-    let other = json!({ "rawTx": signed(2, 9, chain_id).await, "submitter": dev_accounts()[1].address });
+    let other =
+        json!({ "rawTx": signed(2, 9, chain_id).await, "submitter": dev_accounts()[1].address });
     let (status, answer) = post(&dev, &other).await;
     assert_eq!((status, &answer["code"]), (422, &json!("invalid_raw_tx")), "{answer}");
     let (status, answer) = post(&dev, &json!({ "rawTx": signed(2, 9, 1).await })).await;

@@ -1,0 +1,208 @@
+//! The examples of the README and of the API's page are run as they stand, and answer as shown.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Stands for what is different each time.
+const ANYTHING: &str = "…";
+/// Between the outputs of two examples.
+const SEPARATOR: char = '\u{1e}';
+/// Where the pages say that the node is.
+const HOST: &str = "localhost:8550";
+/// A node that has not come up by then does not.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// `tollgate dev`, as a user starts it; only its blocks come faster.
+struct Node {
+    process: Child,
+    host: String,
+}
+
+impl Node {
+    fn start() -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let host = format!("127.0.0.1:{port}");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("TOLLGATE_") {
+                command.env_remove(name);
+            }
+        }
+        command.args(["dev", "--listen", &host, "--block-interval", "100ms"]);
+        let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let node = Self { process: quiet.spawn().unwrap(), host };
+        let begun = Instant::now();
+        while TcpStream::connect(&node.host).is_err() {
+            assert!(begun.elapsed() < PATIENCE, "the node does not listen");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        node
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // Politely first, so that it removes its temporary database.
+        let told =
+            Command::new("bash").args(["-c", &format!("kill {}", self.process.id())]).status();
+        let begun = Instant::now();
+        while told.is_ok() && begun.elapsed() < Duration::from_secs(5) {
+            if let Ok(Some(_)) = self.process.try_wait() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A fenced block of a page.
+struct Block {
+    language: String,
+    text: String,
+}
+
+fn blocks(page: &str) -> Vec<Block> {
+    let mut found = Vec::new();
+    let mut open: Option<Block> = None;
+    for line in page.lines() {
+        match (line.strip_prefix("```"), &mut open) {
+            (Some(language), None) => {
+                open = Some(Block { language: language.to_owned(), text: String::new() });
+            }
+            (Some(_), Some(_)) => found.extend(open.take()),
+            (None, Some(block)) => block.text += &format!("{line}\n"),
+            (None, None) => {}
+        }
+    }
+    found
+}
+
+/// Each example with the answer that is shown right after it.
+fn examples(page: &str) -> Vec<(String, Block)> {
+    let mut examples = Vec::new();
+    let mut blocks = blocks(page).into_iter().peekable();
+    while let Some(block) = blocks.next() {
+        if block.language == "sh" && block.text.contains("curl ") {
+            let shown = blocks.next_if(|next| ["json", "text"].contains(&next.language.as_str()));
+            let shown = shown.unwrap_or_else(|| panic!("shows no answer:\n{}", block.text));
+            examples.push((block.text, shown));
+        }
+    }
+    examples
+}
+
+/// Runs all examples in one shell, as a reader pastes them; returns what each printed.
+fn run(examples: &[(String, Block)], host: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut script = String::new();
+    for (example, _) in examples {
+        script += &format!("{}\nprintf '\\036'\n", example.replace(HOST, host));
+    }
+    let output = Command::new("bash")
+        .args(["-euo", "pipefail", "-c", &script])
+        .current_dir(folder.path())
+        .env("NO_PROXY", "*")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let mut printed: Vec<String> = printed.split(SEPARATOR).map(ToOwned::to_owned).collect();
+    let rest = printed.pop().unwrap();
+    let failed = examples.get(printed.len()).map_or("", |(example, _)| example);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "failed:\n{failed}\n{rest}\n{errors}");
+    printed
+}
+
+fn check(page: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
+    let examples = examples(&std::fs::read_to_string(path).unwrap());
+    assert!(!examples.is_empty(), "{page} has no examples");
+    let node = Node::start();
+    let printed = run(&examples, &node.host);
+    for ((example, shown), printed) in examples.iter().zip(printed) {
+        let fits = match shown.language.as_str() {
+            "json" => json_fits(&shown.text, &printed),
+            _ => text_fits(&shown.text, &printed),
+        };
+        assert!(
+            fits,
+            "{page} shows another answer.\n{example}\n{}\nbut got\n{printed}",
+            shown.text
+        );
+    }
+}
+
+fn json_fits(shown: &str, printed: &str) -> bool {
+    let values = |text: &str| -> Vec<Value> {
+        let values = serde_json::Deserializer::from_str(text).into_iter();
+        values.collect::<Result<_, _>>().unwrap_or_else(|error| panic!("{error} in {text}"))
+    };
+    let (shown, printed) = (values(shown), values(printed));
+    shown.len() == printed.len() && shown.iter().zip(&printed).all(|(s, p)| value_fits(s, p))
+}
+
+/// What is shown of an object may be a part of it.
+fn value_fits(shown: &Value, printed: &Value) -> bool {
+    match (shown, printed) {
+        (Value::String(text), _) if text == ANYTHING => !printed.is_null(),
+        (Value::Object(shown), Value::Object(printed)) => shown
+            .iter()
+            .all(|(name, part)| printed.get(name).is_some_and(|found| value_fits(part, found))),
+        (Value::Array(shown), Value::Array(printed)) => {
+            shown.len() == printed.len() && shown.iter().zip(printed).all(|(s, p)| value_fits(s, p))
+        }
+        _ => shown == printed,
+    }
+}
+
+fn text_fits(shown: &str, printed: &str) -> bool {
+    let (shown, printed): (Vec<_>, Vec<_>) = (shown.lines().collect(), printed.lines().collect());
+    shown.len() == printed.len() && shown.iter().zip(&printed).all(|(s, p)| line_fits(s, p))
+}
+
+fn line_fits(shown: &str, printed: &str) -> bool {
+    let mut parts = shown.split(ANYTHING);
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = printed.strip_prefix(first) else { return false };
+    let mut parts = parts.peekable();
+    let mut open = false;
+    while let Some(part) = parts.next() {
+        open = true;
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    open || rest.is_empty()
+}
+
+#[test]
+fn the_examples_of_the_readme_answer_as_shown() {
+    check("README.md");
+}
+
+#[test]
+fn the_examples_of_the_api_page_answer_as_shown() {
+    check("docs/api.md");
+}
+
+#[test]
+fn a_wrong_answer_is_noticed() {
+    assert!(json_fits(r#"{"a":"…"} 7"#, r#"{"a":1,"b":2}7"#));
+    assert!(!json_fits(r#"{"a":"…"}"#, r#"{"b":2}"#));
+    assert!(!json_fits(r#"{"a":"…"}"#, r#"{"a":null}"#));
+    assert!(!json_fits("[]", "[1]"));
+    assert!(!json_fits("7", "7 8"));
+    assert!(text_fits("a…b…\n", "a1b2\n"));
+    assert!(!text_fits("a…b\n", "a1\n"));
+    assert!(!text_fits("a\n", "a1\n"));
+    assert!(!text_fits("a\n", "a\nb\n"));
+}
