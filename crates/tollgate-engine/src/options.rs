@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tollgate_model::fees::FeeCaps;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::{Mode, NonceRules, StrictAdvance};
 use tollgate_model::port::LeaseTerms;
@@ -23,6 +24,8 @@ pub struct EngineOptions {
     pub finality: FinalityRule,
     /// How often what no block has picked up is sent again.
     pub resubmit_interval: Duration,
+    /// What no transaction may offer (`chain.max_fee_per_gas`, `chain.max_tx_fee`).
+    pub fee_caps: FeeCaps,
 }
 
 impl Default for EngineOptions {
@@ -40,6 +43,7 @@ impl Default for EngineOptions {
             },
             finality: FinalityRule::default(),
             resubmit_interval: Duration::from_secs(30),
+            fee_caps: FeeCaps::default(),
         }
     }
 }
