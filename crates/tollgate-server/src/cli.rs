@@ -1,5 +1,6 @@
 //! The command line.
 
+mod config;
 mod demo;
 mod devchain;
 mod explain;
@@ -10,7 +11,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use crate::compose::{Database, Failure};
+use crate::compose::Failure;
+use crate::config::{Flags, LogFormat, Purpose, load};
 
 /// A transaction manager for EVM chains.
 #[derive(Parser)]
@@ -32,12 +34,10 @@ enum Command {
     Devchain(devchain::DevchainArgs),
     /// What a node's answer to a send means, and what is done about it.
     Explain(explain::ExplainArgs),
-    /// Brings a database's schema up to date.
-    Migrate {
-        /// postgres://… or sqlite:PATH
-        #[arg(long, env = "TOLLGATE_DATABASE_URL", default_value = "sqlite:tollgate.db")]
-        database_url: String,
-    },
+    /// Brings a database's schema up to date; of all settings only the database's count.
+    Migrate(Flags),
+    /// What is configured, and what can be.
+    Config(config::ConfigArgs),
 }
 
 /// Runs the command that was asked for.
@@ -48,19 +48,23 @@ pub(crate) fn run() -> ExitCode {
         Command::Serve(args) => node::serve(args),
         Command::Devchain(args) => devchain::run(&args),
         Command::Explain(args) => explain::run(&args),
-        Command::Migrate { database_url } => migrate(&database_url),
+        Command::Migrate(flags) => migrate(flags),
+        Command::Config(args) => config::run(args),
     };
     match done {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("tollgate: {error}");
+            // One line for each thing that is wrong.
+            for line in error.to_string().lines() {
+                eprintln!("tollgate: {line}");
+            }
             ExitCode::FAILURE
         }
     }
 }
 
-fn migrate(database_url: &str) -> Result<ExitCode, Failure> {
-    let database = Database::parse(database_url)?;
+fn migrate(flags: Flags) -> Result<ExitCode, Failure> {
+    let database = load(flags, Purpose::Database)?.settings.database;
     let applied = runtime()?.block_on(database.migrate())?;
     println!("{applied} migrations applied; the schema is up to date");
     Ok(ExitCode::SUCCESS)
@@ -68,15 +72,6 @@ fn migrate(database_url: &str) -> Result<ExitCode, Failure> {
 
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
-}
-
-/// How logs look.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-enum LogFormat {
-    /// For people.
-    Pretty,
-    /// For machines.
-    Json,
 }
 
 /// Logs go to stderr; the level is RUST_LOG's.
@@ -87,17 +82,5 @@ fn log(format: LogFormat, default_level: &str) {
     match format {
         LogFormat::Pretty => log.init(),
         LogFormat::Json => log.json().init(),
-    }
-}
-
-/// `500ms`, `10s`, `5m`.
-fn duration(text: &str) -> Result<std::time::Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_lowercase());
-    let number: u64 = digits.parse().map_err(|_| "must be like 500ms, 10s or 5m".to_owned())?;
-    match &text[digits.len()..] {
-        "ms" => Ok(std::time::Duration::from_millis(number)),
-        "s" => Ok(std::time::Duration::from_secs(number)),
-        "m" => Ok(std::time::Duration::from_secs(number.saturating_mul(60))),
-        _ => Err("must be like 500ms, 10s or 5m".to_owned()),
     }
 }

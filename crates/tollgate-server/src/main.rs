@@ -2,6 +2,7 @@
 
 mod cli;
 mod compose;
+mod config;
 
 use std::process::ExitCode;
 
