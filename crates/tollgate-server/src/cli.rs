@@ -6,13 +6,14 @@ mod devchain;
 mod explain;
 mod node;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 use crate::compose::Failure;
-use crate::config::{Flags, LogFormat, Purpose, load};
+use crate::config::{DatabaseFlags, LogFormat, Purpose, load};
 
 /// A transaction manager for EVM chains.
 #[derive(Parser)]
@@ -34,8 +35,8 @@ enum Command {
     Devchain(devchain::DevchainArgs),
     /// What a node's answer to a send means, and what is done about it.
     Explain(explain::ExplainArgs),
-    /// Brings a database's schema up to date; of all settings only the database's count.
-    Migrate(Flags),
+    /// Brings a database's schema up to date.
+    Migrate(DatabaseFlags),
     /// What is configured, and what can be.
     Config(config::ConfigArgs),
 }
@@ -63,8 +64,8 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-fn migrate(flags: Flags) -> Result<ExitCode, Failure> {
-    let database = load(flags, Purpose::Database)?.settings.database;
+fn migrate(flags: DatabaseFlags) -> Result<ExitCode, Failure> {
+    let database = load(flags.0, Purpose::Database)?.settings.database;
     let applied = runtime()?.block_on(database.migrate())?;
     println!("{applied} migrations applied; the schema is up to date");
     Ok(ExitCode::SUCCESS)
@@ -78,7 +79,10 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 fn log(format: LogFormat, default_level: &str) {
     let filter =
         EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_level));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
     match format {
         LogFormat::Pretty => log.init(),
         LogFormat::Json => log.json().init(),

@@ -23,7 +23,7 @@ use tollgate_sqlite::{SqliteOptions, SqlitePath, SqliteStore};
 use tracing::warn;
 use uuid::Uuid;
 
-use crate::config::{Place, Settings, io_words, masked_database};
+use crate::config::{Place, Settings, io_words, masked_database, own_url};
 use heartbeat::Heartbeat;
 pub(crate) use keyring::Keyring;
 
@@ -148,14 +148,10 @@ pub(crate) struct NodeConfig {
 impl NodeConfig {
     /// A node by its settings, listening on an address.
     pub(crate) fn new(settings: &Settings, address: SocketAddr) -> Self {
-        let host = match address.ip().is_unspecified() {
-            true => format!("{}:{}", settings.node_name, address.port()),
-            false => address.to_string(),
-        };
-        let advertise_url = settings.advertise_url.clone();
+        let own_url = || Text::lossy(&own_url(address, &settings.node_name));
         Self {
             name: settings.node_name.clone(),
-            advertise_url: advertise_url.unwrap_or_else(|| Text::lossy(&format!("http://{host}"))),
+            advertise_url: settings.advertise_url.clone().unwrap_or_else(own_url),
             database: settings.database.clone(),
             chain: settings.chain.clone(),
             chain_id_place: settings.chain_id_place.clone(),
@@ -259,7 +255,7 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Nod
     let advertise_url = config.advertise_url.clone();
     let alive = LiveNode { node: node.clone(), advertise_url, draining: false };
     let interval = config.engine.lease.renew_interval();
-    let heartbeat = Heartbeat::start(store.clone(), alive, interval);
+    let heartbeat = Heartbeat::start(store.clone(), alive, interval).await;
     let world = World {
         node,
         store: store.clone(),

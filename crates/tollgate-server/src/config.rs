@@ -23,11 +23,11 @@ mod tests;
 use std::fmt;
 
 pub(crate) use document::example;
-pub(crate) use flags::Flags;
+pub(crate) use flags::{DatabaseFlags, Flags};
 pub(crate) use given::{Place, Problem};
 pub(crate) use kind::duration;
 pub(crate) use report::{report, report_json};
-pub(crate) use settings::{KeySources, LogFormat, Settings};
+pub(crate) use settings::{KeySources, LogFormat, Settings, own_url};
 pub(crate) use show::database as masked_database;
 
 use layers::{Values, gather};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tollgate_model::port::{LiveNode, Store};
 use tracing::warn;
 
@@ -22,9 +22,10 @@ pub(super) struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Says so now, and every `every`.
-    pub(super) fn start(store: Arc<dyn Store>, node: LiveNode, every: Duration) -> Self {
+    /// Says so now, before anybody is answered, and then every `every`.
+    pub(super) async fn start(store: Arc<dyn Store>, node: LiveNode, every: Duration) -> Self {
         let (draining, watched) = watch::channel(node.draining);
+        say(&store, &node).await;
         Self { draining, task: tokio::spawn(beat(store, node, every, watched)) }
     }
 
@@ -48,7 +49,7 @@ async fn beat(
     every: Duration,
     mut draining: watch::Receiver<bool>,
 ) {
-    let mut ticks = interval(every);
+    let mut ticks = interval_at(Instant::now() + every, every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -56,11 +57,15 @@ async fn beat(
             changed = draining.changed() => if changed.is_err() { break },
         }
         node.draining = *draining.borrow_and_update();
-        if let Err(error) = store.heartbeat(&node).await {
-            warn!(%error, "the sign of life was not written");
-        }
+        say(&store, &node).await;
     }
     if let Err(error) = store.leave(&node.node).await {
         warn!(%error, "not taken off the list of nodes: the entry grows old by itself");
+    }
+}
+
+async fn say(store: &Arc<dyn Store>, node: &LiveNode) {
+    if let Err(error) = store.heartbeat(node).await {
+        warn!(%error, "the sign of life was not written");
     }
 }

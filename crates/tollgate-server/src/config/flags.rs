@@ -20,18 +20,50 @@ pub(crate) struct Flags {
 
 impl Args for Flags {
     fn augment_args(command: Command) -> Command {
-        let config = Arg::new("config")
-            .long("config")
-            .value_name("FILE")
-            .value_parser(PathBufValueParser::new())
-            .help("A configuration file; flags and variables win over it [env: TOLLGATE_CONFIG]");
-        let flagged = KEYS.iter().filter_map(|key| Some((key.flag?, key)));
-        command.arg(config).args(flagged.map(|(flag, key)| argument(flag, key)))
+        augment(command, |_| true)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
         Self::augment_args(command)
     }
+}
+
+/// The flags that name the database, for commands that need nothing else.
+#[derive(Default)]
+pub(crate) struct DatabaseFlags(pub(crate) Flags);
+
+impl Args for DatabaseFlags {
+    fn augment_args(command: Command) -> Command {
+        augment(command, |key| key.section() == "database")
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for DatabaseFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        Flags::from_arg_matches(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}
+
+fn flagged() -> impl Iterator<Item = (&'static str, &'static Key)> {
+    KEYS.iter().filter_map(|key| Some((key.flag?, key)))
+}
+
+fn augment(command: Command, wanted: fn(&Key) -> bool) -> Command {
+    let config = Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .value_parser(PathBufValueParser::new())
+        .help("A configuration file; flags and variables win over it [env: TOLLGATE_CONFIG]");
+    let wanted = flagged().filter(|(_, key)| wanted(key));
+    command.arg(config).args(wanted.map(|(flag, key)| argument(flag, key)))
 }
 
 fn argument(flag: &'static str, key: &Key) -> Arg {
@@ -74,7 +106,9 @@ impl FromArgMatches for Flags {
         if let Some(file) = matches.get_one::<PathBuf>("config") {
             self.config = Some(file.clone());
         }
-        for (flag, key) in KEYS.iter().filter_map(|key| Some((key.flag?, key))) {
+        // A command may have only some of them.
+        let known = flagged().filter(|(flag, _)| matches.try_contains_id(flag).is_ok());
+        for (flag, key) in known {
             let place = Place::Flag(flag);
             if key.kind == Kind::Switch {
                 if matches.get_flag(flag) {

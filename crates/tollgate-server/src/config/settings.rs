@@ -86,7 +86,7 @@ fn all(reader: &mut Reader<'_>, purpose: Purpose) -> Option<Settings> {
     // Each is read before any is missed, so that all problems are told at once.
     let listen = reader.read("listen", kind::socket);
     let node_name = node_name(reader);
-    let advertise_url = advertise_url(reader);
+    let advertise_url = advertise_url(reader, listen, node_name.as_deref());
     let no_auth = reader.read("no_auth", kind::switch);
     let database = database(reader);
     let chain = chain(reader);
@@ -149,12 +149,31 @@ fn node_name(reader: &mut Reader<'_>) -> Option<String> {
     reader.read("node_name", valid)
 }
 
-fn advertise_url(reader: &mut Reader<'_>) -> Option<Text<500>> {
+fn advertise_url(
+    reader: &mut Reader<'_>,
+    listen: Option<SocketAddr>,
+    node_name: Option<&str>,
+) -> Option<Text<500>> {
+    if !reader.is_given("advertise_url") {
+        if let (Some(listen), Some(name)) = (listen, node_name) {
+            reader.found("advertise_url", own_url(listen, name));
+        }
+        reader.given("advertise_url");
+        return None;
+    }
     reader.read("advertise_url", |text| {
         url_place(text, &["http", "https"])?;
         Text::new("advertise_url", text.trim_end_matches('/'))
             .map_err(|_| "must be at most 500 bytes".to_owned())
     })
+}
+
+/// Where a node that listens on an address is reached, as far as it can know itself.
+pub(crate) fn own_url(address: SocketAddr, node_name: &str) -> String {
+    match address.ip().is_unspecified() {
+        true => format!("http://{node_name}:{}", address.port()),
+        false => format!("http://{address}"),
+    }
 }
 
 fn database(reader: &mut Reader<'_>) -> Option<Database> {
@@ -213,8 +232,10 @@ fn chain(reader: &mut Reader<'_>) -> Option<ChainConfig> {
     if let (Some(patience), Some(deadline)) = (send_patience, send_deadline)
         && patience >= deadline
     {
-        let deadline = duration_words(deadline);
-        let reason = format!("must be below chain.send_deadline ({deadline})");
+        let (patience, deadline) = (duration_words(patience), duration_words(deadline));
+        let reason = format!(
+            "chain.send_patience ({patience}) must be below chain.send_deadline ({deadline})"
+        );
         reader.wrong(given_of(reader, "chain.send_patience", "chain.send_deadline"), reason);
     }
     let senders = endpoints.iter().filter(|endpoint| endpoint.role != Role::ReadOnly).count();

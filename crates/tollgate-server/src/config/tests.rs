@@ -202,7 +202,8 @@ fn combinations_that_can_not_be_are_refused() {
         ),
         (
             "[chain]\nsend_deadline = \"1s\"",
-            "tollgate.toml:2:17: chain.send_deadline: must be below chain.send_deadline (1s)",
+            "tollgate.toml:2:17: chain.send_deadline: chain.send_patience (2s) must be below \
+             chain.send_deadline (1s)",
         ),
         (
             "[keys]\nkeystore = \"k\"",
