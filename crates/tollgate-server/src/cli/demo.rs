@@ -49,7 +49,7 @@ pub(super) struct DemoArgs {
 }
 
 /// What the chain itself says.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Verdict {
     mined: usize,
     gaps: usize,
@@ -264,10 +264,15 @@ fn judge(chain: &RunningDevChain, intents: u64) -> Result<Verdict, Failure> {
     Ok(verdict)
 }
 
-fn tell(intents: u64, played: &Played, verdict: &Verdict) -> ExitCode {
-    let good = played.confirmed as u64 == intents
+/// Whether everything is there exactly once, by Tollgate's own word and by the chain's.
+fn is_good(intents: u64, confirmed: usize, verdict: &Verdict) -> bool {
+    confirmed as u64 == intents
         && verdict.mined as u64 == intents
-        && verdict.gaps + verdict.duplicates + verdict.missing == 0;
+        && verdict.gaps + verdict.duplicates + verdict.missing == 0
+}
+
+fn tell(intents: u64, played: &Played, verdict: &Verdict) -> ExitCode {
+    let good = is_good(intents, played.confirmed, verdict);
     match played.takeover {
         Some(takeover) => println!("takeover    {:.1} s after the kill", takeover.as_secs_f64()),
         None => println!("takeover    none was seen"),
@@ -282,4 +287,19 @@ fn tell(intents: u64, played: &Played, verdict: &Verdict) -> ExitCode {
     println!("duplicates  {}", verdict.duplicates);
     println!("{}", if good { "The chain agrees: each exactly once." } else { "FAILED" });
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_is_good_only_if_everything_is_there_exactly_once() {
+        let good = Verdict { mined: 10, gaps: 0, duplicates: 0, missing: 0 };
+        assert!(is_good(10, 10, &good));
+        assert!(!is_good(10, 9, &good), "not all were confirmed");
+        assert!(!is_good(10, 10, &Verdict { mined: 11, duplicates: 1, ..good }));
+        assert!(!is_good(10, 10, &Verdict { mined: 9, missing: 1, ..good }));
+        assert!(!is_good(10, 10, &Verdict { gaps: 1, ..good }));
+    }
 }

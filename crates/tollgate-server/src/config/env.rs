@@ -9,6 +9,9 @@ use super::keys::{KEYS, Key};
 /// The variable that names the file.
 pub(crate) const CONFIG: &str = "TOLLGATE_CONFIG";
 
+/// Variables of other commands: no settings, and no slips.
+const OTHERS: [&str; 2] = [CONFIG, "TOLLGATE_API_KEY"];
+
 /// What the environment says.
 #[derive(Default)]
 pub(crate) struct Read {
@@ -23,7 +26,7 @@ pub(crate) struct Read {
 pub(crate) fn read(variables: impl Iterator<Item = (OsString, OsString)>) -> Read {
     let ours = variables.filter_map(|(name, value)| {
         let name = name.into_string().ok().filter(|name| name.starts_with("TOLLGATE_"))?;
-        (!value.is_empty() && name != CONFIG).then_some((name, value))
+        (!value.is_empty() && !OTHERS.contains(&name.as_str())).then_some((name, value))
     });
     let mut ours: Vec<(String, OsString)> = ours.collect();
     ours.sort();
