@@ -8,10 +8,12 @@ use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot};
 use tollgate_model::NodeId;
 use tollgate_model::port::{FencedBatch, Section, SectionOutcome, Store, StoreError};
 use tracing::error;
+
+use crate::supervisor::{Deaths, supervise};
 
 /// Two overlap: one waits for the disk while the other is being put together.
 const LANES: usize = 2;
@@ -32,11 +34,17 @@ pub(crate) struct Committer {
 
 impl Committer {
     /// Starts the lanes; they end when the last handle is gone.
-    pub(crate) fn start(store: &Arc<dyn Store>, node: &NodeId, batch_max: usize) -> Self {
+    pub(crate) fn start(
+        store: &Arc<dyn Store>,
+        node: &NodeId,
+        batch_max: usize,
+        deaths: &Deaths,
+    ) -> Self {
         let lane = |_| {
             let (jobs, inbox) = mpsc::channel(WAITING_MAX);
-            let lane = Lane { store: store.clone(), node: node.clone(), batch_max };
-            tokio::spawn(lane.run(inbox));
+            let lane = Arc::new(Lane { store: store.clone(), node: node.clone(), batch_max });
+            let inbox = Arc::new(Mutex::new(inbox));
+            supervise(deaths, "committer", move || lane.clone().run(inbox.clone()));
             jobs
         };
         Self { lanes: (0..LANES).map(lane).collect() }
@@ -62,7 +70,8 @@ struct Lane {
 }
 
 impl Lane {
-    async fn run(self, mut inbox: mpsc::Receiver<Job>) {
+    async fn run(self: Arc<Self>, inbox: Arc<Mutex<mpsc::Receiver<Job>>>) {
+        let mut inbox = inbox.lock().await;
         let mut waiting = VecDeque::new();
         loop {
             if waiting.is_empty() {

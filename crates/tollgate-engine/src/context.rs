@@ -4,15 +4,17 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
-use tollgate_model::port::Store;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::signer::Signer;
+use tollgate_model::port::{Checkpoints, Store};
 use tollgate_model::{NodeId, Submitter, TxHash};
 
+use crate::blocks::Publisher;
 use crate::committer::Committer;
 use crate::keeper::Keeper;
 use crate::options::EngineOptions;
+use crate::supervisor::Deaths;
 use crate::view::ChainView;
 
 /// The outside world of one node, and what its actors know together.
@@ -22,11 +24,14 @@ pub(crate) struct Context {
     pub(crate) chain: Arc<dyn Chain>,
     pub(crate) signer: Arc<dyn Signer>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) checkpoints: Arc<dyn Checkpoints>,
+    pub(crate) deaths: Deaths,
     pub(crate) options: EngineOptions,
     pub(crate) committer: Committer,
     pub(crate) keeper: Keeper,
     pub(crate) attempts: AttemptIndex,
     pub(crate) view: watch::Receiver<Arc<ChainView>>,
+    pub(crate) published: Publisher,
 }
 
 /// The hashes of all open attempts of the submitters that this node owns: what the tracker looks

@@ -1,17 +1,60 @@
-//! The answer to a create.
+//! What is asked of an engine, and what it answers.
 
 use thiserror::Error;
-use tollgate_model::TxId;
 use tollgate_model::ids::InvalidId;
-use tollgate_model::port::{KnownRequest, Owner};
+use tollgate_model::port::signer::PreSigned;
+use tollgate_model::port::{AttemptKind, KnownRequest, NewAttempt, Owner, TxRecord};
+use tollgate_model::{Intent, Nonce, TxId};
 
 /// What became of a create.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Created {
     /// It is new, and durable.
-    New(TxId),
+    New(Box<TxRecord>),
     /// The same request was made before: this is its transaction (I7).
     Known(TxId),
+}
+
+impl Created {
+    /// The transaction's id.
+    pub fn tx_id(&self) -> TxId {
+        match self {
+            Self::New(record) => record.tx_id,
+            Self::Known(tx_id) => *tx_id,
+        }
+    }
+}
+
+/// A transaction that the caller has signed, with the nonce of its own choice.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SignedIntent {
+    /// What it does.
+    pub(crate) intent: Intent,
+    /// The slot that it must have.
+    pub(crate) nonce: Nonce,
+    /// Its one form.
+    pub(crate) attempt: NewAttempt,
+}
+
+impl SignedIntent {
+    /// Takes a signed transaction with the caller's notes.
+    pub fn new(signed: PreSigned, metadata: Option<String>) -> Self {
+        let PreSigned { tx_hash, raw, draft } = signed;
+        let intent = Intent {
+            data: draft.data,
+            gas: Some(draft.fees.gas_limit),
+            kind: Some(draft.kind),
+            access_list: draft.access_list,
+            max_fee_per_gas: Some(draft.fees.max_fee),
+            max_priority_fee_per_gas: draft.fees.max_priority_fee,
+            metadata,
+            signed: Some(tx_hash),
+            ..Intent::call(draft.to, draft.value.0)
+        };
+        let kind = AttemptKind::Intent;
+        let attempt = NewAttempt { tx_hash, raw, kind, fees: draft.fees };
+        Self { intent, nonce: draft.nonce, attempt }
+    }
 }
 
 /// Why an intent was not taken. Nothing was written, and no nonce was used.
@@ -26,6 +69,14 @@ pub enum CreateError {
     /// The call would fail on the chain.
     #[error("the call would revert: {0}")]
     Reverts(String),
+    /// A signed transaction whose nonce is not the one that is due.
+    #[error("nonce {given} does not fit: the next one is {expected}")]
+    NonceMismatch {
+        /// What is due.
+        expected: Nonce,
+        /// What was signed.
+        given: Nonce,
+    },
     /// The request id belongs to another payload (I7).
     #[error("the request id belongs to another payload")]
     RequestIdConflict(KnownRequest),

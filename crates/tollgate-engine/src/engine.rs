@@ -1,27 +1,29 @@
 //! A node's engine: starts the actors, and is the door for intents.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot, watch};
 use tollgate_model::fees::gas_limit;
 use tollgate_model::port::chain::{AccountCounts, Call, Chain, ChainUnavailable, Trial};
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::signer::Signer;
-use tollgate_model::port::{MinedIn, Payload, Store};
+use tollgate_model::port::{Checkpoints, MinedIn, Payload, Store};
 use tollgate_model::{
     Address, ChainId, Intent, NodeId, RequestId, Submitter, Timestamp, TxId, Wei,
 };
 use tracing::{info, warn};
 use uuid::Uuid;
 
+use crate::blocks::{BlockStream, Publisher};
 use crate::committer::Committer;
 use crate::context::{AttemptIndex, Context};
-use crate::create::{CreateError, Created};
+use crate::create::{CreateError, Created, SignedIntent};
 use crate::keeper::Keeper;
 use crate::notes::{Note, Notes};
 use crate::options::EngineOptions;
+use crate::supervisor::{Deaths, supervise};
 use crate::tracker::{Tell, Tracker};
 use crate::view::ChainView;
 use crate::worker::{Create, Worker};
@@ -41,6 +43,8 @@ pub struct World {
     pub signer: Arc<dyn Signer>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Who wants to know how far the work is; `Unwatched` outside of tests.
+    pub checkpoints: Arc<dyn Checkpoints>,
 }
 
 /// A running engine for one chain. Cheap to clone.
@@ -79,34 +83,40 @@ impl Tell for Workers {
 impl Engine {
     /// Starts the actors. They end when the last handle is gone.
     pub fn start(world: World, options: EngineOptions) -> Self {
-        let World { node, store, chain, signer, clock } = world;
-        let committer = Committer::start(&store, &node, options.batch_max);
-        let keeper = Keeper::start(store.clone(), node.clone(), options.lease);
+        let World { node, store, chain, signer, clock, checkpoints } = world;
+        let deaths = Deaths::default();
+        let committer = Committer::start(&store, &node, options.batch_max, &deaths);
+        let keeper = Keeper::start(store.clone(), node.clone(), options.lease, &deaths);
         let attempts = AttemptIndex::default();
         let workers = Arc::new(Workers::default());
         let (view, watched) = watch::channel(Arc::new(ChainView::default()));
-        let tracker = Tracker {
+        let tracker = Arc::new(Tracker {
             chain: chain.clone(),
             rule: options.finality,
             attempts: attempts.clone(),
             tell: workers.clone(),
             view,
-        };
-        tokio::spawn(tracker.run());
+        });
+        supervise(&deaths, "tracker", move || tracker.clone().run());
+        let published = Publisher::start(chain.clone(), options.finality, watched.clone(), &deaths);
         let context = Context {
             node,
             store,
             chain,
             signer,
             clock,
+            checkpoints,
+            deaths: deaths.clone(),
             options,
             committer,
             keeper,
             attempts,
             view: watched,
+            published,
         };
         let engine = Self { context: Arc::new(context), workers };
-        tokio::spawn(adopt_orphans(engine.clone()));
+        let (context, workers) = (Arc::downgrade(&engine.context), Arc::downgrade(&engine.workers));
+        supervise(&deaths, "orphans", move || adopt_orphans(context.clone(), workers.clone()));
         engine
     }
 
@@ -118,7 +128,7 @@ impl Engine {
         request_id: Option<RequestId>,
         intent: Intent,
     ) -> Result<Created, CreateError> {
-        if !self.serves(submitter) {
+        if !self.has_key(submitter) {
             return Err(CreateError::UnknownSubmitter);
         }
         let asked = intent.to_payload()?;
@@ -128,15 +138,47 @@ impl Engine {
         let payload = Payload::filled_in(bytes, &asked)?;
         let (reply, answer) = oneshot::channel();
         let tx_id = TxId::from_uuid(Uuid::now_v7());
-        let create = Create { tx_id, request_id, payload, valid_until, reply };
+        let create = Create { tx_id, request_id, payload, valid_until, signed: None, reply };
         self.hand_over(submitter, create)?;
-        let gone = || CreateError::Unavailable("the worker stopped".to_owned());
-        answer.await.map_err(|_| gone())?
+        decided(answer).await
+    }
+
+    /// Takes a transaction that the caller has signed: its nonce must be the one that is due. Posted
+    /// again it is the same transaction, whether it has a request id or not (I7).
+    pub async fn create_signed(
+        &self,
+        submitter: Submitter,
+        request_id: Option<RequestId>,
+        signed: SignedIntent,
+    ) -> Result<Created, CreateError> {
+        if !self.serves(submitter) {
+            return Err(CreateError::UnknownSubmitter);
+        }
+        let SignedIntent { intent, nonce, attempt } = signed;
+        let by_hash = || RequestId::new(attempt.tx_hash.to_string());
+        let request_id = request_id.map_or_else(by_hash, Ok)?;
+        let (reply, answer) = oneshot::channel();
+        let create = Create {
+            tx_id: TxId::from_uuid(Uuid::now_v7()),
+            request_id: Some(request_id),
+            payload: intent.to_payload()?,
+            valid_until: None,
+            signed: Some((nonce, attempt)),
+            reply,
+        };
+        self.hand_over(submitter, create)?;
+        decided(answer).await
+    }
+
+    fn has_key(&self, submitter: Submitter) -> bool {
+        submitter.chain_id == self.context.chain.chain_id()
+            && self.context.signer.accounts().contains(&submitter.address)
     }
 
     fn serves(&self, submitter: Submitter) -> bool {
-        submitter.chain_id == self.context.chain.chain_id()
-            && self.context.signer.accounts().contains(&submitter.address)
+        let presigned = &self.context.options.presigned;
+        self.has_key(submitter)
+            || submitter.chain_id == self.chain_id() && presigned.contains(&submitter.address)
     }
 
     /// Fills in what the caller left open.
@@ -184,8 +226,9 @@ impl Engine {
         let (creates, inbox) = mpsc::channel(self.context.options.queued_max.max(1));
         let handle = Handle { creates, notes: Notes::default() };
         let notes = handle.notes.clone();
-        let worker = Worker { context: self.context.clone(), submitter, inbox, notes };
-        supervise(tokio::spawn(worker.run()), submitter);
+        let (context, inbox) = (self.context.clone(), Arc::new(AsyncMutex::new(inbox)));
+        let worker = Worker { context, submitter, inbox, notes };
+        supervise(&self.context.deaths, "worker", move || worker.clone().run());
         handles.insert(submitter, handle.clone());
         handle
     }
@@ -221,27 +264,32 @@ impl Engine {
         self.context.chain.counts(of).await
     }
 
+    /// Blocks past the threshold from now on, in order, each once; `buffer` of them may wait.
+    pub fn stable_blocks(&self, buffer: usize) -> BlockStream {
+        self.context.published.subscribe(buffer)
+    }
+
+    /// How many of its actors died of a defect and were started again.
+    pub fn deaths(&self) -> u64 {
+        self.context.deaths.count()
+    }
+
     /// How the chain looks from here.
     pub fn view(&self) -> Arc<ChainView> {
         self.context.view.borrow().clone()
     }
 }
 
-/// Says so when a worker dies of a defect. The next create or look for orphans starts another one,
-/// from the store.
-fn supervise(task: tokio::task::JoinHandle<()>, submitter: Submitter) {
-    tokio::spawn(async move {
-        if let Err(died) = task.await {
-            warn!(%submitter, %died, "worker died");
-        }
-    });
+/// A worker that died with a create in its hands may have made it durable.
+async fn decided(
+    answer: oneshot::Receiver<Result<Created, CreateError>>,
+) -> Result<Created, CreateError> {
+    let gone = || CreateError::Unavailable("the worker stopped; ask again".to_owned());
+    answer.await.map_err(|_| gone())?
 }
 
 /// Takes up work that nobody owns: after a start, and after another node's death.
-async fn adopt_orphans(engine: Engine) {
-    let context = Arc::downgrade(&engine.context);
-    let workers = Arc::downgrade(&engine.workers);
-    drop(engine);
+async fn adopt_orphans(context: Weak<Context>, workers: Weak<Workers>) {
     loop {
         let (Some(context), Some(workers)) = (context.upgrade(), workers.upgrade()) else { return };
         let interval = context.options.lease.renew_interval().min(Duration::from_secs(1));

@@ -11,6 +11,7 @@ use tollgate_model::{NodeId, Submitter};
 use tracing::warn;
 
 use crate::notes::{Note, Notes};
+use crate::supervisor::{Deaths, supervise};
 
 /// The leases of a node, and whom to tell when one is lost.
 #[derive(Clone)]
@@ -22,9 +23,15 @@ type Leases = Mutex<HashMap<Submitter, (Lease, Notes)>>;
 
 impl Keeper {
     /// Starts renewing; ends when the last handle is gone.
-    pub(crate) fn start(store: Arc<dyn Store>, node: NodeId, terms: LeaseTerms) -> Self {
+    pub(crate) fn start(
+        store: Arc<dyn Store>,
+        node: NodeId,
+        terms: LeaseTerms,
+        deaths: &Deaths,
+    ) -> Self {
         let leases = Arc::new(Leases::default());
-        tokio::spawn(run(store, node, terms, Arc::downgrade(&leases)));
+        let held = Arc::downgrade(&leases);
+        supervise(deaths, "keeper", move || run(store.clone(), node.clone(), terms, held.clone()));
         Self { leases }
     }
 

@@ -10,10 +10,13 @@
 //! - `committer` groups the writes of all workers into fenced batches.
 //! - `sender` hands signed bytes to nodes, in order; `tracker` follows the head and finds receipts;
 //!   `keeper` renews all leases in one statement.
+//! - `blocks` gives blocks past the threshold to whoever listens, in order, each once.
+//! - `supervisor` notices the death of any of them and starts it again.
 //!
 //! Everything in memory may be lost at any time: a worker that is in doubt starts again from the
 //! store.
 
+mod blocks;
 mod committer;
 mod context;
 mod create;
@@ -22,11 +25,13 @@ mod keeper;
 mod notes;
 mod options;
 mod sender;
+mod supervisor;
 mod tracker;
 mod view;
 mod worker;
 
-pub use create::{CreateError, Created};
+pub use blocks::{BlockStream, StableBlock};
+pub use create::{CreateError, Created, SignedIntent};
 pub use engine::{Engine, World};
 pub use options::EngineOptions;
 pub use view::{ChainView, Standing};

@@ -7,13 +7,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tollgate_model::answer::{AnswerAction, action_for};
-use tollgate_model::port::chain::{Chain, SendAnswer};
+use tollgate_model::port::Checkpoint;
+use tollgate_model::port::chain::SendAnswer;
 use tollgate_model::{Bytes, TxId};
 use tracing::debug;
 
+use crate::context::Context;
 use crate::notes::{Note, Notes};
+use crate::supervisor::supervise;
 
 /// How many are handed over at once.
 const BATCH_MAX: usize = 100;
@@ -37,9 +40,11 @@ pub(crate) struct Sender {
 
 impl Sender {
     /// Starts sending; ends when the handle is dropped.
-    pub(crate) fn start(chain: Arc<dyn Chain>, notes: Notes) -> Self {
+    pub(crate) fn start(context: &Arc<Context>, notes: Notes) -> Self {
         let (parcels, inbox) = mpsc::unbounded_channel();
-        tokio::spawn(run(chain, notes, inbox));
+        let (inbox, world) = (Arc::new(Mutex::new(inbox)), context.clone());
+        let run = move || run(world.clone(), notes.clone(), inbox.clone());
+        supervise(&context.deaths, "sender", run);
         Self { parcels }
     }
 
@@ -50,20 +55,25 @@ impl Sender {
     }
 }
 
-async fn run(chain: Arc<dyn Chain>, notes: Notes, mut inbox: mpsc::UnboundedReceiver<Parcel>) {
+type Inbox = Arc<Mutex<mpsc::UnboundedReceiver<Parcel>>>;
+
+async fn run(context: Arc<Context>, notes: Notes, inbox: Inbox) {
+    let mut inbox = inbox.lock().await;
     let mut parcels = Vec::new();
     while inbox.recv_many(&mut parcels, BATCH_MAX).await > 0 {
-        deliver(chain.as_ref(), &notes, std::mem::take(&mut parcels)).await;
+        deliver(&context, &notes, std::mem::take(&mut parcels)).await;
     }
 }
 
 /// A higher nonce is not handed over before the lower ones were: what has no clear answer is tried
 /// again together with everything behind it.
-async fn deliver(chain: &dyn Chain, notes: &Notes, mut parcels: Vec<Parcel>) {
+async fn deliver(context: &Context, notes: &Notes, mut parcels: Vec<Parcel>) {
     let mut pause = FIRST_PAUSE;
     for tried in 1..=TRIES_MAX {
         let raws: Vec<Bytes> = parcels.iter().map(|parcel| parcel.raw.clone()).collect();
-        let answers = chain.send_in_order(&raws).await;
+        context.checkpoints.reached(Checkpoint::Sending).await;
+        let answers = context.chain.send_in_order(&raws).await;
+        context.checkpoints.reached(Checkpoint::NodeAnswered).await;
         // The node may not have it, and may take it if it is asked again.
         let again = |answer: &SendAnswer| action_for(answer.class) == AnswerAction::ResendSame;
         let unclear = answers.iter().position(again);

@@ -39,7 +39,7 @@ pub(crate) struct Tracker {
 
 impl Tracker {
     /// Follows until nobody looks at the view any more.
-    pub(crate) async fn run(self) {
+    pub(crate) async fn run(self: Arc<Self>) {
         let mut known = None;
         while !self.view.is_closed() {
             match self.chain.head_after(known).await {

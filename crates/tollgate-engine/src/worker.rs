@@ -5,6 +5,7 @@
 //! everything and start again from the store; a lost lease makes it stop.
 
 mod admit;
+mod allot;
 mod book;
 mod follow;
 mod recover;
@@ -12,12 +13,12 @@ mod recover;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::Instant;
 use tollgate_model::port::{
-    Acquisition, Lease, Owner, Payload, Section, SectionOutcome, StoreError,
+    Acquisition, Checkpoint, Lease, NewAttempt, Owner, Payload, Section, SectionOutcome, StoreError,
 };
-use tollgate_model::{RequestId, Submitter, Timestamp, TxId};
+use tollgate_model::{Nonce, RequestId, Submitter, Timestamp, TxId};
 use tracing::{info, warn};
 
 use crate::context::Context;
@@ -37,6 +38,8 @@ pub(crate) struct Create {
     pub(crate) request_id: Option<RequestId>,
     pub(crate) payload: Payload,
     pub(crate) valid_until: Option<Timestamp>,
+    /// The caller's own signed form, with the nonce that it is signed for.
+    pub(crate) signed: Option<(Nonce, NewAttempt)>,
     pub(crate) reply: oneshot::Sender<Result<Created, CreateError>>,
 }
 
@@ -53,23 +56,25 @@ pub(crate) enum Stop {
     Done,
 }
 
-/// A submitter's worker and what it is given.
+/// A submitter's worker and what it is given. A clone goes on where one that died was.
+#[derive(Clone)]
 pub(crate) struct Worker {
     pub(crate) context: Arc<Context>,
     pub(crate) submitter: Submitter,
-    pub(crate) inbox: mpsc::Receiver<Create>,
+    pub(crate) inbox: Arc<Mutex<mpsc::Receiver<Create>>>,
     pub(crate) notes: Notes,
 }
 
 impl Worker {
     /// Works until the lease is lost or there is nothing left to do.
-    pub(crate) async fn run(mut self) {
+    pub(crate) async fn run(self) {
         let submitter = self.submitter;
+        let mut inbox = self.inbox.lock().await;
         loop {
             let stop = match self.own().await {
                 Ok(owned) => {
                     let mut desk = Desk::new(&self, owned);
-                    let stop = desk.work(&mut self.inbox, &self.notes).await;
+                    let stop = desk.work(&mut inbox, &self.notes).await;
                     desk.leave(&stop).await;
                     stop
                 }
@@ -82,10 +87,10 @@ impl Worker {
                 }
                 Stop::Fenced => {
                     warn!(%submitter, "fenced: all work for the submitter stops");
-                    return self.turn_away(None);
+                    return turn_away(&mut inbox, None);
                 }
-                Stop::NotOwner(owner) => return self.turn_away(Some(owner)),
-                Stop::Done => return self.turn_away(None),
+                Stop::NotOwner(owner) => return turn_away(&mut inbox, Some(owner)),
+                Stop::Done => return turn_away(&mut inbox, None),
             }
         }
     }
@@ -101,13 +106,13 @@ impl Worker {
             Err(error) => Err(Stop::Restart(error.to_string())),
         }
     }
+}
 
-    /// Answers everybody who still waits: somebody else will do it, or nobody can now.
-    fn turn_away(mut self, owner: Option<Owner>) {
-        self.inbox.close();
-        while let Ok(create) = self.inbox.try_recv() {
-            let _ = create.reply.send(Err(CreateError::NotOwner(owner.clone())));
-        }
+/// Answers everybody who still waits: somebody else will do it, or nobody can now.
+fn turn_away(inbox: &mut mpsc::Receiver<Create>, owner: Option<Owner>) {
+    inbox.close();
+    while let Ok(create) = inbox.try_recv() {
+        let _ = create.reply.send(Err(CreateError::NotOwner(owner.clone())));
     }
 }
 
@@ -124,7 +129,7 @@ pub(super) struct Desk {
 impl Desk {
     fn new(worker: &Worker, (lease, book): (Lease, Book)) -> Self {
         let context = worker.context.clone();
-        let sender = Sender::start(context.chain.clone(), worker.notes.clone());
+        let sender = Sender::start(&context, worker.notes.clone());
         context.keeper.keep(lease, worker.notes.clone());
         let submitter = worker.submitter;
         Self { context, submitter, lease, book, sender, busy_at: Instant::now() }
@@ -169,6 +174,10 @@ impl Desk {
                 return Err(Stop::Done);
             }
         }
+    }
+
+    async fn reached(&self, at: Checkpoint) {
+        self.context.checkpoints.reached(at).await;
     }
 
     fn is_idle(&mut self) -> bool {

@@ -344,4 +344,8 @@ impl Chain for EvmChain {
     async fn send(&self, raw: &Bytes) -> SendAnswer {
         send::send(&self.router, raw).await
     }
+
+    async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
+        send::send_in_order(&self.router, raws).await
+    }
 }

@@ -15,6 +15,7 @@ pub(crate) mod wire;
 mod ws;
 
 use std::fmt;
+use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -155,6 +156,54 @@ impl Endpoint {
         params: Value,
         deadline: Instant,
     ) -> Result<T, RpcError> {
+        let (sent, answer) = self.timed(deadline, self.exchange(method, &params)).await?;
+        let answer = answer.and_then(|raw| read_as(&raw));
+        let answer = answer.map_err(|error| self.redacted(error));
+        self.note(method, sent, answer.as_ref().err());
+        answer
+    }
+
+    /// Asks many times the same thing in one call, in order; an answer for each, or `None` for one
+    /// that was left out.
+    ///
+    /// # Errors
+    /// [`RpcError`] if there is no batch of answers: nothing is known of any of them.
+    pub(crate) async fn batch_until<T: DeserializeOwned>(
+        &self,
+        method: &'static str,
+        params: &[Value],
+        deadline: Instant,
+    ) -> Result<Vec<Option<Result<T, RpcError>>>, RpcError> {
+        let (sent, answers) = self.timed(deadline, self.exchange_batch(method, params)).await?;
+        let answers = answers.map_err(|error| self.redacted(error));
+        // What one of them says of the endpoint holds for it as a whole.
+        let said = |answer: &Option<Answer>| match answer {
+            Some(Err(error)) if !matches!(sign_of(error), Sign::Well) => Some(error.clone()),
+            _ => None,
+        };
+        let error = match &answers {
+            Ok(answers) => answers.iter().find_map(said),
+            Err(error) => Some(error.clone()),
+        };
+        self.note(method, sent, error.as_ref());
+        let read = |answer: Answer| {
+            let answer = answer.and_then(|raw| read_as(&raw));
+            answer.map_err(|error| self.redacted(error))
+        };
+        Ok(answers?.into_iter().map(|answer| answer.map(read)).collect())
+    }
+
+    /// Whether many calls in one are worth trying: over HTTP, unless the node has refused them.
+    pub(crate) fn may_batch(&self, now: Instant) -> bool {
+        matches!(self.transport, Transport::Http(_)) && self.abilities.may_have(Ability::Batch, now)
+    }
+
+    /// Waits for a place and for an answer, and tells when it was sent.
+    async fn timed<T>(
+        &self,
+        deadline: Instant,
+        exchange: impl Future<Output = Result<T, RpcError>>,
+    ) -> Result<(Instant, Result<T, RpcError>), RpcError> {
         let begun = Instant::now();
         let deadline = deadline.min(begun + self.config.timeout);
         let busy = || RpcError::new(RpcErrorKind::Busy, "too many calls in flight");
@@ -165,20 +214,13 @@ impl Endpoint {
         if (sent - begun) * 20 >= deadline.saturating_duration_since(begun) * 19 {
             return Err(busy());
         }
-        let answer = match timeout_at(deadline, self.exchange(method, &params)).await {
-            Ok(answer) => answer,
-            Err(_) => Err(RpcError::new(RpcErrorKind::NoAnswer, "no answer in time")),
-        };
-        let answer = answer.and_then(|raw| {
-            serde_json::from_str(raw.get()).map_err(|error| {
-                let message = format!("an answer of another shape: {error}");
-                RpcError::new(RpcErrorKind::Unreadable, message)
-            })
-        });
-        let answer = answer
-            .map_err(|error| RpcError { message: self.target.redact(&error.message), ..error });
-        self.note(method, sent, answer.as_ref().err());
-        answer
+        let late = || RpcError::new(RpcErrorKind::NoAnswer, "no answer in time");
+        let answer = timeout_at(deadline, exchange).await.unwrap_or_else(|_| Err(late()));
+        Ok((sent, answer))
+    }
+
+    fn redacted(&self, error: RpcError) -> RpcError {
+        RpcError { message: self.target.redact(&error.message), ..error }
     }
 
     async fn exchange(&self, method: &str, params: &Value) -> Result<Box<RawValue>, RpcError> {
@@ -193,6 +235,41 @@ impl Endpoint {
                 read.map_err(|error| RpcError { retry_after: answer.retry_after, ..error })
             }
         }
+    }
+
+    async fn exchange_batch(
+        &self,
+        method: &str,
+        params: &[Value],
+    ) -> Result<Vec<Option<Answer>>, RpcError> {
+        let Transport::Http(http) = &self.transport else {
+            let message = "batches go over HTTP only";
+            return Err(RpcError::new(RpcErrorKind::Unreachable, message));
+        };
+        let first = self.next_id.fetch_add(params.len() as u64, Ordering::Relaxed);
+        let requests: Vec<_> =
+            (first..).zip(params).map(|(id, params)| Request::new(id, method, params)).collect();
+        let body = serde_json::to_vec(&requests)
+            .map_err(|error| RpcError::new(RpcErrorKind::Unreachable, error.to_string()))?;
+        let answer = http.post(body).await?;
+        let Ok(incoming) = serde_json::from_slice::<Vec<Incoming>>(&answer.body) else {
+            let error = match serde_json::from_slice::<Incoming>(&answer.body) {
+                Ok(one) if one.error.is_some() => {
+                    read_body(first, answer.status, &answer.body).err()
+                }
+                _ => None,
+            };
+            let error = error.unwrap_or_else(|| RpcError::from_body(answer.status, &answer.body));
+            return Err(RpcError { retry_after: answer.retry_after, ..error });
+        };
+        let mut answers: Vec<Option<Answer>> = params.iter().map(|_| None).collect();
+        for one in incoming {
+            let place = one.number().and_then(|id| usize::try_from(id.checked_sub(first)?).ok());
+            if let Some(slot) = place.and_then(|place| answers.get_mut(place)) {
+                *slot = Some(ws::read(one));
+            }
+        }
+        Ok(answers)
     }
 
     /// Keeps what a call says about the endpoint's health.
@@ -258,6 +335,15 @@ const fn kind_name(kind: RpcErrorKind) -> &'static str {
         RpcErrorKind::Unreadable => "unreadable",
         RpcErrorKind::Busy => "busy",
     }
+}
+
+type Answer = Result<Box<RawValue>, RpcError>;
+
+fn read_as<T: DeserializeOwned>(raw: &RawValue) -> Result<T, RpcError> {
+    serde_json::from_str(raw.get()).map_err(|error| {
+        let message = format!("an answer of another shape: {error}");
+        RpcError::new(RpcErrorKind::Unreadable, message)
+    })
 }
 
 /// Reads the body of an HTTP answer; errors in JSON-RPC come with any status.

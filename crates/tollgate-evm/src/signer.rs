@@ -18,7 +18,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::future::join_all;
 pub use key::{BadKey, Key};
-pub use recover::{PreSigned, RecoverError, recover};
+pub use recover::{RecoverError, recover};
 pub use sources::{KeySourceError, LIST_BYTES_MAX, keys_in_list, keys_in_text};
 use tollgate_model::Address;
 use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft};

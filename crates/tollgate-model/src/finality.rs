@@ -43,6 +43,15 @@ pub const fn is_settled(rule: FinalityRule, height: ChainHeight, number: u64) ->
     }
 }
 
+/// The highest block that is settled, if any is.
+pub const fn settled_up_to(rule: FinalityRule, height: ChainHeight) -> Option<u64> {
+    match rule {
+        FinalityRule::Confirmations(0) => Some(height.head),
+        FinalityRule::Confirmations(wanted) => (height.head + 1).checked_sub(wanted),
+        FinalityRule::Safe | FinalityRule::Finalized => height.tagged,
+    }
+}
+
 /// What a receipt at the threshold means for its transaction.
 pub const fn verdict(mined: AttemptKind, succeeded: bool) -> Verdict {
     match (mined, succeeded) {
@@ -66,6 +75,23 @@ mod tests {
         let rule = FinalityRule::Confirmations(3);
         let at = |head| is_settled(rule, ChainHeight { head, tagged: None }, 10);
         assert!(!at(9) && !at(10) && !at(11) && at(12) && at(13));
+    }
+
+    #[test]
+    fn the_settled_are_those_up_to_the_highest() {
+        use FinalityRule::{Confirmations, Finalized, Safe};
+        for rule in [Confirmations(1), Confirmations(3), Confirmations(20), Safe, Finalized] {
+            for head in 0..30 {
+                for tagged in [None, Some(0), Some(7)] {
+                    let height = ChainHeight { head, tagged };
+                    let up_to = settled_up_to(rule, height);
+                    for number in 0..40 {
+                        let below = up_to.is_some_and(|up_to| number <= up_to);
+                        assert_eq!(is_settled(rule, height, number), below, "{rule:?} {height:?}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

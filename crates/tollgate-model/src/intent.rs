@@ -4,7 +4,7 @@ use alloy_primitives::{Address, Bytes, U256};
 use serde::{Deserialize, Serialize};
 
 use crate::amount::GasPrice;
-use crate::ids::InvalidId;
+use crate::ids::{InvalidId, TxHash};
 use crate::port::batch::Payload;
 use crate::port::chain::Speed;
 use crate::port::signer::{AccessListEntry, TxKind};
@@ -35,13 +35,21 @@ pub struct Intent {
     pub valid_until: Option<i64>,
     /// The caller's own notes, as JSON text.
     pub metadata: Option<String>,
+    /// The hash of the transaction, if the caller has signed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<TxHash>,
 }
 
 impl Intent {
     /// A plain transfer at normal speed.
     pub const fn transfer(to: Address, value: U256) -> Self {
+        Self::call(Some(to), value)
+    }
+
+    /// A call without data at normal speed; `None` creates a contract.
+    pub const fn call(to: Option<Address>, value: U256) -> Self {
         Self {
-            to: Some(to),
+            to,
             value,
             data: Bytes::new(),
             gas: None,
@@ -52,6 +60,7 @@ impl Intent {
             max_priority_fee_per_gas: None,
             valid_until: None,
             metadata: None,
+            signed: None,
         }
     }
 

@@ -1,5 +1,6 @@
--- The fence: proves leases and holds them until the commit; returns the places of those that stand.
-select u.place
+-- The fence: proves leases and holds them until the commit; returns the places of those that
+-- stand, and the time.
+select u.place, clock_timestamp() as at
   from unnest($1::bigint[], $2::bytea[], $3::bigint[])
        with ordinality as u (chain_id, submitter, token, place)
   join submitter_lease l on l.chain_id = u.chain_id and l.submitter = u.submitter

@@ -13,10 +13,10 @@ mod write;
 use futures_util::join;
 use tokio_postgres::Error as PgError;
 use tokio_postgres::types::ToSql;
-use tollgate_model::NodeId;
 use tollgate_model::port::{
     Checkpoint, FencedBatch, Judgement, Lease, Section, SectionOutcome, StoreError, judge,
 };
+use tollgate_model::{NodeId, Timestamp};
 
 use crate::PgStore;
 use crate::db::{BEGIN, Tx};
@@ -41,6 +41,15 @@ impl Failure {
             None => Self::Failed(failed(error)),
         }
     }
+}
+
+/// A transaction that holds leases.
+pub(crate) struct Guarded {
+    pub(crate) tx: Tx,
+    /// By place: which of the leases stand. They do until the transaction ends (I1, I2).
+    pub(crate) held: Vec<bool>,
+    /// When they were proved, by the database's clock; means nothing if none stands.
+    pub(crate) at: Timestamp,
 }
 
 impl From<StoreError> for Failure {
@@ -88,7 +97,7 @@ impl PgStore {
         sections: &[&Section],
     ) -> Result<Vec<SectionOutcome>, Failure> {
         let leases: Vec<Lease> = sections.iter().map(|section| section.lease).collect();
-        let (tx, held) = self.begin_guarded(node, &leases).await?;
+        let Guarded { tx, held, at } = self.begin_guarded(node, &leases).await?;
         self.checkpoints.reached(Checkpoint::BatchGuarded).await;
 
         let standing: Vec<usize> = (0..sections.len()).filter(|place| held[*place]).collect();
@@ -105,19 +114,18 @@ impl PgStore {
             tx.rollback().await?;
             return Ok(outcomes);
         }
-        for (place, outcome) in write(self, tx, node, fitting).await? {
+        for (place, outcome) in write(self, tx, node, at, fitting).await? {
             outcomes[place] = outcome;
         }
         Ok(outcomes)
     }
 
-    /// Begins a transaction and proves leases in it. The second answer tells, by place, which of
-    /// them stand; these stand until the transaction ends (I1, I2).
+    /// Begins a transaction and proves leases in it.
     pub(crate) async fn begin_guarded(
         &self,
         node: &NodeId,
         leases: &[Lease],
-    ) -> Result<(Tx, Vec<bool>), StoreError> {
+    ) -> Result<Guarded, StoreError> {
         let keys = LeaseKeys::new(leases);
         let tx = Tx::unbegun(self.pools.work().await?);
         let guard = tx.prepared(self.guard_sql()).await?;
@@ -127,12 +135,13 @@ impl PgStore {
             [&keys.chain_ids, &keys.submitters, &keys.tokens, &node];
         let (begun, proved) = join!(client.batch_execute(BEGIN), client.query(&guard, &proof));
         begun.map_err(failed)?;
-        let mut held = vec![false; leases.len()];
+        let (mut held, mut at) = (vec![false; leases.len()], Timestamp::EPOCH);
         for row in &proved.map_err(failed)? {
             if let Some(stands) = held.get_mut(row::place(row)?) {
                 *stands = true;
             }
+            at = row::time(row, "at")?;
         }
-        Ok((tx, held))
+        Ok(Guarded { tx, held, at })
     }
 }

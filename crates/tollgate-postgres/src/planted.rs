@@ -62,7 +62,7 @@ impl PgStore {
 }
 
 const EXISTS_GUARD: &str = "
-select u.place
+select u.place, clock_timestamp() as at
   from unnest($1::bigint[], $2::bytea[], $3::bigint[])
        with ordinality as u (chain_id, submitter, token, place)
  where exists (select 1 from submitter_lease l
@@ -71,7 +71,7 @@ select u.place
                   and l.expires_at > clock_timestamp())";
 
 const SKIPPED_GUARD: &str = "
-select u.place
+select u.place, clock_timestamp() as at
   from unnest($1::bigint[], $2::bytea[], $3::bigint[])
        with ordinality as u (chain_id, submitter, token, place)
  where $4::text is not null";

@@ -13,6 +13,7 @@ use tollgate_model::{NodeId, Nonce, Submitter, Text, Timestamp, TxHash};
 use uuid::Uuid;
 
 use crate::PgStore;
+use crate::batch::Guarded;
 use crate::db::{Tx, prepared};
 use crate::error::failed;
 use crate::lease::key;
@@ -135,7 +136,7 @@ impl ReservationStore for PgStore {
 impl PgStore {
     /// Begins a transaction that holds one lease, or says that it is lost.
     async fn begin_owned(&self, node: &NodeId, lease: Lease) -> Result<Tx, StoreError> {
-        let (tx, held) = self.begin_guarded(node, &[lease]).await?;
+        let Guarded { tx, held, .. } = self.begin_guarded(node, &[lease]).await?;
         if held == [true] {
             return Ok(tx);
         }

@@ -48,7 +48,7 @@ fn bytes(row: &Row, column: &str) -> Result<Bytes, StoreError> {
     get::<&[u8]>(row, column).map(Bytes::copy_from_slice)
 }
 
-fn time(row: &Row, column: &str) -> Result<Timestamp, StoreError> {
+pub(crate) fn time(row: &Row, column: &str) -> Result<Timestamp, StoreError> {
     get::<SystemTime>(row, column).map(Timestamp::from)
 }
 

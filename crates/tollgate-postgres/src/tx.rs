@@ -13,6 +13,7 @@ use tollgate_model::{B256, NodeId, RequestId, Submitter, TxHash, TxId};
 use uuid::Uuid;
 
 use crate::PgStore;
+use crate::batch::Guarded;
 use crate::db::prepared;
 use crate::error::{broken_constraint, failed};
 use crate::lease::{SubmitterKeys, key};
@@ -68,7 +69,7 @@ impl TxStore for PgStore {
         lease: Lease,
         tx_ids: &[TxId],
     ) -> Result<Settled, StoreError> {
-        let (tx, held) = self.begin_guarded(node, &[lease]).await?;
+        let Guarded { tx, held, .. } = self.begin_guarded(node, &[lease]).await?;
         if held != [true] {
             tx.rollback().await?;
             return Err(StoreError::Fenced(lease.submitter));

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod bench;
 mod config;
 mod demo;
 mod devchain;
@@ -25,6 +26,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Loads a running node, and reads from the chain what came of it.
+    Bench(bench::BenchArgs),
     /// Two nodes, a dev chain, 200 intents, one node killed in the middle; the chain gives the verdict.
     Demo(demo::DemoArgs),
     /// The API on loopback with a dev chain (or --rpc-url) and funded accounts.
@@ -44,6 +47,7 @@ enum Command {
 /// Runs the command that was asked for.
 pub(crate) fn run() -> ExitCode {
     let done = match Cli::parse().command {
+        Command::Bench(args) => bench::run(args),
         Command::Demo(args) => demo::run(&args),
         Command::Dev(args) => node::dev(args),
         Command::Serve(args) => node::serve(args),

@@ -15,7 +15,9 @@ use tollgate_evm::signer::LocalSigner;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::signer::Signer;
-use tollgate_model::port::{ChainRegistration, LiveNode, Store, StoreError, SubmitterSetup};
+use tollgate_model::port::{
+    ChainRegistration, LiveNode, Store, StoreError, SubmitterSetup, Unwatched,
+};
 use tollgate_model::{NodeId, Nonce, Submitter, Text, Timestamp};
 use tollgate_postgres::{PgOptions, PgStore};
 use tollgate_server::Api;
@@ -262,6 +264,7 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Nod
         chain: Arc::new(chain),
         signer: Arc::new(signer),
         clock: Arc::new(SystemClock),
+        checkpoints: Arc::new(Unwatched),
     };
     let api = Api { engine: Engine::start(world, config.engine), store };
     Ok(Node { api, heartbeat })

@@ -14,7 +14,7 @@ use tollgate_model::port::{
     Checkpoint, CursorMove, FencedBatch, Judgement, Lease, Section, SectionOutcome, Seen, Settled,
     StatusChange, StoreError, UpdateAnswer, judge,
 };
-use tollgate_model::{NodeId, Nonce, Submitter, TxId};
+use tollgate_model::{NodeId, Nonce, Submitter, Timestamp, TxId};
 
 use crate::db::{Db, End, Scope, exec, one};
 use crate::error::Fault;
@@ -41,10 +41,11 @@ fn run(scope: &Scope<'_>, batch: &FencedBatch) -> Result<End<Vec<SectionOutcome>
     let guards = batch.sections().iter().map(|section| guard(scope, node, section.lease));
     let held: Vec<bool> = guards.collect::<Result<_, _>>()?;
     scope.reached(Checkpoint::BatchGuarded);
+    let at = now(scope.conn)?;
     let mut outcomes = Vec::with_capacity(held.len());
     for (section, held) in batch.sections().iter().zip(held) {
         outcomes.push(if held {
-            alone(scope.conn, node, section)?
+            alone(scope.conn, node, at, section)?
         } else {
             SectionOutcome::Fenced
         });
@@ -56,14 +57,24 @@ fn run(scope: &Scope<'_>, batch: &FencedBatch) -> Result<End<Vec<SectionOutcome>
     Ok(End::Commit(outcomes))
 }
 
+fn now(conn: &Connection) -> Result<Timestamp, Fault> {
+    let read = one(conn, "select db_now()", [], |row| Ok(row.get::<_, i64>(0)?))?;
+    Ok(read.map_or(Timestamp::EPOCH, Timestamp::from_unix_micros))
+}
+
 fn is_committed(outcome: &SectionOutcome) -> bool {
     matches!(outcome, SectionOutcome::Committed { .. })
 }
 
 /// A section under its own savepoint: what refuses it undoes it alone.
-fn alone(conn: &Connection, node: &NodeId, section: &Section) -> Result<SectionOutcome, Fault> {
+fn alone(
+    conn: &Connection,
+    node: &NodeId,
+    at: Timestamp,
+    section: &Section,
+) -> Result<SectionOutcome, Fault> {
     exec(conn, "savepoint section", [])?;
-    let outcome = section_outcome(conn, node, section).or_else(|fault| {
+    let outcome = section_outcome(conn, node, at, section).or_else(|fault| {
         let refusal = fault.refusal().ok_or(fault)?;
         exec(conn, "rollback to section", [])?;
         Ok::<_, Fault>(SectionOutcome::Refused(refusal))
@@ -75,6 +86,7 @@ fn alone(conn: &Connection, node: &NodeId, section: &Section) -> Result<SectionO
 fn section_outcome(
     conn: &Connection,
     node: &NodeId,
+    at: Timestamp,
     section: &Section,
 ) -> Result<SectionOutcome, Fault> {
     let Some(facts) = facts::gather(conn, section)? else {
@@ -85,7 +97,7 @@ fn section_outcome(
         Judgement::Write(creates) => creates,
         Judgement::Stale(outcome) => return Ok(outcome),
     };
-    let writer = Writer { conn, node, lease: section.lease };
+    let writer = Writer { conn, node, lease: section.lease, at };
     for (new, answer) in section.creates.iter().zip(&creates) {
         writer.create(new, *answer)?;
     }
@@ -103,7 +115,7 @@ fn section_outcome(
     if let Some(change) = &section.status {
         change_status(conn, section.lease.submitter, change)?;
     }
-    Ok(SectionOutcome::Committed { creates, updates })
+    Ok(SectionOutcome::Committed { at, creates, updates })
 }
 
 /// Where the cursor is, and whether the submitter takes work.

@@ -80,6 +80,7 @@ macro_rules! conformance_tests {
                 of_two_sections_that_clash_one_at_most_is_written,
                 a_batch_of_the_largest_size_is_written_whole,
                 events_are_written_with_the_change_that_they_tell_of,
+                a_commit_tells_when_its_creates_were_accepted,
             }
             idempotency {
                 the_same_request_again_is_answered_with_the_first_transaction,

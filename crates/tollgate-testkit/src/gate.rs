@@ -15,6 +15,7 @@ use crate::wait::within;
 #[derive(Default)]
 pub struct Gate {
     armed: Mutex<Option<Armed>>,
+    trapped: Mutex<Option<Checkpoint>>,
 }
 
 struct Armed {
@@ -38,6 +39,11 @@ impl Gate {
         Hold { at, arrived: has_arrived, release }
     }
 
+    /// The next one to reach `at` dies there.
+    pub fn trap(&self, at: Checkpoint) {
+        *self.trapped.lock().unwrap() = Some(at);
+    }
+
     fn take(&self, at: Checkpoint) -> Option<Armed> {
         self.armed.lock().unwrap().take_if(|armed| armed.at == at)
     }
@@ -46,6 +52,8 @@ impl Gate {
 #[async_trait]
 impl Checkpoints for Gate {
     async fn reached(&self, at: Checkpoint) {
+        let trapped = self.trapped.lock().unwrap().take_if(|trapped| *trapped == at).is_some();
+        assert!(!trapped, "trapped at {at:?}");
         if let Some(armed) = self.take(at) {
             let _ = armed.arrived.send(());
             // A dropped hold releases too.

@@ -4,10 +4,12 @@
 //! for attackers), [`node`] and [`make`] (short words for what tests do), [`gate`] (stops a writer
 //! where a race begins), [`conformance`] (what a store promises, one function for each promise).
 //! [`fake_chain`] is a small chain in memory for tests of the engine.
-//! [`postgres`] starts the real server that the PostgreSQL world lives on.
+//! [`postgres`] starts the real server that the PostgreSQL world lives on, [`anvil`] a real chain,
+//! which [`rpc`] asks without anything of ours in between.
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
+pub mod anvil;
 pub mod child;
 pub mod conformance;
 pub mod fake_chain;
@@ -15,10 +17,12 @@ pub mod gate;
 pub mod make;
 pub mod node;
 pub mod postgres;
+pub mod rpc;
 pub mod wait;
 pub mod wire;
 pub mod world;
 
+pub use anvil::Anvil;
 pub use gate::Gate;
 pub use node::TestNode;
 pub use postgres::PgServer;

@@ -10,7 +10,14 @@ use tokio_postgres::config::Host;
 /// Passes bytes on, both ways, until it is told otherwise.
 pub struct Wire {
     url: String,
-    mood: Arc<watch::Sender<Mood>>,
+    state: Arc<watch::Sender<State>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct State {
+    mood: Mood,
+    /// How often it was cut: what was open before the last time is over, mended or not.
+    cuts: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,9 +42,9 @@ impl Wire {
         let (scheme, rest) = url.split_once("://").unwrap();
         let (authority, path) = rest.split_once('/').unwrap();
         let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
-        let mood = Arc::new(watch::Sender::new(Mood::Fine));
-        tokio::spawn(serve(listener, server, mood.clone()));
-        Self { url: format!("{scheme}://{user}@{here}/{path}"), mood }
+        let state = Arc::new(watch::Sender::new(State { mood: Mood::Fine, cuts: 0 }));
+        tokio::spawn(serve(listener, server, state.clone()));
+        Self { url: format!("{scheme}://{user}@{here}/{path}"), state }
     }
 
     /// The database's URL through this wire.
@@ -47,32 +54,41 @@ impl Wire {
 
     /// From now on the server hears everything, and nobody hears the server.
     pub fn go_deaf(&self) {
-        self.mood.send_replace(Mood::Deaf);
+        self.state.send_modify(|state| state.mood = Mood::Deaf);
     }
 
     /// Ends every connection.
     pub fn cut(&self) {
-        self.mood.send_replace(Mood::Cut);
+        self.state.send_modify(|state| {
+            state.mood = Mood::Cut;
+            state.cuts += 1;
+        });
+    }
+
+    /// New connections pass again.
+    pub fn mend(&self) {
+        self.state.send_modify(|state| state.mood = Mood::Fine);
     }
 }
 
-async fn serve(listener: TcpListener, server: (String, u16), mood: Arc<watch::Sender<Mood>>) {
+async fn serve(listener: TcpListener, server: (String, u16), state: Arc<watch::Sender<State>>) {
     while let Ok((client, _)) = listener.accept().await {
         let server = (server.0.clone(), server.1);
-        let mood = mood.subscribe();
+        let state = state.subscribe();
         tokio::spawn(async move {
             if let Ok(server) = TcpStream::connect(server).await {
-                join(client, server, mood).await;
+                join(client, server, state).await;
             }
         });
     }
 }
 
 /// Ends, and closes both ends with it, when either closes or the wire is cut.
-async fn join(client: TcpStream, server: TcpStream, mut mood: watch::Receiver<Mood>) {
+async fn join(client: TcpStream, server: TcpStream, mut state: watch::Receiver<State>) {
+    let cuts = state.borrow().cuts;
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
-    let hears = mood.clone();
+    let hears = state.clone();
     let there = async {
         let mut bytes = vec![0; 16 * 1024];
         while let Ok(count @ 1..) = from_client.read(&mut bytes).await {
@@ -84,7 +100,7 @@ async fn join(client: TcpStream, server: TcpStream, mut mood: watch::Receiver<Mo
     let back = async {
         let mut bytes = vec![0; 16 * 1024];
         while let Ok(count @ 1..) = from_server.read(&mut bytes).await {
-            let swallowed = *hears.borrow() != Mood::Fine;
+            let swallowed = hears.borrow().mood != Mood::Fine;
             if !swallowed && to_client.write_all(&bytes[..count]).await.is_err() {
                 break;
             }
@@ -93,6 +109,6 @@ async fn join(client: TcpStream, server: TcpStream, mut mood: watch::Receiver<Mo
     tokio::select! {
         () = there => {}
         () = back => {}
-        _ = mood.wait_for(|mood| *mood == Mood::Cut) => {}
+        _ = state.wait_for(|state| state.mood == Mood::Cut || state.cuts != cuts) => {}
     }
 }

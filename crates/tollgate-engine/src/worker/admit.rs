@@ -5,16 +5,14 @@
 
 use std::collections::HashMap;
 
-use tollgate_model::fees::first_offer;
-use tollgate_model::nonce::{ChainCount, NonceDecision, SlotRange, SubmitterStatus, decide};
-use tollgate_model::port::signer::{SignError, SignedTx, TxDraft};
 use tollgate_model::port::{
-    AttemptKind, CreateAnswer, CursorMove, KnownRequest, NewAttempt, NewTx, Section,
-    SectionOutcome, Seen, Slot, StatusChange, StoreError, TxUpdate, UpdateAnswer,
+    Checkpoint, CreateAnswer, KnownRequest, Section, SectionOutcome, Seen, StoreError, TxRecord,
+    UpdateAnswer,
 };
-use tollgate_model::{Bytes, Intent, Nonce, RequestId, Text, TxEvent, TxId, Wei};
+use tollgate_model::{RequestId, TxId};
 use tracing::{error, warn};
 
+use super::allot::{in_order, refuse_misfits};
 use super::book::{Book, Waiting};
 use super::{Create, Desk, Stop};
 use crate::context::Context;
@@ -33,6 +31,7 @@ impl Desk {
             // I13: what waits for a slot is bounded as well.
             refuse(creates.split_off(room), &CreateError::Busy);
         }
+        in_order(&mut creates);
         for _ in 0..TRIES_MAX {
             if creates.is_empty() && self.book.queued.is_empty() {
                 return Ok(());
@@ -79,7 +78,7 @@ impl Desk {
                 }
                 new.push(create);
             } else {
-                answer_create(create, answer);
+                answer_create(create, answer, None);
             }
         }
         new
@@ -97,153 +96,26 @@ impl Desk {
             Err(stop) => return Err(stop),
         };
         let slots = range.map_or(0, |range| range.count as usize);
-        if slots == 0 && creates.is_empty() {
+        let first = range.map_or(self.book.cursor, |range| range.first);
+        let waiting: Vec<Waiting> = self.book.queued.iter().take(slots).cloned().collect();
+        let next = first.forward(waiting.len() as u64);
+        let next = next.map_err(|error| Stop::Restart(error.to_string()))?;
+        let creates = refuse_misfits(creates, next, slots - waiting.len())?;
+        if waiting.is_empty() && creates.is_empty() {
             return Ok(Admitted::Done);
         }
-        let from_queue: Vec<Waiting> = self.book.queued.iter().take(slots).cloned().collect();
-        let new_with_slot = slots - from_queue.len();
-        let payloads: Vec<Bytes> = from_queue
-            .iter()
-            .map(|waiting| waiting.payload.clone())
-            .chain(creates.iter().take(new_with_slot).map(|c| c.payload.bytes().clone()))
-            .collect();
-        let first = range.map_or(self.book.cursor, |range| range.first);
-        let attempts = match self.sign(first, &payloads).await {
-            Ok(attempts) => attempts,
+        self.reached(Checkpoint::SlotsChosen).await;
+        let filled = match self.fill(first, slots, &waiting, &creates).await {
+            Ok(filled) => filled,
             Err(why) => {
                 error!(submitter = %self.submitter, why, "not signed: nothing was allocated");
                 refuse(creates, &CreateError::Unavailable(why));
                 return Ok(Admitted::Done);
             }
         };
-        let section = self.section(&from_queue, &creates, attempts, first)?;
-        self.carry_out(section, from_queue.len(), creates).await
-    }
-
-    /// Which slots may be opened now; asks the chain where the rules want it.
-    async fn next_slots(&mut self, wanted: usize) -> Result<Option<SlotRange>, Stop> {
-        let rules = self.context.options.nonces;
-        let wanted = u32::try_from(wanted).unwrap_or(u32::MAX).max(1);
-        for _ in 0..2 {
-            let view = self.book.nonce_view(&rules);
-            let decision = decide(&rules, &view, wanted, self.context.clock.now())
-                .map_err(|error| Stop::Restart(error.to_string()))?;
-            match decision {
-                NonceDecision::Allocate(range) => return Ok(Some(range)),
-                NonceDecision::WindowFull | NonceDecision::Held => return Ok(None),
-                NonceDecision::Protect(why) => {
-                    self.protect(format!("{why:?}")).await?;
-                    return Ok(None);
-                }
-                NonceDecision::AskChain => {
-                    let counts = self.context.chain.counts(self.submitter.address).await;
-                    let Ok(counts) = counts else {
-                        // What can't be numbered now is kept without a number (I6).
-                        return Ok(None);
-                    };
-                    let read_at = self.context.clock.now();
-                    let (pending, mined) = (counts.pending, counts.mined);
-                    self.book.chain = Some(ChainCount { pending, mined, read_at });
-                    self.book.drift = false;
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// I12: the chain shows what our own slots can't explain. No new work until an operator says so.
-    async fn protect(&mut self, why: String) -> Result<(), Stop> {
-        error!(submitter = %self.submitter, why, "PROTECT: takes no new work");
-        let mut section = Section::new(self.lease);
-        let (from, to) = (self.book.status, SubmitterStatus::Protect);
-        section.status = Some(StatusChange { from, to, reason: Text::lossy(&why) });
-        match self.commit(section).await {
-            Ok(SectionOutcome::Committed { .. }) => {
-                self.book.status = to;
-                Ok(())
-            }
-            Ok(SectionOutcome::Fenced) => Err(Stop::Fenced),
-            Ok(other) => Err(Stop::Restart(format!("{other:?}"))),
-            Err(error) => Err(Stop::Restart(error.to_string())),
-        }
-    }
-
-    /// Signed forms for payloads at consecutive nonces. All or none: a hole must not be written.
-    async fn sign(
-        &self,
-        first: Nonce,
-        payloads: &[Bytes],
-    ) -> Result<Vec<(Nonce, NewAttempt)>, String> {
-        let mut drafts = Vec::with_capacity(payloads.len());
-        let mut nonce = first;
-        for payload in payloads {
-            drafts.push(self.draft(payload, nonce).await?);
-            nonce = nonce.forward(1).map_err(|error| error.to_string())?;
-        }
-        let offers: Vec<_> = drafts.iter().map(|draft| (draft.nonce, draft.fees)).collect();
-        let signed = self.context.signer.sign(drafts).await;
-        let attempt = |((nonce, fees), signed): ((Nonce, _), Result<_, _>)| {
-            let signed: SignedTx = signed.map_err(|error: SignError| error.to_string())?;
-            let kind = AttemptKind::Intent;
-            Ok((nonce, NewAttempt { tx_hash: signed.tx_hash, raw: signed.raw, kind, fees }))
-        };
-        offers.into_iter().zip(signed).map(attempt).collect()
-    }
-
-    async fn draft(&self, payload: &Bytes, nonce: Nonce) -> Result<TxDraft, String> {
-        let intent = Intent::from_payload(payload).map_err(|error| error.to_string())?;
-        let quote = self.context.chain.fee_quote(intent.speed).await;
-        let quote = quote.map_err(|error| error.to_string())?;
-        let gas = intent.gas.ok_or("no gas limit")?;
-        let (fees, kind) = first_offer(&intent, &quote, gas, &self.context.options.fee_caps);
-        Ok(TxDraft {
-            chain_id: self.submitter.chain_id,
-            from: self.submitter.address,
-            nonce,
-            to: intent.to,
-            value: Wei(intent.value),
-            data: intent.data,
-            access_list: intent.access_list,
-            fees,
-            kind,
-        })
-    }
-
-    fn section(
-        &self,
-        from_queue: &[Waiting],
-        creates: &[Create],
-        attempts: Vec<(Nonce, NewAttempt)>,
-        first: Nonce,
-    ) -> Result<Section, Stop> {
-        let mut section = Section::new(self.lease);
-        let count = attempts.len() as u64;
-        let end = first.forward(count).map_err(|error| Stop::Restart(error.to_string()))?;
-        if count > 0 {
-            section.cursor = Some(CursorMove { from: self.book.cursor, to: end });
-        }
-        let mut slots =
-            attempts.into_iter().map(|(nonce, attempt)| Slot { nonce, recycled: false, attempt });
-        let held = self.book.status != SubmitterStatus::Active;
-        // What waits is older, so it gets the lower nonces.
-        for (waiting, slot) in from_queue.iter().zip(slots.by_ref()) {
-            let update = TxUpdate::moved(waiting.tx_id, waiting.seen, TxEvent::SlotAllocated);
-            let mut update = update.map_err(|error| Stop::Restart(error.to_string()))?;
-            update.slot = Some(slot);
-            section.updates.push(update);
-        }
-        for create in creates {
-            section.creates.push(NewTx {
-                tx_id: create.tx_id,
-                request_id: create.request_id.clone(),
-                payload: create.payload.clone(),
-                slot: slots.next(),
-                held,
-                valid_until: create.valid_until,
-                outbox: None,
-            });
-        }
-        Ok(section)
+        self.reached(Checkpoint::AttemptsSigned).await;
+        let section = self.section(&waiting, &creates, filled)?;
+        self.carry_out(section, waiting.len(), creates).await
     }
 
     async fn carry_out(
@@ -253,16 +125,19 @@ impl Desk {
         creates: Vec<Create>,
     ) -> Result<Admitted, Stop> {
         match self.commit(section.clone()).await {
-            Ok(SectionOutcome::Committed { creates: answers, updates }) => {
+            Ok(SectionOutcome::Committed { at, creates: answers, updates }) => {
+                self.reached(Checkpoint::CreatesCommitted).await;
                 for (update, answer) in section.updates.iter().zip(updates) {
                     if answer == UpdateAnswer::Lost {
                         return Err(Stop::Restart(format!("{} moved", update.tx_id)));
                     }
                 }
                 self.book.queued.drain(..from_queue);
+                let accepted = |tx| TxRecord::accepted(tx, self.lease, at);
+                let records: Vec<TxRecord> = section.creates.iter().map(accepted).collect();
                 self.enter(section, &answers);
-                for (create, answer) in creates.into_iter().zip(answers) {
-                    answer_create(create, answer);
+                for ((create, answer), record) in creates.into_iter().zip(answers).zip(records) {
+                    answer_create(create, answer, Some(record));
                 }
                 Ok(Admitted::Done)
             }
@@ -347,7 +222,8 @@ impl Desk {
         for (place, create) in creates.into_iter().enumerate() {
             let there = rows.get(place).is_some_and(Option::is_some);
             let answer = if there {
-                Ok(Created::New(create.tx_id))
+                let record = store.tx(create.tx_id).await.ok().flatten();
+                Ok(record.map_or(Created::Known(create.tx_id), |tx| Created::New(Box::new(tx))))
             } else {
                 Err(CreateError::Unavailable("the commit failed".to_owned()))
             };
@@ -363,9 +239,12 @@ enum Admitted {
     Again(Vec<Create>),
 }
 
-fn answer_create(create: Create, answer: CreateAnswer) {
+fn answer_create(create: Create, answer: CreateAnswer, record: Option<TxRecord>) {
     let answer = match answer {
-        CreateAnswer::Created => Ok(Created::New(create.tx_id)),
+        CreateAnswer::Created => Ok(match record {
+            Some(record) => Created::New(Box::new(record)),
+            None => Created::Known(create.tx_id),
+        }),
         CreateAnswer::Duplicate(known) => Ok(Created::Known(known.tx_id)),
         CreateAnswer::Conflict(known) => Err(CreateError::RequestIdConflict(known)),
     };
@@ -378,7 +257,9 @@ fn answer_all_but_new(creates: Vec<Create>, answers: Vec<CreateAnswer>) -> Vec<C
     for (create, answer) in creates.into_iter().zip(answers) {
         match answer {
             CreateAnswer::Created => new.push(create),
-            CreateAnswer::Duplicate(_) | CreateAnswer::Conflict(_) => answer_create(create, answer),
+            CreateAnswer::Duplicate(_) | CreateAnswer::Conflict(_) => {
+                answer_create(create, answer, None);
+            }
         }
     }
     new

@@ -2,6 +2,7 @@
 //! the store.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::time::Duration;
 
 use tollgate_model::nonce::{ChainCount, NonceRules, NonceView, SubmitterStatus};
 use tollgate_model::port::{
@@ -132,6 +133,16 @@ impl Book {
     /// Open transactions, lowest nonce first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Open> {
         self.open.values()
+    }
+
+    /// Makes everything up to a nonce due to be sent again, but for what was sent just now: a node
+    /// says that something below it is missing.
+    pub(super) fn send_again_up_to(&mut self, nonce: Nonce, now: Timestamp, pause: Duration) {
+        for (_, open) in self.open.range_mut(..=nonce) {
+            if open.mined.is_none() && now.since(open.sent_at) >= pause {
+                open.sent_at = Timestamp::EPOCH;
+            }
+        }
     }
 
     pub(super) fn all_hashes(&self) -> Vec<TxHash> {

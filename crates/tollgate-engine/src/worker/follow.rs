@@ -1,13 +1,15 @@
 //! What the chain and the nodes say, turned into changes of the submitter's transactions.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use tollgate_model::answer::{AnswerAction, action_for, event_for};
 use tollgate_model::finality::{is_settled, verdict};
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::{BlockTag, SendAnswer};
 use tollgate_model::port::{
-    AttemptKind, Confirmations, Evidence, MinedIn, Schedule, Section, TxUpdate, UpdateAnswer,
+    AttemptKind, Checkpoint, Confirmations, Evidence, MinedIn, Schedule, Section, TxUpdate,
+    UpdateAnswer,
 };
 use tollgate_model::transition::Verdict;
 use tollgate_model::{Text, TxEvent, TxId, TxState};
@@ -17,6 +19,9 @@ use super::book::Open;
 use super::{Desk, Stop};
 use crate::notes::Note;
 use crate::view::{ChainView, Standing};
+
+/// The shortest time between two sends of what a node says is missing.
+const PREDECESSOR_PAUSE: Duration = Duration::from_secs(1);
 
 impl Desk {
     /// Takes notice of everything that happened, oldest kind of evidence first: receipts, forks,
@@ -64,7 +69,13 @@ impl Desk {
             update.schedule = Schedule::Never;
             section.updates.push(update);
         }
-        self.apply(section).await
+        if section.updates.is_empty() {
+            return Ok(());
+        }
+        self.reached(Checkpoint::ReceiptsSeen).await;
+        self.apply(section).await?;
+        self.reached(Checkpoint::ReceiptsRecorded).await;
+        Ok(())
     }
 
     /// I9: a receipt whose block left the canonical chain is no receipt.
@@ -112,7 +123,13 @@ impl Desk {
             update.confirmations = Some(confirmations(mined, view, forked));
             section.updates.push(update);
         }
-        self.apply(section).await
+        if section.updates.is_empty() {
+            return Ok(());
+        }
+        self.reached(Checkpoint::FinalityJudged).await;
+        self.apply(section).await?;
+        self.reached(Checkpoint::FinalityRecorded).await;
+        Ok(())
     }
 
     /// What lies below the view is asked for: no answer is no proof.
@@ -145,6 +162,7 @@ impl Desk {
         let mut section = Section::new(self.lease);
         let mut noted = HashSet::new();
         let mut lost_receipts = Vec::new();
+        let mut gap_below = None;
         for (tx_id, answer) in answers.into_iter().rev() {
             let Some(open) = self.book.get(tx_id) else { continue };
             if open.mined.is_some() || !noted.insert(tx_id) {
@@ -158,6 +176,9 @@ impl Desk {
                 }));
             }
             let Some(open) = self.book.get(tx_id) else { continue };
+            if action == AnswerAction::ResendPredecessor {
+                gap_below = gap_below.max(Some(open.nonce));
+            }
             let Some(event) = event_for(action, open.seen.state, open.attempts.len()) else {
                 continue;
             };
@@ -168,7 +189,14 @@ impl Desk {
             }
             section.updates.push(update);
         }
-        self.apply(section).await?;
+        if !section.updates.is_empty() {
+            self.reached(Checkpoint::AnswersSeen).await;
+            self.apply(section).await?;
+            self.reached(Checkpoint::AnswersRecorded).await;
+        }
+        if let Some(nonce) = gap_below {
+            self.book.send_again_up_to(nonce, self.context.clock.now(), PREDECESSOR_PAUSE);
+        }
         if lost_receipts.is_empty() {
             return Ok(());
         }

@@ -39,7 +39,7 @@ async fn a_request_that_is_made_a_hundred_times_is_one_transaction() {
     let answers: Vec<_> = join_all(creates).await.into_iter().map(Result::unwrap).collect();
     let new = answers.iter().filter(|answer| matches!(answer, Created::New(_))).count();
     assert_eq!(new, 1);
-    assert!(answers.iter().all(|answer| id(*answer) == id(answers[0])));
+    assert!(answers.iter().all(|answer| answer.tx_id() == answers[0].tx_id()));
     let other = engine.create(account(1), request("order"), transfer(6)).await;
     assert!(matches!(other, Err(CreateError::RequestIdConflict(_))), "{other:?}");
     let cursor = rig.store.submitter(account(1)).await.unwrap().unwrap().next_nonce;

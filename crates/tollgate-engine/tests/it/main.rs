@@ -1,7 +1,12 @@
-//! The engine on the real SQLite store and a small fake chain: from intent to finality.
+//! The engine from intent to finality: on the SQLite store and a small fake chain, where every
+//! moment can be chosen; and on real stores over real chains (`pipeline`).
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
+mod blocks;
+mod deaths;
 mod life;
+mod pipeline;
 mod rig;
+mod signed;
 mod takeover;

@@ -22,7 +22,8 @@ use tollgate_testkit::fake_chain::{FakeChain, FakeSigner};
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-struct SystemClock;
+/// The machine's clock.
+pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "the clock itself")]
@@ -53,9 +54,7 @@ pub(crate) fn request(text: &str) -> Option<RequestId> {
 }
 
 pub(crate) fn id(created: Created) -> TxId {
-    match created {
-        Created::New(id) | Created::Known(id) => id,
-    }
+    created.tx_id()
 }
 
 pub(crate) fn options() -> EngineOptions {
@@ -96,6 +95,7 @@ impl Rig {
             chain: self.chain.clone(),
             signer: Arc::new(FakeSigner(accounts)),
             clock: Arc::new(SystemClock),
+            checkpoints: self.gate.clone(),
         };
         Engine::start(world, options)
     }

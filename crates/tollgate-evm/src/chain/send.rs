@@ -8,18 +8,19 @@ use std::sync::Arc;
 
 use alloy_primitives::keccak256;
 use futures_util::StreamExt;
+use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
-use tollgate_model::answer::AnswerClass;
+use tollgate_model::answer::{AnswerAction, AnswerClass, action_for};
 use tollgate_model::port::chain::SendAnswer;
 use tollgate_model::{Bytes, TxHash};
 
 use super::member::Member;
 use super::router::Router;
 use crate::classify::{Overrides, classify_with};
-use crate::endpoint::{RpcError, RpcErrorKind};
+use crate::endpoint::{Ability, RpcError, RpcErrorKind};
 
 /// How much of the endpoints' words is kept, in bytes.
 const SAID_BYTES_MAX: usize = 2_000;
@@ -178,6 +179,70 @@ pub(super) async fn send(router: &Arc<Router>, raw: &Bytes) -> SendAnswer {
         flying.extend(waiting.drain(..).map(&launch));
     }
     combine(&answers)
+}
+
+/// Hands several over in their order, in one call where the endpoints take that. What a batch does
+/// not show to be with a node goes the careful way, one by one. Stops at the first one without a
+/// clear answer: what is behind it was not sent, or must be sent again after it.
+pub(super) async fn send_in_order(router: &Arc<Router>, raws: &[Bytes]) -> Vec<SendAnswer> {
+    let mut taken = if raws.len() > 1 { batch(router, raws).await } else { Vec::new() };
+    taken.resize(raws.len(), None);
+    let mut answers = Vec::with_capacity(raws.len());
+    for (raw, taken) in raws.iter().zip(taken) {
+        let answer = match taken {
+            Some(answer) => answer,
+            None => send(router, raw).await,
+        };
+        let unclear = action_for(answer.class) == AnswerAction::ResendSame;
+        answers.push(answer);
+        if unclear {
+            break;
+        }
+    }
+    answers
+}
+
+/// Hands all of them to the healthiest `fan_out` endpoints in one call each; the answer of each one
+/// that a node has. None at all if one of these endpoints takes no batches.
+async fn batch(router: &Arc<Router>, raws: &[Bytes]) -> Vec<Option<SendAnswer>> {
+    let begun = Instant::now();
+    let (mut members, _) = plan(router, begun);
+    members.truncate(router.config.fan_out.max(1));
+    let mut taken = vec![None; raws.len()];
+    if !members.iter().all(|member| member.endpoint.may_batch(begun)) {
+        return taken;
+    }
+    let deadline = begun + router.config.send_deadline;
+    let hashes: Vec<TxHash> = raws.iter().map(keccak256).collect();
+    let params: Arc<[Value]> = raws.iter().map(|raw| json!([raw.to_string()])).collect();
+    let calls = members.into_iter().map(|member| {
+        let params = params.clone();
+        // In a task of its own: once begun, a send is finished even if nobody waits for it.
+        tokio::spawn(async move {
+            let call = member.endpoint.batch_until("eth_sendRawTransaction", &params, deadline);
+            (call.await, member)
+        })
+    });
+    for done in join_all(calls).await {
+        let Ok((answers, member)) = done else { continue };
+        let answers = match answers {
+            Ok(answers) => answers,
+            Err(error) => {
+                if matches!(error.kind, RpcErrorKind::Node | RpcErrorKind::NotRpc) {
+                    member.endpoint.abilities().lacks(Ability::Batch, Instant::now());
+                }
+                continue;
+            }
+        };
+        for ((place, answer), hash) in taken.iter_mut().zip(answers).zip(&hashes) {
+            let Some(answer) = answer else { continue };
+            let answer = read(member.endpoint.name(), answer, *hash, &router.config.overrides);
+            if is_with_a_node(answer.class) {
+                *place = Some(answer);
+            }
+        }
+    }
+    taken
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@ pub enum Ability {
     FeeHistory,
     /// `eth_maxPriorityFeePerGas`.
     PriorityFee,
+    /// Many calls in one (a JSON-RPC batch).
+    Batch,
 }
 
 /// What a node lacks, and what its bulk receipts cost.
@@ -30,7 +32,7 @@ pub struct Abilities {
 
 #[derive(Debug, Default)]
 struct State {
-    missing: [Option<Instant>; 3],
+    missing: [Option<Instant>; 4],
     bulk: Option<(usize, Duration)>,
 }
 

@@ -48,10 +48,14 @@ pub(super) struct Notification {
 impl Incoming {
     /// Whether it answers the call of this number; an error may come without one.
     pub(super) fn answers(&self, id: u64) -> bool {
+        self.id.is_null() || self.number() == Some(id)
+    }
+
+    /// The number of the call that it answers; some write it as text.
+    pub(super) fn number(&self) -> Option<u64> {
         match &self.id {
-            Value::Null => true,
-            Value::String(text) => text.parse() == Ok(id),
-            number => number.as_u64() == Some(id),
+            Value::String(text) => text.parse().ok(),
+            number => number.as_u64(),
         }
     }
 }

@@ -10,19 +10,10 @@ use secp256k1::{Message, SECP256K1};
 use thiserror::Error;
 use tollgate_model::ids::InvalidId;
 use tollgate_model::port::batch::{BatchLimits, Fees};
-use tollgate_model::port::signer::{AccessListEntry, TxDraft, TxKind};
-use tollgate_model::{Address, ChainId, GasPrice, Nonce, TxHash, Wei};
+use tollgate_model::port::signer::{AccessListEntry, PreSigned, TxDraft, TxKind};
+use tollgate_model::{Address, Bytes, ChainId, GasPrice, Nonce, Wei};
 
 use super::key::address_of;
-
-/// A signed transaction, read back.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PreSigned {
-    /// Its hash.
-    pub tx_hash: TxHash,
-    /// What was signed, and by whom.
-    pub draft: TxDraft,
-}
 
 /// Why signed bytes are not taken.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -107,7 +98,7 @@ pub fn recover(raw: &[u8], chain_id: ChainId) -> Result<PreSigned, RecoverError>
         fees,
         kind,
     };
-    Ok(PreSigned { tx_hash: keccak256(raw), draft })
+    Ok(PreSigned { tx_hash: keccak256(raw), raw: Bytes::copy_from_slice(raw), draft })
 }
 
 fn fees_of(tx: &TxEnvelope) -> Result<Fees, RecoverError> {

@@ -34,6 +34,62 @@ async fn a_transaction_that_is_taken_goes_to_one_endpoint() {
     until("both have it", || async { one.calls_of(SEND) + two.calls_of(SEND) == 3 }).await;
 }
 
+fn raws(count: u8) -> Vec<Bytes> {
+    (0..count).map(|n| Bytes::from(vec![0x02, 0xc1, n])).collect()
+}
+
+#[tokio::test]
+async fn many_go_out_in_one_call_and_their_answers_are_told_apart() {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http()]).await;
+    let raws = raws(50);
+    let answers = chain.send_in_order(&raws).await;
+    assert_eq!(answers.len(), 50);
+    for (raw, answer) in raws.iter().zip(&answers) {
+        assert_eq!(answer.class, AnswerClass::Accepted);
+        assert!(answer.said.contains(&tollgate_model::keccak256(raw).to_string()));
+    }
+    assert_eq!((node.calls_of("batch"), node.calls_of(SEND)), (1, 0));
+}
+
+#[tokio::test]
+async fn what_a_batch_refuses_goes_the_careful_way() {
+    let (one, two) = (Node::start().await, Node::start().await);
+    let chain = connect(vec![one.http(), two.http()]).await;
+    let raws = raws(5);
+    for node in [&one, &two] {
+        node.set().refused = Some((raws[3].to_string(), "insufficient funds for transfer"));
+    }
+    let answers = chain.send_in_order(&raws).await;
+    let classes: Vec<AnswerClass> = answers.iter().map(|answer| answer.class).collect();
+    let (ok, poor) = (AnswerClass::Accepted, AnswerClass::InsufficientFunds);
+    assert_eq!(classes, [ok, ok, ok, poor, ok]);
+    assert_eq!(one.calls_of(SEND) + two.calls_of(SEND), 2, "every endpoint was asked about it");
+}
+
+#[tokio::test]
+async fn a_node_without_batches_gets_them_one_by_one_and_is_not_asked_again() {
+    let node = Node::start().await;
+    node.set().no_batches = true;
+    let chain = connect(vec![node.http()]).await;
+    for _ in 0..2 {
+        let answers = chain.send_in_order(&raws(5)).await;
+        assert!(answers.iter().all(|answer| answer.class == AnswerClass::Accepted));
+        assert_eq!(answers.len(), 5);
+    }
+    assert_eq!((node.calls_of("batch"), node.calls_of(SEND)), (1, 10));
+}
+
+#[tokio::test]
+async fn nothing_is_sent_behind_one_without_a_clear_answer() {
+    let node = Node::start().await;
+    node.set().taking = Taking::LosesTheAnswer;
+    let chain = connect(vec![node.http()]).await;
+    let answers = chain.send_in_order(&raws(5)).await;
+    let classes: Vec<AnswerClass> = answers.iter().map(|answer| answer.class).collect();
+    assert_eq!(classes, [AnswerClass::Unknown]);
+}
+
 #[tokio::test]
 async fn what_one_refuses_another_may_take() {
     let (one, two) = (Node::start().await, Node::start().await);

@@ -71,6 +71,10 @@ pub(crate) struct State {
     pub(crate) fixed: HashMap<&'static str, Result<Value, Value>>,
     pub(crate) failed: HashSet<TxHash>,
     pub(crate) in_pool: HashSet<TxHash>,
+    /// Many calls in one are answered with an error.
+    pub(crate) no_batches: bool,
+    /// What says no to a single one of a batch: its bytes, and what it says.
+    pub(crate) refused: Option<(String, &'static str)>,
     /// Added to the id of each answer.
     pub(crate) id_shift: u64,
     pub(crate) calls: Vec<String>,
@@ -204,7 +208,8 @@ async fn answer_http(
     let mood = {
         let mut state = state.lock().unwrap();
         let call: Value = serde_json::from_slice(&body).unwrap();
-        state.calls.push(call["method"].as_str().unwrap().to_owned());
+        let method = if call.is_array() { "batch" } else { call["method"].as_str().unwrap() };
+        state.calls.push(method.to_owned());
         state.mood
     };
     let page = |status: u16, text: &'static str| {
@@ -223,7 +228,11 @@ async fn answer_http(
         }
         Mood::Hangs | Mood::Well => {}
     }
-    match answer(&state, &body).await {
+    let answered = match serde_json::from_slice::<Vec<Value>>(&body) {
+        Ok(calls) => answer_batch(&state, calls).await,
+        Err(_) => answer(&state, &body).await,
+    };
+    match answered {
         Some(answer) => {
             let status = if answer.get("error").is_some() { 400 } else { 200 };
             let body = Full::new(Bytes::from(answer.to_string()));
@@ -231,6 +240,19 @@ async fn answer_http(
         }
         None => Err("lost"),
     }
+}
+
+/// Answers a batch, last one first: an order that is allowed.
+async fn answer_batch(state: &Mutex<State>, calls: Vec<Value>) -> Option<Value> {
+    if state.lock().unwrap().no_batches {
+        let error = json!({"code": -32600, "message": "batch requests are not supported"});
+        return Some(json!({"jsonrpc": "2.0", "id": null, "error": error}));
+    }
+    let mut answers = Vec::new();
+    for call in calls.iter().rev() {
+        answers.push(answer(state, call.to_string().as_bytes()).await?);
+    }
+    Some(Value::Array(answers))
 }
 
 async fn serve_ws(listener: TcpListener, state: Arc<Mutex<State>>, heads: Arc<watch::Sender<u64>>) {
@@ -308,6 +330,10 @@ async fn answer(state: &Mutex<State>, body: &[u8]) -> Option<Value> {
     let id = call["id"].as_u64().unwrap() + state.id_shift;
     let result = if state.missing.contains(&*method) {
         Err(json!({"code": -32601, "message": format!("the method {method} does not exist")}))
+    } else if let Some((_, said)) =
+        state.refused.as_ref().filter(|(raw, _)| call["params"][0] == **raw)
+    {
+        Err(json!({"code": -32000, "message": said}))
     } else if let Some(fixed) = state.fixed.get(&*method) {
         fixed.clone()
     } else {

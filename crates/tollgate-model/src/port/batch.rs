@@ -393,6 +393,8 @@ pub struct NewEvent {
 pub enum SectionOutcome {
     /// It is durable, but for what the answers say.
     Committed {
+        /// When its creates were accepted, by the database's clock.
+        at: Timestamp,
         /// One for each create, in order.
         creates: Vec<CreateAnswer>,
         /// One for each update, in order.
@@ -416,6 +418,16 @@ pub enum SectionOutcome {
     /// Nothing was written: the database's own rules (the second line) refused the section, by
     /// the constraint named here. A clash of ids, or a defect; its neighbours were not harmed.
     Refused(String),
+}
+
+impl SectionOutcome {
+    /// The answers to creates and updates, if it is durable.
+    pub fn answers(self) -> Option<(Vec<CreateAnswer>, Vec<UpdateAnswer>)> {
+        match self {
+            Self::Committed { creates, updates, .. } => Some((creates, updates)),
+            Self::Fenced | Self::Stale { .. } | Self::Refused(_) => None,
+        }
+    }
 }
 
 /// What became of one create.

@@ -11,6 +11,7 @@ use crate::ids::{ChainId, Nonce, TxHash};
 use crate::text::Text;
 
 pub use crate::answer::AnswerClass;
+use crate::answer::{AnswerAction, action_for};
 
 /// A block's place in the chain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -174,12 +175,19 @@ pub trait Chain: Send + Sync {
     /// endpoint that was asked says so.
     async fn send(&self, raw: &Bytes) -> SendAnswer;
 
-    /// Hands several over in this order, with an answer for each: the next one is not sent before
-    /// the one before it has been answered.
+    /// Hands several over in this order: none reaches a node before those ahead of it were handed
+    /// over. Stops at the first one whose answer calls for the same bytes again
+    /// ([`AnswerAction::ResendSame`](crate::answer::AnswerAction::ResendSame)): there are no answers
+    /// for what is behind it, and nothing is known of it.
     async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
         let mut answers = Vec::with_capacity(raws.len());
         for raw in raws {
-            answers.push(self.send(raw).await);
+            let answer = self.send(raw).await;
+            let unclear = action_for(answer.class) == AnswerAction::ResendSame;
+            answers.push(answer);
+            if unclear {
+                break;
+            }
         }
         answers
     }

@@ -4,7 +4,8 @@ use crate::ids::{
     ChainId, FencingToken, InvalidId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId,
 };
 use crate::nonce::{Mode, SubmitterStatus};
-use crate::port::batch::{AttemptKind, Fees};
+use crate::port::batch::{AttemptKind, Fees, NewTx};
+use crate::port::lease::Lease;
 use crate::state::TxState;
 use crate::text::Text;
 use crate::time::Timestamp;
@@ -132,6 +133,32 @@ pub struct TxRecord {
     pub updated_at: Timestamp,
     /// When it became final.
     pub finished_at: Option<Timestamp>,
+}
+
+impl TxRecord {
+    /// What a store reads back right after it has accepted a create.
+    pub fn accepted(tx: &NewTx, lease: Lease, at: Timestamp) -> Self {
+        Self {
+            tx_id: tx.tx_id,
+            submitter: lease.submitter,
+            request_id: tx.request_id.clone(),
+            nonce: tx.slot.as_ref().map(|slot| slot.nonce),
+            payload: tx.payload.bytes().clone(),
+            payload_digest: tx.payload.digest(),
+            seen: Seen { state: tx.born(), version: 1 },
+            fencing_token: lease.token,
+            attempts: u16::from(tx.slot.is_some()),
+            newest_hash: tx.slot.as_ref().map(|slot| slot.attempt.tx_hash),
+            next_resubmit_at: None,
+            resubmits: 0,
+            last_error: None,
+            mined: None,
+            valid_until: tx.valid_until,
+            created_at: at,
+            updated_at: at,
+            finished_at: None,
+        }
+    }
 }
 
 /// One signed form of a transaction.

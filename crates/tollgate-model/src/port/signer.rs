@@ -63,6 +63,17 @@ pub struct SignedTx {
     pub raw: Bytes,
 }
 
+/// A transaction that somebody else has signed, read back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PreSigned {
+    /// Its hash.
+    pub tx_hash: TxHash,
+    /// The bytes to send (EIP-2718).
+    pub raw: Bytes,
+    /// What was signed, and by whom.
+    pub draft: TxDraft,
+}
+
 /// Why there is no signature. Never holds key material.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SignError {

@@ -8,7 +8,7 @@ use tollgate_model::port::{
     TxUpdate,
 };
 use tollgate_model::time::micros;
-use tollgate_model::{NodeId, Nonce, Submitter, TxId, TxState};
+use tollgate_model::{NodeId, Nonce, Submitter, Timestamp, TxId, TxState};
 use uuid::Uuid;
 
 /// Columns of equal length, in the order of a statement's parameters.
@@ -48,6 +48,7 @@ columns!(
         states,
         tokens,
         valid_until,
+        created_at,
     ]
 );
 columns!(
@@ -111,10 +112,11 @@ pub(super) struct Transactions<'a> {
     states: Vec<i16>,
     tokens: Vec<i64>,
     valid_until: Vec<Option<SystemTime>>,
+    created_at: Vec<SystemTime>,
 }
 
 impl<'a> Transactions<'a> {
-    pub(super) fn push(&mut self, section: &'a Section, tx: &'a NewTx) {
+    pub(super) fn push(&mut self, section: &'a Section, tx: &'a NewTx, at: Timestamp) {
         self.tx_ids.push(tx.tx_id.uuid());
         self.chain_ids.push(section.lease.submitter.chain_id.as_i64());
         self.submitters.push(section.lease.submitter.address.as_slice());
@@ -125,6 +127,7 @@ impl<'a> Transactions<'a> {
         self.states.push(tx.born().code());
         self.tokens.push(section.lease.token.as_i64());
         self.valid_until.push(tx.valid_until.map(SystemTime::from));
+        self.created_at.push(at.into());
     }
 }
 

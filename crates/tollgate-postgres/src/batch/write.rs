@@ -2,11 +2,11 @@
 
 use futures_util::join;
 use tokio_postgres::Row;
-use tollgate_model::NodeId;
 use tollgate_model::port::{
     Checkpoint, CreateAnswer, CursorMove, Section, SectionOutcome, StoreError, TxUpdate,
     UpdateAnswer,
 };
+use tollgate_model::{NodeId, Timestamp};
 
 use super::Failure;
 use super::columns::{
@@ -27,13 +27,14 @@ pub(super) async fn write(
     store: &PgStore,
     tx: Tx,
     node: &NodeId,
+    at: Timestamp,
     judged: Vec<Judged<'_>>,
 ) -> Result<Vec<(usize, SectionOutcome)>, Failure> {
     let flight = Flight::prepare(store, &tx).await?;
     change_status(&tx, &judged).await?;
     let mut rows = Rows::new(node);
     for (_, section, creates) in &judged {
-        rows.add_section(section, creates);
+        rows.add_section(section, at, creates);
     }
     let changed = flight.update(&rows.updates).await?;
     let answers = rows.add_changed(&judged, &changed)?;
@@ -53,7 +54,7 @@ pub(super) async fn write(
     store.checkpoints.reached(Checkpoint::BatchCommitted).await;
 
     let outcomes = judged.into_iter().zip(answers).map(|((place, _, creates), updates)| {
-        (place, SectionOutcome::Committed { creates, updates })
+        (place, SectionOutcome::Committed { at, creates, updates })
     });
     Ok(outcomes.collect())
 }
@@ -114,13 +115,13 @@ impl<'a> Rows<'a> {
     }
 
     /// Adds what is known before the updates have run.
-    fn add_section(&mut self, section: &'a Section, creates: &[CreateAnswer]) {
+    fn add_section(&mut self, section: &'a Section, at: Timestamp, creates: &[CreateAnswer]) {
         let submitter = &section.lease.submitter;
         for (tx, answer) in section.creates.iter().zip(creates) {
             if *answer != CreateAnswer::Created {
                 continue;
             }
-            self.transactions.push(section, tx);
+            self.transactions.push(section, tx, at);
             self.history.push_created(section, tx);
             self.events.push(tx.tx_id, tx.outbox.as_ref());
             if let Some(slot) = &tx.slot {

@@ -323,6 +323,8 @@ fn engine(reader: &mut Reader<'_>) -> Option<EngineOptions> {
         finality: finality?,
         resubmit_interval: resubmit_interval?,
         fee_caps: FeeCaps { max_fee_per_gas, max_tx_fee },
+        // Signed transactions can't come in by HTTP yet.
+        presigned: Vec::new(),
     })
 }
 

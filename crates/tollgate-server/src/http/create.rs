@@ -71,10 +71,12 @@ pub(crate) async fn create_batch(
 
 async fn carry_out(api: &Api, asked: Asked) -> Result<(StatusCode, Value), Problem> {
     let Asked { submitter, request_id, intent } = asked;
-    let (status, tx_id) = match api.engine.create(submitter, request_id, intent).await? {
-        Created::New(tx_id) => (StatusCode::ACCEPTED, tx_id),
-        Created::Known(tx_id) => (StatusCode::OK, tx_id),
-    };
-    let record = api.store.tx(tx_id).await?.ok_or_else(|| Problem::not_found("transaction"))?;
-    Ok((status, tx_json(&record, false)))
+    match api.engine.create(submitter, request_id, intent).await? {
+        Created::New(record) => Ok((StatusCode::ACCEPTED, tx_json(&record, false))),
+        Created::Known(tx_id) => {
+            let record = api.store.tx(tx_id).await?;
+            let record = record.ok_or_else(|| Problem::not_found("transaction"))?;
+            Ok((StatusCode::OK, tx_json(&record, false)))
+        }
+    }
 }

@@ -101,6 +101,7 @@ impl From<CreateError> for Problem {
         match error {
             CreateError::Invalid(invalid) => invalid.into(),
             CreateError::UnknownSubmitter => Self::invalid("unknown_submitter", detail),
+            CreateError::NonceMismatch { .. } => Self::invalid("nonce_mismatch", detail),
             CreateError::Reverts(_) => Self::invalid("would_revert", detail),
             CreateError::RequestIdConflict(_) => {
                 Self::new(StatusCode::CONFLICT, "request_id_conflict", detail)

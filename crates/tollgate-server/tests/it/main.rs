@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 mod bad_input;
+mod bench;
 mod calls;
 mod demo;
 mod program;

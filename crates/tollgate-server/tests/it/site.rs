@@ -73,6 +73,7 @@ impl Site {
             chain: chain.clone(),
             signer: Arc::new(FakeSigner(vec![submitter.address])),
             clock: Arc::new(SystemClock),
+            checkpoints: Arc::new(tollgate_model::port::Unwatched),
         };
         let finality = FinalityRule::Confirmations(2);
         let engine = Engine::start(world, EngineOptions { finality, ..EngineOptions::default() });

@@ -21,6 +21,8 @@ pub(super) struct Writer<'a> {
     pub(super) conn: &'a Connection,
     pub(super) node: &'a NodeId,
     pub(super) lease: Lease,
+    /// The batch's time.
+    pub(super) at: Timestamp,
 }
 
 /// What an update left in its row.
@@ -87,7 +89,8 @@ impl Writer<'_> {
             new.born().code(),
             self.lease.token.as_i64(),
             i64::from(new.slot.is_some()),
-            new.valid_until.map(Timestamp::unix_micros)
+            new.valid_until.map(Timestamp::unix_micros),
+            self.at.unix_micros()
         ];
         exec(self.conn, queries::TX_INSERT, params).map(drop)
     }

@@ -29,7 +29,7 @@ fn step(from: u64, to: u64) -> Option<CursorMove> {
 
 fn answers(outcome: SectionOutcome) -> (Vec<CreateAnswer>, Vec<UpdateAnswer>) {
     match outcome {
-        SectionOutcome::Committed { creates, updates } => (creates, updates),
+        SectionOutcome::Committed { creates, updates, .. } => (creates, updates),
         other => panic!("not committed: {other:?}"),
     }
 }

@@ -1,7 +1,9 @@
 //! The fenced batch: what is written, what is not, and what becomes of the neighbours.
 
 use tollgate_model::nonce::SubmitterStatus;
-use tollgate_model::port::{BatchLimits, CreateAnswer, SectionOutcome, StatusChange, UpdateAnswer};
+use tollgate_model::port::{
+    BatchLimits, CreateAnswer, SectionOutcome, StatusChange, TxRecord, UpdateAnswer,
+};
 use tollgate_model::{Allocated, Queued, Timestamp, TxEvent, TxState};
 
 use crate::make::{
@@ -250,11 +252,26 @@ pub async fn events_are_written_with_the_change_that_they_tell_of(world: &dyn Wo
     lost.outbox = Some(event("lost"));
     a.write_whole(section(lease).change(change)).await;
     let outcome = a.write(section(lease).change(lost)).await;
-    let expected = SectionOutcome::Committed { creates: vec![], updates: vec![UpdateAnswer::Lost] };
-    assert_eq!(outcome, expected);
+    assert_eq!(outcome.answers(), Some((vec![], vec![UpdateAnswer::Lost])));
     let events = a.outbox(full_page()).await.unwrap();
     let keys: Vec<_> = events.iter().map(|event| event.key.as_str()).collect();
     assert_eq!(keys, ["told", "changed"]);
     assert_eq!((events[0].kind.as_str(), events[0].tx_id), ("TxAccepted", told.tx_id));
     assert_eq!(events[0].body, event("told").body);
+}
+
+/// Who is told that a create was taken need not read it back.
+pub async fn a_commit_tells_when_its_creates_were_accepted(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let (first, second) = (intent().at(0).named("order"), intent());
+    let creates = [first.clone(), second.clone()];
+    match a.write(section(lease).cursor(0, 1).creates(creates)).await {
+        SectionOutcome::Committed { at, .. } => {
+            for tx in [first, second] {
+                assert_eq!(a.record(tx.tx_id).await, TxRecord::accepted(&tx, lease, at));
+            }
+        }
+        other => panic!("not committed: {other:?}"),
+    }
 }

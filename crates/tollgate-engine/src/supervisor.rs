@@ -1,0 +1,86 @@
+//! Notices the death of actors and starts them again.
+//!
+//! An actor dies only of a defect (the world's trouble is an `Err` that it handles). Nothing is lost
+//! with it: what was durable is in the store, and who waited for an answer is told that it is not
+//! known.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::error;
+
+/// The pause after a second death in a row; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// An actor that lived this long died of something new.
+const CALM: Duration = Duration::from_secs(60);
+
+/// How many actors died since the start.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Deaths(Arc<AtomicU64>);
+
+impl Deaths {
+    pub(crate) fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Runs an actor until it ends by itself. One that dies is started again: the first time at once,
+/// then after growing pauses.
+pub(crate) fn supervise<A, F>(deaths: &Deaths, actor: &'static str, start: A)
+where
+    A: Fn() -> F + Send + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let deaths = deaths.clone();
+    tokio::spawn(async move {
+        let mut pause = Duration::ZERO;
+        loop {
+            let begun = Instant::now();
+            match tokio::spawn(start()).await {
+                Ok(()) => return,
+                // The runtime is being shut down.
+                Err(died) if died.is_cancelled() => return,
+                Err(died) => {
+                    deaths.0.fetch_add(1, Ordering::Relaxed);
+                    error!(actor, %died, "an actor died: it is started again");
+                }
+            }
+            if begun.elapsed() > CALM {
+                pause = Duration::ZERO;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).clamp(FIRST_PAUSE, PAUSE_MAX);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::mpsc;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_actor_that_dies_is_started_again_until_it_ends_by_itself() {
+        let (starts, mut started) = mpsc::channel(10);
+        let deaths = Deaths::default();
+        let lives = Arc::new(AtomicU64::new(0));
+        let life = lives.clone();
+        supervise(&deaths, "test", move || {
+            let (starts, life) = (starts.clone(), life.fetch_add(1, Ordering::Relaxed));
+            async move {
+                starts.send(life).await.unwrap();
+                assert!(life >= 2, "a defect");
+            }
+        });
+        let mut seen = Vec::new();
+        while let Some(life) = started.recv().await {
+            seen.push(life);
+        }
+        assert_eq!((seen, deaths.count()), (vec![0, 1, 2], 2));
+    }
+}

@@ -1,0 +1,67 @@
+//! A defect kills an actor: it is started again, and nothing is lost or done twice.
+
+use futures_util::future::join_all;
+use tollgate_model::TxState;
+use tollgate_model::port::Checkpoint;
+
+use crate::rig::{Rig, account, options, request, transfer};
+use tollgate_testkit::wait::within;
+
+/// Lets an actor die at a place in the life of five transactions; callers that got no answer ask
+/// again under the same request id.
+async fn die_at(at: Checkpoint) {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", options());
+    rig.gate.trap(at);
+    let ask = |n: u64| {
+        let engine = &engine;
+        async move {
+            let name = format!("order-{n}");
+            loop {
+                match engine.create(account(1), request(&name), transfer(n)).await {
+                    Ok(created) => return created.tx_id(),
+                    Err(_) => tokio::task::yield_now().await,
+                }
+            }
+        }
+    };
+    let ids = join_all((0..5).map(ask)).await;
+    rig.mine_until_final(&ids).await;
+    // The last place is passed after the last entry of the feed was written.
+    within(&format!("a death at {at:?}"), async {
+        while engine.deaths() == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let mut paid = rig.paid(account(1));
+    paid.sort_unstable();
+    assert_eq!(paid, [0, 1, 2, 3, 4], "each exactly once");
+    let feed = rig.feed().await;
+    assert_eq!(feed.len(), 5);
+    assert!(feed.iter().all(|entry| entry.state == TxState::Confirmed));
+}
+
+macro_rules! deaths {
+    ($($name:ident: $at:ident,)*) => {$(
+        #[tokio::test(flavor = "multi_thread")]
+        async fn $name() {
+            die_at(Checkpoint::$at).await;
+        }
+    )*};
+}
+
+deaths! {
+    a_worker_that_dies_before_it_signs_is_started_again: SlotsChosen,
+    a_worker_that_dies_before_it_commits_is_started_again: AttemptsSigned,
+    a_worker_that_dies_after_its_commit_is_started_again: CreatesCommitted,
+    a_sender_that_dies_before_it_sends_is_started_again: Sending,
+    a_sender_that_dies_with_an_answer_is_started_again: NodeAnswered,
+    a_worker_that_dies_with_answers_is_started_again: AnswersSeen,
+    a_worker_that_dies_after_answers_is_started_again: AnswersRecorded,
+    a_worker_that_dies_with_receipts_is_started_again: ReceiptsSeen,
+    a_worker_that_dies_after_receipts_is_started_again: ReceiptsRecorded,
+    a_worker_that_dies_before_the_end_is_started_again: FinalityJudged,
+    a_worker_that_dies_at_the_end_is_started_again: FinalityRecorded,
+    a_committer_that_dies_after_its_commit_is_started_again: BatchCommitted,
+}

@@ -1,0 +1,265 @@
+//! The two real chains under one set of words: mine, reorg, take money away, make calls fail.
+//!
+//! Blocks come only when a test asks for them, so that a test decides what lies at which depth.
+
+use serde_json::{Value, json};
+use tollgate_devchain::chain::{BaseFee, Beyond, Fate, FinalityDistances, Reorg};
+use tollgate_devchain::fault::{Fault, FaultRule, Loss};
+use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, RunningView, ViewOptions};
+use tollgate_model::{Address, Bytes, TxHash, U256};
+use tollgate_testkit::{Anvil, rpc};
+
+use super::proxy::Proxy;
+
+/// How far `safe` stands behind the head; `finalized` stands twice as far.
+pub(crate) const SAFE_DISTANCE: u64 = 2;
+
+/// Which chain a scenario runs against.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ChainKind {
+    Devchain,
+    Anvil,
+}
+
+/// Whether the chain has a base fee.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Era {
+    London,
+    Berlin,
+}
+
+/// What becomes of a transaction whose block a reorg drops.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Gone {
+    /// It is in another block of the new branch.
+    ToAnotherBlock,
+    /// No pool and no block has it.
+    Altogether,
+    /// The same, and the new branch is shorter for a while.
+    WithItsBlocks,
+}
+
+/// A running chain.
+pub(crate) enum TestChain {
+    Devchain(RunningDevChain),
+    Anvil(Anvil),
+}
+
+impl TestChain {
+    pub(crate) async fn start(kind: ChainKind, era: Era) -> Self {
+        match kind {
+            ChainKind::Devchain => {
+                let mut options = DevChainOptions::default();
+                let finalized = SAFE_DISTANCE * 2;
+                options.chain.finality = FinalityDistances { safe: SAFE_DISTANCE, finalized };
+                if era == Era::Berlin {
+                    options.chain.base_fee = BaseFee::Absent;
+                }
+                Self::Devchain(DevChain::start(options).await.unwrap())
+            }
+            ChainKind::Anvil => {
+                let epoch = SAFE_DISTANCE.to_string();
+                let mut args = vec!["--slots-in-an-epoch", &epoch];
+                if era == Era::Berlin {
+                    args.extend(["--hardfork", "berlin"]);
+                }
+                Self::Anvil(Anvil::start(&args).await)
+            }
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Self::Devchain(chain) => chain.url(),
+            Self::Anvil(anvil) => anvil.url().to_owned(),
+        }
+    }
+
+    pub(crate) fn ws_url(&self) -> String {
+        match self {
+            Self::Devchain(chain) => chain.ws_url(),
+            Self::Anvil(anvil) => anvil.ws_url(),
+        }
+    }
+
+    /// One more endpoint, which can be broken without harm to the first one.
+    pub(crate) async fn breakable(&self) -> Breakable {
+        match self {
+            Self::Devchain(chain) => {
+                Breakable::View(chain.second_view(ViewOptions::default()).await.unwrap())
+            }
+            Self::Anvil(anvil) => Breakable::Proxy(Proxy::to(anvil.url()).await),
+        }
+    }
+
+    pub(crate) async fn call(&self, method: &str, params: Value) -> Value {
+        rpc::call(&self.url(), method, params).await
+    }
+
+    pub(crate) async fn head(&self) -> u64 {
+        rpc::number(&self.call("eth_blockNumber", json!([])).await)
+    }
+
+    pub(crate) async fn mine(&self, blocks: u64) {
+        match self {
+            Self::Devchain(chain) => {
+                chain.mine(blocks);
+            }
+            Self::Anvil(anvil) => {
+                for _ in 0..blocks {
+                    anvil.call("evm_mine", json!([])).await;
+                }
+            }
+        }
+    }
+
+    /// Drops the last blocks, the lowest of which holds this transaction.
+    pub(crate) async fn reorg(&self, depth: u64, gone: Gone, raw: &Bytes) {
+        match self {
+            Self::Devchain(chain) => {
+                let (fate, replacements) = match gone {
+                    Gone::ToAnotherBlock => (Fate::Kept, depth),
+                    Gone::Altogether => (Fate::Dropped, depth),
+                    Gone::WithItsBlocks => (Fate::Dropped, 0),
+                };
+                let beyond = Beyond::Finalized;
+                chain.reorg(Reorg { depth, replacements, fate, beyond }).unwrap();
+            }
+            Self::Anvil(anvil) => {
+                let (method, params) = match gone {
+                    Gone::ToAnotherBlock => {
+                        ("anvil_reorg", json!([depth, [[raw.to_string(), depth - 1]]]))
+                    }
+                    Gone::Altogether => ("anvil_reorg", json!([depth, []])),
+                    Gone::WithItsBlocks => ("anvil_rollback", json!([depth])),
+                };
+                anvil.call(method, params).await;
+            }
+        }
+    }
+
+    /// Calls to this address revert from now on, and say why.
+    pub(crate) async fn revert_calls_to(&self, target: Address, reason: &str) {
+        match self {
+            Self::Devchain(chain) => {
+                let params = json!([target.to_string(), "revert", reason]);
+                chain.view().call("devchain_setBehaviour", &params).unwrap();
+            }
+            Self::Anvil(anvil) => {
+                let code = Bytes::from(reverting_code(reason)).to_string();
+                anvil.call("anvil_setCode", json!([target.to_string(), code])).await;
+            }
+        }
+    }
+
+    pub(crate) async fn set_balance(&self, of: Address, wei: U256) {
+        match self {
+            Self::Devchain(chain) => {
+                let params = json!([of.to_string(), wei.to_string()]);
+                chain.view().call("devchain_setBalance", &params).unwrap();
+            }
+            Self::Anvil(anvil) => {
+                anvil.call("anvil_setBalance", json!([of.to_string(), format!("{wei:#x}")])).await;
+            }
+        }
+    }
+
+    /// Whether a pool has it, and no block.
+    pub(crate) async fn is_pooled(&self, hash: TxHash) -> bool {
+        let found = self.call("eth_getTransactionByHash", json!([hash.to_string()])).await;
+        found.is_object() && found["blockNumber"].is_null()
+    }
+}
+
+/// Code that copies an ABI-encoded `Error(string)` from behind itself and reverts with it.
+fn reverting_code(reason: &str) -> Vec<u8> {
+    assert!(reason.len() <= 32, "one word is enough");
+    let mut data = vec![0x08, 0xc3, 0x79, 0xa0];
+    data.extend(U256::from(0x20).to_be_bytes::<32>());
+    data.extend(U256::from(reason.len()).to_be_bytes::<32>());
+    data.extend(reason.bytes().chain(std::iter::repeat(0)).take(32));
+    // PUSH1 length, PUSH1 12, PUSH1 0, CODECOPY, PUSH1 length, PUSH1 0, REVERT
+    let length = u8::try_from(data.len()).unwrap();
+    let mut code = vec![0x60, length, 0x60, 12, 0x60, 0, 0x39, 0x60, length, 0x60, 0, 0xfd];
+    code.extend(data);
+    code
+}
+
+/// An endpoint with faults of its own: a view of the dev chain, or a proxy in front of anvil.
+pub(crate) enum Breakable {
+    View(RunningView),
+    Proxy(Proxy),
+}
+
+impl Breakable {
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Self::View(view) => view.url(),
+            Self::Proxy(proxy) => proxy.url(),
+        }
+    }
+
+    fn set(&self, view: &RunningView, method: &str, params: Value) {
+        view.call(method, &params).unwrap();
+    }
+
+    /// Nobody gets through, or everybody again.
+    pub(crate) fn set_down(&self, is_down: bool) {
+        match self {
+            Self::View(view) => view.refuse_connections(is_down),
+            Self::Proxy(proxy) => proxy.change(|faults| faults.is_down = is_down),
+        }
+    }
+
+    /// It answers from so many blocks ago.
+    pub(crate) fn set_lag(&self, blocks: u64) {
+        match self {
+            Self::View(view) => self.set(view, "devchain_setLag", json!([blocks])),
+            Self::Proxy(proxy) => proxy.change(|faults| faults.lag_blocks = blocks),
+        }
+    }
+
+    /// Its counts are wrong by so much.
+    pub(crate) fn set_nonce_offset(&self, offset: i64) {
+        match self {
+            Self::View(view) => self.set(view, "devchain_setNonceOffset", json!([offset])),
+            Self::Proxy(proxy) => proxy.change(|faults| faults.nonce_offset = offset),
+        }
+    }
+
+    /// The node takes what is sent, and nobody hears of it; so many times, or always.
+    pub(crate) fn lose_answers(&self, times: Option<u32>) {
+        let method = "eth_sendRawTransaction";
+        match self {
+            Self::View(view) => {
+                let fault = Fault::LoseAnswer { how: Loss::Close };
+                assert!(view.fail(FaultRule { times, ..FaultRule::always(method, fault) }));
+            }
+            Self::Proxy(proxy) => {
+                proxy.change(|faults| faults.lost_answers = times.unwrap_or(u32::MAX));
+            }
+        }
+    }
+
+    /// Its node has neither `eth_getBlockReceipts` nor `eth_feeHistory`.
+    pub(crate) fn lack_what_old_nodes_lack(&self) {
+        match self {
+            Self::View(view) => {
+                self.set(view, "devchain_setFeature", json!(["blockReceipts", false]));
+                self.set(view, "devchain_setFeature", json!(["feeHistory", false]));
+            }
+            Self::Proxy(proxy) => proxy.change(|faults| {
+                faults.missing = vec!["eth_getBlockReceipts", "eth_feeHistory"];
+            }),
+        }
+    }
+
+    /// It takes no WebSockets.
+    pub(crate) fn lack_web_socket(&self) {
+        match self {
+            Self::View(view) => self.set(view, "devchain_setFeature", json!(["webSocket", false])),
+            // The proxy speaks nothing but HTTP.
+            Self::Proxy(_) => {}
+        }
+    }
+}

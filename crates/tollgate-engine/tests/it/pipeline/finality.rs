@@ -1,0 +1,90 @@
+//! Final at the threshold and not before (I8): a revert, and the tags of the chain.
+
+use serde_json::json;
+use tollgate_engine::EngineOptions;
+use tollgate_model::finality::FinalityRule;
+use tollgate_model::{Address, Failed, Intent, TxState, U256};
+use tollgate_testkit::rpc::number;
+
+use super::chains::{ChainKind, SAFE_DISTANCE};
+use super::rig::{FINALITY, Pipeline, Sent, StoreKind, account, is_mined, is_pending, options};
+use crate::rig::id;
+
+everywhere! {
+    a_revert_fails_with_its_reason_at_the_threshold_and_not_before,
+    the_safe_block_settles_what_it_has_reached_and_nothing_above,
+    the_finalized_block_settles_what_it_has_reached_and_nothing_above,
+}
+
+async fn a_revert_fails_with_its_reason_at_the_threshold_and_not_before(
+    store: StoreKind,
+    chain: ChainKind,
+) {
+    let pipeline = Pipeline::on(store, chain).await;
+    let engine = pipeline.node("a", options()).await;
+    let target = Address::repeat_byte(0xbb);
+    pipeline.chain.revert_calls_to(target, "out of stock").await;
+    // With a limit of its own: an estimate would refuse it before it had a nonce.
+    let call = Intent { gas: Some(60_000), ..Intent::transfer(target, U256::from(7)) };
+    let created = engine.create(account(0), None, call).await.unwrap();
+    let reverts = Sent { ends: TxState::Failed(Failed::Reverted), ..Sent::new(id(created), 7) };
+    pipeline.until(reverts.id, "with a node", is_pending).await;
+    pipeline.chain.mine(1).await;
+    pipeline.until(reverts.id, "mined", is_mined).await;
+    let mut sent = vec![reverts];
+    for deeper in 2..FINALITY {
+        pipeline.chain.mine(1).await;
+        sent.push(pipeline.caught_up(&engine, account(0), 100 + deeper).await);
+        assert!(is_mined(&pipeline.record(reverts.id).await), "{deeper} of {FINALITY}");
+    }
+    pipeline.chain.mine(1).await;
+    pipeline.until(reverts.id, "final", |record| record.seen.state.is_final()).await;
+    let mined = pipeline.record(reverts.id).await.mined.unwrap();
+    assert!(!mined.succeeded);
+    assert_eq!(mined.revert_reason.unwrap().as_str(), "out of stock");
+    pipeline.mine_until_final(&sent).await;
+    pipeline.verify(account(0), &sent).await;
+}
+
+async fn the_safe_block_settles_what_it_has_reached_and_nothing_above(
+    store: StoreKind,
+    chain: ChainKind,
+) {
+    by_tag(store, chain, FinalityRule::Safe, "safe").await;
+}
+
+async fn the_finalized_block_settles_what_it_has_reached_and_nothing_above(
+    store: StoreKind,
+    chain: ChainKind,
+) {
+    by_tag(store, chain, FinalityRule::Finalized, "finalized").await;
+}
+
+async fn by_tag(store: StoreKind, chain: ChainKind, finality: FinalityRule, tag: &str) {
+    let pipeline = Pipeline::on(store, chain).await;
+    // Past the first blocks, where every tag stands at block 0.
+    pipeline.chain.mine(SAFE_DISTANCE * 3).await;
+    let engine = pipeline.node("a", EngineOptions { finality, ..options() }).await;
+    let mut sent = pipeline.send(&engine, account(0), [1]).await;
+    let first = sent[0].id;
+    pipeline.until(first, "with a node", is_pending).await;
+    pipeline.chain.mine(1).await;
+    pipeline.until(first, "mined", is_mined).await;
+    let block = pipeline.record(first).await.mined.unwrap().block_number;
+    let mut looks = 0;
+    while tagged(&pipeline, tag).await < block {
+        looks += 1;
+        sent.push(pipeline.caught_up(&engine, account(0), 100 + looks).await);
+        assert!(is_mined(&pipeline.record(first).await), "{tag} is below {block}");
+        pipeline.chain.mine(1).await;
+    }
+    assert!(looks >= SAFE_DISTANCE, "the tag was behind for {looks} blocks");
+    pipeline.until(first, "final", |record| record.seen.state.is_final()).await;
+    pipeline.mine_until_final(&sent).await;
+    pipeline.verify(account(0), &sent).await;
+}
+
+async fn tagged(pipeline: &Pipeline, tag: &str) -> u64 {
+    let block = pipeline.chain.call("eth_getBlockByNumber", json!([tag, false])).await;
+    number(&block["number"])
+}

@@ -1,0 +1,132 @@
+//! A commit whose answer is lost on the way from PostgreSQL: every caller is told what is true, and
+//! nothing is doubled (I6, I7).
+
+use std::sync::Arc;
+
+use tokio::task::JoinHandle;
+use tollgate_engine::{CreateError, Created, Engine};
+use tollgate_model::TxId;
+use tollgate_model::port::{Checkpoint, Store, Unwatched};
+use tollgate_postgres::PgStore;
+use tollgate_testkit::wait::{until, within};
+use tollgate_testkit::wire::Wire;
+use tollgate_testkit::world::NodeOptions;
+use tollgate_testkit::{Gate, PgWorld};
+
+use super::chains::{ChainKind, Era, TestChain};
+use super::rig::{Pipeline, Sent, account, options, start, transfer};
+use crate::rig::request;
+
+/// A node whose way to the database can be cut.
+struct Wired {
+    pipeline: Pipeline,
+    wire: Wire,
+    gate: Arc<Gate>,
+    engine: Engine,
+    /// What is done already.
+    sent: Vec<Sent>,
+}
+
+impl Wired {
+    async fn new() -> Self {
+        let (world, gate) = (PgWorld::new().await, Gate::new());
+        let wire = Wire::to(&world.url()).await;
+        let node = NodeOptions { watch: gate.clone(), ..NodeOptions::default() };
+        let mut through = world.options(node);
+        through.url = wire.url().to_owned();
+        let chain = TestChain::start(ChainKind::Devchain, Era::London).await;
+        let pipeline = Pipeline::of(Box::new(world), chain).await;
+        let store: Arc<dyn Store> = Arc::new(PgStore::open(through).await.unwrap());
+        let engine =
+            start(store, "wired", options(), Arc::new(Unwatched), &[pipeline.chain.ws_url()]).await;
+        // Nothing is open afterwards, so the next batch is that of the next creates.
+        let sent = pipeline.send(&engine, account(0), 0..5).await;
+        pipeline.mine_until_final(&sent).await;
+        Self { pipeline, wire, gate, engine, sent }
+    }
+
+    fn create(&self, value: u64) -> JoinHandle<Result<Created, CreateError>> {
+        let engine = self.engine.clone();
+        let name = request(&format!("request-{value}"));
+        tokio::spawn(async move { engine.create(account(0), name, transfer(value)).await })
+    }
+
+    /// Waits until a request is in the database, by another way.
+    async fn stored(&self, value: u64) -> Sent {
+        let name = request(&format!("request-{value}")).unwrap();
+        let store = &self.pipeline.store;
+        let found =
+            until("the commit", || async { store.tx_by_request(account(0), &name).await.unwrap() });
+        Sent::new(found.await.tx_id, value)
+    }
+
+    /// All is well again: everything ends, once.
+    async fn finish(mut self, more: &[Sent]) {
+        self.sent.extend(more);
+        self.pipeline.mine_until_final(&self.sent).await;
+        self.pipeline.verify(account(0), &self.sent).await;
+    }
+}
+
+/// The answer must be that it was made.
+fn new(answer: Result<Created, CreateError>) -> TxId {
+    let Ok(Created::New(record)) = answer else { panic!("{answer:?}") };
+    record.tx_id
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_create_whose_commit_lost_its_answer_is_new_and_made_once() {
+    let wired = Wired::new().await;
+    let mut hold = wired.gate.arm(Checkpoint::BatchWritten);
+    let first = wired.create(10);
+    hold.reached().await;
+    // These wait while the first one's commit is under way.
+    let behind: Vec<_> = (11..20).map(|value| wired.create(value)).collect();
+    wired.wire.go_deaf();
+    hold.release();
+    let stored = wired.stored(10).await;
+    wired.wire.cut();
+    wired.wire.mend();
+    let answer = within("the answer", first).await.unwrap();
+    assert_eq!(new(answer), stored.id, "I6: it is there, and so it is said");
+    let mut sent = vec![stored];
+    for (value, answer) in (11..).zip(behind) {
+        let answer = within("the answer", answer).await.unwrap();
+        sent.push(Sent::new(new(answer), value));
+    }
+    wired.finish(&sent).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_create_whose_commit_never_arrived_is_refused_and_leaves_no_gap() {
+    let wired = Wired::new().await;
+    let mut hold = wired.gate.arm(Checkpoint::BatchWritten);
+    let first = wired.create(10);
+    hold.reached().await;
+    wired.wire.cut();
+    wired.wire.mend();
+    hold.release();
+    let answer = within("the answer", first).await.unwrap();
+    assert!(matches!(answer, Err(CreateError::Unavailable(_))), "{answer:?}");
+    let again = within("the second try", wired.create(10)).await.unwrap();
+    wired.finish(&[Sent::new(new(again), 10)]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_create_whose_commit_lost_its_answer_and_then_its_lease_is_still_told_the_truth() {
+    let wired = Wired::new().await;
+    let mut hold = wired.gate.arm(Checkpoint::BatchWritten);
+    let first = wired.create(10);
+    hold.reached().await;
+    wired.wire.go_deaf();
+    hold.release();
+    let stored = wired.stored(10).await;
+    wired.pipeline.world.expire(account(0)).await;
+    let heir = wired.pipeline.node("heir", options()).await;
+    let more = wired.pipeline.send(&heir, account(0), [11]).await;
+    wired.wire.cut();
+    wired.wire.mend();
+    let answer = within("the answer", first).await.unwrap();
+    assert_eq!(new(answer), stored.id, "I6: it is there, and so it is said");
+    wired.finish(&[&[stored], more.as_slice()].concat()).await;
+}

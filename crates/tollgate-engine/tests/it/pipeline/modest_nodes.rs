@@ -1,0 +1,49 @@
+//! Nodes that lack what others have: found out by itself, nothing is configured.
+
+use serde_json::json;
+
+use super::chains::{ChainKind, Era};
+use super::rig::{Pipeline, StoreKind, account, options};
+
+everywhere! {
+    a_node_without_block_receipts_and_fee_history_will_do,
+    a_chain_without_a_base_fee_gets_legacy_transactions,
+    a_node_without_web_socket_will_do,
+}
+
+async fn a_node_without_block_receipts_and_fee_history_will_do(store: StoreKind, chain: ChainKind) {
+    let pipeline = Pipeline::on(store, chain).await;
+    let endpoint = pipeline.chain.breakable().await;
+    endpoint.lack_what_old_nodes_lack();
+    run(&pipeline, &[endpoint.url()]).await;
+}
+
+async fn a_chain_without_a_base_fee_gets_legacy_transactions(store: StoreKind, chain: ChainKind) {
+    let pipeline = Pipeline::in_era(store, chain, Era::Berlin).await;
+    let urls = [pipeline.chain.ws_url()];
+    run(&pipeline, &urls).await;
+    let head = pipeline.chain.call("eth_getBlockByNumber", json!(["latest", false])).await;
+    assert!(head["baseFeePerGas"].is_null(), "{head}");
+    for entry in pipeline.feed().await {
+        let attempt = pipeline.store.attempts(entry.tx_id).await.unwrap().remove(0);
+        assert!(attempt.raw[0] >= 0xc0, "a legacy transaction is a bare list");
+        assert_eq!(attempt.fees.max_priority_fee, None);
+    }
+}
+
+async fn a_node_without_web_socket_will_do(store: StoreKind, chain: ChainKind) {
+    let pipeline = Pipeline::on(store, chain).await;
+    let endpoint = pipeline.chain.breakable().await;
+    endpoint.lack_web_socket();
+    // Somebody may still have put down its address as one.
+    let refused = endpoint.url().replacen("http", "ws", 1);
+    run(&pipeline, &[refused, endpoint.url()]).await;
+}
+
+async fn run(pipeline: &Pipeline, urls: &[String]) {
+    let engine = pipeline.node_over("a", options(), urls).await;
+    let sent = pipeline.send(&engine, account(0), 0..40).await;
+    pipeline.mine_until_final(&sent).await;
+    pipeline.verify(account(0), &sent).await;
+    pipeline.verify_never_stuck(&sent).await;
+}

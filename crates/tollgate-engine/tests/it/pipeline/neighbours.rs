@@ -1,0 +1,40 @@
+//! A submitter in trouble delays nobody but itself (I14).
+
+use tollgate_model::{Intent, TxState, U256};
+
+use super::chains::ChainKind;
+use super::rig::{Pipeline, Sent, StoreKind, account, options, transfer};
+use crate::rig::id;
+
+everywhere! {
+    a_submitter_without_funds_delays_no_other_and_goes_on_when_it_has_some,
+}
+
+async fn a_submitter_without_funds_delays_no_other_and_goes_on_when_it_has_some(
+    store: StoreKind,
+    chain: ChainKind,
+) {
+    let pipeline = Pipeline::on(store, chain).await;
+    let engine = pipeline.node("a", options()).await;
+    let (poor, rich) = (account(1), account(0));
+    pipeline.chain.set_balance(poor.address, U256::ZERO).await;
+    let mut held = Vec::new();
+    for value in 0..5 {
+        // With a limit of its own: an estimate would already say that it can't pay.
+        let intent = Intent { gas: Some(21_000), ..transfer(value) };
+        let created = engine.create(poor, None, intent).await.unwrap();
+        held.push(Sent::new(id(created), value));
+    }
+    let is_refused = |record: &tollgate_model::port::TxRecord| record.last_error.is_some();
+    pipeline.until(held[0].id, "refused", is_refused).await;
+    let sent = pipeline.send(&engine, rich, 0..50).await;
+    pipeline.mine_until_final(&sent).await;
+    pipeline.verify(rich, &sent).await;
+    for held in &held {
+        let state = pipeline.record(held.id).await.seen.state;
+        assert!(matches!(state, TxState::Allocated(_)), "held, not given up: {state:?}");
+    }
+    pipeline.chain.set_balance(poor.address, U256::from(10_u64.pow(18))).await;
+    pipeline.mine_until_final(&held).await;
+    pipeline.verify(poor, &held).await;
+}

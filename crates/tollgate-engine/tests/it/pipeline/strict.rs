@@ -1,0 +1,37 @@
+//! Strict mode: one open slot at a time, in the exact order of the intents (I12).
+
+use tollgate_engine::EngineOptions;
+use tollgate_model::finality::FinalityRule;
+use tollgate_model::nonce::{Mode, NonceRules};
+
+use super::chains::ChainKind;
+use super::rig::{Pipeline, StoreKind, account, options};
+
+everywhere! {
+    thirty_strict_intents_are_mined_in_order_each_after_the_last_was_final,
+}
+
+/// Small, because every intent waits for it.
+const CONFIRMATIONS: u64 = 2;
+
+async fn thirty_strict_intents_are_mined_in_order_each_after_the_last_was_final(
+    store: StoreKind,
+    chain: ChainKind,
+) {
+    let pipeline = Pipeline::on(store, chain).await;
+    let nonces = NonceRules { mode: Mode::Strict, ..options().nonces };
+    let finality = FinalityRule::Confirmations(CONFIRMATIONS);
+    let engine = pipeline.node("a", EngineOptions { nonces, finality, ..options() }).await;
+    let mut sent = Vec::new();
+    for value in 0..30 {
+        // One by one: what is accepted first is first.
+        sent.extend(pipeline.send(&engine, account(0), [value]).await);
+    }
+    pipeline.mine_until_final(&sent).await;
+    let mined = pipeline.verify(account(0), &sent).await;
+    assert!(mined.iter().map(|tx| tx.value).eq(0..30), "in the order of the intents");
+    for pair in mined.windows(2) {
+        // A slot that opens when the last is final can't be mined before that.
+        assert!(pair[1].block >= pair[0].block + CONFIRMATIONS, "one open slot: {pair:?}");
+    }
+}

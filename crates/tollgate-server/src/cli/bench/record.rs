@@ -1,0 +1,231 @@
+//! What is kept of each intent while a run goes on.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use rustix::time::{ClockId, clock_gettime};
+use tokio::time::Instant;
+
+use super::Wait;
+
+/// How often the progress is drawn.
+const DRAWN_EVERY: Duration = Duration::from_millis(250);
+
+/// What became of an intent at the node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Fate {
+    /// Not made, or its answer never came: the chain may hold it or not.
+    #[default]
+    Unclear,
+    /// Accepted.
+    Accepted,
+    /// An earlier run with the same seed made it.
+    Known,
+    /// Refused for good: the chain must not hold it.
+    Refused,
+}
+
+/// One intent. Times are microseconds since the run began; 0 is never.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Entry {
+    pub(super) fate: Fate,
+    pub(super) latency_us: u32,
+    pub(super) accepted_us: u64,
+    pub(super) done_us: u64,
+}
+
+/// Everything that a run leaves.
+#[derive(Default)]
+pub(super) struct Records {
+    pub(super) entries: Vec<Entry>,
+    /// Answers after which the same request was made again, by code.
+    pub(super) retried: BTreeMap<String, u64>,
+    /// Intents that were given up, by code.
+    pub(super) refused: BTreeMap<String, u64>,
+    /// States other than CONFIRMED in the feed, by name.
+    pub(super) failed: BTreeMap<String, u64>,
+    /// Intents that the feed showed more than once.
+    pub(super) shown_twice: u64,
+    /// The generator's own processor time.
+    pub(super) cpu: Duration,
+    pub(super) elapsed: Duration,
+}
+
+/// A run while it goes on.
+pub(super) struct Run {
+    begun: Instant,
+    cpu_begun: Duration,
+    accepted: AtomicU64,
+    done: AtomicU64,
+    length: Option<u64>,
+    records: Mutex<Records>,
+}
+
+impl Run {
+    pub(super) fn new(length: Option<u64>) -> Self {
+        Self {
+            begun: Instant::now(),
+            cpu_begun: cpu(),
+            accepted: AtomicU64::new(0),
+            done: AtomicU64::new(0),
+            length,
+            records: Mutex::default(),
+        }
+    }
+
+    pub(super) fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Accepted so far.
+    pub(super) fn accepted(&self) -> u64 {
+        self.accepted.load(Ordering::Relaxed)
+    }
+
+    /// Accepted ones that are done so far, as far as the run waits for it.
+    pub(super) fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Records> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what became of an intent.
+    pub(super) fn settle(&self, number: u64, fate: Fate, begun: Instant) {
+        let now = self.begun.elapsed();
+        let mut records = self.lock();
+        let entry = records.entry(number);
+        entry.fate = fate;
+        if fate == Fate::Accepted {
+            entry.accepted_us = micros(now);
+            entry.latency_us = u32::try_from(begun.elapsed().as_micros()).unwrap_or(u32::MAX);
+            self.accepted.fetch_add(1, Ordering::Relaxed);
+            // The feed may have been faster than the answer.
+            if entry.done_us > 0 {
+                self.done.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Notes that an intent was given up.
+    pub(super) fn give_up(&self, number: u64, fate: Fate, code: &str, begun: Instant) {
+        self.settle(number, fate, begun);
+        count(&mut self.lock().refused, code);
+    }
+
+    /// Notes that the same request is made again.
+    pub(super) fn retry(&self, code: &str) {
+        count(&mut self.lock().retried, code);
+    }
+
+    /// Notes that the feed or a block holds an intent. `failed` is the state where it is a bad one.
+    pub(super) fn finish(&self, number: u64, failed: Option<&str>) {
+        let now = micros(self.begun.elapsed());
+        let mut records = self.lock();
+        let entry = records.entry(number);
+        if entry.done_us > 0 {
+            records.shown_twice += 1;
+            return;
+        }
+        entry.done_us = now;
+        if entry.fate == Fate::Accepted {
+            self.done.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(state) = failed {
+            count(&mut records.failed, state);
+        }
+    }
+
+    /// Ends the run; what comes later is not seen.
+    pub(super) fn end(&self) -> Records {
+        let mut records = std::mem::take(&mut *self.lock());
+        records.elapsed = self.begun.elapsed();
+        records.cpu = cpu().saturating_sub(self.cpu_begun);
+        records
+    }
+}
+
+impl Records {
+    fn entry(&mut self, number: u64) -> &mut Entry {
+        let place = number as usize;
+        if place >= self.entries.len() {
+            self.entries.resize(place + 1, Entry::default());
+        }
+        &mut self.entries[place]
+    }
+}
+
+fn count(counts: &mut BTreeMap<String, u64>, code: &str) {
+    match counts.get_mut(code) {
+        Some(count) => *count += 1,
+        None => {
+            counts.insert(code.to_owned(), 1);
+        }
+    }
+}
+
+/// Never 0, which means never.
+fn micros(at: Duration) -> u64 {
+    u64::try_from(at.as_micros()).unwrap_or(u64::MAX).max(1)
+}
+
+/// User and system time of this process so far.
+fn cpu() -> Duration {
+    let spent = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::try_from(spent).unwrap_or_default()
+}
+
+/// Draws the progress on stderr until it is aborted.
+pub(super) async fn show(run: Arc<Run>, wait: Wait) {
+    let bar = match run.length {
+        Some(length) => ProgressBar::new(length),
+        None => ProgressBar::no_length(),
+    };
+    let template = match run.length {
+        Some(_) => "{bar:30} {pos}/{len} accepted  {msg}",
+        None => "{spinner} {pos} accepted  {msg}",
+    };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    let mut before = (0, 0, Duration::ZERO);
+    loop {
+        tokio::time::sleep(DRAWN_EVERY).await;
+        let now = (run.accepted(), run.done(), run.elapsed());
+        let seconds = (now.2 - before.2).as_secs_f64();
+        let rate = |now: u64, before: u64| (now - before) as f64 / seconds;
+        let mut message = format!("{:.0}/s", rate(now.0, before.0));
+        if wait != Wait::Accepted {
+            let rate = rate(now.1, before.1);
+            message = format!("{message}, {} {} {rate:.0}/s", now.1, wait.name());
+        }
+        bar.set_position(now.0);
+        bar.set_message(message);
+        before = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_feed_that_is_faster_than_the_answer_counts_once() {
+        let run = Run::new(None);
+        let begun = Instant::now();
+        run.finish(3, None);
+        assert_eq!((run.accepted(), run.done()), (0, 0));
+        run.settle(3, Fate::Accepted, begun);
+        assert_eq!((run.accepted(), run.done()), (1, 1));
+        run.finish(3, None);
+        run.finish(2, Some("FAILED_FINAL"));
+        run.give_up(1, Fate::Refused, "invalid_body", begun);
+        let records = run.end();
+        assert_eq!((records.shown_twice, records.entries.len()), (1, 4));
+        assert_eq!((records.failed["FAILED_FINAL"], records.refused["invalid_body"]), (1, 1));
+    }
+}

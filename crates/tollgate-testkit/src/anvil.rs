@@ -1,0 +1,73 @@
+//! A real anvil for tests: a chain with a real EVM and pool that somebody else wrote.
+//!
+//! `scripts/setup anvil` puts it into `.tools/bin`; without it a test fails and says so.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::Value;
+use tokio::process::{Child, Command};
+
+use crate::rpc;
+use crate::wait::until;
+
+/// How often a start is tried when another process was faster to take the port.
+const PORTS_TRIED_MAX: u32 = 10;
+
+/// A running anvil that mines when it is told to; ended when it is dropped.
+pub struct Anvil {
+    url: String,
+    _child: Child,
+}
+
+impl Anvil {
+    /// Starts it on a free port, with further arguments, and waits until it answers.
+    pub async fn start(args: &[&str]) -> Self {
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools/bin/anvil");
+        assert!(program.exists(), "anvil is not there: run scripts/setup anvil");
+        for _ in 0..PORTS_TRIED_MAX {
+            // A free port, by taking and leaving one.
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let mut child = Command::new(&program)
+                .args(["--silent", "--no-mining", "--port", &port.to_string()])
+                .args(args)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .kill_on_drop(true)
+                .spawn()
+                .unwrap();
+            let url = format!("http://127.0.0.1:{port}");
+            let body = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
+            let answers = until("anvil to answer", || {
+                let ended = child.try_wait().unwrap().is_some();
+                let url = &url;
+                async move {
+                    if ended {
+                        return Some(false);
+                    }
+                    rpc::post(url, body).await.ok().map(|_| true)
+                }
+            });
+            if answers.await {
+                return Self { url, _child: child };
+            }
+        }
+        panic!("anvil {args:?} ended at once, {PORTS_TRIED_MAX} times");
+    }
+
+    /// Over HTTP.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// As a WebSocket.
+    pub fn ws_url(&self) -> String {
+        self.url.replacen("http", "ws", 1)
+    }
+
+    /// The result of a call that must work.
+    pub async fn call(&self, method: &str, params: Value) -> Value {
+        rpc::call(&self.url, method, params).await
+    }
+}
