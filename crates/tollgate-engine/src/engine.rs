@@ -191,7 +191,7 @@ impl Engine {
         let quote = self.context.chain.fee_quote(prepared.speed).await;
         let quote = quote.map_err(|error| CreateError::Unavailable(error.to_string()))?;
         let gas = asked.or(prepared.gas).unwrap_or_default();
-        Ok(first_offer(&prepared, &quote, gas).0)
+        Ok(first_offer(&prepared, &quote, gas, &self.context.options.fee_caps).0)
     }
 
     fn serves(&self, submitter: Submitter) -> bool {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tollgate_model::Address;
+use tollgate_model::fees::FeeCaps;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::{Mode, NonceRules, StrictAdvance};
 use tollgate_model::port::LeaseTerms;
@@ -24,6 +25,8 @@ pub struct EngineOptions {
     pub finality: FinalityRule,
     /// How often what no block has picked up is sent again.
     pub resubmit_interval: Duration,
+    /// What no transaction may offer (`chain.max_fee_per_gas`, `chain.max_tx_fee`).
+    pub fee_caps: FeeCaps,
     /// Accounts without a key here, whose transactions come signed.
     pub presigned: Vec<Address>,
 }
@@ -43,6 +46,7 @@ impl Default for EngineOptions {
             },
             finality: FinalityRule::default(),
             resubmit_interval: Duration::from_secs(30),
+            fee_caps: FeeCaps::default(),
             presigned: Vec::new(),
         }
     }

@@ -1,6 +1,8 @@
 //! What a transaction offers to pay.
 
-use crate::amount::GasPrice;
+use alloy_primitives::U256;
+
+use crate::amount::{GasPrice, Wei};
 use crate::intent::Intent;
 use crate::port::batch::Fees;
 use crate::port::chain::FeeQuote;
@@ -14,13 +16,43 @@ pub const fn gas_limit(estimate: u64) -> u64 {
     estimate.saturating_add(estimate.saturating_mul(GAS_MARGIN_PERCENT) / 100)
 }
 
+/// What no transaction of a chain may offer, whatever the market and the caller say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FeeCaps {
+    /// The most for one unit of gas (`chain.max_fee_per_gas`).
+    pub max_fee_per_gas: Option<GasPrice>,
+    /// The most that a transaction may cost in fees if it uses all of its gas
+    /// (`chain.max_tx_fee`).
+    pub max_tx_fee: Option<Wei>,
+}
+
+impl FeeCaps {
+    /// The highest price that a transaction with this gas limit may offer.
+    pub fn price_for(&self, gas_limit: u64) -> GasPrice {
+        let by_total = self.max_tx_fee.and_then(|Wei(total)| {
+            // Rounded down, so that price times gas stays within the total.
+            let price = total.checked_div(U256::from(gas_limit))?;
+            // A price that no store holds is no limit.
+            u128::try_from(price).ok().and_then(|price| GasPrice::from_wei(price).ok())
+        });
+        let by_price = self.max_fee_per_gas.unwrap_or(GasPrice::MAX);
+        by_price.min(by_total.unwrap_or(GasPrice::MAX))
+    }
+}
+
 /// The fees of an intent's first attempt, and how it is encoded.
 ///
-/// The caller's cap is never exceeded: where the quote is above it, the cap is offered, and the
-/// transaction waits for the price to come down.
-pub fn first_offer(intent: &Intent, quote: &FeeQuote, gas_limit: u64) -> (Fees, TxKind) {
-    let cap = intent.max_fee_per_gas.unwrap_or(GasPrice::MAX);
-    let max_fee = quote.max_fee.min(cap);
+/// Neither the caller's cap nor the chain's are ever exceeded: where the quote is above the lowest
+/// of them, that is offered, and the transaction waits for the price to come down. It never fails
+/// for a cap.
+pub fn first_offer(
+    intent: &Intent,
+    quote: &FeeQuote,
+    gas_limit: u64,
+    caps: &FeeCaps,
+) -> (Fees, TxKind) {
+    let callers = intent.max_fee_per_gas.unwrap_or(GasPrice::MAX);
+    let max_fee = quote.max_fee.min(callers).min(caps.price_for(gas_limit));
     let kind =
         intent.kind.unwrap_or(match (quote.max_priority_fee, intent.access_list.is_empty()) {
             (Some(_), _) => TxKind::DynamicFee,
@@ -40,7 +72,7 @@ pub fn first_offer(intent: &Intent, quote: &FeeQuote, gas_limit: u64) -> (Fees, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloy_primitives::{Address, U256};
+    use alloy_primitives::Address;
 
     fn wei(wei: u128) -> GasPrice {
         GasPrice::from_wei(wei).unwrap()
@@ -60,11 +92,11 @@ mod tests {
 
     #[test]
     fn a_chain_with_a_base_fee_gets_a_tip_and_one_without_a_price() {
-        let (fees, kind) = first_offer(&intent(), &quote(), 21_000);
+        let (fees, kind) = first_offer(&intent(), &quote(), 21_000, &FeeCaps::default());
         assert_eq!((fees.max_fee, fees.max_priority_fee), (wei(25), Some(wei(5))));
         assert_eq!(kind, TxKind::DynamicFee);
         let old = FeeQuote { base_fee: None, max_priority_fee: None, ..quote() };
-        let (fees, kind) = first_offer(&intent(), &old, 21_000);
+        let (fees, kind) = first_offer(&intent(), &old, 21_000, &FeeCaps::default());
         assert_eq!((fees.max_fee, fees.max_priority_fee), (wei(25), None));
         assert_eq!(kind, TxKind::Legacy);
     }
@@ -72,8 +104,31 @@ mod tests {
     #[test]
     fn the_callers_cap_holds_for_the_tip_as_well() {
         let capped = Intent { max_fee_per_gas: Some(wei(3)), ..intent() };
-        let (fees, _) = first_offer(&capped, &quote(), 21_000);
+        let (fees, _) = first_offer(&capped, &quote(), 21_000, &FeeCaps::default());
         assert_eq!((fees.max_fee, fees.max_priority_fee), (wei(3), Some(wei(3))));
+    }
+
+    #[test]
+    fn the_lowest_of_the_caps_holds_for_price_and_tip() {
+        let offered = |callers: Option<u128>, price: Option<u128>, total: Option<u64>| {
+            let intent = Intent { max_fee_per_gas: callers.map(wei), ..intent() };
+            let max_tx_fee = total.map(|total| Wei(U256::from(total)));
+            let caps = FeeCaps { max_fee_per_gas: price.map(wei), max_tx_fee };
+            let (fees, _) = first_offer(&intent, &quote(), 21_000, &caps);
+            (fees.max_fee.wei(), fees.max_priority_fee.unwrap().wei())
+        };
+        assert_eq!(offered(None, Some(20), None), (20, 5));
+        assert_eq!(offered(Some(8), Some(20), Some(21_000 * 9)), (8, 5));
+        assert_eq!(offered(Some(8), Some(4), Some(21_000 * 9)), (4, 4));
+        assert_eq!(offered(None, None, Some(21_000 * 10 - 1)), (9, 5), "rounded down");
+        assert_eq!(offered(None, None, Some(0)), (0, 0), "it waits; it does not fail");
+    }
+
+    #[test]
+    fn a_total_beyond_any_price_and_a_limit_without_gas_are_no_caps() {
+        let caps = FeeCaps { max_fee_per_gas: None, max_tx_fee: Some(Wei(U256::MAX)) };
+        assert_eq!(caps.price_for(1), GasPrice::MAX);
+        assert_eq!(caps.price_for(0), GasPrice::MAX);
     }
 
     #[test]

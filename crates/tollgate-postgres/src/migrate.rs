@@ -20,7 +20,10 @@ const LOCK_KEY: i64 = 0x544f_4c4c_4741_5445;
 /// A database that is *newer* than this program is left alone: old and new nodes run side by side
 /// while an upgrade rolls through. One whose history differs is refused.
 pub async fn migrate(options: &PgOptions) -> Result<u32, StoreError> {
-    let (mut client, connection) = parse_url(&options.url)?.connect(NoTls).await.map_err(failed)?;
+    let mut config = parse_url(&options.url)?;
+    // A host that swallows packets must not hold a start up for minutes (I13).
+    config.application_name("tollgate").connect_timeout(options.pool_timeout);
+    let (mut client, connection) = config.connect(NoTls).await.map_err(failed)?;
     let driver = tokio::spawn(connection);
     client.execute("select pg_advisory_lock($1)", &[&LOCK_KEY]).await.map_err(failed)?;
     let report = embedded::migrations::runner()

@@ -1,18 +1,21 @@
 //! The command line.
 
 mod bench;
+mod config;
 mod demo;
 mod devchain;
 mod explain;
 mod node;
 mod openapi;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use crate::compose::{Database, Failure};
+use crate::compose::Failure;
+use crate::config::{DatabaseFlags, LogFormat, Purpose, load};
 
 /// A transaction manager for EVM chains.
 #[derive(Parser)]
@@ -39,11 +42,9 @@ enum Command {
     /// Prints the OpenAPI document.
     Openapi,
     /// Brings a database's schema up to date.
-    Migrate {
-        /// postgres://… or sqlite:PATH
-        #[arg(long, env = "TOLLGATE_DATABASE_URL", default_value = "sqlite:tollgate.db")]
-        database_url: String,
-    },
+    Migrate(DatabaseFlags),
+    /// What is configured, and what can be.
+    Config(config::ConfigArgs),
 }
 
 /// Runs the command that was asked for.
@@ -56,19 +57,23 @@ pub(crate) fn run() -> ExitCode {
         Command::Devchain(args) => devchain::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Openapi => openapi::run(),
-        Command::Migrate { database_url } => migrate(&database_url),
+        Command::Migrate(flags) => migrate(flags),
+        Command::Config(args) => config::run(args),
     };
     match done {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("tollgate: {error}");
+            // One line for each thing that is wrong.
+            for line in error.to_string().lines() {
+                eprintln!("tollgate: {line}");
+            }
             ExitCode::FAILURE
         }
     }
 }
 
-fn migrate(database_url: &str) -> Result<ExitCode, Failure> {
-    let database = Database::parse(database_url)?;
+fn migrate(flags: DatabaseFlags) -> Result<ExitCode, Failure> {
+    let database = load(flags.0, Purpose::Database)?.settings.database;
     let applied = runtime()?.block_on(database.migrate())?;
     println!("{applied} migrations applied; the schema is up to date");
     Ok(ExitCode::SUCCESS)
@@ -78,34 +83,16 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
 }
 
-/// How logs look.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-enum LogFormat {
-    /// For people.
-    Pretty,
-    /// For machines.
-    Json,
-}
-
 /// Logs go to stderr; the level is RUST_LOG's.
 fn log(format: LogFormat, default_level: &str) {
     let filter =
         EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_level));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
     match format {
         LogFormat::Pretty => log.init(),
         LogFormat::Json => log.json().init(),
-    }
-}
-
-/// `500ms`, `10s`, `5m`.
-fn duration(text: &str) -> Result<std::time::Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_lowercase());
-    let number: u64 = digits.parse().map_err(|_| "must be like 500ms, 10s or 5m".to_owned())?;
-    match &text[digits.len()..] {
-        "ms" => Ok(std::time::Duration::from_millis(number)),
-        "s" => Ok(std::time::Duration::from_secs(number)),
-        "m" => Ok(std::time::Duration::from_secs(number.saturating_mul(60))),
-        _ => Err("must be like 500ms, 10s or 5m".to_owned()),
     }
 }

@@ -1,22 +1,36 @@
-//! Puts a node together: store, chain, keys, engine.
+//! Puts a node together: store, chain, keys, engine, heartbeat.
 
+mod heartbeat;
+mod keyring;
+
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
+use tokio::time::Instant;
 use tollgate_engine::{Engine, EngineOptions, World};
-use tollgate_evm::chain::{ChainConfig, EvmChain};
-use tollgate_evm::endpoint::EndpointConfig;
+use tollgate_evm::chain::{ChainConfig, ConnectError, EvmChain};
 use tollgate_evm::signer::LocalSigner;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::signer::Signer;
-use tollgate_model::port::{ChainRegistration, Checkpoints, Store, SubmitterSetup};
-use tollgate_model::{NodeId, Nonce, Submitter, Timestamp};
+use tollgate_model::port::{
+    ChainRegistration, Checkpoints, LiveNode, Store, StoreError, SubmitterSetup,
+};
+use tollgate_model::{NodeId, Nonce, Submitter, Text, Timestamp};
 use tollgate_postgres::{PgOptions, PgStore};
 use tollgate_server::Api;
-use tollgate_sqlite::{SqliteOptions, SqliteStore};
+use tollgate_sqlite::{SqliteOptions, SqlitePath, SqliteStore};
+use tracing::warn;
 use uuid::Uuid;
+
+use crate::config::{Place, Settings, io_words, masked_database, own_url};
+use heartbeat::Heartbeat;
+pub(crate) use keyring::Keyring;
+
+/// The pause between two tries at something that does not answer yet.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// What went wrong, for people.
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -37,44 +51,94 @@ pub(crate) fn unix_seconds() -> u64 {
 }
 
 /// Where a node keeps its state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub(crate) enum Database {
-    Postgres(String),
-    Sqlite(PathBuf),
+    Postgres(PgOptions),
+    Sqlite(SqliteOptions),
 }
 
 impl Database {
-    /// `postgres://…` or `sqlite:PATH`.
-    pub(crate) fn parse(url: &str) -> Result<Self, Failure> {
-        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            return Ok(Self::Postgres(url.to_owned()));
+    /// A file, with the defaults.
+    pub(crate) fn file(path: impl Into<PathBuf>) -> Self {
+        Self::Sqlite(SqliteOptions::file(path))
+    }
+
+    /// Whether a URL is `postgres://…` or `sqlite:PATH`.
+    pub(crate) fn check(url: &str) -> Result<(), String> {
+        let rest = ["postgres://", "postgresql://", "sqlite:"];
+        match rest.iter().find_map(|scheme| url.strip_prefix(scheme)) {
+            Some(rest) if !rest.is_empty() => Ok(()),
+            Some(_) | None => Err("must be postgres://… or sqlite:PATH".to_owned()),
         }
-        match url.strip_prefix("sqlite:") {
-            Some(path) if !path.is_empty() => Ok(Self::Sqlite(PathBuf::from(path))),
-            Some(_) | None => Err("the database URL must be postgres://… or sqlite:PATH".into()),
+    }
+
+    /// Its place, without secrets.
+    fn place(&self) -> String {
+        match self {
+            Self::Postgres(options) => masked_database(&options.url),
+            Self::Sqlite(SqliteOptions { path: SqlitePath::File(path), .. }) => {
+                format!("sqlite:{}", path.display())
+            }
+            Self::Sqlite(_) => "sqlite in memory".to_owned(),
         }
     }
 
     /// Brings the schema up to date; returns how many migrations that took.
     pub(crate) async fn migrate(&self) -> Result<u32, Failure> {
+        self.try_migrate().await.map_err(|error| self.trouble(&error).into())
+    }
+
+    async fn try_migrate(&self) -> Result<u32, StoreError> {
+        match self {
+            Self::Postgres(options) => tollgate_postgres::migrate(options).await,
+            Self::Sqlite(options) => tollgate_sqlite::migrate(options).await,
+        }
+    }
+
+    async fn try_open(
+        &self,
+        checkpoints: Arc<dyn Checkpoints>,
+    ) -> Result<Arc<dyn Store>, StoreError> {
+        self.try_migrate().await?;
         Ok(match self {
-            Self::Postgres(url) => tollgate_postgres::migrate(&PgOptions::new(url)).await?,
-            Self::Sqlite(path) => tollgate_sqlite::migrate(&SqliteOptions::file(path)).await?,
+            Self::Postgres(options) => {
+                Arc::new(PgStore::open(PgOptions { checkpoints, ..options.clone() }).await?)
+            }
+            Self::Sqlite(options) => {
+                Arc::new(SqliteStore::open(SqliteOptions { checkpoints, ..options.clone() }).await?)
+            }
         })
     }
 
-    async fn open(&self, checkpoints: Arc<dyn Checkpoints>) -> Result<Arc<dyn Store>, Failure> {
-        self.migrate().await?;
-        Ok(match self {
-            Self::Postgres(url) => {
-                let options = PgOptions { checkpoints, ..PgOptions::new(url) };
-                Arc::new(PgStore::open(options).await?)
+    /// Opens it; waits for a server that does not answer yet. A file that can't be opened now can't
+    /// be opened later either.
+    async fn open(
+        &self,
+        wait: Duration,
+        checkpoints: &Arc<dyn Checkpoints>,
+    ) -> Result<Arc<dyn Store>, Failure> {
+        let until = Instant::now() + wait;
+        loop {
+            match self.try_open(checkpoints.clone()).await {
+                Err(StoreError::Unavailable(why))
+                    if matches!(self, Self::Postgres(_)) && Instant::now() < until =>
+                {
+                    warn!(database = self.place(), why, "the database does not answer yet");
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
+                opened => return opened.map_err(|error| self.trouble(&error).into()),
             }
-            Self::Sqlite(path) => {
-                let options = SqliteOptions { checkpoints, ..SqliteOptions::file(path) };
-                Arc::new(SqliteStore::open(options).await?)
-            }
-        })
+        }
+    }
+
+    /// What is wrong, in one line.
+    fn trouble(&self, error: &StoreError) -> String {
+        let what = match error {
+            StoreError::Unavailable(why) => format!("can't be reached or opened: {why}"),
+            StoreError::Unsafe(why) | StoreError::Defect(why) => why.clone(),
+            other => other.to_string(),
+        };
+        format!("database {}: {}", self.place(), what.replace('\n', " "))
     }
 }
 
@@ -82,28 +146,118 @@ impl Database {
 #[derive(Clone)]
 pub(crate) struct NodeConfig {
     pub(crate) name: String,
+    /// Where the others reach it.
+    pub(crate) advertise_url: Text<500>,
     pub(crate) database: Database,
-    pub(crate) rpc_urls: Vec<String>,
+    pub(crate) chain: ChainConfig,
+    /// Where the chain's id was said, if it was.
+    pub(crate) chain_id_place: Place,
     pub(crate) start_from: Nonce,
     pub(crate) engine: EngineOptions,
+    /// How long it waits for what does not answer yet.
+    pub(crate) startup_wait: Duration,
+}
+
+impl NodeConfig {
+    /// A node by its settings, listening on an address.
+    pub(crate) fn new(settings: &Settings, address: SocketAddr) -> Self {
+        let own_url = || Text::lossy(&own_url(address, &settings.node_name));
+        Self {
+            name: settings.node_name.clone(),
+            advertise_url: settings.advertise_url.clone().unwrap_or_else(own_url),
+            database: settings.database.clone(),
+            chain: settings.chain.clone(),
+            chain_id_place: settings.chain_id_place.clone(),
+            start_from: settings.start_from,
+            engine: settings.engine.clone(),
+            startup_wait: settings.startup_wait,
+        }
+    }
+
+    /// Asks the endpoints which chain they are on. One that answers is enough; where none does, they
+    /// are waited for.
+    async fn connect(&self) -> Result<EvmChain, Failure> {
+        let until = Instant::now() + self.startup_wait;
+        let chain = loop {
+            match EvmChain::connect(self.chain.clone()).await {
+                Ok(chain) => break chain,
+                Err(ConnectError::Unavailable(why)) if Instant::now() < until => {
+                    warn!(why, "the chain does not answer yet");
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
+                Err(error) => return Err(self.chain_trouble(error).into()),
+            }
+        };
+        for endpoint in chain.endpoints().iter().filter(|status| status.standing == "unchecked") {
+            warn!(endpoint = endpoint.name, "does not answer yet: used as soon as it does");
+        }
+        Ok(chain)
+    }
+
+    fn chain_trouble(&self, error: ConnectError) -> String {
+        match error {
+            ConnectError::WrongChain { endpoint, expected, found }
+                if self.chain.chain_id == Some(expected) =>
+            {
+                format!(
+                    "{}: chain.id is {expected}, but {endpoint} is on chain {found}",
+                    self.chain_id_place
+                )
+            }
+            ConnectError::Unavailable(why) => {
+                format!("no endpoint of the chain answers: {}", why.replace('\n', " "))
+            }
+            other => format!("chain: {other}"),
+        }
+    }
+}
+
+/// A node that runs.
+pub(crate) struct Node {
+    pub(crate) api: Api,
+    heartbeat: Heartbeat,
+}
+
+impl Node {
+    /// Tells the others that it takes nothing new.
+    pub(crate) fn drain(&self) {
+        self.heartbeat.drain();
+    }
+
+    /// Lets every lease go, and leaves the list of nodes.
+    pub(crate) async fn stop(self) {
+        self.api.engine.stop().await;
+        self.heartbeat.leave().await;
+    }
+}
+
+/// Takes the address that the API will listen on: better to know that it is taken before anything
+/// is begun.
+pub(crate) async fn bind(address: SocketAddr) -> Result<tokio::net::TcpListener, Failure> {
+    tokio::net::TcpListener::bind(address).await.map_err(|error| {
+        let why = match error.kind() {
+            std::io::ErrorKind::AddrInUse => "another program listens there already".to_owned(),
+            std::io::ErrorKind::AddrNotAvailable => "this machine has no such address".to_owned(),
+            std::io::ErrorKind::PermissionDenied => "not allowed".to_owned(),
+            _ => io_words(&error),
+        };
+        format!("can't listen on {address}: {why}").into()
+    })
 }
 
 /// Starts a node's engine with the keys that it has.
-pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Api, Failure> {
+pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Node, Failure> {
     let node = NodeId::new(&config.name, Uuid::now_v7())?;
-    let accounts = signer.accounts();
-    if accounts.is_empty() {
-        return Err("no keys: give --private-key-file, --keystore or TOLLGATE_PRIVATE_KEYS".into());
-    }
-    let endpoints = config.rpc_urls.iter().map(EndpointConfig::new).collect();
-    let chain = EvmChain::connect(ChainConfig::new(endpoints)).await?;
     let checkpoints = checkpoints()?;
-    let store = config.database.open(checkpoints.clone()).await?;
+    let store = config.database.open(config.startup_wait, &checkpoints).await?;
+    let chain = config.connect().await?;
+    let trouble = |error: StoreError| config.database.trouble(&error);
     let chain_id = chain.chain_id();
     let registration = ChainRegistration { chain_id, genesis: chain.genesis() };
-    store.register_chain(&registration).await?;
+    store.register_chain(&registration).await.map_err(trouble)?;
     let mode = config.engine.nonces.mode;
-    let setups: Vec<SubmitterSetup> = accounts
+    let setups: Vec<SubmitterSetup> = signer
+        .accounts()
         .into_iter()
         .map(|address| SubmitterSetup {
             submitter: Submitter::new(chain_id, address),
@@ -111,7 +265,11 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Api
             start_from: config.start_from,
         })
         .collect();
-    store.register_submitters(&setups).await?;
+    store.register_submitters(&setups).await.map_err(trouble)?;
+    let advertise_url = config.advertise_url.clone();
+    let alive = LiveNode { node: node.clone(), advertise_url, draining: false };
+    let interval = config.engine.lease.renew_interval();
+    let heartbeat = Heartbeat::start(store.clone(), alive, interval).await;
     let world = World {
         node,
         store: store.clone(),
@@ -120,7 +278,8 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Api
         clock: Arc::new(SystemClock),
         checkpoints,
     };
-    Ok(Api { engine: Engine::start(world, config.engine), store })
+    let api = Api { engine: Engine::start(world, config.engine), store };
+    Ok(Node { api, heartbeat })
 }
 
 /// Who wants to know how far the work is.

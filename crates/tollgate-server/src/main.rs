@@ -2,6 +2,7 @@
 
 mod cli;
 mod compose;
+mod config;
 #[cfg(feature = "failpoints")]
 mod failpoints;
 

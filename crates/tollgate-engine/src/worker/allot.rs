@@ -106,7 +106,7 @@ impl Desk {
         let quote = self.context.chain.fee_quote(intent.speed).await;
         let quote = quote.map_err(|error| error.to_string())?;
         let gas = intent.gas.ok_or("no gas limit")?;
-        let (fees, kind) = first_offer(&intent, &quote, gas);
+        let (fees, kind) = first_offer(&intent, &quote, gas, &self.context.options.fee_caps);
         Ok(TxDraft {
             chain_id: self.submitter.chain_id,
             from: self.submitter.address,

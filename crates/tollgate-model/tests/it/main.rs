@@ -4,5 +4,6 @@
 
 mod batch_rules;
 mod docs;
+mod fees;
 mod nonces;
 mod transitions;

@@ -30,8 +30,8 @@ use self::load::Load;
 use self::plan::{COUNT_MAX, Plan};
 use self::record::Run;
 use self::report::{Environment, Report};
-use super::duration;
 use crate::compose::Failure;
+use crate::config::duration;
 
 /// Intents where neither a count nor a duration is given.
 const COUNT_DEFAULT: u64 = 1_000;

@@ -1,27 +1,35 @@
 //! `tollgate demo`: the main job on embedded defaults, with a death in the middle.
 //!
 //! Two nodes share a SQLite file and a dev chain. One of them is killed while it works; the other
-//! takes over. The verdict is read from the chain's own blocks, not from Tollgate's records.
+//! takes over. The verdict is read from the chain's own blocks, not from Tollgate's records. With
+//! `--keep` the second node then goes on, with its API.
 
 use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
+use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
 use tollgate_engine::EngineOptions;
+use tollgate_evm::chain::ChainConfig;
+use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_evm::signer::{Key, LocalSigner};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::{LeaseTerms, Page};
-use tollgate_model::{Address, Intent, Nonce, RequestId, Seq, Submitter, TxState, U256};
+use tollgate_model::{Address, Intent, Nonce, RequestId, Seq, Submitter, Text, TxState, U256};
 use tollgate_server::Api;
 
-use super::{LogFormat, log, runtime};
-use crate::compose::{Database, Failure, NodeConfig, start};
+use super::node::{run_until_told, told_to_stop};
+use super::{log, runtime};
+use crate::compose::{Database, Failure, Node, NodeConfig, bind, start};
+use crate::config::{LogFormat, Place};
 
 const SUBMITTERS: usize = 4;
 /// No demo takes longer.
@@ -32,10 +40,16 @@ pub(super) struct DemoArgs {
     /// How many intents.
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(10..=5_000))]
     intents: u64,
+    /// Stay up after the verdict, with the API on loopback.
+    #[arg(long)]
+    keep: bool,
+    /// The port of the API with --keep; a free one where that is taken.
+    #[arg(long, default_value_t = 8550, requires = "keep")]
+    port: u16,
 }
 
 /// What the chain itself says.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Verdict {
     mined: usize,
     gaps: usize,
@@ -48,16 +62,22 @@ pub(super) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
     let folder = tempfile::tempdir()?;
     let stage = runtime()?;
     let doomed = runtime()?;
+    let interrupted = stage.spawn(clean_up_when_told(folder.path().to_owned()));
     let options =
         DevChainOptions { block_interval: Some(Duration::from_millis(200)), ..Default::default() };
     let chain = stage.block_on(DevChain::start(options))?;
+    let listener = if args.keep { Some(stage.block_on(listener(args.port))?) } else { None };
+    let address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
     let config = |name: &str| -> Result<NodeConfig, Failure> {
         Ok(NodeConfig {
             name: name.to_owned(),
-            database: Database::Sqlite(folder.path().join("demo.db")),
-            rpc_urls: vec![chain.url()],
+            advertise_url: Text::lossy(&address.map_or_else(String::new, url)),
+            database: Database::file(folder.path().join("demo.db")),
+            chain: ChainConfig::new(vec![EndpointConfig::new(chain.url())]),
+            chain_id_place: Place::Default,
             start_from: Nonce::MIN,
             engine: demo_options()?,
+            startup_wait: Duration::ZERO,
         })
     };
     let first = doomed.block_on(start(config("first")?, signer()?))?;
@@ -66,10 +86,50 @@ pub(super) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
         "Two nodes, one SQLite file, one dev chain; {} intents from {SUBMITTERS} accounts.",
         args.intents
     );
-    let confirmed = play(args.intents, &stage, doomed, first, &second)?;
+    let confirmed = play(args.intents, &stage, doomed, first, &second.api)?;
     let verdict = judge(&chain, args.intents)?;
-    stage.block_on(second.engine.stop());
-    Ok(tell(args.intents, &confirmed, &verdict))
+    let code = tell(args.intents, &confirmed, &verdict);
+    if let Some(listener) = listener {
+        // From here on an interrupt is a wish to stop, not to break off.
+        interrupted.abort();
+        tell_where(listener.local_addr()?, &chain);
+        stage.block_on(run_until_told(second, listener))?;
+    } else {
+        stage.block_on(second.stop());
+    }
+    Ok(code)
+}
+
+/// Broken off, a demo leaves nothing behind.
+async fn clean_up_when_told(folder: PathBuf) {
+    told_to_stop().await;
+    let _ = std::fs::remove_dir_all(folder);
+    eprintln!("\nbroken off");
+    std::process::exit(130);
+}
+
+/// The API's place on loopback: the port that was asked for, or a free one.
+async fn listener(port: u16) -> Result<TcpListener, Failure> {
+    let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    match bind(at(port)).await {
+        Ok(listener) => Ok(listener),
+        Err(_) => bind(at(0)).await,
+    }
+}
+
+fn url(address: SocketAddr) -> String {
+    format!("http://{address}")
+}
+
+fn tell_where(address: SocketAddr, chain: &RunningDevChain) {
+    println!("\nThe second node stays up.");
+    println!("API         {}", url(address));
+    println!("docs        {}/docs", url(address));
+    println!("dev chain   {}", chain.url());
+    for account in dev_accounts().iter().take(SUBMITTERS) {
+        println!("account     {}", account.address);
+    }
+    println!("Stop it with Ctrl-C; it leaves nothing behind.");
 }
 
 fn demo_options() -> Result<EngineOptions, Failure> {
@@ -103,7 +163,7 @@ fn play(
     intents: u64,
     stage: &Runtime,
     doomed: Runtime,
-    first: Api,
+    first: Node,
     second: &Api,
 ) -> Result<Played, Failure> {
     let begun = Instant::now();
@@ -111,13 +171,14 @@ fn play(
     bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} final  {msg}")?);
     let half = intents / 2;
     for n in 0..half {
-        let (submitter, request, intent) = order(&first, n)?;
-        doomed.block_on(first.engine.create(submitter, Some(request), intent))?;
+        let (submitter, request, intent) = order(&first.api, n)?;
+        doomed.block_on(first.api.engine.create(submitter, Some(request), intent))?;
     }
     bar.set_message("killing the first node");
     let killed = Instant::now();
-    drop(first);
+    // The runtime first: a node that is killed says goodbye to nobody.
     doomed.shutdown_background();
+    drop(first);
 
     let takeover = stage.block_on(async {
         let mut takeover = None;
@@ -203,10 +264,15 @@ fn judge(chain: &RunningDevChain, intents: u64) -> Result<Verdict, Failure> {
     Ok(verdict)
 }
 
-fn tell(intents: u64, played: &Played, verdict: &Verdict) -> ExitCode {
-    let good = played.confirmed as u64 == intents
+/// Whether everything is there exactly once, by Tollgate's own word and by the chain's.
+fn is_good(intents: u64, confirmed: usize, verdict: &Verdict) -> bool {
+    confirmed as u64 == intents
         && verdict.mined as u64 == intents
-        && verdict.gaps + verdict.duplicates + verdict.missing == 0;
+        && verdict.gaps + verdict.duplicates + verdict.missing == 0
+}
+
+fn tell(intents: u64, played: &Played, verdict: &Verdict) -> ExitCode {
+    let good = is_good(intents, played.confirmed, verdict);
     match played.takeover {
         Some(takeover) => println!("takeover    {:.1} s after the kill", takeover.as_secs_f64()),
         None => println!("takeover    none was seen"),
@@ -221,4 +287,19 @@ fn tell(intents: u64, played: &Played, verdict: &Verdict) -> ExitCode {
     println!("duplicates  {}", verdict.duplicates);
     println!("{}", if good { "The chain agrees: each exactly once." } else { "FAILED" });
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_is_good_only_if_everything_is_there_exactly_once() {
+        let good = Verdict { mined: 10, gaps: 0, duplicates: 0, missing: 0 };
+        assert!(is_good(10, 10, &good));
+        assert!(!is_good(10, 9, &good), "not all were confirmed");
+        assert!(!is_good(10, 10, &Verdict { mined: 11, duplicates: 1, ..good }));
+        assert!(!is_good(10, 10, &Verdict { mined: 9, missing: 1, ..good }));
+        assert!(!is_good(10, 10, &Verdict { gaps: 1, ..good }));
+    }
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use clap::Args;
 use tollgate_devchain::{DevChain, DevChainOptions, dev_accounts};
 
-use super::{duration, runtime};
+use super::runtime;
 use crate::compose::Failure;
+use crate::config::duration;
 
 #[derive(Args)]
 pub(super) struct DevchainArgs {

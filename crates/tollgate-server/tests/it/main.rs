@@ -1,4 +1,4 @@
-//! The HTTP interface over the real engine and store, and a fake chain.
+//! The HTTP interface over the real engine and store, and a fake chain; and the real binary.
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
@@ -6,11 +6,14 @@ mod bad_input;
 mod bench;
 mod calls;
 mod contract;
+mod demo;
 mod dev;
 mod document;
 mod kill;
 mod moody;
+mod program;
 mod readme;
 mod signed;
 mod site;
+mod start;
 mod views;

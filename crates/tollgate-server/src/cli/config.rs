@@ -1,0 +1,70 @@
+//! `tollgate config`: what would be in force, and what can be.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use crate::compose::{Failure, Keyring};
+use crate::config::{Flags, Loaded, Purpose, Refused, example, load, report, report_json};
+
+#[derive(Args)]
+pub(super) struct ConfigArgs {
+    #[command(subcommand)]
+    command: ConfigCommand,
+}
+
+#[derive(Subcommand)]
+enum ConfigCommand {
+    /// What `serve` would run with, and where each value is from; or all that is wrong.
+    Check(CheckArgs),
+    /// A complete tollgate.toml with the defaults, each explained.
+    Example,
+}
+
+#[derive(Args)]
+struct CheckArgs {
+    #[command(flatten)]
+    flags: Flags,
+    /// JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: ConfigArgs) -> Result<ExitCode, Failure> {
+    match args.command {
+        ConfigCommand::Check(args) => check(args),
+        ConfigCommand::Example => {
+            print!("{}", example());
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn check(args: CheckArgs) -> Result<ExitCode, Failure> {
+    let outcome = load(args.flags, Purpose::Serve).and_then(with_readable_keys);
+    if args.json {
+        println!("{:#}", report_json(&outcome));
+        let code = if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        return Ok(code);
+    }
+    match outcome {
+        Ok(loaded) => {
+            print!("{}", report(&loaded));
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(refused) => {
+            for warning in &refused.warnings {
+                eprintln!("warning: {warning}");
+            }
+            Err(refused.into())
+        }
+    }
+}
+
+/// Key files are read too; a keystore is not opened: that takes a second for each key.
+fn with_readable_keys(loaded: Loaded) -> Result<Loaded, Refused> {
+    match Keyring::plain(&loaded.settings.keys) {
+        Ok(_) => Ok(loaded),
+        Err(problems) => Err(Refused { problems, warnings: loaded.warnings().to_vec() }),
+    }
+}

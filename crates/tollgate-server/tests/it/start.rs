@@ -1,0 +1,308 @@
+//! The real binary, started well and badly: what an operator sees.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tollgate_devchain::{DevChain, DevChainOptions, dev_accounts};
+use tollgate_evm::signer::{Key, keystore};
+use tollgate_model::port::NodeStore;
+use tollgate_sqlite::{SqliteOptions, SqliteStore};
+use tollgate_testkit::postgres::PgServer;
+use tollgate_testkit::wait::until;
+
+use crate::program::{Program, command, free_port, http_get};
+
+const SECRET: &str = "hunter2hunter2";
+
+/// A folder with a key, and a node's flags that are all right.
+struct Ground {
+    folder: tempfile::TempDir,
+    port: u16,
+}
+
+impl Ground {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("keys"), dev_key(0)).unwrap();
+        Self { folder, port: free_port() }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    /// `serve` with flags that are all right, but for those that `other` gives.
+    fn serve(&self, rpc_url: &str, other: &[&str]) -> Command {
+        let (listen, keys) = (format!("127.0.0.1:{}", self.port), self.path("keys"));
+        let database = format!("sqlite:{}", self.path("t.db"));
+        let good = [
+            ["--listen", &listen],
+            ["--private-key-file", &keys],
+            ["--database-url", &database],
+            ["--rpc-url", rpc_url],
+        ];
+        let mut serve = command();
+        serve.arg("serve").arg("--no-auth").env("RUST_LOG", "error");
+        for [flag, value] in good.iter().filter(|[flag, _]| !other.contains(flag)) {
+            serve.args([flag, value]);
+        }
+        serve.args(other).env("TOLLGATE_STARTUP_WAIT", "0s");
+        serve
+    }
+
+    /// What is said instead of starting, line by line.
+    fn refusal(&self, rpc_url: &str, other: &[&str]) -> Vec<String> {
+        refusal(&mut self.serve(rpc_url, other))
+    }
+}
+
+fn refusal(command: &mut Command) -> Vec<String> {
+    let Output { status, stdout, stderr } = command.stdin(Stdio::null()).output().unwrap();
+    let (out, said) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(!said.contains(SECRET) && !out.contains(SECRET), "{said}");
+    said.lines().map(str::to_owned).collect()
+}
+
+fn dev_key(index: usize) -> String {
+    dev_accounts()[index].private_key.to_string()
+}
+
+async fn chain() -> tollgate_devchain::RunningDevChain {
+    let block_interval = Some(Duration::from_millis(100));
+    DevChain::start(DevChainOptions { block_interval, ..Default::default() }).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_the_database_is_one_line() {
+    let (ground, chain) = (Ground::new(), chain().await);
+    let url = format!("mysql://me:{SECRET}@db/t");
+    assert_eq!(
+        ground.refusal(&chain.url(), &["--database-url", &url]),
+        ["tollgate: --database-url: must be postgres://… or sqlite:PATH"]
+    );
+    let url = format!("postgres://me:{SECRET}@127.0.0.1:1/t");
+    assert_eq!(
+        ground.refusal(&chain.url(), &["--database-url", &url]),
+        ["tollgate: database postgres://***@127.0.0.1:1/t: can't be reached or opened: error \
+          connecting to server: Connection refused (os error 111)"]
+    );
+    let told = ground.refusal(&chain.url(), &["--database-url", "sqlite:/nowhere/at/all.db"]);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].starts_with("tollgate: database sqlite:/nowhere/at/all.db: can't be"),
+        "{told:?}"
+    );
+    let server = PgServer::start().await;
+    let told = ground.refusal(&chain.url(), &["--database-url", &server.url("no_such_one")]);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].ends_with("database \"no_such_one\" does not exist (3D000)"), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_the_chain_is_one_line() {
+    let (ground, chain) = (Ground::new(), chain().await);
+    assert_eq!(
+        ground.refusal(&format!("http://127.0.0.1:1/{SECRET}"), &[]),
+        ["tollgate: no endpoint of the chain answers: http://127.0.0.1:1: Connection refused (os \
+          error 111)"]
+    );
+    let config = ground.path("tollgate.toml");
+    std::fs::write(&config, "[chain]\nid = 1\n").unwrap();
+    assert_eq!(
+        ground.refusal(&chain.url(), &["--config", &config]),
+        [format!(
+            "tollgate: {config}:2:6: chain.id is 1, but {} is on chain 31337",
+            chain.url().trim_end_matches('/')
+        )]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_that_is_taken_is_one_line_and_nothing_is_begun() {
+    let (ground, chain) = (Ground::new(), chain().await);
+    let _taken = TcpListener::bind(("127.0.0.1", ground.port)).await.unwrap();
+    assert_eq!(
+        ground.refusal(&chain.url(), &[]),
+        [format!(
+            "tollgate: can't listen on 127.0.0.1:{}: another program listens there already",
+            ground.port
+        )]
+    );
+    assert!(!Path::new(&ground.path("t.db")).exists());
+}
+
+#[test]
+fn what_is_wrong_with_key_files_is_told_with_the_line() {
+    let ground = Ground::new();
+    let refusal = |file: &str, text: &str| {
+        let path = ground.path(file);
+        std::fs::write(&path, text).unwrap();
+        let told = ground.refusal("http://127.0.0.1:1", &["--private-key-file", &path]);
+        told.into_iter().map(|line| line.replace(&path, file)).collect::<Vec<_>>()
+    };
+    let missing = ground.path("missing");
+    assert_eq!(
+        ground.refusal("http://127.0.0.1:1", &["--private-key-file", &missing]),
+        [format!("tollgate: --private-key-file: {missing}: there is no such file or folder")]
+    );
+    assert_eq!(
+        refusal("bad", &format!("# ours\n{SECRET}\n\n{}\n0x00\n", dev_key(1))),
+        [
+            "tollgate: bad:2:1: must be 64 hex digits, with or without 0x",
+            "tollgate: bad:5:1: must be 64 hex digits, with or without 0x",
+        ]
+    );
+    assert_eq!(
+        refusal("none", "# nothing\n"),
+        ["tollgate: --private-key-file: none: there are no keys in it"]
+    );
+    let account = dev_accounts()[1].address;
+    assert_eq!(
+        refusal("twice", &format!("{}\n{}\n", dev_key(1), dev_key(1))),
+        [format!("tollgate: twice:2:1: the same key as at twice:1:1 ({account})")]
+    );
+    let mut serve = ground.serve("http://127.0.0.1:1", &[]);
+    serve.env("TOLLGATE_PRIVATE_KEYS", format!("{},{SECRET}", dev_key(2)));
+    let told = refusal_of(&mut serve);
+    assert_eq!(
+        told,
+        "tollgate: TOLLGATE_PRIVATE_KEYS: key 2: must be 64 hex digits, with or without 0x"
+    );
+}
+
+fn refusal_of(command: &mut Command) -> String {
+    refusal(command).join("\n")
+}
+
+#[test]
+fn a_keystore_needs_its_password_and_no_key_of_it_twice() {
+    let ground = Ground::new();
+    let folder = ground.path("keystore");
+    std::fs::create_dir(&folder).unwrap();
+    let key = Key::from_bytes(&dev_accounts()[0].private_key).unwrap();
+    let file = format!("{folder}/key.json");
+    std::fs::write(&file, keystore::encrypt_light(&key, SECRET).unwrap()).unwrap();
+    let password = ground.path("password");
+    std::fs::write(&password, "something else").unwrap();
+    let flags = ["--keystore", &folder, "--keystore-password-file", &password];
+    assert_eq!(
+        ground.refusal("http://127.0.0.1:1", &flags),
+        [format!("tollgate: --keystore: {file}: wrong password, or a damaged file")]
+    );
+    std::fs::write(&password, format!("{SECRET}\n")).unwrap();
+    let told = ground.refusal("http://127.0.0.1:1", &flags);
+    let keys = ground.path("keys");
+    assert_eq!(
+        told,
+        [format!(
+            "tollgate: --keystore: {folder}: has a key that {keys}:1:1 gives too ({})",
+            key.address()
+        )]
+    );
+    assert_eq!(
+        ground.refusal("http://127.0.0.1:1", &["--keystore", &folder]),
+        ["tollgate: --keystore: needs a password: give --keystore-password-file or \
+          TOLLGATE_KEYSTORE_PASSWORD"]
+    );
+}
+
+#[test]
+fn without_keys_for_its_callers_it_does_not_serve() {
+    let mut serve = command();
+    serve
+        .args(["serve", "--rpc-url", "http://127.0.0.1:1"])
+        .env("TOLLGATE_PRIVATE_KEYS", dev_key(0));
+    let said = refusal_of(&mut serve);
+    assert_eq!(
+        said,
+        "tollgate: no_auth: there are no API keys: start with --no-auth on a network that you trust"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_endpoint_that_answers_is_enough_and_the_node_is_on_the_list_until_it_stops() {
+    let (ground, chain) = (Ground::new(), chain().await);
+    let other = [
+        "--rpc-url",
+        "http://127.0.0.1:1",
+        "--rpc-url",
+        &chain.url(),
+        "--advertise-url",
+        "http://node-1.internal:8550/",
+        "--node-name",
+        "node-1",
+    ];
+    let program = Program::start(&mut ground.serve(&chain.url(), &other));
+    let live = until("the API", || http_get(ground.port, "/livez")).await;
+    assert!(live.starts_with("HTTP/1.1 200"), "{live}");
+    let store = SqliteStore::open(SqliteOptions::file(ground.path("t.db"))).await.unwrap();
+    let nodes = store.live_nodes(Duration::from_secs(60)).await.unwrap();
+    assert_eq!(nodes.len(), 1);
+    assert_eq!(nodes[0].advertise_url.as_str(), "http://node-1.internal:8550");
+    assert!(nodes[0].node.as_str().starts_with("node-1/") && !nodes[0].draining);
+    program.signal("TERM");
+    let ended = program.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(store.live_nodes(Duration::from_secs(60)).await.unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chain_that_comes_later_is_waited_for() {
+    let ground = Ground::new();
+    let chain_port = free_port();
+    let url = format!("http://127.0.0.1:{chain_port}");
+    let mut serve = ground.serve(&url, &[]);
+    serve.env("TOLLGATE_STARTUP_WAIT", "60s").env("RUST_LOG", "warn");
+    let program = Program::start(&mut serve);
+    program.line_with("the chain does not answer yet").await;
+    let options = DevChainOptions { port: chain_port, ..Default::default() };
+    let _chain = DevChain::start(options).await.unwrap();
+    until("the API", || http_get(ground.port, "/livez")).await;
+    program.signal("INT");
+    assert_eq!(program.end().code, Some(0));
+}
+
+#[test]
+fn a_check_says_what_is_in_force_and_where_it_is_from() {
+    let ground = Ground::new();
+    let config = ground.path("tollgate.toml");
+    let keys = ground.path("keys");
+    let text = format!(
+        "node_name = \"one\"\n[database]\nurl = \"postgres://me:{SECRET}@db/t\"\n[chain]\nrpc_urls = \
+         [\"https://rpc.example.com/{SECRET}\"]\n[keys]\nprivate_key_files = [\"{keys}\"]\n"
+    );
+    std::fs::write(&config, text).unwrap();
+    let check = |more: &[&str]| {
+        let mut check = command();
+        check.args(["config", "check", "--config", &config, "--window", "7"]).args(more);
+        check.env("TOLLGATE_NO_AUTH", "true");
+        let output = check.output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(!text.contains(SECRET), "{text}");
+        (output.status.code(), text)
+    };
+    let (code, table) = check(&[]);
+    assert_eq!(code, Some(0), "{table}");
+    let has = |words: &[&str]| {
+        let fits = |line: &str| line.split_whitespace().collect::<Vec<_>>() == words;
+        assert!(table.lines().any(fits), "{words:?} is not in\n{table}");
+    };
+    has(&["node_name", "one", &format!("{config}:1:13")]);
+    has(&["database.url", "postgres://***@db/t", &format!("{config}:3:7")]);
+    has(&["no_auth", "true", "TOLLGATE_NO_AUTH"]);
+    has(&["submitter.window", "7", "--window"]);
+    has(&["lease.duration", "10s", "default"]);
+    let (code, json) = check(&["--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((code, &json["ok"]), (Some(0), &true.into()));
+    let (code, json) = check(&["--json", "--mode", "fast"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (code, &json["ok"], json["problems"].as_array().unwrap().len()),
+        (Some(1), &false.into(), 1)
+    );
+    assert_eq!(json["problems"][0]["place"], "--mode");
+}
