@@ -64,10 +64,44 @@ fn a_code_means_nothing_without_its_text() {
     assert_eq!(with_code(-32005, "limit exceeded"), RateLimited);
     assert_eq!(with_code(-32005, "Transaction gas limit exceeds block gas limit"), GasLimit);
     assert_eq!(with_code(3, "known transaction. it is already in the system"), AlreadyKnown);
-    for code in [3, 4, -32000, -32003, -32005, -32010, -32015, -32603, 429] {
+    for code in [3, 4, -32000, -32003, -32010, -32015, -32603, -32601, -32700] {
         assert_eq!(with_code(code, ""), Unknown, "{code}");
         assert_eq!(with_code(code, "qqq"), Unknown, "{code}");
     }
+    // what everybody means who says it without a word, and what kills nothing
+    assert_eq!(with_code(-32005, "qqq"), RateLimited);
+    assert_eq!(with_code(429, ""), RateLimited);
+}
+
+#[test]
+fn invalid_parameters_are_the_transaction_only_where_the_code_says_so() {
+    let with_code =
+        |code, message| classify(&RpcAnswer { code: Some(code), message, ..RpcAnswer::default() });
+    assert_eq!(with_code(-32602, "Invalid params"), Invalid);
+    assert_eq!(with_code(-32000, "Invalid params"), Unknown);
+    // conflux, whatever is wrong
+    assert_eq!(with_code(-32602, "Invalid parameters: tx"), Unknown);
+    assert_eq!(with_code(-32602, "Invalid method params"), Unknown);
+    assert_eq!(with_code(-32601, "malformed signature"), Unknown);
+}
+
+#[test]
+fn a_flaw_and_its_subject_must_stand_in_one_clause() {
+    assert_eq!(class_of("the signature was checked. an unrelated thing is invalid"), Unknown);
+    assert_eq!(class_of("error in abstract-signer: call failed"), Unknown);
+    assert_eq!(class_of("bad thing happened: the signature does not match"), Invalid);
+}
+
+#[test]
+fn a_text_with_a_word_of_the_living_is_not_dead() {
+    for said in [
+        "invalid signature for the pending one",
+        "failed to decode transaction, balance unclear",
+        "initcode too large, replacing",
+    ] {
+        assert!(!class_of(said).may_lead_to_rejection(), "{said}");
+    }
+    assert_eq!(class_of("Invalid Ethereum transaction nonce: acc 5, trx 3"), NonceTooLow);
 }
 
 #[test]
