@@ -15,7 +15,7 @@ mod pool;
 
 use tollgate_model::answer::AnswerClass;
 
-use super::pattern::occurs;
+use super::pattern::{find as position, occurs};
 use super::rule::{Hit, first, first_in_a_clause};
 
 /// What normal text has between parts.
@@ -71,13 +71,20 @@ pub(super) fn is_about_a_living_one(text: &str, phrase: &str) -> bool {
 /// What keeps it alive in another part of the text than the one with this phrase. Two parts that
 /// contradict each other are two answers, and the one that loses less counts.
 pub(super) fn alive_beside(text: &str, phrase: &str) -> Option<Hit> {
-    text.split([PAUSE, END]).filter(|part| !occurs(part, phrase)).find_map(|part| {
-        find(part)
-            .filter(|(class, _)| is_the_pools(*class))
-            .or_else(|| first(nonce::VAGUE, part))
-            .or_else(|| first(loose::RULES, part))
-            .filter(|(class, _)| is_the_pools(*class))
+    text.split(END).find_map(|clause| {
+        let Some(at) = position(clause, phrase) else { return of_a_part(clause) };
+        let after = clause[at..].find(PAUSE).map_or("", |pause| &clause[at + pause..]);
+        of_a_part(&clause[..at]).or_else(|| of_a_part(after))
     })
+}
+
+/// What keeps it alive, by a part of a text.
+fn of_a_part(part: &str) -> Option<Hit> {
+    find(part)
+        .filter(|(class, _)| is_the_pools(*class))
+        .or_else(|| first(nonce::VAGUE, part))
+        .or_else(|| first(loose::RULES, part))
+        .filter(|(class, _)| is_the_pools(*class))
 }
 
 /// What the text says about the endpoint, and nothing else.

@@ -188,3 +188,63 @@ fn a_whole_body_with_a_result_was_accepted() {
     assert_eq!(class_of(&refused), NonceTooLow);
     assert_eq!(class_of(&format!("0x{hash}")), AnswerClass::Unknown);
 }
+
+/// Texts that nobody has sent, made of the words that flaws are told in. None of them is about the
+/// bytes of a transaction.
+const OF_SOMETHING_ELSE: &[&str] = &[
+    "invalid API key",
+    "Invalid signature for webhook",
+    "request signature invalid",
+    "unsupported chain id for this provider plan",
+    "failed to decode response body",
+    "failed to parse JSON body of transaction request",
+    "cannot unmarshal response",
+    "sending transactions is not supported on this node",
+    "transactions are not allowed on the read-only endpoint",
+    "The eth_sendRawTransaction method is not supported",
+    "eth_sendRawTransaction is not supported",
+    "sendRawTransaction not supported in light mode",
+    "your IP is not allowed to send transactions",
+    "Sender IP blocked",
+    "blob storage backend required data missing",
+    "access list for this API key is empty",
+    "the transaction could not be verified yet",
+    "authorization required",
+    "Missing authorization header",
+    "Authorization failed",
+    "authorization token expired or invalid",
+    "header too large",
+    "response too large",
+    "data too large",
+    "too large",
+    "max size exceeded",
+    "buffer overflow",
+    "integer overflow in rate limiter",
+    "gas oracle failed",
+    "block gas limit unknown",
+    "gas estimation failed, gas too high to be sure",
+    "transaction is invalid in the current pool state",
+    "revert",
+    "chain reverted, block reorganised",
+    "must be set",
+    "TLS certificate signature is invalid",
+    "commitment level not supported",
+    "invalid commitment",
+    "invalid block hash",
+    "wrong public key for TLS",
+    "parse error",
+    "sender not found",
+    "invalid receiver channel",
+    "transaction with this hash is not supported to be resent, it is mined",
+    "tx size limit per second exceeded",
+    "tx data is still being processed",
+    "Transaction is invalid: will be retried",
+];
+
+#[test]
+fn the_words_of_flaws_said_of_something_else_are_not_dead() {
+    for said in OF_SOMETHING_ELSE {
+        let class = class_of(said);
+        assert!(!class.may_lead_to_rejection(), "{said} is {class}");
+    }
+}

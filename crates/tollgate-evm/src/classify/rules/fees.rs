@@ -35,6 +35,7 @@ pub(super) const CAP: &[Rule] = &[
             "fee too large",
             "use at most",
             "gas price must be zero",
+            "gas price .. limit reached",
         ],
     )
     .unless(&["pubdata price", "price too high for"]),

@@ -66,9 +66,21 @@ const ELSEWHERE: &[&str] = &[
     "subscription",
     "project",
     "websocket",
+    "webhook",
+    "tls",
+    "certificate",
+    "channel",
+    "config",
+    "estimat",
+    "per second",
+    "retried",
+    "retry",
+    "^resen",
+    "^mined",
     "cloudflare",
     "^filter",
     "^status",
+    "parse error",
     "^unknown$",
     // conflux says so whatever its pool has to say, and puts that into the data
     "invalid parameters",
@@ -88,7 +100,7 @@ const WRONG: &[&str] = &[
     "malformed",
     "unsupported",
     "not supported",
-    "^missing",
+    "missing",
     "cannot be",
     "cant be",
     "must be",
@@ -114,7 +126,7 @@ const WRONG: &[&str] = &[
 pub(super) const RULES: &[Rule] = &[
     // the contract's word
     Rule::new(Reverted, &["^reverted$", "^revert$", "always failing transaction"])
-        .with(&["transaction", "^tx$", "contract", "^call", "execution", "^evm"])
+        .with(&["^transaction", "^tx$", "contract", "^call", "execution", "^evm"])
         .unless(&["revert to", "reverted to", "validation revert", "not revert", "chain revert"]),
     // the machine's word, which zkevm, klaytn and reth pass on without any prefix
     Rule::new(
@@ -156,11 +168,15 @@ pub(super) const RULES: &[Rule] = &[
             "not enough .. gas$",
             "insufficient .. gas$",
             "out of gas",
+            "too much gas",
             "gas .. overflow",
             "gas limit intrinsic",
         ],
     )
-    .unless(&["price", "^fee", "fee$", "^tip", "premium", "fund", "balance", "request", "^cost"]),
+    .unless(&[
+        "price", "^fee", "fee$", "^tip", "premium", "fund", "balance", "request", "^cost",
+        "estimat",
+    ]),
     // who signed it, and how
     Rule::new(
         Invalid,
@@ -172,18 +188,19 @@ pub(super) const RULES: &[Rule] = &[
     Rule::new(
         Invalid,
         &[
-            "^blob",
-            "blobs",
+            "blob",
             "^kzg",
             "sidecar",
-            "authorization",
+            "authorization list",
+            "authorizations",
             "auth list",
             "eip 7702",
             "eip 4844",
             "eip 2930",
             "access list",
             "versioned hash",
-            "commitment",
+            "commitment hash",
+            "commitments",
             "set code",
             "transaction payload",
         ],
@@ -193,8 +210,6 @@ pub(super) const RULES: &[Rule] = &[
     Rule::new(
         Invalid,
         &[
-            "must be set",
-            "cannot be set",
             "must be present",
             "fields are present",
             "parameter is missing",
@@ -210,10 +225,13 @@ pub(super) const RULES: &[Rule] = &[
             "to invalid address",
             "invalid contract address",
             "is not an evm transaction",
-            "overflow",
         ],
     )
     .unless(ELSEWHERE),
+    // what it would cost or move, in numbers that don't exist
+    Rule::new(Invalid, &["overflow"])
+        .with(&["^transaction", "^tx", "cost", "value", "^gas", "fee", "amount", "payment"])
+        .unless(ELSEWHERE),
     // its kind, which this chain has not, or not yet
     Rule::new(
         Invalid,
@@ -222,9 +240,13 @@ pub(super) const RULES: &[Rule] = &[
             "not supported .. before",
             "not supported tx type",
             "not supported transaction type",
-            "not support .. transaction",
-            "unsupported .. transaction",
-            "unsupported .. tx",
+            "not support eth transaction",
+            "not support transaction",
+            "not support this transaction",
+            "unsupported transaction",
+            "unsupported tx",
+            "unsupported .. transaction type",
+            "unsupported .. tx type",
             "^tx type .. not",
             "^tx type .. unknown",
             "^transaction type .. not",
@@ -254,7 +276,7 @@ pub(super) const RULES: &[Rule] = &[
             "invalid length",
         ],
     )
-    .with(&["transaction", "^tx", "^rlp", "^hex", "calldata", "call data", "envelope"])
+    .with(&["^transaction", "^tx", "^rlp", "^hex", "calldata", "call data", "envelope"])
     .unless(ELSEWHERE),
     // its size
     Rule::new(
@@ -274,7 +296,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
     )
     .with(&[
-        "transaction",
+        "^transaction",
         "^tx",
         "max tx",
         "calldata",
@@ -285,7 +307,6 @@ pub(super) const RULES: &[Rule] = &[
         "contract code",
         "code size",
         "input data",
-        "^data",
     ])
     .unless(ELSEWHERE),
     // who may not send it, or be sent to
@@ -323,13 +344,23 @@ pub(super) const RULES: &[Rule] = &[
         "prohibited",
         "prevented",
         "blocked",
-        "^invalid",
-        "^missing",
     ])
     .unless(ELSEWHERE),
     // zkevm: too much for a proof, at any price
-    Rule::new(Invalid, &["counter .. exceeded", "maximum number of steps", "factory dependencies"])
-        .unless(ELSEWHERE),
+    Rule::new(
+        Invalid,
+        &[
+            "counter .. exceeded",
+            "maximum number of steps",
+            "row consumption",
+            "factory dependencies",
+        ],
+    )
+    .unless(ELSEWHERE),
     // nethermind's word for all that; substrate's "Invalid Transaction" may also be a nonce
-    Rule::new(Invalid, &["^transaction invalid", "^tx invalid"]).unless(ELSEWHERE),
+    Rule::new(
+        Invalid,
+        &["^transaction invalid", "^transaction is invalid", "^tx invalid", "^tx is invalid"],
+    )
+    .unless(ELSEWHERE),
 ];

@@ -55,6 +55,7 @@ pub(super) const RULES: &[Rule] = &[
             "validate signature error",
             "bad signature",
             "signature error",
+            "^sigerror",
             "invalid fee payer",
             "signer does not match",
             "extract signature",
@@ -67,7 +68,16 @@ pub(super) const RULES: &[Rule] = &[
         ],
     )
     // a signature on the request is not the transaction's
-    .unless(&["request signature", "signature header", "x flashbots", "jwt", "api key"]),
+    .unless(&[
+        "request signature",
+        "signature header",
+        "x flashbots",
+        "jwt",
+        "api key",
+        "webhook",
+        "certificate",
+        "tls",
+    ]),
     // nethermind ("FailedToResolveSender"), conflux ("Can not recover pubkey"), erigon, klaytn
     Rule::new(
         Invalid,
