@@ -59,6 +59,8 @@ pub enum Reason {
     Nonces(u64, u64),
     /// The text is silent and the HTTP status is not.
     Status(u16),
+    /// Text and status are silent and the code is not.
+    Code(i64),
     /// The body holds a result and no error.
     Result,
     /// The configured override at this place of the list.
@@ -79,6 +81,7 @@ impl fmt::Display for Reason {
                 write!(f, "the transaction's nonce is {ours} and the node wants {wanted}")
             }
             Self::Status(status) => write!(f, "HTTP status {status}, and no text that is known"),
+            Self::Code(code) => write!(f, "error code {code}, and no text that is known"),
             Self::Result => f.write_str("the body holds a result and no error"),
             Self::Override(place) => write!(f, "override number {} of the chain", place + 1),
             Self::Nothing => f.write_str("no rule knows this text: possibly sent"),
@@ -114,13 +117,14 @@ fn built_in(answer: &RpcAnswer<'_>, reading: &Reading) -> (AnswerClass, Reason) 
     if reading.is_page {
         // A page comes from something in front of the node: it can tell of itself only.
         return rules::of_the_endpoint(text)
-            .map(|(class, phrase)| (class, Reason::Phrase(phrase)))
-            .unwrap_or_else(|| by_status(answer.status));
+            .map(by_phrase)
+            .or_else(|| by_status(answer.status))
+            .unwrap_or((AnswerClass::Unknown, Reason::Nothing));
     }
     if let Some(said) = reverts::said_in(text) {
         // What stands before the EVM's word is the node's own, and may keep it alive.
         return match rules::alive(&text[..said.at]) {
-            Some((class, phrase)) => (class, Reason::Phrase(phrase)),
+            Some(hit) => by_phrase(hit),
             None => (AnswerClass::Reverted, Reason::Evm(said.phrase)),
         };
     }
@@ -130,23 +134,58 @@ fn built_in(answer: &RpcAnswer<'_>, reading: &Reading) -> (AnswerClass, Reason) 
     if let Some(phrase) = reverts::reason_in(text, answer.code) {
         return (AnswerClass::Reverted, Reason::Evm(phrase));
     }
-    if let Some((class, phrase)) = rules::find(text) {
-        return (class, Reason::Phrase(phrase));
+    let numbers =
+        nonces::compare(text).map(|(class, ours, wanted)| (class, Reason::Nonces(ours, wanted)));
+    let clear = rules::find(text);
+    if let Some((class, phrase)) = clear
+        && class.may_lead_to_rejection()
+    {
+        let beside = || rules::alive_beside(text, phrase).map(by_phrase);
+        return numbers.or_else(beside).unwrap_or_else(|| dead_or_unknown(text, (class, phrase)));
     }
-    if let Some((class, ours, wanted)) = nonces::compare(text) {
-        return (class, Reason::Nonces(ours, wanted));
+    clear
+        .map(by_phrase)
+        .or(numbers)
+        .or_else(|| rules::last_resort(text).map(by_phrase))
+        .or_else(|| by_status(answer.status))
+        .or_else(|| by_code(answer.code))
+        .or_else(|| rules::flaw(text, answer.code).map(|hit| dead_or_unknown(text, hit)))
+        .unwrap_or((AnswerClass::Unknown, Reason::Nothing))
+}
+
+/// A verdict that may end a transaction, unless the text has a word of those that live.
+fn dead_or_unknown(text: &str, hit: rule::Hit) -> (AnswerClass, Reason) {
+    match rules::is_about_a_living_one(text, hit.1) {
+        true => (AnswerClass::Unknown, Reason::Nothing),
+        false => by_phrase(hit),
     }
-    if let Some((class, phrase)) = rules::last_resort(text) {
-        return (class, Reason::Phrase(phrase));
-    }
-    by_status(answer.status)
+}
+
+fn by_phrase((class, phrase): rule::Hit) -> (AnswerClass, Reason) {
+    (class, Reason::Phrase(phrase))
 }
 
 /// Where the text is silent. A status tells how the endpoint is, never how the transaction is.
-fn by_status(status: Option<u16>) -> (AnswerClass, Reason) {
-    match status {
-        Some(status @ 429) => (AnswerClass::RateLimited, Reason::Status(status)),
-        Some(status @ (408 | 425 | 500..=599)) => (AnswerClass::Transient, Reason::Status(status)),
-        _ => (AnswerClass::Unknown, Reason::Nothing),
-    }
+fn by_status(status: Option<u16>) -> Option<(AnswerClass, Reason)> {
+    let status = status?;
+    let class = match status {
+        429 => AnswerClass::RateLimited,
+        408 | 425 | 500..=599 => AnswerClass::Transient,
+        _ => return None,
+    };
+    Some((class, Reason::Status(status)))
+}
+
+/// Where the text and the status are silent. Of the codes, only those count that mean the same to
+/// everybody who sends them without a text, and only for what keeps a transaction alive.
+fn by_code(code: Option<i64>) -> Option<(AnswerClass, Reason)> {
+    let code = code?;
+    let class = match code {
+        // EIP-1474's "limit exceeded", and the status that some put here
+        -32005 | 429 => AnswerClass::RateLimited,
+        // no JSON, no such method: nobody has looked at the transaction
+        -32700 | -32601 => AnswerClass::Unknown,
+        _ => return None,
+    };
+    Some((class, Reason::Code(code)))
 }

@@ -8,7 +8,7 @@ use tollgate_model::answer::AnswerClass;
 use super::pattern::occurs;
 
 /// What stands before the transaction's own nonce.
-const OURS: [&str; 18] = [
+const OURS: [&str; 19] = [
     "got",
     "actual",
     "provided",
@@ -27,10 +27,11 @@ const OURS: [&str; 18] = [
     "sent",
     "was",
     "txnonce",
+    "trx",
 ];
 
 /// What stands before the nonce that the node wants.
-const WANTED: [&str; 16] = [
+const WANTED: [&str; 17] = [
     "expected",
     "expecting",
     "expects",
@@ -47,6 +48,7 @@ const WANTED: [&str; 16] = [
     "correct",
     "onchain",
     "statenonce",
+    "acc",
 ];
 
 /// How many words may stand between a name and its number.

@@ -66,6 +66,7 @@ const PHRASES: &[&str] = &[
 /// everything) nor the text (anybody may say it) would do alone.
 const REASONS: &[&str] = &[
     "^reverted$",
+    "^execution error",
     "^erc20",
     "^erc721",
     "^erc1155",

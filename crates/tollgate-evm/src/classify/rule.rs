@@ -33,9 +33,10 @@ impl Rule {
         self
     }
 
-    fn hit(&self, text: &str) -> Option<Hit> {
-        let phrase = self.any.iter().find(|phrase| occurs(text, phrase))?;
-        let with = self.with.is_empty() || self.with.iter().any(|phrase| occurs(text, phrase));
+    /// Whether `part` has what must be there, and the whole text nothing of what must not.
+    fn hit(&self, part: &str, text: &str) -> Option<Hit> {
+        let phrase = self.any.iter().find(|phrase| occurs(part, phrase))?;
+        let with = self.with.is_empty() || self.with.iter().any(|phrase| occurs(part, phrase));
         let unless = self.unless.iter().any(|phrase| occurs(text, phrase));
         (with && !unless).then_some((self.class, *phrase))
     }
@@ -43,5 +44,10 @@ impl Rule {
 
 /// The first rule that fits. The order of a table is part of its meaning.
 pub(super) fn first(rules: &[Rule], text: &str) -> Option<Hit> {
-    rules.iter().find_map(|rule| rule.hit(text))
+    rules.iter().find_map(|rule| rule.hit(text, text))
+}
+
+/// The first rule that fits a clause of its own. What stands in two sentences doesn't add up.
+pub(super) fn first_in_a_clause(rules: &[Rule], text: &str) -> Option<Hit> {
+    rules.iter().find_map(|rule| text.split(" | ").find_map(|clause| rule.hit(clause, text)))
 }

@@ -5,6 +5,7 @@
 
 mod endpoint;
 mod fees;
+mod flaws;
 mod funds;
 mod gas;
 mod invalid;
@@ -14,7 +15,15 @@ mod pool;
 
 use tollgate_model::answer::AnswerClass;
 
-use super::rule::{Hit, first};
+use super::pattern::{find as position, occurs};
+use super::rule::{Hit, first, first_in_a_clause};
+
+/// What normal text has between parts.
+const PAUSE: char = ',';
+const END: char = '|';
+
+/// JSON-RPC's code for them.
+const INVALID_PARAMS: i64 = -32602;
 
 /// What the text says by its wording.
 pub(super) fn find(text: &str) -> Option<Hit> {
@@ -39,6 +48,45 @@ pub(super) fn last_resort(text: &str) -> Option<Hit> {
         .or_else(|| first(endpoint::VAGUE, text))
 }
 
+/// What may end it, if nothing else was found at all.
+pub(super) fn flaw(text: &str, code: Option<i64>) -> Option<Hit> {
+    let parameter = || first(flaws::PARAMETER, text).filter(|_| code == Some(INVALID_PARAMS));
+    let bare = || {
+        let clause = text.split(" | ").next();
+        (clause == Some(flaws::BARE)).then_some((AnswerClass::Invalid, flaws::BARE))
+    };
+    first_in_a_clause(flaws::RULES, text).or_else(parameter).or_else(bare)
+}
+
+/// Words that are said of transactions that live. A verdict that may end one is not passed on a text
+/// with such a word, whatever else it says: "invalid transaction nonce" is about a nonce.
+const LIVING: &[&str] =
+    &["nonce", "balance", "fund", "already", "replac", "underpriced", "pending", "sequence$"];
+
+/// Whether a verdict of this phrase would be passed on a text that may be about one that lives.
+pub(super) fn is_about_a_living_one(text: &str, phrase: &str) -> bool {
+    LIVING.iter().any(|word| occurs(text, word) && !occurs(phrase, word))
+}
+
+/// What keeps it alive in another part of the text than the one with this phrase. Two parts that
+/// contradict each other are two answers, and the one that loses less counts.
+pub(super) fn alive_beside(text: &str, phrase: &str) -> Option<Hit> {
+    text.split(END).find_map(|clause| {
+        let Some(at) = position(clause, phrase) else { return of_a_part(clause) };
+        let after = clause[at..].find(PAUSE).map_or("", |pause| &clause[at + pause..]);
+        of_a_part(&clause[..at]).or_else(|| of_a_part(after))
+    })
+}
+
+/// What keeps it alive, by a part of a text.
+fn of_a_part(part: &str) -> Option<Hit> {
+    find(part)
+        .filter(|(class, _)| is_the_pools(*class))
+        .or_else(|| first(nonce::VAGUE, part))
+        .or_else(|| first(loose::RULES, part))
+        .filter(|(class, _)| is_the_pools(*class))
+}
+
 /// What the text says about the endpoint, and nothing else.
 pub(super) fn of_the_endpoint(text: &str) -> Option<Hit> {
     first(endpoint::CLEAR, text).or_else(|| first(endpoint::VAGUE, text))
@@ -46,11 +94,25 @@ pub(super) fn of_the_endpoint(text: &str) -> Option<Hit> {
 
 /// A verdict that keeps the transaction alive and is the pool's own, not a wrapper's.
 pub(super) fn alive(text: &str) -> Option<Hit> {
+    find(text).filter(|(class, _)| is_the_pools(*class) || *class == AnswerClass::RateLimited)
+}
+
+const fn is_the_pools(class: AnswerClass) -> bool {
     use AnswerClass::{
-        AlreadyKnown, InsufficientFunds, NonceTooHigh, NonceTooLow, ReplacementUnderpriced,
+        Accepted, AlreadyKnown, FeeTooHigh, FeeTooLow, GasLimit, InsufficientFunds, Invalid,
+        NonceTooHigh, NonceTooLow, PoolFull, RateLimited, ReplacementUnderpriced, Reverted,
+        Transient, Underpriced, Unknown,
     };
-    find(text).filter(|(class, _)| {
-        [AlreadyKnown, InsufficientFunds, NonceTooHigh, NonceTooLow, ReplacementUnderpriced]
-            .contains(class)
-    })
+    match class {
+        AlreadyKnown
+        | NonceTooLow
+        | NonceTooHigh
+        | ReplacementUnderpriced
+        | Underpriced
+        | FeeTooLow
+        | FeeTooHigh
+        | InsufficientFunds
+        | PoolFull => true,
+        Accepted | GasLimit | Reverted | Invalid | RateLimited | Transient | Unknown => false,
+    }
 }

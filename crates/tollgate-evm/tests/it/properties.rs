@@ -143,22 +143,107 @@ proptest! {
     }
 
     #[test]
+    fn random_words_never_make_a_dead_verdict(
+        text in "[a-z]{1,9}( [a-z]{1,9}){0,30}",
+        any in any::<String>(),
+    ) {
+        for text in [text, any] {
+            let class = class_of(&text);
+            prop_assert!(!class.may_lead_to_rejection(), "{} is {}", text, class);
+        }
+    }
+
+    #[test]
     fn a_wrapper_around_an_answer_never_turns_it_dead(
         one in 0..collected::all().len(),
-        wrapper in prop::sample::select(&[
-            "failed to send tx: ", "rpc error: code = Unknown desc = ", "Error: ", "call failed: ",
-            "[Request ID: 1] ", "could not broadcast: err: ", "INTERNAL_ERROR: ", "502 ",
-        ][..]),
+        before in prop::sample::select(BEFORE),
+        after in prop::sample::select(AFTER),
+        upper in any::<bool>(),
     ) {
         let all = collected::all();
         prop_assume!(!all[one].message.contains('<'));
         let bare = classify(&all[one].answer());
-        let message = format!("{wrapper}{}", all[one].message);
-        let wrapped = classify(&RpcAnswer { message: &message, ..all[one].answer() });
-        prop_assert!(
-            bare.may_lead_to_rejection() || !wrapped.may_lead_to_rejection(),
-            "{} is {}, bare {}", message, wrapped, bare
-        );
+        let message = match upper && !all[one].message.contains('{') {
+            true => all[one].message.to_ascii_uppercase(),
+            false => all[one].message.clone(),
+        };
+        let message = format!("{before}{message}{after}");
+        let nested = serde_json::json!({ "id": 1, "error": { "code": -32603, "message": message } });
+        for message in [message.clone(), nested.to_string(), format!("500: {nested}")] {
+            let wrapped = classify(&RpcAnswer { message: &message, ..all[one].answer() });
+            prop_assert!(
+                bare.may_lead_to_rejection() || !wrapped.may_lead_to_rejection(),
+                "{} is {}, bare {}", message, wrapped, bare
+            );
+        }
+    }
+
+    #[test]
+    fn a_living_and_a_dead_answer_together_are_never_dead(
+        living in prop::sample::select(of(&LIVING)),
+        dead in prop::sample::select(of(&["invalid", "gas_limit"])),
+        joint in prop::sample::select(&[": ", ". ", "; ", ", "][..]),
+    ) {
+        for text in [format!("{living}{joint}{dead}"), format!("{dead}{joint}{living}")] {
+            let class = class_of(&text);
+            prop_assert!(!class.may_lead_to_rejection(), "{} is {}", text, class);
+        }
+    }
+}
+
+/// What callers, proxies and loggers put around an answer.
+const BEFORE: &[&str] = &[
+    "",
+    "failed to send tx: ",
+    "rpc error: code = Unknown desc = ",
+    "Error: ",
+    "call failed: ",
+    "[Request ID: 1] ",
+    "could not broadcast: err: ",
+    "INTERNAL_ERROR: ",
+    "502 ",
+    "Returned error: ",
+    "ProviderError: ",
+    "0x336394A3219e71D9d9bd18201d34E95C1Bb7122C nonce 17: ",
+    "tx 0x7f657507aee0511e36d2d1972a6b22e917cc89f92b6c12c4dbd57eaabb236960 rejected: ",
+    "upstream node-3 answered: ",
+];
+
+const AFTER: &[&str] = &[
+    "",
+    " (code=SERVER_ERROR, version=6.8.0)",
+    " [request 4711, attempt 2 of 5]",
+    ": address 0x336394A3219e71D9d9bd18201d34E95C1Bb7122C, tx: 8089 state: 8090",
+    ". See https://docs.example.org/errors for more.",
+    "\n    at sendTransaction (index.js:10:5)",
+];
+
+/// What only a pool says, and only of a transaction that lives.
+const LIVING: [&str; 9] = [
+    "already_known",
+    "nonce_too_low",
+    "nonce_too_high",
+    "replacement_underpriced",
+    "underpriced",
+    "fee_too_low",
+    "fee_too_high",
+    "insufficient_funds",
+    "pool_full",
+];
+
+/// The collected messages of these classes that are read as such without a code.
+fn of(classes: &[&str]) -> Vec<String> {
+    let all = collected::all().into_iter();
+    all.filter(|one| classes.contains(&one.class.as_str()) && !one.message.contains(['{', '<']))
+        .filter(|one| class_of(&one.message).name() == one.class)
+        .map(|one| one.message)
+        .collect()
+}
+
+#[test]
+fn nothing_said_is_nothing_known() {
+    for nothing in ["", " ", "\n", ".", "{}", "null"] {
+        assert_eq!(class_of(nothing), AnswerClass::Unknown, "{nothing:?}");
     }
 }
 

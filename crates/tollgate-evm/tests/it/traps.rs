@@ -64,10 +64,44 @@ fn a_code_means_nothing_without_its_text() {
     assert_eq!(with_code(-32005, "limit exceeded"), RateLimited);
     assert_eq!(with_code(-32005, "Transaction gas limit exceeds block gas limit"), GasLimit);
     assert_eq!(with_code(3, "known transaction. it is already in the system"), AlreadyKnown);
-    for code in [3, 4, -32000, -32003, -32005, -32010, -32015, -32603, 429] {
+    for code in [3, 4, -32000, -32003, -32010, -32015, -32603, -32601, -32700] {
         assert_eq!(with_code(code, ""), Unknown, "{code}");
         assert_eq!(with_code(code, "qqq"), Unknown, "{code}");
     }
+    // what everybody means who says it without a word, and what kills nothing
+    assert_eq!(with_code(-32005, "qqq"), RateLimited);
+    assert_eq!(with_code(429, ""), RateLimited);
+}
+
+#[test]
+fn invalid_parameters_are_the_transaction_only_where_the_code_says_so() {
+    let with_code =
+        |code, message| classify(&RpcAnswer { code: Some(code), message, ..RpcAnswer::default() });
+    assert_eq!(with_code(-32602, "Invalid params"), Invalid);
+    assert_eq!(with_code(-32000, "Invalid params"), Unknown);
+    // conflux, whatever is wrong
+    assert_eq!(with_code(-32602, "Invalid parameters: tx"), Unknown);
+    assert_eq!(with_code(-32602, "Invalid method params"), Unknown);
+    assert_eq!(with_code(-32601, "malformed signature"), Unknown);
+}
+
+#[test]
+fn a_flaw_and_its_subject_must_stand_in_one_clause() {
+    assert_eq!(class_of("the signature was checked. an unrelated thing is invalid"), Unknown);
+    assert_eq!(class_of("error in abstract-signer: call failed"), Unknown);
+    assert_eq!(class_of("bad thing happened: the signature does not match"), Invalid);
+}
+
+#[test]
+fn a_text_with_a_word_of_the_living_is_not_dead() {
+    for said in [
+        "invalid signature for the pending one",
+        "failed to decode transaction, balance unclear",
+        "initcode too large, replacing",
+    ] {
+        assert!(!class_of(said).may_lead_to_rejection(), "{said}");
+    }
+    assert_eq!(class_of("Invalid Ethereum transaction nonce: acc 5, trx 3"), NonceTooLow);
 }
 
 #[test]
@@ -153,4 +187,64 @@ fn a_whole_body_with_a_result_was_accepted() {
         format!(r#"{{"id":1,"result":"0x{hash}","error":{{"message":"nonce too low"}}}}"#);
     assert_eq!(class_of(&refused), NonceTooLow);
     assert_eq!(class_of(&format!("0x{hash}")), AnswerClass::Unknown);
+}
+
+/// Texts that nobody has sent, made of the words that flaws are told in. None of them is about the
+/// bytes of a transaction.
+const OF_SOMETHING_ELSE: &[&str] = &[
+    "invalid API key",
+    "Invalid signature for webhook",
+    "request signature invalid",
+    "unsupported chain id for this provider plan",
+    "failed to decode response body",
+    "failed to parse JSON body of transaction request",
+    "cannot unmarshal response",
+    "sending transactions is not supported on this node",
+    "transactions are not allowed on the read-only endpoint",
+    "The eth_sendRawTransaction method is not supported",
+    "eth_sendRawTransaction is not supported",
+    "sendRawTransaction not supported in light mode",
+    "your IP is not allowed to send transactions",
+    "Sender IP blocked",
+    "blob storage backend required data missing",
+    "access list for this API key is empty",
+    "the transaction could not be verified yet",
+    "authorization required",
+    "Missing authorization header",
+    "Authorization failed",
+    "authorization token expired or invalid",
+    "header too large",
+    "response too large",
+    "data too large",
+    "too large",
+    "max size exceeded",
+    "buffer overflow",
+    "integer overflow in rate limiter",
+    "gas oracle failed",
+    "block gas limit unknown",
+    "gas estimation failed, gas too high to be sure",
+    "transaction is invalid in the current pool state",
+    "revert",
+    "chain reverted, block reorganised",
+    "must be set",
+    "TLS certificate signature is invalid",
+    "commitment level not supported",
+    "invalid commitment",
+    "invalid block hash",
+    "wrong public key for TLS",
+    "parse error",
+    "sender not found",
+    "invalid receiver channel",
+    "transaction with this hash is not supported to be resent, it is mined",
+    "tx size limit per second exceeded",
+    "tx data is still being processed",
+    "Transaction is invalid: will be retried",
+];
+
+#[test]
+fn the_words_of_flaws_said_of_something_else_are_not_dead() {
+    for said in OF_SOMETHING_ELSE {
+        let class = class_of(said);
+        assert!(!class.may_lead_to_rejection(), "{said} is {class}");
+    }
 }

@@ -56,6 +56,7 @@ pub(super) const CLEAR: &[Rule] = &[
             "upgrade to",
             "free tier",
             "slow down",
+            "too much load",
             "limit for your plan",
             "exceeded your",
             "concurrent requests",
@@ -115,9 +116,11 @@ pub(super) const CLEAR: &[Rule] = &[
             "dial tcp",
             "tls handshake",
             "unexpected eof",
-            "^eof$",
             "channel closed",
             "failed to fetch",
+            "fetch failed",
+            "enotfound",
+            "getaddrinfo",
             "error sending request",
             "could not connect",
             "failed to connect",
@@ -125,6 +128,8 @@ pub(super) const CLEAR: &[Rule] = &[
             "no connection$",
         ],
     ),
+    // the end of a stream, not of a contract in the EVM's object format
+    Rule::new(Transient, &["^eof$"]).unless(&["code", "contract"]),
     // nodes that are behind or starting: besu ("not yet in sync"), nethermind, parity, metis
     Rule::new(
         Transient,
@@ -177,7 +182,8 @@ pub(super) const VAGUE: &[Rule] = &[
     Rule::new(
         RateLimited,
         &["limit exceeded", "exceeded .. limit", "limit reached", "^429$", "^1015$"],
-    ),
+    )
+    .unless(&["memory limit"]),
     Rule::new(
         Transient,
         &[
@@ -217,11 +223,26 @@ pub(super) const VAGUE: &[Rule] = &[
             "platform not active",
             "platform transaction not created",
             "not enough effective connection",
+            "lock taken",
+            "error encountered",
+            "immature",
+            "runtime api",
+            "unable to process",
+            "not running",
+            "not yet up",
+            "communicating with",
+            "disconnected",
+            "trie error",
+            "while fetching",
+            "beyond head",
+            "missing response",
+            "forwarding target",
+            "not found in chain",
             "^500$",
             "^502$",
             "^503$",
             "^504$",
         ],
     )
-    .unless(&["unknown error", "unexpected error"]),
+    .unless(&["unknown error", "unexpected error", "json rpc version"]),
 ];

@@ -34,6 +34,8 @@ pub(super) const CAP: &[Rule] = &[
             "fee is too high",
             "fee too large",
             "use at most",
+            "gas price must be zero",
+            "gas price .. limit reached",
         ],
     )
     .unless(&["pubdata price", "price too high for"]),
@@ -50,6 +52,7 @@ pub(super) const LOW: &[Rule] = &[
             "less than .. base fee",
             "less then .. base fee",
             "lower than .. base fee",
+            "lower then .. base fee",
             "smaller than .. base fee",
             "below .. base fee",
             "under .. base fee",
@@ -92,6 +95,8 @@ pub(super) const LOW: &[Rule] = &[
             "fee minimum",
             "gas price minimum",
             "minimum gas price",
+            "minimum accepted gas price",
+            "minimum required gas price",
             "min gas price",
             "minimal gas price",
             "minimum global fee",
@@ -135,9 +140,17 @@ pub(super) const LOW: &[Rule] = &[
             "not enough fee",
         ],
     )
-    .unless(&["insufficient fee balance", "fee payer"]),
+    .unless(&["insufficient fee balance", "fee payer", "token balance"]),
     // klaytn: a fixed price per unit
-    Rule::new(FeeTooLow, &["invalid unit price", "equal to the unit price", "invalid gas fee cap"]),
+    Rule::new(
+        FeeTooLow,
+        &[
+            "invalid unit price",
+            "equal to the unit price",
+            "invalid gas fee cap",
+            "invalid gas tip cap",
+        ],
+    ),
     // linea: what it pays is less than what it costs
     Rule::new(FeeTooLow, &["unprofitable", "not profitable"]),
     // geth and all its forks, without a floor

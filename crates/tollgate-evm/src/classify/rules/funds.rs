@@ -73,7 +73,12 @@ pub(super) const RULES: &[Rule] = &[
     // zksync: "Failed to pay the fee to the operator"; zkevm: "balance intrinsic error"
     Rule::new(
         InsufficientFunds,
-        &["failed to pay for the transaction", "failed to pay the fee", "balance intrinsic error"],
+        &[
+            "pay prefund",
+            "failed to pay for the transaction",
+            "failed to pay the fee",
+            "balance intrinsic error",
+        ],
     ),
     // geth and reth cap the gas at what the balance can buy; nothing bought means no balance
     Rule::new(InsufficientFunds, &["gas required exceeds allowance 0$"]),

@@ -74,7 +74,7 @@ pub(super) const RULES: &[Rule] = &[
             "gas too high",
         ],
     )
-    .unless(&["gas price", "gas fee", "gas funds", "blob gas"]),
+    .unless(&["gas price", "gas fee", "gas funds", "blob gas", "gas estimat"]),
     // geth, reth: the same text is given for a balance that buys no more
     Rule::new(GasLimit, &["gas required exceeds"]),
     // geth: "gas uint64 overflow"; erigon: "GasUintOverflow"

@@ -16,6 +16,7 @@ pub(super) const FEES: &[Rule] = &[
             "priority fee .. exceeds max fee",
             "priority fee .. greater than max fee",
             "priority fee .. more than max fee",
+            "max priority fee greater",
             "priority fee .. more then max fee",
             "priority fee .. higher than maxfee",
             "priority fee per gas | cannot be higher",
@@ -54,6 +55,7 @@ pub(super) const RULES: &[Rule] = &[
             "validate signature error",
             "bad signature",
             "signature error",
+            "^sigerror",
             "invalid fee payer",
             "signer does not match",
             "extract signature",
@@ -66,7 +68,16 @@ pub(super) const RULES: &[Rule] = &[
         ],
     )
     // a signature on the request is not the transaction's
-    .unless(&["request signature", "signature header", "x flashbots", "jwt", "api key"]),
+    .unless(&[
+        "request signature",
+        "signature header",
+        "x flashbots",
+        "jwt",
+        "api key",
+        "webhook",
+        "certificate",
+        "tls",
+    ]),
     // nethermind ("FailedToResolveSender"), conflux ("Can not recover pubkey"), erigon, klaytn
     Rule::new(
         Invalid,
@@ -184,7 +195,7 @@ pub(super) const RULES: &[Rule] = &[
             "invalid message format",
             "invalid , transaction hash is null",
             "invalid transaction format",
-            "invalid ethereum transaction",
+            "invalid transaction body",
             "could not parse transaction",
             "failed to parse transaction",
         ],
@@ -201,6 +212,8 @@ pub(super) const RULES: &[Rule] = &[
             "initcode size",
             "init code size",
             "code size exceeded",
+            "encoded length",
+            "length limit exceeded",
             "contract size too big",
             "input data too large",
             "tx too large",
@@ -303,10 +316,7 @@ pub(super) const RULES: &[Rule] = &[
         &["non whitelisted fee currency", "unregistered fee currency", "fee currency not"],
     ),
     // zkevm, linea: too much for a proof, at any price
-    Rule::new(
-        Invalid,
-        &["not enough .. counters", "out of counters", "transaction line count for module"],
-    ),
+    Rule::new(Invalid, &["not enough .. counters", "out of counters", "line count for module"]),
     // harmony, lotus
     Rule::new(Invalid, &["invalid shard", "staking message does not match", "invalid to address"]),
     // besu's plug-ins

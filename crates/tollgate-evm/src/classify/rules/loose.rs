@@ -39,6 +39,8 @@ pub(super) const RULES: &[Rule] = &[
             "already accepted",
             "already seen",
             "already tracked",
+            "committed in block",
+            "included in block",
             "already in .. chain",
             "identical hash",
             "hash collides",
@@ -118,7 +120,7 @@ pub(super) const RULES: &[Rule] = &[
             "higher fee",
         ],
     )
-    .unless(&["fee payer", "response"]),
+    .unless(&["fee payer", "response", "fund", "balance"]),
     // too dear
     Rule::new(
         FeeTooHigh,

@@ -114,6 +114,7 @@ pub(super) const VAGUE: &[Rule] = &[
         NonceTooLow,
         &[
             "invalid transaction nonce",
+            "invalid .. transaction nonce",
             "invalid nonce",
             "incorrect nonce",
             "correct nonce",
@@ -126,6 +127,7 @@ pub(super) const VAGUE: &[Rule] = &[
             "invalid sequence",
             "incorrect account sequence",
             "sequence mismatch",
+            "nonce intrinsic",
         ],
     )
     .unless(&["nonce params"]),

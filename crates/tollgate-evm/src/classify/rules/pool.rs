@@ -55,7 +55,8 @@ pub(super) const REPLACEMENT: &[Rule] = &[
             "cannot replace existing",
             "replacement not allowed",
             "replaced by transaction with higher",
-            "existing transaction had higher",
+            "replaced by better",
+            "transaction had higher priority",
             "existing tx has higher",
             "too cheap to replace",
             "not bumped enough",
@@ -148,6 +149,7 @@ pub(super) const FULL: &[Rule] = &[
         PoolFull,
         &[
             "pool is full",
+            "account is full",
             "pool full",
             "pool overflow",
             "pool is currently full",
