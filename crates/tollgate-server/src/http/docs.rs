@@ -61,12 +61,12 @@ pub(crate) async fn page() -> Response {
     tag = "docs",
     params(PageParams),
     responses(
-        (status = 200, description = "A page.", body = String, content_type = "text/markdown"),
+        (status = 200, description = "A page.", body = String, content_type = "text/plain"),
         PageProblems
     )
 )]
 pub(crate) async fn error_page(Segment(word): Segment) -> Result<Response, Problem> {
     let code = Code::of(&word).ok_or_else(|| Problem::not_found("code"))?;
-    // Browsers show plain text, and save what they are told is Markdown.
-    Ok(([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], code.page()).into_response())
+    // Not text/markdown: browsers save that instead of showing it.
+    Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], code.page()).into_response())
 }

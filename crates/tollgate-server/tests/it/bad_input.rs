@@ -55,6 +55,7 @@ fn bad_bodies() -> Vec<(String, &'static str)> {
         (pay("data", json!("12")), "invalid_hex"),
         (pay("data", json!("0x123")), "invalid_hex"),
         (pay("data", json!("0xgg")), "invalid_hex"),
+        (pay("data", json!(format!("0x{}", "00".repeat(200_000)))), "invalid_field"),
         (pay("data", json!("0x\u{0}0")), "invalid_hex"),
         (pay("accessList", json!([{ "address": "0x1", "storageKeys": [] }])), "invalid_body"),
         (pay("accessList", json!("0x")), "invalid_body"),
