@@ -9,6 +9,8 @@ use tokio::sync::oneshot;
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_evm::signer::{Key, LocalSigner};
+use tollgate_model::Address;
+use tollgate_model::port::signer::Signer;
 use tollgate_server::router;
 use tracing::{info, warn};
 
@@ -19,6 +21,9 @@ use crate::config::{Flags, Loaded, Purpose, Refused, Settings, duration, load};
 /// How long callers have to get their answers once the node is told to stop, and the node to let
 /// its leases go.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Accounts that `dev` names.
+const ACCOUNTS_SHOWN: usize = 3;
 
 #[derive(Args)]
 pub(super) struct ServeArgs {
@@ -67,10 +72,14 @@ pub(super) fn dev(args: DevArgs) -> Result<ExitCode, Failure> {
             made = Some(make_chain(&mut settings, args.block_interval).await?);
         }
         let address = listener.local_addr()?;
+        let mut accounts = signer.accounts();
+        // Those of the dev chain come first, in the order that everybody knows.
+        let known = |account: &Address| dev_accounts().iter().position(|a| a.address == *account);
+        accounts.sort_by_key(|account| known(account).unwrap_or(usize::MAX));
         let node = start(NodeConfig::new(&settings, address), signer).await?;
         println!("API        http://{address}");
-        for account in dev_accounts().iter().take(3) {
-            println!("account    {}", account.address);
+        for account in accounts.iter().take(ACCOUNTS_SHOWN) {
+            println!("account    {account}");
         }
         let done = run_until_told(node, listener).await;
         drop(made);

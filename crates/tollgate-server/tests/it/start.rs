@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::net::TcpListener;
 use tollgate_devchain::{DevChain, DevChainOptions, dev_accounts};
 use tollgate_evm::signer::{Key, keystore};
@@ -12,7 +13,7 @@ use tollgate_sqlite::{SqliteOptions, SqliteStore};
 use tollgate_testkit::postgres::PgServer;
 use tollgate_testkit::wait::until;
 
-use crate::program::{Program, command, free_port, http_get};
+use crate::program::{Program, command, free_port, http_get, http_post};
 
 const SECRET: &str = "hunter2hunter2";
 
@@ -247,6 +248,33 @@ async fn one_endpoint_that_answers_is_enough_and_the_node_is_on_the_list_until_i
     let ended = program.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(store.live_nodes(Duration::from_secs(60)).await.unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_transaction_offers_more_than_the_chains_cap() {
+    const CAP: u64 = 1_100_000_001;
+    let (ground, chain) = (Ground::new(), chain().await);
+    let mut serve = ground.serve(&chain.url(), &[]);
+    let program = Program::start(serve.env("TOLLGATE_CHAIN_MAX_FEE_PER_GAS", CAP.to_string()));
+    until("the API", || http_get(ground.port, "/livez")).await;
+    let [from, to] = [0, 1].map(|account| dev_accounts()[account].address.to_string());
+    let create = json!({"submitter": from, "requestId": "a", "payload": {"to": to, "value": "1"}});
+    let body = create.to_string();
+    let post = async || http_post(ground.port, "/api/v1/tx", &body).await;
+    let made = until("the create", || async { post().await.filter(|a| a.contains(" 20")) }).await;
+    assert!(made.contains("txId"), "{made}");
+    let block = |number: u64| {
+        let params = json!([format!("{number:#x}"), true]);
+        chain.view().call("eth_getBlockByNumber", &params).ok().filter(|block| !block.is_null())
+    };
+    let mined = || async {
+        let blocks = (0..).map_while(block);
+        blocks.into_iter().find_map(|block| block["transactions"].get(0).cloned())
+    };
+    let mined = until("a block with it", mined).await;
+    assert_eq!(mined["maxFeePerGas"], format!("{CAP:#x}"), "{mined}");
+    program.signal("TERM");
+    assert_eq!(program.end().code, Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
