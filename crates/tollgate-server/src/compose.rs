@@ -259,6 +259,7 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Nod
     let setups: Vec<SubmitterSetup> = signer
         .accounts()
         .into_iter()
+        .chain(config.engine.presigned.iter().copied())
         .map(|address| SubmitterSetup {
             submitter: Submitter::new(chain_id, address),
             mode,

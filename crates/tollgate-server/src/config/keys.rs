@@ -309,6 +309,14 @@ pub(crate) static KEYS: &[Key] = &[
         "Transactions that may wait for one submitter; beyond that callers are told to come back.",
     ),
     key(
+        "submitter.presigned",
+        Kind::Addresses,
+        Preset::None,
+        "Accounts without a key here, whose transactions come signed (`rawTx`). Accounts with a key \
+         take signed transactions too.",
+    )
+    .like("[\"0x70997970C51812dc3A010C7d01b50e0d17dc79C8\"]"),
+    key(
         "nonce.start_from",
         Kind::Number(0, i64::MAX as u64),
         Value("0"),

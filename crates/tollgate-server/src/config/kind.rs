@@ -29,6 +29,7 @@ pub(crate) enum Kind {
     Amount,
     Path,
     Paths,
+    Addresses,
     /// Never shown.
     Secret,
     /// Never shown.
@@ -58,6 +59,7 @@ impl Kind {
             Self::Price | Self::Amount => "amount".to_owned(),
             Self::Path => "path".to_owned(),
             Self::Paths => "list of paths".to_owned(),
+            Self::Addresses => "list of addresses".to_owned(),
             Self::Secret => "text; a secret".to_owned(),
             Self::Secrets => "list; a secret".to_owned(),
             Self::Endpoints => "list of endpoints; a secret".to_owned(),
@@ -67,7 +69,10 @@ impl Kind {
 
     /// Whether it takes several values.
     pub(crate) const fn is_list(self) -> bool {
-        matches!(self, Self::Paths | Self::Secrets | Self::Endpoints | Self::Answers)
+        matches!(
+            self,
+            Self::Paths | Self::Addresses | Self::Secrets | Self::Endpoints | Self::Answers
+        )
     }
 
     /// Whether its values are written without quotes in TOML.

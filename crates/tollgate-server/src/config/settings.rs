@@ -8,9 +8,10 @@ use tollgate_engine::EngineOptions;
 use tollgate_evm::chain::ChainConfig;
 use tollgate_evm::endpoint::Role;
 use tollgate_model::fees::FeeCaps;
+use tollgate_model::ids::parse_address;
 use tollgate_model::nonce::{Mode, NonceRules, StrictAdvance};
 use tollgate_model::port::LeaseTerms;
-use tollgate_model::{ChainId, NodeId, Nonce, Text};
+use tollgate_model::{Address, ChainId, NodeId, Nonce, Text};
 use tollgate_postgres::{PgOptions, SessionLimits};
 use tollgate_sqlite::SqliteOptions;
 use uuid::Uuid;
@@ -123,7 +124,8 @@ fn needed(reader: &mut Reader<'_>, keys: &KeySources, no_auth: Option<bool>) {
             "no chain: give --rpc-url, TOLLGATE_RPC_URL or chain.rpc_urls",
         );
     }
-    let named = ["keys.private_keys", "keys.private_key_files", "keys.keystore"];
+    let named =
+        ["keys.private_keys", "keys.private_key_files", "keys.keystore", "submitter.presigned"];
     if keys.is_empty() && !named.iter().any(|name| reader.is_given(name)) {
         let reason = "no keys: give --private-key-file, --keystore or TOLLGATE_PRIVATE_KEYS";
         reader.wrong("keys", reason);
@@ -300,6 +302,7 @@ fn engine(reader: &mut Reader<'_>) -> Option<EngineOptions> {
     let state_timeout = reader.duration("nonce.state_timeout");
     let finality = reader.read("finality", kind::finality);
     let resubmit_interval = reader.duration("resubmit.interval");
+    let presigned = addresses(reader, "submitter.presigned");
     let max_fee_per_gas = reader.read("chain.max_fee_per_gas", kind::price);
     let max_tx_fee = reader.read("chain.max_tx_fee", kind::amount);
     let (idle, not_for) = match mode? {
@@ -323,9 +326,19 @@ fn engine(reader: &mut Reader<'_>) -> Option<EngineOptions> {
         finality: finality?,
         resubmit_interval: resubmit_interval?,
         fee_caps: FeeCaps { max_fee_per_gas, max_tx_fee },
-        // Signed transactions can't come in by HTTP yet.
-        presigned: Vec::new(),
+        presigned,
     })
+}
+
+fn addresses(reader: &mut Reader<'_>, name: &'static str) -> Vec<Address> {
+    let mut addresses = Vec::new();
+    for (text, place) in reader.texts(name) {
+        match parse_address(&text) {
+            Ok(address) => addresses.push(address),
+            Err(error) => reader.problems.push(Problem::new(place, name, error.to_string())),
+        }
+    }
+    addresses
 }
 
 fn lease(reader: &mut Reader<'_>) -> Option<LeaseTerms> {
