@@ -179,7 +179,7 @@ impl Report {
             println!("{}", self.to_json(&figures));
         } else {
             for (name, text) in self.rows(&figures) {
-                println!("{name:<16}{text}");
+                println!("{name:<18}{text}");
             }
         }
     }
