@@ -60,6 +60,15 @@ pub(crate) fn parse_url(url: &str) -> Result<Config, StoreError> {
     url.parse().map_err(|error| StoreError::Unsafe(format!("database URL: {error}")))
 }
 
+/// What every session tells the planner.
+///
+/// Each query here looks rows up by an index, whatever its tables hold. Left to itself the planner
+/// reads a whole table where it believes it to be small, and a session keeps that plan while the
+/// table grows: the first hour of a new deployment would be its slowest. Compiling plans costs more
+/// than these queries do.
+pub const PLANNER: &str = "set jit = off; set enable_seqscan = off; set enable_hashjoin = off; \
+                           set enable_mergejoin = off";
+
 /// Sets the limits of a new session and refuses one that may lose acknowledged commits.
 fn prepare_session(limits: SessionLimits) -> Hook {
     Hook::async_fn(move |client, _| {
@@ -70,7 +79,7 @@ fn prepare_session(limits: SessionLimits) -> Hook {
             let setup = format!(
                 "set statement_timeout = {}; set lock_timeout = {}; \
                  set idle_in_transaction_session_timeout = {}; \
-                 set default_transaction_isolation = 'read committed'; \
+                 set default_transaction_isolation = 'read committed'; {PLANNER}; \
                  select set_config('synchronous_commit', current_setting('synchronous_commit'), false)",
                 millis(limits.statement_timeout),
                 millis(limits.lock_timeout),

@@ -29,6 +29,7 @@ use std::sync::Arc;
 
 use tollgate_model::port::{Checkpoints, StoreError};
 
+pub use db::PLANNER;
 pub use migrate::migrate;
 pub use options::{PgOptions, SessionLimits};
 #[cfg(feature = "planted-bugs")]

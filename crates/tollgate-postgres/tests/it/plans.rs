@@ -33,13 +33,26 @@ async fn loop_queries_touch_few_pages_on_empty_grown_and_huge_tables() {
     // the empty tables until the very end.
     client.batch_execute("alter table managed_tx set (autovacuum_enabled = off)").await.unwrap();
     client.batch_execute("vacuum analyze").await.unwrap();
+    client.batch_execute(tollgate_postgres::PLANNER).await.unwrap();
     let mut problems = Vec::new();
     judge_all(&client, "empty", &mut problems).await;
 
-    fill(&client).await;
+    fill(&client, FINISHED_ROWS).await;
     judge_all(&client, "grown since it was analysed while empty", &mut problems).await;
     client.batch_execute("vacuum analyze").await.unwrap();
     judge_all(&client, "huge and analysed", &mut problems).await;
+    assert!(problems.is_empty(), "\n{}", problems.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_of_a_new_deployment_stay_good_while_its_tables_grow() {
+    let (_database, client) = Database::create().await.connected().await;
+    client.batch_execute("alter table managed_tx set (autovacuum_enabled = off)").await.unwrap();
+    client.batch_execute(tollgate_postgres::PLANNER).await.unwrap();
+    keep_plans(&client).await;
+    fill(&client, FINISHED_ROWS / 20).await;
+    let mut problems = Vec::new();
+    judge_kept(&client, &mut problems).await;
     assert!(problems.is_empty(), "\n{}", problems.join("\n"));
 }
 
@@ -82,16 +95,55 @@ async fn judge_all(client: &Client, when: &str, problems: &mut Vec<String>) {
     }
 }
 
-/// Runs a query for real, and takes it back.
-async fn explain(client: &Client, query: &LoopQuery) -> (i64, String) {
+/// Plans every query as a connection does that was opened before the first row was written.
+async fn keep_plans(client: &Client) {
+    client.batch_execute("set plan_cache_mode = force_generic_plan").await.unwrap();
+    for (place, query) in kept_queries().iter().enumerate() {
+        prepare(client, &format!("kept_{place}"), query).await;
+        run(client, &format!("kept_{place}"), query).await;
+    }
+}
+
+/// Nothing has told these plans how the tables have grown since.
+async fn judge_kept(client: &Client, problems: &mut Vec<String>) {
+    for (place, query) in kept_queries().iter().enumerate() {
+        let (pages, plan) = run(client, &format!("kept_{place}"), query).await;
+        let limit = query.rows * PAGES_PER_ROW;
+        if pages > limit {
+            let name = query.name;
+            problems.push(format!("{name}, planned while empty: {pages} pages > {limit}\n{plan}"));
+        }
+    }
+    client.batch_execute("deallocate all").await.unwrap();
+}
+
+fn kept_queries() -> Vec<LoopQuery> {
+    let mut queries = loop_queries();
+    queries.retain(|query| !query.name.starts_with("tx_page"));
+    queries
+}
+
+async fn prepare(client: &Client, name: &str, query: &LoopQuery) {
     let (_, sql) = queries::ALL.iter().find(|(name, _)| *name == query.name).unwrap();
+    client.batch_execute(&format!("prepare {name} as {sql}")).await.unwrap();
+}
+
+async fn explain(client: &Client, query: &LoopQuery) -> (i64, String) {
+    prepare(client, "judged", query).await;
+    let explained = run(client, "judged", query).await;
+    client.batch_execute("deallocate judged").await.unwrap();
+    explained
+}
+
+/// Runs a query for real, and takes it back.
+async fn run(client: &Client, prepared: &str, query: &LoopQuery) -> (i64, String) {
     let LoopQuery { arguments, name, .. } = query;
-    client.batch_execute(&format!("prepare judged as {sql}")).await.unwrap();
     client.batch_execute("begin").await.unwrap();
-    let explain = format!("explain (analyze, buffers, format json) execute judged ({arguments})");
+    let explain =
+        format!("explain (analyze, buffers, format json) execute {prepared} ({arguments})");
     let explained = client.simple_query(&explain).await;
     let explained = explained.unwrap_or_else(|error| panic!("{name}: {:?}", error.as_db_error()));
-    client.batch_execute("rollback; deallocate judged").await.unwrap();
+    client.batch_execute("rollback").await.unwrap();
     let text: String = explained
         .iter()
         .filter_map(|message| match message {
@@ -105,9 +157,9 @@ async fn explain(client: &Client, query: &LoopQuery) -> (i64, String) {
     (blocks("Shared Hit Blocks") + blocks("Shared Read Blocks"), text)
 }
 
-/// A million finished transactions and a few open ones, with all that goes with them.
-async fn fill(client: &Client) {
-    let last = FINISHED_ROWS + OPEN_ROWS;
+/// Finished transactions and a few open ones, with all that goes with them.
+async fn fill(client: &Client, finished: i64) {
+    let (first, last) = (FINISHED_ROWS - finished, FINISHED_ROWS + OPEN_ROWS);
     let fill = format!(
         "set synchronous_commit = off;
          insert into chain (chain_id, genesis) values (1, sha256('genesis'));
@@ -122,15 +174,15 @@ async fn fill(client: &Client) {
          select {id}, 1, {of_row}, 'r' || i, i, '\\xab', sha256('p'),
                 case when i >= {FINISHED_ROWS} then 30 when i % 100000 = 0 then 50 else 40 end,
                 3, 7, 1, case when i < {FINISHED_ROWS} then clock_timestamp() end
-           from generate_series(0, {last} - 1) i;
+           from generate_series({first}, {last} - 1) i;
          insert into tx_attempt (tx_id, number, chain_id, tx_hash, raw, kind, gas_limit, max_fee)
          select {id}, 1, 1, {hash}, '\\xab', 1, 21000, 1
-           from generate_series(0, {last} - 1) i;
+           from generate_series({first}, {last} - 1) i;
          insert into tx_history (tx_id, version, node, fencing_token, event, to_state)
-         select {id}, 1, 'me', 7, 'created', 20 from generate_series(0, {last} - 1) i;
+         select {id}, 1, 'me', 7, 'created', 20 from generate_series({first}, {last} - 1) i;
          insert into tx_completion (seq, tx_id, chain_id, submitter, state)
          select i + 1, {id}, 1, {of_row}, case when i % 100000 = 0 then 50 else 40 end
-           from generate_series(0, {FINISHED_ROWS} - 1) i;
+           from generate_series({first}, {FINISHED_ROWS} - 1) i;
          update completion_counter set last_seq = {FINISHED_ROWS};
          reset synchronous_commit",
         of_row = submitter_sql("i"),
