@@ -10,12 +10,14 @@
 
 pub mod amount;
 pub mod answer;
+pub mod diagnose;
 pub mod fees;
 pub mod finality;
 pub mod ids;
 pub mod intent;
 pub mod nonce;
 pub mod port;
+pub mod resubmit;
 pub mod state;
 pub mod text;
 pub mod time;

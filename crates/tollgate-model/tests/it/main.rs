@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 mod batch_rules;
+mod diagnoses;
 mod docs;
 mod fees;
 mod nonces;
+mod resubmits;
 mod transitions;
