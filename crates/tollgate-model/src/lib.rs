@@ -10,7 +10,9 @@
 
 pub mod amount;
 pub mod answer;
+pub mod bump;
 pub mod diagnose;
+pub mod expiry;
 pub mod fees;
 pub mod finality;
 pub mod ids;

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 mod batch_rules;
+mod bumps;
 mod diagnoses;
 mod docs;
+mod expiries;
 mod fees;
 mod nonces;
 mod resubmits;
