@@ -21,6 +21,7 @@ pub mod nonce;
 pub mod port;
 pub mod resubmit;
 pub mod state;
+pub mod stuck;
 pub mod text;
 pub mod time;
 pub mod transition;

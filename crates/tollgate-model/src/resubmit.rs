@@ -86,7 +86,7 @@ pub struct ResubmitView {
     pub tx_id: TxId,
     /// Where it is.
     pub state: TxState,
-    /// It is the lowest open slot without a receipt (`stuck::head`). What stands behind
+    /// It is the lowest open slot without a receipt ([`crate::stuck::head`]). What stands behind
     /// another one is resent, but its patience does not run out: it is not what is stuck.
     pub is_head: bool,
     /// Since when it is being waited for: since it got its slot, became the head, lost its receipt

@@ -10,4 +10,5 @@ mod expiries;
 mod fees;
 mod nonces;
 mod resubmits;
+mod stuck_lines;
 mod transitions;
