@@ -9,6 +9,8 @@ mod docs;
 mod expiries;
 mod fees;
 mod nonces;
+mod reconciles;
+mod rejections;
 mod resubmits;
 mod stuck_lines;
 mod transitions;
