@@ -25,7 +25,7 @@ pub struct ExpiryView {
     pub valid_until: Option<Timestamp>,
     /// It has a cancellation or a placeholder among its attempts: its slot is being closed.
     pub closing: bool,
-    /// When a policy or a person last decided about it.
+    /// When a policy or a person last decided what becomes of its slot.
     pub decided_at: Option<Timestamp>,
 }
 
@@ -78,13 +78,12 @@ pub fn decide(view: &ExpiryView, now: Timestamp) -> ExpiryDecision {
         | TxState::Confirmed
         | TxState::Failed(_) => ExpiryDecision::Leave,
     };
-    let decided = view.decided_at.is_some_and(|at| at >= until);
-    if at_the_deadline == ExpiryDecision::Leave || view.closing || decided {
-        ExpiryDecision::Leave
-    } else if is_expired(view.valid_until, now) {
-        at_the_deadline
-    } else {
-        ExpiryDecision::Wait { until }
+    let decided = view.closing || view.decided_at.is_some_and(|at| at >= until);
+    match at_the_deadline {
+        ExpiryDecision::Leave => ExpiryDecision::Leave,
+        ExpiryDecision::AskPolicy if decided => ExpiryDecision::Leave,
+        _ if is_expired(view.valid_until, now) => at_the_deadline,
+        _ => ExpiryDecision::Wait { until },
     }
 }
 

@@ -207,7 +207,8 @@ fn out_of_patience(
     // The last resend gets its pause too, before anybody is woken.
     let pause = rules.pause(view.tx_id, view.resends);
     let tried = view.resends >= rules.max_attempts && now >= view.sent_at.after(pause);
-    (tried && !outage).then(|| hold.unwrap_or(StuckReason::ResubmitsExhausted))
+    let nobody_knows = if grey { StuckReason::GreyZone } else { StuckReason::ResubmitsExhausted };
+    (tried && !outage).then(|| hold.unwrap_or(nobody_knows))
 }
 
 #[cfg(test)]
@@ -276,6 +277,8 @@ mod tests {
     fn the_grey_zone_ends_in_stuck_unless_a_node_says_what_it_waits_for() {
         let asked = ResubmitDecision::AskPolicy(StuckReason::GreyZone);
         assert_eq!(decide(&rules(), &view(GREY), at(600)), asked);
+        let worn = ResubmitView { resends: 20, ..view(GREY) };
+        assert_eq!(decide(&rules(), &worn, at(300)), asked);
         let broke = Some(AnswerClass::InsufficientFunds);
         let held = ResubmitView { last_answer: broke, ..view(GREY) };
         assert_eq!(decide(&rules(), &held, at(600)), ResubmitDecision::Resend);

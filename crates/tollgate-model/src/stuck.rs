@@ -196,35 +196,45 @@ pub fn plan(
     brings_payload: bool,
     subject: &Subject,
 ) -> Result<Plan, Forbidden> {
-    if action == StuckAction::Noop {
-        return Ok(Plan::Alert);
-    }
-    let event = match subject.state {
-        TxState::Queued(_) => return Err(Forbidden::NoSlot),
-        TxState::Tracking(Tracking::Mined) => return Err(Forbidden::Mined),
-        TxState::Confirmed | TxState::Failed(_) => return Err(Forbidden::Final),
-        TxState::Allocated(_) | TxState::Tracking(Tracking::Pending | Tracking::Stale) => None,
-        TxState::Stuck(_) => Some(TxEvent::Retried),
+    let sign = |kind| {
+        let event = claim(subject.state)?;
+        if subject.has_key { Ok(Plan::Sign { event, kind }) } else { Err(Forbidden::NoKey) }
     };
-    let kind = match action {
-        StuckAction::Noop => return Ok(Plan::Alert),
-        StuckAction::Resubmit => return Ok(Plan::Resend { event }),
-        StuckAction::Replace if subject.closing => return Err(Forbidden::Closing),
-        StuckAction::Replace if brings_payload => {
-            if !subject.payload_may_change {
-                return Err(Forbidden::PayloadFixed);
-            }
-            AttemptKind::Replacement
+    match action {
+        StuckAction::Noop => Ok(Plan::Alert),
+        StuckAction::Resubmit => Ok(Plan::Resend { event: claim(subject.state)? }),
+        StuckAction::Replace => {
+            claim(subject.state)?;
+            sign(replacement(brings_payload, subject)?)
         }
-        StuckAction::Replace if subject.signed_by_caller => return Err(Forbidden::SignedByCaller),
-        StuckAction::Replace => AttemptKind::Bump,
-        StuckAction::Cancel => AttemptKind::Cancellation,
-        StuckAction::Placeholder => AttemptKind::Placeholder,
-    };
-    if !subject.has_key {
-        return Err(Forbidden::NoKey);
+        StuckAction::Cancel => sign(AttemptKind::Cancellation),
+        StuckAction::Placeholder => sign(AttemptKind::Placeholder),
     }
-    Ok(Plan::Sign { event, kind })
+}
+
+/// The move with which an action is claimed, where the state allows one at all.
+const fn claim(state: TxState) -> Result<Option<TxEvent>, Forbidden> {
+    match state {
+        TxState::Queued(_) => Err(Forbidden::NoSlot),
+        TxState::Tracking(Tracking::Mined) => Err(Forbidden::Mined),
+        TxState::Confirmed | TxState::Failed(_) => Err(Forbidden::Final),
+        TxState::Allocated(_) | TxState::Tracking(Tracking::Pending | Tracking::Stale) => Ok(None),
+        TxState::Stuck(_) => Ok(Some(TxEvent::Retried)),
+    }
+}
+
+const fn replacement(brings_payload: bool, subject: &Subject) -> Result<AttemptKind, Forbidden> {
+    if subject.closing {
+        Err(Forbidden::Closing)
+    } else if brings_payload && !subject.payload_may_change {
+        Err(Forbidden::PayloadFixed)
+    } else if brings_payload {
+        Ok(AttemptKind::Replacement)
+    } else if subject.signed_by_caller {
+        Err(Forbidden::SignedByCaller)
+    } else {
+        Ok(AttemptKind::Bump)
+    }
 }
 
 #[cfg(test)]

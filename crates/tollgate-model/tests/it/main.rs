@@ -4,6 +4,7 @@
 
 mod batch_rules;
 mod bumps;
+mod decisions;
 mod diagnoses;
 mod docs;
 mod expiries;
