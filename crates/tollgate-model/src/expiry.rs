@@ -79,11 +79,18 @@ pub fn decide(view: &ExpiryView, now: Timestamp) -> ExpiryDecision {
         | TxState::Failed(_) => ExpiryDecision::Leave,
     };
     let decided = view.closing || view.decided_at.is_some_and(|at| at >= until);
-    match at_the_deadline {
-        ExpiryDecision::Leave => ExpiryDecision::Leave,
-        ExpiryDecision::AskPolicy if decided => ExpiryDecision::Leave,
-        _ if is_expired(view.valid_until, now) => at_the_deadline,
-        _ => ExpiryDecision::Wait { until },
+    let leave = match at_the_deadline {
+        ExpiryDecision::Leave | ExpiryDecision::Wait { .. } => true,
+        ExpiryDecision::AskPolicy => decided,
+        // Who has no slot has none to close, and nobody else to ask.
+        ExpiryDecision::Withdraw => false,
+    };
+    if leave {
+        ExpiryDecision::Leave
+    } else if is_expired(view.valid_until, now) {
+        at_the_deadline
+    } else {
+        ExpiryDecision::Wait { until }
     }
 }
 

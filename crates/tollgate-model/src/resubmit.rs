@@ -10,6 +10,7 @@ use crate::answer::{AnswerAction, AnswerClass, action_for};
 use crate::ids::TxId;
 use crate::state::{Allocated, StuckReason, Tracking, TxState};
 use crate::time::Timestamp;
+use crate::transition::TxEvent;
 
 /// Pauses grow no further after so many resends, whatever the growth: a bound on the loop (I13).
 const GROWTH_STEPS_MAX: u32 = 100;
@@ -89,8 +90,8 @@ pub struct ResubmitView {
     /// It is the lowest open slot without a receipt ([`crate::stuck::head`]). What stands behind
     /// another one is resent, but its patience does not run out: it is not what is stuck.
     pub is_head: bool,
-    /// Since when it is being waited for: since it got its slot, became the head, lost its receipt
-    /// to a reorg, or a policy or a person last acted on it, whichever was last.
+    /// Since when it is being waited for: since it became the head, or since the last event that
+    /// [`renews_patience`], whichever was later.
     pub since: Timestamp,
     /// How often it was sent again since then.
     pub resends: u32,
@@ -138,6 +139,28 @@ pub fn decide(rules: &ResubmitRules, view: &ResubmitView, now: Timestamp) -> Res
     };
     let until = view.sent_at.after(pause);
     if now >= until { ResubmitDecision::Resend } else { ResubmitDecision::Wait { until } }
+}
+
+/// Whether an event starts the wait for a receipt anew: it got its slot, a node took it at last, a
+/// reorg took its receipt, a policy or a person acted on it.
+///
+/// Without it, what has just left STUCK would be marked STUCK again by the next tick.
+pub const fn renews_patience(from: TxState, event: TxEvent) -> bool {
+    match event {
+        TxEvent::SlotAllocated | TxEvent::Orphaned | TxEvent::Retried => true,
+        TxEvent::NodeAccepted => !matches!(from, TxState::Tracking(_)),
+        TxEvent::Held
+        | TxEvent::Unheld
+        | TxEvent::Withdrawn
+        | TxEvent::Refused
+        | TxEvent::AnswerUnclear
+        | TxEvent::Resent
+        | TxEvent::Mined
+        | TxEvent::Finalised(_)
+        | TxEvent::SlotTaken
+        | TxEvent::SlotRecycled
+        | TxEvent::GaveUp(_) => false,
+    }
 }
 
 /// Why an open transaction waits although nodes answer, and the word for it once it is STUCK.

@@ -9,6 +9,7 @@ mod diagnoses;
 mod docs;
 mod expiries;
 mod fees;
+mod lives;
 mod nonces;
 mod reconciles;
 mod rejections;
