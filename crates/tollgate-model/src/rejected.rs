@@ -224,6 +224,8 @@ mod tests {
         assert_eq!(held(&RejectedView { answers: Some(&once), ..view(REJECTED) }), unclear);
         let reverted = [AnswerClass::Reverted];
         assert_eq!(held(&RejectedView { answers: Some(&reverted), ..view(REJECTED) }), unclear);
+        let silence = Some(&[][..]);
+        assert_eq!(held(&RejectedView { answers: silence, ..view(REJECTED) }), unclear);
     }
 
     #[test]

@@ -345,6 +345,19 @@ mod tests {
     }
 
     #[test]
+    fn what_has_just_left_stuck_has_all_its_patience_again() {
+        for reason in StuckReason::ALL {
+            for event in [TxEvent::Retried, TxEvent::NodeAccepted] {
+                assert!(renews_patience(TxState::Stuck(reason), event), "{reason:?}");
+            }
+        }
+        assert!(renews_patience(TxState::Tracking(Tracking::Mined), TxEvent::Orphaned));
+        for event in [TxEvent::NodeAccepted, TxEvent::Resent, TxEvent::AnswerUnclear] {
+            assert!(!renews_patience(PENDING, event), "more of the same is no news");
+        }
+    }
+
+    #[test]
     fn what_is_mined_or_expired_is_not_sent() {
         for state in [
             TxState::Tracking(Tracking::Mined),

@@ -68,7 +68,7 @@ fn a_small_multiplier_still_replaces() {
     let to = fees(110, Some(11));
     assert_eq!(decide(&timid, &near, at(60)), BumpDecision::Bump { to });
     // One tenth of 1 is nothing; a pool wants more than the same.
-    let cheap = BumpView { last: fees(1, Some(0)), quote: quote(1, 1, 1), ..view() };
+    let cheap = BumpView { last: fees(1, Some(0)), quote: quote(2, 2, 0), ..view() };
     assert_eq!(decide(&timid, &cheap, at(60)), bump(2, 1));
 }
 

@@ -128,9 +128,10 @@ impl Life {
             }
         };
         self.decided_at = Some(self.now);
-        (self.since, self.resends, self.sent_at) = (self.now, 0, self.now);
-        if let Some(event) = event {
-            self.moved(event);
+        self.sent_at = self.now;
+        match event {
+            Some(event) => self.moved(event),
+            None => (self.since, self.resends) = (self.now, 0),
         }
     }
 
