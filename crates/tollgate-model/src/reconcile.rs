@@ -3,8 +3,8 @@
 //! Pure: a worker reads the counts at each takeover, every `reconcile.interval` and after any sign
 //! of drift, asks [`reconcile`], carries the steps out, and asks again when a search is done. The
 //! cursor only moves forward (I4). A slot is called taken only when *all* own attempts were looked
-//! for, on more than one endpoint where there is more than one, none was found, and the use of the
-//! slot is settled (I8).
+//! for, on more than one endpoint where there is more than one, after the use of the slot was settled,
+//! and none was found (I8).
 
 use std::collections::BTreeSet;
 
@@ -68,8 +68,11 @@ pub struct OpenSlot {
     pub nonce: Nonce,
     /// Where its transaction is.
     pub state: TxState,
-    /// What the last search for its attempts brought, if it is still worth anything.
+    /// What the last search for its attempts brought; [`Search::Unfinished`] again after a further
+    /// attempt or a reorg.
     pub search: Search,
+    /// The settled count that was known when that search began.
+    pub settled_at_search: Option<Nonce>,
 }
 
 /// All that is known about a submitter's slots at one moment.
@@ -186,13 +189,14 @@ fn step_for(slot: &OpenSlot, view: &ReconcileView<'_>) -> Option<ReconcileStep> 
     if nonce >= view.counts.mined || has_receipt {
         return None;
     }
-    let settled = view.settled.is_some_and(|settled| nonce < settled);
+    let settled = |count: Option<Nonce>| count.is_some_and(|count| nonce < count);
     Some(match slot.search {
         Search::Unfinished => ReconcileStep::FindReceipts { nonce },
         Search::Ours { attempt } => ReconcileStep::NoteReceipt { nonce, attempt },
-        // I8: a reorg may still give the slot back.
-        Search::NotOurs if !settled => ReconcileStep::AwaitFinality { nonce },
-        Search::NotOurs => ReconcileStep::SlotTaken { nonce },
+        Search::NotOurs if settled(slot.settled_at_search) => ReconcileStep::SlotTaken { nonce },
+        // I8: what was found before it was settled may have changed by a reorg: ours may be there.
+        Search::NotOurs if settled(view.settled) => ReconcileStep::FindReceipts { nonce },
+        Search::NotOurs => ReconcileStep::AwaitFinality { nonce },
     })
 }
 

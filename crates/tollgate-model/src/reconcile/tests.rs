@@ -11,7 +11,7 @@ fn nonce(value: u64) -> Nonce {
 }
 
 fn slot(at: u64, state: TxState, search: Search) -> OpenSlot {
-    OpenSlot { nonce: nonce(at), state, search }
+    OpenSlot { nonce: nonce(at), state, search, settled_at_search: None }
 }
 
 fn view(mode: Mode, cursor: u64, mined: u64, open: &[OpenSlot]) -> ReconcileView<'_> {
@@ -66,7 +66,17 @@ fn a_used_slot_is_searched_then_waited_for_and_only_then_taken() {
     let unsettled = ReconcileView { settled: Some(used), ..view(Mode::Pipelined, 5, 5, &foreign) };
     assert_eq!(steps(&unsettled), [ReconcileStep::AwaitFinality { nonce: used }]);
     let settled = ReconcileView { settled: Some(nonce(5)), ..unsettled };
+    let again = [ReconcileStep::FindReceipts { nonce: used }];
+    assert_eq!(steps(&settled), again, "a reorg since then may have put ours there");
+    let sure = [searched_when_settled(4)];
+    let settled = ReconcileView { open: &sure, ..settled };
     assert_eq!(steps(&settled), [ReconcileStep::SlotTaken { nonce: used }]);
+}
+
+/// A slot with none of ours in it, searched after its use was settled.
+fn searched_when_settled(at: u64) -> OpenSlot {
+    let settled_at_search = Some(nonce(at + 1));
+    OpenSlot { settled_at_search, ..slot(at, PENDING, Search::NotOurs) }
 }
 
 #[test]
@@ -74,7 +84,8 @@ fn a_foreign_one_in_a_strict_slot_protects_with_the_end_of_its_transaction() {
     let foreign = [slot(4, PENDING, Search::NotOurs)];
     let strict = view(Mode::Strict, 5, 5, &foreign);
     assert_eq!(steps(&strict), [ReconcileStep::AwaitFinality { nonce: nonce(4) }]);
-    let settled = ReconcileView { settled: Some(nonce(5)), ..strict };
+    let sure = [searched_when_settled(4)];
+    let settled = ReconcileView { settled: Some(nonce(5)), open: &sure, ..strict };
     let protect = ReconcileStep::Protect(Foreign::Slot(nonce(4)));
     assert_eq!(steps(&settled), [protect, ReconcileStep::SlotTaken { nonce: nonce(4) }]);
 }

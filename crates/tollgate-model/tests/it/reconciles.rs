@@ -14,19 +14,25 @@ fn nonce(value: u64) -> Nonce {
     Nonce::new(value).unwrap()
 }
 
-fn any_slot() -> impl Strategy<Value = (TxState, Search)> {
+fn any_slot() -> impl Strategy<Value = (TxState, Search, Option<Nonce>)> {
     let open: Vec<_> = TxState::ALL.into_iter().filter(|s| s.holds_open_slot()).collect();
     let search = prop_oneof![
         Just(Search::Unfinished),
         Just(Search::NotOurs),
         Just(Search::Ours { attempt: 0 }),
     ];
-    (prop::sample::select(open), search)
+    let settled = proptest::option::of((0u64..25).prop_map(nonce));
+    (prop::sample::select(open), search, settled)
 }
 
 fn any_open() -> impl Strategy<Value = Vec<OpenSlot>> {
     prop::collection::btree_map((0u64..20).prop_map(nonce), any_slot(), 0..8).prop_map(|slots| {
-        let slot = |(nonce, (state, search))| OpenSlot { nonce, state, search };
+        let slot = |(nonce, (state, search, settled_at_search))| OpenSlot {
+            nonce,
+            state,
+            search,
+            settled_at_search,
+        };
         slots.into_iter().map(slot).collect()
     })
 }
@@ -73,8 +79,8 @@ proptest! {
                     prop_assert!(strict && status != SubmitterStatus::Protect);
                 }
                 ReconcileStep::SlotTaken { nonce: taken } => {
-                    prop_assert!(taken < view.counts.mined && Some(taken) < view.settled);
                     let slot = open.iter().find(|slot| slot.nonce == taken).unwrap();
+                    prop_assert!(taken < view.counts.mined && Some(taken) < slot.settled_at_search);
                     prop_assert_eq!(slot.search, Search::NotOurs);
                     prop_assert!(transition(slot.state, TxEvent::SlotTaken).is_ok());
                 }

@@ -114,8 +114,10 @@ fn view(mode: Mode, cursor: u64, counts: AccountCounts, open: &[OpenSlot]) -> Re
 
 pub(super) fn reconcile() -> String {
     let open = |at: u64, search| {
-        vec![OpenSlot { nonce: nonce(at), state: TxState::Tracking(Tracking::Pending), search }]
+        let state = TxState::Tracking(Tracking::Pending);
+        vec![OpenSlot { nonce: nonce(at), state, search, settled_at_search: None }]
     };
+    let sure = OpenSlot { settled_at_search: Some(nonce(5)), ..open(4, Search::NotOurs)[0] };
     let search = Search::Unfinished;
     let rows = [
         ("cursor 5, count 4, slot 4 open", 5, counts(4, 5), open(4, search), None),
@@ -136,6 +138,7 @@ pub(super) fn reconcile() -> String {
             open(4, Search::NotOurs),
             Some(5),
         ),
+        ("the same, and none was ours since then", 5, counts(5, 5), vec![sure], Some(5)),
         ("cursor 5, count 2, slot 4 open", 5, counts(2, 2), open(4, search), None),
         ("the same, pools count 3", 5, counts(2, 3), open(4, search), None),
     ];
