@@ -7,16 +7,28 @@
 //! Read in the order of a transaction's life: [`ids`] (who and what), [`state`] and
 //! [`transition`] (where a transaction can be and how it moves), [`nonce`] (which slot it gets),
 //! [`port`] (what a store must promise).
+//!
+//! What is decided about an open transaction, one rule to a module (`docs/decisions.md` has their
+//! tables): [`expiry`] (is it still wanted), [`resubmit`] (is it sent again), [`bump`] (does it offer
+//! more), [`diagnose`] (what do the pools say), [`rejected`] (what becomes of a slot that no node
+//! wants to fill), [`stuck`] (who is asked, and what may be done), [`reconcile`] (does the chain agree).
 
 pub mod amount;
 pub mod answer;
+pub mod bump;
+pub mod diagnose;
+pub mod expiry;
 pub mod fees;
 pub mod finality;
 pub mod ids;
 pub mod intent;
 pub mod nonce;
 pub mod port;
+pub mod reconcile;
+pub mod rejected;
+pub mod resubmit;
 pub mod state;
+pub mod stuck;
 pub mod text;
 pub mod time;
 pub mod transition;

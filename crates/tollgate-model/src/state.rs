@@ -83,6 +83,32 @@ pub enum StuckReason {
     FeeCap,
 }
 
+impl StuckReason {
+    /// Every reason there is.
+    pub const ALL: [Self; 7] = [
+        Self::TimedOut,
+        Self::ResubmitsExhausted,
+        Self::GreyZone,
+        Self::Rejected,
+        Self::Expired,
+        Self::InsufficientFunds,
+        Self::FeeCap,
+    ];
+
+    /// The word for it in configuration; the sub-state's word in lower case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TimedOut => "timed_out",
+            Self::ResubmitsExhausted => "resubmits_exhausted",
+            Self::GreyZone => "grey_zone",
+            Self::Rejected => "rejected",
+            Self::Expired => "expired",
+            Self::InsufficientFunds => "insufficient_funds",
+            Self::FeeCap => "fee_cap",
+        }
+    }
+}
+
 impl TxState {
     /// Every state there is, in the order of a transaction's life.
     pub const ALL: [Self; 19] = [
@@ -221,6 +247,16 @@ mod tests {
             assert_eq!(TxState::from_code(state.code()), Some(state));
         }
         assert_eq!(TxState::from_code(0), None);
+    }
+
+    #[test]
+    fn a_reason_is_the_sub_state_in_lower_case() {
+        let stuck = TxState::ALL.into_iter().filter(|state| matches!(state, TxState::Stuck(_)));
+        assert_eq!(stuck.collect::<Vec<_>>(), StuckReason::ALL.map(TxState::Stuck));
+        for reason in StuckReason::ALL {
+            let sub = TxState::Stuck(reason).sub_name().unwrap();
+            assert_eq!(reason.name(), sub.to_lowercase());
+        }
     }
 
     #[test]

@@ -6,8 +6,13 @@ use std::path::Path;
 use tollgate_model::transition::Verdict;
 use tollgate_model::{StuckReason, TxEvent, TxState, transition};
 
-const BEGIN: &str = "<!-- moves -->\n";
-const END: &str = "<!-- /moves -->\n";
+/// The page with what stands between `<!-- name -->` and `<!-- /name -->` made anew.
+pub(crate) fn with_part(page: &str, name: &str, part: &str) -> String {
+    let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->\n"));
+    let (before, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("no {begin}"));
+    let (_, after) = rest.split_once(&end).unwrap_or_else(|| panic!("no {end}"));
+    format!("{before}{begin}{part}{end}{after}")
+}
 
 /// The moves of every state, one row for each event that moves it, with reasons folded.
 fn moves() -> String {
@@ -46,11 +51,10 @@ fn reason_word(reason: StuckReason) -> String {
 fn the_page_on_the_state_machine_has_the_moves_of_the_code() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/state-machine.md");
     let page = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = page.split_once(BEGIN).unwrap();
-    let (written, after) = rest.split_once(END).unwrap();
+    let written = with_part(&page, "moves", &moves());
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(&path, format!("{before}{BEGIN}{}{END}{after}", moves())).unwrap();
+        std::fs::write(&path, written).unwrap();
         return;
     }
-    assert_eq!(written, moves(), "run the test with UPDATE_DOCS=1 to write the page anew");
+    assert_eq!(page, written, "run the test with UPDATE_DOCS=1 to write the page anew");
 }

@@ -3,7 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 mod batch_rules;
+mod bumps;
+mod decisions;
+mod diagnoses;
 mod docs;
+mod expiries;
 mod fees;
+mod lives;
 mod nonces;
+mod reconciles;
+mod rejections;
+mod resubmits;
+mod stuck_lines;
 mod transitions;

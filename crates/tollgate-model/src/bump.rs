@@ -1,0 +1,271 @@
+//! Whether a transaction offers more, and how much: the default bump policy.
+//!
+//! Pure: a worker asks for the head of its submitter's line, signs what comes out as a further
+//! attempt of the same transaction in the same slot, and makes it durable before it is sent (I5).
+//! All earlier attempts stay tracked. A cap that is reached holds the transaction where it is; it
+//! never fails it.
+
+use std::time::Duration;
+
+use crate::amount::GasPrice;
+use crate::answer::AnswerClass;
+use crate::diagnose::Diagnosis;
+use crate::fees::FeeCaps;
+use crate::port::batch::Fees;
+use crate::port::chain::FeeQuote;
+use crate::time::Timestamp;
+
+/// How a submitter bumps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BumpRules {
+    /// `gasbump.enabled`.
+    pub enabled: bool,
+    /// What a bump offers of the last offer, in thousandths (`gasbump.multiplier`).
+    pub multiplier_permille: u32,
+    /// How much more a pool wants before it replaces, in percent of price and of tip alike
+    /// (`gasbump.replacement_percent`). Blob transactions, which need 100, are not sent here.
+    pub replacement_percent: u32,
+    /// The shortest time between two attempts (`gasbump.min_interval`).
+    pub min_interval: Duration,
+    /// So many bumps and no more (`gasbump.max_attempts`).
+    pub max_attempts: u16,
+}
+
+impl Default for BumpRules {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            multiplier_permille: 1_125,
+            replacement_percent: 10,
+            min_interval: Duration::from_secs(60),
+            max_attempts: 10,
+        }
+    }
+}
+
+/// What may be offered at most, and who says so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ceiling {
+    /// The chain's caps.
+    pub chain: FeeCaps,
+    /// The caller's own cap on the price (`Intent::max_fee_per_gas`).
+    pub callers: Option<GasPrice>,
+}
+
+/// A limit that stands in the way of a higher offer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Cap {
+    /// The caller's own.
+    Callers,
+    /// `chain.max_fee_per_gas`.
+    ChainPrice,
+    /// `chain.max_tx_fee`.
+    ChainTotal,
+    /// No store holds a higher price.
+    Storable,
+}
+
+impl Cap {
+    /// The word for it in alerts.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Callers => "maxFeePerGas",
+            Self::ChainPrice => "chain.max_fee_per_gas",
+            Self::ChainTotal => "chain.max_tx_fee",
+            Self::Storable => "storable price",
+        }
+    }
+}
+
+impl Ceiling {
+    /// The highest price that no cap forbids, and the cap that sets it.
+    pub fn price_for(&self, gas_limit: u64) -> (GasPrice, Cap) {
+        let total = FeeCaps { max_fee_per_gas: None, ..self.chain };
+        [
+            (GasPrice::MAX, Cap::Storable),
+            (total.price_for(gas_limit), Cap::ChainTotal),
+            (self.chain.max_fee_per_gas.unwrap_or(GasPrice::MAX), Cap::ChainPrice),
+            (self.callers.unwrap_or(GasPrice::MAX), Cap::Callers),
+        ]
+        .into_iter()
+        .min_by_key(|(price, _)| *price)
+        .unwrap_or((GasPrice::MAX, Cap::Storable))
+    }
+}
+
+/// What came of the attempt to offer more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Raise {
+    /// This replaces what is there.
+    To(Fees),
+    /// What would replace it is above this cap.
+    AboveCap(Cap),
+}
+
+/// Offers more than `last`: by the multiplier, at least by what replacement needs, at least what
+/// the market asks, and at most what the caps allow.
+///
+/// Who asks doesn't matter: a bump, a speed-up by hand, a cancellation or a placeholder. Of several
+/// attempts `last` is the dearest ([`dearest`]), because a pool may hold any of them. What closes a
+/// slot has its own gas limit, to be set in `last` first, and knows no caller's cap: it is not the
+/// caller's call any more, and a transaction at its cap must not be impossible to cancel.
+pub fn raise(rules: &BumpRules, last: &Fees, quote: &FeeQuote, ceiling: &Ceiling) -> Raise {
+    let floor_tip = last.max_priority_fee.map(|tip| rules.floor(tip));
+    // A tip above the price is no transaction, so the price follows the tip.
+    let floor_fee = rules.floor(last.max_fee).max(floor_tip.unwrap_or_default());
+    let (most, cap) = ceiling.price_for(last.gas_limit);
+    if floor_fee > most.wei() {
+        return Raise::AboveCap(cap);
+    }
+    let within = |wei: u128, most: GasPrice| GasPrice::from_wei(wei).unwrap_or(most).min(most);
+    let wanted_fee = rules.multiplied(last.max_fee).max(quote.max_fee.wei()).max(floor_fee);
+    let max_fee = within(wanted_fee, most);
+    let max_priority_fee = last.max_priority_fee.map(|tip| {
+        let market = quote.max_priority_fee.unwrap_or_default().wei();
+        let floor = floor_tip.unwrap_or_default();
+        within(rules.multiplied(tip).max(market).max(floor), max_fee)
+    });
+    Raise::To(Fees { gas_limit: last.gas_limit, max_fee, max_priority_fee })
+}
+
+impl BumpRules {
+    /// The least that replaces a price, rounded up; and never the same again, so that nothing
+    /// replaces a tip of zero by zero.
+    fn floor(&self, price: GasPrice) -> u128 {
+        let percent = u128::from(self.replacement_percent) + 100;
+        (price.wei() * percent).div_ceil(100).max(price.wei() + 1)
+    }
+
+    fn multiplied(&self, price: GasPrice) -> u128 {
+        (price.wei() * u128::from(self.multiplier_permille)).div_ceil(1_000)
+    }
+}
+
+/// The highest price and the highest tip of all attempts: what a replacement has to beat, whichever
+/// of them a pool holds.
+pub fn dearest(attempts: impl IntoIterator<Item = Fees>) -> Option<Fees> {
+    attempts.into_iter().reduce(|one, other| Fees {
+        gas_limit: one.gas_limit.max(other.gas_limit),
+        max_fee: one.max_fee.max(other.max_fee),
+        max_priority_fee: one.max_priority_fee.max(other.max_priority_fee),
+    })
+}
+
+/// Whether an offer is what the market asks for now: it covers the next block's base fee and leaves
+/// the tip that others pay.
+pub fn pays_the_market(fees: &Fees, quote: &FeeQuote) -> bool {
+    let Some(base_fee) = quote.base_fee else { return fees.max_fee >= quote.max_fee };
+    let tip = quote.max_priority_fee.unwrap_or_default();
+    let offered_tip = fees.max_priority_fee.unwrap_or(fees.max_fee);
+    fees.max_fee.wei() >= base_fee.wei() + tip.wei() && offered_tip >= tip
+}
+
+/// What is known of one open transaction without a receipt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BumpView {
+    /// The account's key is here, and the caller did not sign it: a further form can be signed.
+    pub may_sign: bool,
+    /// It is the lowest open slot without a receipt.
+    pub is_head: bool,
+    /// What its dearest attempt offers ([`dearest`]).
+    pub last: Fees,
+    /// When its newest attempt was made durable.
+    pub last_at: Timestamp,
+    /// How many attempts it has beyond the first.
+    pub bumps: u16,
+    /// What the market asks now, at the intent's speed. Who could not ask the chain does not ask
+    /// here.
+    pub quote: FeeQuote,
+    /// What may be offered at most.
+    pub ceiling: Ceiling,
+    /// What the nodes last answered.
+    pub last_answer: Option<AnswerClass>,
+    /// What the pools say, where that is looked at.
+    pub diagnosis: Option<Diagnosis>,
+}
+
+/// What to do about the price of one open transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BumpDecision {
+    /// Sign this as a further attempt.
+    Bump {
+        /// What it offers.
+        to: Fees,
+    },
+    /// Alert, and resend as it is: the market is above what may be offered. It goes on by itself
+    /// when the market comes down.
+    HoldAtCap {
+        /// Which cap.
+        why: Cap,
+    },
+    /// Leave the price: it is not what holds the transaction back.
+    NotPrice,
+    /// Nothing before then.
+    Wait {
+        /// When to ask again.
+        until: Timestamp,
+    },
+    /// All bumps are used up: resend as it is, and let the stuck policy be asked in its time.
+    Exhausted,
+    /// Bumping is off, or nobody here can sign it.
+    Off,
+}
+
+/// Decides whether a transaction offers more.
+pub fn decide(rules: &BumpRules, view: &BumpView, now: Timestamp) -> BumpDecision {
+    if !rules.enabled || !view.may_sign {
+        return BumpDecision::Off;
+    }
+    if !price_holds_it_back(view) {
+        return BumpDecision::NotPrice;
+    }
+    if view.bumps >= rules.max_attempts {
+        return BumpDecision::Exhausted;
+    }
+    let until = view.last_at.after(rules.min_interval);
+    if now < until {
+        return BumpDecision::Wait { until };
+    }
+    match raise(rules, &view.last, &view.quote, &view.ceiling) {
+        Raise::To(to) => BumpDecision::Bump { to },
+        Raise::AboveCap(why) => BumpDecision::HoldAtCap { why },
+    }
+}
+
+fn price_holds_it_back(view: &BumpView) -> bool {
+    let another_cause = match view.diagnosis {
+        Some(Diagnosis::BlockedByLowerNonce { .. } | Diagnosis::ReplacedByAnother { .. }) => true,
+        Some(Diagnosis::InPool | Diagnosis::ProbablyLost | Diagnosis::Unknown) | None => false,
+    };
+    if !view.is_head || another_cause {
+        return false;
+    }
+    match view.last_answer {
+        // A node's own word weighs more than the market's.
+        Some(
+            AnswerClass::Underpriced | AnswerClass::FeeTooLow | AnswerClass::ReplacementUnderpriced,
+        ) => true,
+        // More would make it worse, or change nothing.
+        Some(
+            AnswerClass::FeeTooHigh
+            | AnswerClass::InsufficientFunds
+            | AnswerClass::NonceTooLow
+            | AnswerClass::NonceTooHigh
+            | AnswerClass::GasLimit
+            | AnswerClass::Reverted
+            | AnswerClass::Invalid,
+        ) => false,
+        Some(
+            AnswerClass::Accepted
+            | AnswerClass::AlreadyKnown
+            | AnswerClass::PoolFull
+            | AnswerClass::RateLimited
+            | AnswerClass::Transient
+            | AnswerClass::Unknown,
+        )
+        | None => !pays_the_market(&view.last, &view.quote),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! The bump policy, case by case.
+
+use super::*;
+use crate::amount::Wei;
+use crate::ids::{Nonce, TxHash};
+use alloy_primitives::U256;
+
+fn wei(wei: u128) -> GasPrice {
+    GasPrice::from_wei(wei).unwrap()
+}
+
+fn fees(max_fee: u128, tip: Option<u128>) -> Fees {
+    Fees { gas_limit: 21_000, max_fee: wei(max_fee), max_priority_fee: tip.map(wei) }
+}
+
+fn quote(base: u128, max_fee: u128, tip: u128) -> FeeQuote {
+    FeeQuote { base_fee: Some(wei(base)), max_fee: wei(max_fee), max_priority_fee: Some(wei(tip)) }
+}
+
+fn on() -> BumpRules {
+    BumpRules { enabled: true, ..BumpRules::default() }
+}
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::EPOCH.after(Duration::from_secs(seconds))
+}
+
+/// Offers 100 with a tip of 10; the market wants 150 with a tip of 10.
+fn view() -> BumpView {
+    BumpView {
+        may_sign: true,
+        is_head: true,
+        last: fees(100, Some(10)),
+        last_at: Timestamp::EPOCH,
+        bumps: 0,
+        quote: quote(95, 150, 10),
+        ceiling: Ceiling::default(),
+        last_answer: Some(AnswerClass::Accepted),
+        diagnosis: None,
+    }
+}
+
+fn check(view: &BumpView) -> BumpDecision {
+    decide(&on(), view, at(60))
+}
+
+fn bump(max_fee: u128, tip: u128) -> BumpDecision {
+    BumpDecision::Bump { to: fees(max_fee, Some(tip)) }
+}
+
+#[test]
+fn it_is_off_unless_switched_on_and_nobody_bumps_what_he_can_not_sign() {
+    assert_eq!(decide(&BumpRules::default(), &view(), at(60)), BumpDecision::Off);
+    assert_eq!(check(&BumpView { may_sign: false, ..view() }), BumpDecision::Off);
+}
+
+#[test]
+fn a_bump_goes_to_the_market_and_by_the_multiplier_at_least() {
+    assert_eq!(check(&view()), bump(150, 12));
+    let near = BumpView { quote: quote(95, 101, 10), ..view() };
+    assert_eq!(check(&near), bump(113, 12), "112.5 and 11.25, rounded up");
+}
+
+#[test]
+fn a_small_multiplier_still_replaces() {
+    let timid = BumpRules { multiplier_permille: 1_000, ..on() };
+    let near = BumpView { quote: quote(95, 101, 10), ..view() };
+    let to = fees(110, Some(11));
+    assert_eq!(decide(&timid, &near, at(60)), BumpDecision::Bump { to });
+    // One tenth of 1 is nothing; a pool wants more than the same.
+    let cheap = BumpView { last: fees(1, Some(0)), quote: quote(2, 2, 0), ..view() };
+    assert_eq!(decide(&timid, &cheap, at(60)), bump(2, 1));
+}
+
+#[test]
+fn a_legacy_price_is_raised_without_a_tip() {
+    let old = FeeQuote { base_fee: None, max_fee: wei(120), max_priority_fee: None };
+    let legacy = BumpView { last: fees(100, None), quote: old, ..view() };
+    assert_eq!(check(&legacy), BumpDecision::Bump { to: fees(120, None) });
+}
+
+#[test]
+fn the_dearest_attempt_is_the_one_to_beat() {
+    let all = [fees(100, Some(20)), fees(140, Some(10))];
+    assert_eq!(dearest(all), Some(fees(140, Some(20))));
+    assert_eq!(dearest([]), None);
+}
+
+#[test]
+fn a_cap_lowers_the_step_and_then_holds_but_never_fails() {
+    let capped = |price: u128| {
+        let chain = FeeCaps { max_fee_per_gas: Some(wei(price)), max_tx_fee: None };
+        BumpView { ceiling: Ceiling { chain, callers: None }, ..view() }
+    };
+    assert_eq!(check(&capped(120)), bump(120, 12));
+    assert_eq!(check(&capped(110)), bump(110, 12), "just enough to replace");
+    let hold = BumpDecision::HoldAtCap { why: Cap::ChainPrice };
+    assert_eq!(check(&capped(109)), hold);
+}
+
+#[test]
+fn the_lowest_cap_is_the_one_that_is_named() {
+    let chain =
+        FeeCaps { max_fee_per_gas: Some(wei(50)), max_tx_fee: Some(Wei(U256::from(21_000 * 40))) };
+    let view = |callers| BumpView { ceiling: Ceiling { chain, callers }, ..view() };
+    assert_eq!(check(&view(None)), BumpDecision::HoldAtCap { why: Cap::ChainTotal });
+    assert_eq!(check(&view(Some(wei(39)))), BumpDecision::HoldAtCap { why: Cap::Callers });
+}
+
+#[test]
+fn there_is_a_pause_between_attempts_and_an_end_of_them() {
+    assert_eq!(decide(&on(), &view(), at(59)), BumpDecision::Wait { until: at(60) });
+    let many = BumpView { bumps: 10, ..view() };
+    assert_eq!(check(&many), BumpDecision::Exhausted);
+}
+
+#[test]
+fn it_stops_when_price_is_not_what_holds_it_back() {
+    let lower = Diagnosis::BlockedByLowerNonce { nonce: Nonce::MIN };
+    let another = Diagnosis::ReplacedByAnother { hash: TxHash::ZERO };
+    for other_cause in [
+        BumpView { is_head: false, ..view() },
+        BumpView { diagnosis: Some(lower), ..view() },
+        BumpView { diagnosis: Some(another), ..view() },
+        BumpView { quote: quote(90, 150, 10), ..view() },
+        BumpView { last_answer: Some(AnswerClass::InsufficientFunds), ..view() },
+        BumpView { last_answer: Some(AnswerClass::FeeTooHigh), ..view() },
+    ] {
+        assert_eq!(check(&other_cause), BumpDecision::NotPrice, "{other_cause:?}");
+    }
+}
+
+#[test]
+fn a_node_that_says_too_cheap_is_believed_against_the_market() {
+    let paid = BumpView { quote: quote(50, 80, 5), ..view() };
+    assert_eq!(check(&paid), BumpDecision::NotPrice);
+    for said in [AnswerClass::Underpriced, AnswerClass::ReplacementUnderpriced] {
+        assert_eq!(check(&BumpView { last_answer: Some(said), ..paid }), bump(113, 12));
+    }
+}
+
+#[test]
+fn the_market_is_paid_by_covering_base_fee_and_tip() {
+    assert!(pays_the_market(&fees(100, Some(10)), &quote(90, 500, 10)));
+    assert!(!pays_the_market(&fees(100, Some(10)), &quote(91, 500, 10)));
+    assert!(!pays_the_market(&fees(100, Some(9)), &quote(10, 500, 10)));
+    assert!(pays_the_market(&fees(100, None), &quote(90, 500, 10)), "a legacy one tips the rest");
+}

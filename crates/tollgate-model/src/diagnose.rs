@@ -1,0 +1,232 @@
+//! Why a transaction has no receipt, as far as the nodes' pools tell. Advice only.
+//!
+//! Owns no state and moves nothing: what is said here is stored on the transaction and shown, and
+//! rules may mention it. A pool is one node's memory. Nothing is called lost on one node's word
+//! where there are more, and "lost" still means that the same bytes are sent again.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::ids::{Nonce, TxHash};
+use crate::port::chain::AccountCounts;
+
+/// What the pools say about a transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Diagnosis {
+    /// A node holds one of its attempts, ready to be mined: time or price moves it on.
+    InPool,
+    /// Every node that could tell says that it has none of its attempts: resending moves it on.
+    ProbablyLost,
+    /// A node holds another transaction in its slot: a policy or a person moves it on.
+    ReplacedByAnother {
+        /// What stands there.
+        hash: TxHash,
+    },
+    /// Nodes lack a lower nonce: what moves that one on moves this one on.
+    BlockedByLowerNonce {
+        /// The lowest that they lack.
+        nonce: Nonce,
+    },
+    /// Nobody can tell.
+    Unknown,
+}
+
+impl Diagnosis {
+    /// The word for it in configuration, logs and the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::InPool => "in_pool",
+            Self::ProbablyLost => "probably_lost",
+            Self::ReplacedByAnother { .. } => "replaced_by_another",
+            Self::BlockedByLowerNonce { .. } => "blocked_by_lower_nonce",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Every word of [`Self::name`].
+    pub const NAMES: [&'static str; 5] =
+        ["in_pool", "probably_lost", "replaced_by_another", "blocked_by_lower_nonce", "unknown"];
+}
+
+impl fmt::Display for Diagnosis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ReplacedByAnother { hash } => write!(f, "{} ({hash})", self.name()),
+            Self::BlockedByLowerNonce { nonce } => write!(f, "{} ({nonce})", self.name()),
+            Self::InPool | Self::ProbablyLost | Self::Unknown => f.write_str(self.name()),
+        }
+    }
+}
+
+/// A sender's part of one node's pool (`txpool_contentFrom`).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PoolContent {
+    /// What can be mined next, by nonce.
+    pub pending: BTreeMap<Nonce, TxHash>,
+    /// What waits for a lower nonce, by nonce.
+    pub queued: BTreeMap<Nonce, TxHash>,
+}
+
+/// What one endpoint could tell. The default is an endpoint that could tell nothing.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct EndpointWord {
+    /// The sender's part of its pool, where it shows it.
+    pub pool: Option<PoolContent>,
+    /// Whether it knows any of the attempts by hash; `None` if not all were asked for and answered.
+    pub knows_it: Option<bool>,
+}
+
+/// What is known about one open transaction without a receipt.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DiagnosisView<'a> {
+    /// Its slot.
+    pub nonce: Nonce,
+    /// The hashes of all its attempts.
+    pub attempts: &'a [TxHash],
+    /// What each endpoint of the chain told, those that did not answer included.
+    pub endpoints: &'a [EndpointWord],
+    /// The account's counts, if the chain could be asked.
+    pub counts: Option<AccountCounts>,
+}
+
+/// Diagnoses one open transaction.
+pub fn diagnose(view: &DiagnosisView<'_>) -> Diagnosis {
+    // A slot that is used is no matter of pools: its receipts are looked for elsewhere.
+    if view.counts.is_some_and(|counts| counts.mined > view.nonce) {
+        return Diagnosis::Unknown;
+    }
+    let pools = || view.endpoints.iter().filter_map(|word| word.pool.as_ref());
+    let ours = |found: Option<&TxHash>| found.is_some_and(|hash| view.attempts.contains(hash));
+    if pools().any(|pool| ours(pool.pending.get(&view.nonce))) {
+        return Diagnosis::InPool;
+    }
+    let queued = pools().any(|pool| ours(pool.queued.get(&view.nonce)));
+    let known = view.endpoints.iter().any(|word| word.knows_it == Some(true));
+    // What the nodes hold without a break ends at the pending count: there the first one is missing.
+    let missing = view.counts.map(|counts| counts.pending.max(counts.mined));
+    let missing_below = missing.filter(|missing| *missing < view.nonce);
+    match missing_below {
+        Some(nonce) => return Diagnosis::BlockedByLowerNonce { nonce },
+        None if known => return Diagnosis::InPool,
+        // Waiting for a lower nonce that nobody named.
+        None if queued => return Diagnosis::Unknown,
+        None => {}
+    }
+    let stranger = pools().find_map(|pool| {
+        pool.pending.get(&view.nonce).or_else(|| pool.queued.get(&view.nonce)).copied()
+    });
+    if let Some(hash) = stranger {
+        return Diagnosis::ReplacedByAnother { hash };
+    }
+    // Past the slot, but nobody showed with what.
+    if missing.is_some_and(|missing| missing > view.nonce) {
+        return Diagnosis::Unknown;
+    }
+    let deny = view.endpoints.iter().filter(|word| denies(word)).count();
+    if deny >= witnesses_needed(view.endpoints.len()) {
+        Diagnosis::ProbablyLost
+    } else {
+        Diagnosis::Unknown
+    }
+}
+
+/// Whether an endpoint says that it has none of the attempts. A pool that shows something else in
+/// the slot never comes here, so an answer of either kind will do.
+const fn denies(word: &EndpointWord) -> bool {
+    match word.knows_it {
+        Some(known) => !known,
+        None => word.pool.is_some(),
+    }
+}
+
+/// How many endpoints must say the same before it is believed: two, where there are two.
+pub const fn witnesses_needed(endpoints: usize) -> usize {
+    if endpoints < 2 { 1 } else { 2 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OURS: TxHash = TxHash::repeat_byte(1);
+    const OLDER: TxHash = TxHash::repeat_byte(2);
+    const FOREIGN: TxHash = TxHash::repeat_byte(9);
+
+    fn nonce(value: u64) -> Nonce {
+        Nonce::new(value).unwrap()
+    }
+
+    fn counts(mined: u64, pending: u64) -> Option<AccountCounts> {
+        Some(AccountCounts { mined: nonce(mined), pending: nonce(pending) })
+    }
+
+    fn pool(pending: Option<TxHash>, queued: Option<TxHash>) -> EndpointWord {
+        let at = |hash: Option<TxHash>| hash.map(|hash| (nonce(7), hash)).into_iter().collect();
+        let content = PoolContent { pending: at(pending), queued: at(queued) };
+        EndpointWord { pool: Some(content), knows_it: None }
+    }
+
+    fn by_hash(knows_it: bool) -> EndpointWord {
+        EndpointWord { pool: None, knows_it: Some(knows_it) }
+    }
+
+    fn check(endpoints: &[EndpointWord], counts: Option<AccountCounts>) -> Diagnosis {
+        let attempts = &[OLDER, OURS];
+        diagnose(&DiagnosisView { nonce: nonce(7), attempts, endpoints, counts })
+    }
+
+    #[test]
+    fn any_attempt_in_any_pool_is_in_the_pool() {
+        let silent = EndpointWord::default();
+        assert_eq!(check(&[silent.clone(), pool(Some(OLDER), None)], None), Diagnosis::InPool);
+        assert_eq!(check(&[by_hash(false), by_hash(true)], counts(7, 7)), Diagnosis::InPool);
+        let both = [pool(Some(FOREIGN), None), pool(Some(OURS), None)];
+        assert_eq!(check(&both, counts(7, 8)), Diagnosis::InPool);
+    }
+
+    #[test]
+    fn what_nodes_lack_below_blocks_it() {
+        let blocked = Diagnosis::BlockedByLowerNonce { nonce: nonce(5) };
+        for word in [pool(None, Some(OURS)), by_hash(true), by_hash(false)] {
+            assert_eq!(check(&[word], counts(4, 5)), blocked);
+        }
+    }
+
+    #[test]
+    fn another_one_in_the_slot_is_named() {
+        let replaced = Diagnosis::ReplacedByAnother { hash: FOREIGN };
+        assert_eq!(check(&[pool(Some(FOREIGN), None)], counts(7, 8)), replaced);
+        let denied = [by_hash(false), pool(None, Some(FOREIGN))];
+        assert_eq!(check(&denied, None), replaced);
+    }
+
+    #[test]
+    fn one_node_of_several_can_not_call_it_lost() {
+        let lost = Diagnosis::ProbablyLost;
+        let silent = EndpointWord::default();
+        assert_eq!(check(&[by_hash(false)], counts(7, 7)), lost);
+        assert_eq!(check(&[by_hash(false), silent.clone()], counts(7, 7)), Diagnosis::Unknown);
+        let two = [by_hash(false), pool(None, None), silent.clone()];
+        assert_eq!(check(&two, counts(7, 7)), lost);
+        assert_eq!(check(&[silent], counts(7, 7)), Diagnosis::Unknown);
+        assert_eq!(check(&[], counts(7, 7)), Diagnosis::Unknown);
+    }
+
+    #[test]
+    fn a_slot_that_the_chain_is_past_is_no_matter_of_pools() {
+        assert_eq!(check(&[by_hash(false)], counts(8, 8)), Diagnosis::Unknown);
+        assert_eq!(check(&[by_hash(false)], counts(7, 8)), Diagnosis::Unknown);
+    }
+
+    #[test]
+    fn the_words_are_those_of_the_list() {
+        let all = [
+            Diagnosis::InPool,
+            Diagnosis::ProbablyLost,
+            Diagnosis::ReplacedByAnother { hash: FOREIGN },
+            Diagnosis::BlockedByLowerNonce { nonce: nonce(1) },
+            Diagnosis::Unknown,
+        ];
+        assert_eq!(all.map(Diagnosis::name), Diagnosis::NAMES);
+    }
+}

@@ -1,0 +1,152 @@
+//! What happens when an intent's `validUntil` passes.
+//!
+//! Pure: intake, the writer and the worker ask, each where it stands. Without a slot an expired
+//! intent ends at once; with one the slot is never abandoned: the policy is asked what closes it.
+
+use crate::state::{Queued, StuckReason, Tracking, TxState};
+use crate::time::Timestamp;
+use crate::transition::TxEvent;
+
+/// Whether an intent is past its time. At the very instant of `valid_until` it is: "until" ends
+/// there.
+///
+/// Intake asks before and after it prepares, and refuses what is expired: nothing is created. The
+/// writer asks once more right before it opens a slot, with the clock that it signs by.
+pub fn is_expired(valid_until: Option<Timestamp>, now: Timestamp) -> bool {
+    valid_until.is_some_and(|until| now >= until)
+}
+
+/// What is known of one transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExpiryView {
+    /// Where it is.
+    pub state: TxState,
+    /// When its intent expires.
+    pub valid_until: Option<Timestamp>,
+    /// It has a cancellation or a placeholder among its attempts: its slot is being closed.
+    pub closing: bool,
+    /// When a policy or a person last decided what becomes of its slot.
+    pub decided_at: Option<Timestamp>,
+}
+
+/// What to do about one transaction's time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ExpiryDecision {
+    /// Nothing: it never expires, is mined or final, or somebody has decided already.
+    Leave,
+    /// Nothing before then.
+    Wait {
+        /// When to ask again.
+        until: Timestamp,
+    },
+    /// End it: it never had a slot, and no nonce is used ([`TxEvent::Withdrawn`]).
+    Withdraw,
+    /// Mark it STUCK/EXPIRED and have the stuck policy asked. It is not resent by itself any more;
+    /// tracking goes on, because a node may have it.
+    AskPolicy,
+}
+
+impl ExpiryDecision {
+    /// The move that carries it out.
+    pub const fn event(self) -> Option<TxEvent> {
+        match self {
+            Self::Leave | Self::Wait { .. } => None,
+            Self::Withdraw => Some(TxEvent::Withdrawn),
+            Self::AskPolicy => Some(TxEvent::GaveUp(StuckReason::Expired)),
+        }
+    }
+}
+
+/// Decides what a transaction's expiry does to it now.
+pub fn decide(view: &ExpiryView, now: Timestamp) -> ExpiryDecision {
+    let Some(until) = view.valid_until else { return ExpiryDecision::Leave };
+    let at_the_deadline = match view.state {
+        TxState::Queued(Queued::Waiting | Queued::Held) => ExpiryDecision::Withdraw,
+        TxState::Allocated(_)
+        | TxState::Tracking(Tracking::Pending | Tracking::Stale)
+        | TxState::Stuck(
+            StuckReason::TimedOut
+            | StuckReason::ResubmitsExhausted
+            | StuckReason::GreyZone
+            | StuckReason::InsufficientFunds
+            | StuckReason::FeeCap,
+        ) => ExpiryDecision::AskPolicy,
+        // What is mined happened in time, as far as anybody can still choose. STUCK/REJECTED stays
+        // what it is: its slot may be recyclable, and that would be forgotten (I3).
+        TxState::Tracking(Tracking::Mined)
+        | TxState::Stuck(StuckReason::Rejected | StuckReason::Expired)
+        | TxState::Confirmed
+        | TxState::Failed(_) => ExpiryDecision::Leave,
+    };
+    let decided = view.closing || view.decided_at.is_some_and(|at| at >= until);
+    let leave = match at_the_deadline {
+        ExpiryDecision::Leave | ExpiryDecision::Wait { .. } => true,
+        ExpiryDecision::AskPolicy => decided,
+        // Who has no slot has none to close, and nobody else to ask.
+        ExpiryDecision::Withdraw => false,
+    };
+    if leave {
+        ExpiryDecision::Leave
+    } else if is_expired(view.valid_until, now) {
+        at_the_deadline
+    } else {
+        ExpiryDecision::Wait { until }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::Allocated;
+    use crate::transition::transition;
+
+    const DEADLINE: Timestamp = Timestamp::from_unix_micros(1_000);
+    const BEFORE: Timestamp = Timestamp::from_unix_micros(999);
+
+    fn view(state: TxState) -> ExpiryView {
+        ExpiryView { state, valid_until: Some(DEADLINE), closing: false, decided_at: None }
+    }
+
+    #[test]
+    fn the_deadline_itself_is_too_late() {
+        assert!(!is_expired(Some(DEADLINE), BEFORE));
+        assert!(is_expired(Some(DEADLINE), DEADLINE));
+        assert!(!is_expired(None, Timestamp::from_unix_micros(i64::MAX)));
+    }
+
+    #[test]
+    fn without_a_slot_it_ends_and_with_one_the_policy_is_asked() {
+        for queued in [Queued::Waiting, Queued::Held] {
+            let queued = TxState::Queued(queued);
+            let wait = ExpiryDecision::Wait { until: DEADLINE };
+            assert_eq!(decide(&view(queued), BEFORE), wait);
+            assert_eq!(decide(&view(queued), DEADLINE), ExpiryDecision::Withdraw);
+        }
+        let unsent = TxState::Allocated(Allocated::Unsent);
+        assert_eq!(decide(&view(unsent), DEADLINE), ExpiryDecision::AskPolicy);
+    }
+
+    #[test]
+    fn every_decision_is_a_move_that_the_machine_has_and_none_gives_up_a_slot() {
+        for state in TxState::ALL {
+            let decision = decide(&view(state), DEADLINE);
+            let Some(event) = decision.event() else { continue };
+            let next = transition(state, event).unwrap();
+            assert_eq!(next.holds_open_slot(), state.holds_open_slot(), "{state}");
+            assert_eq!(decide(&view(next), DEADLINE), ExpiryDecision::Leave, "once is enough");
+        }
+    }
+
+    #[test]
+    fn what_is_mined_or_being_closed_or_decided_is_left() {
+        let pending = TxState::Tracking(Tracking::Pending);
+        let mined = view(TxState::Tracking(Tracking::Mined));
+        let closing = ExpiryView { closing: true, ..view(pending) };
+        let decided = ExpiryView { decided_at: Some(DEADLINE), ..view(pending) };
+        for view in [mined, closing, decided] {
+            assert_eq!(decide(&view, DEADLINE), ExpiryDecision::Leave);
+        }
+        let decided_before = ExpiryView { decided_at: Some(BEFORE), ..view(pending) };
+        assert_eq!(decide(&decided_before, DEADLINE), ExpiryDecision::AskPolicy);
+    }
+}

@@ -1,0 +1,283 @@
+//! What becomes of the slot of a transaction that every endpoint rejected.
+//!
+//! Pure: a worker asks when the nodes' common answer is one of those that may lead to a rejection,
+//! and again whenever what it knows changes. A slot is given to another transaction only with proof
+//! that no node ever took this one (I3); everything short of proof keeps it.
+
+use crate::answer::{AnswerClass, may_be_with_a_node};
+use crate::ids::Nonce;
+use crate::nonce::Mode;
+use crate::port::chain::AccountCounts;
+use crate::state::{Allocated, StuckReason, Tracking, TxState};
+use crate::transition::{TxEvent, transition};
+
+/// The policy for rejected slots (`stuck.rejected_slot`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum RejectedSlot {
+    /// The transaction stays STUCK/REJECTED until a person decides.
+    #[default]
+    Hold,
+    /// A transfer to self closes the slot.
+    Placeholder,
+    /// The next transaction gets the slot, where there is proof; else it is held.
+    Recycle,
+}
+
+impl RejectedSlot {
+    /// Every policy there is.
+    pub const ALL: [Self; 3] = [Self::Hold, Self::Placeholder, Self::Recycle];
+
+    /// The word for it in configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hold => "hold",
+            Self::Placeholder => "placeholder",
+            Self::Recycle => "recycle",
+        }
+    }
+
+    /// The policy of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.name() == name)
+    }
+}
+
+/// What is known of one transaction that the nodes reject.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RejectedView<'a> {
+    /// Where it is.
+    pub state: TxState,
+    /// Its slot.
+    pub nonce: Nonce,
+    /// How its submitter's nonces are given out.
+    pub mode: Mode,
+    /// The common answers to every send of every attempt, first to last; `None` if not all of them
+    /// are known: an answer was lost, or an earlier owner had them.
+    pub answers: Option<&'a [AnswerClass]>,
+    /// The account's counts, if the chain could be asked since the last answer.
+    pub counts: Option<AccountCounts>,
+    /// The receipts of all its attempts were looked for since the last answer, and none was found.
+    pub receipts_looked_for: bool,
+    /// A higher slot is open: what is left empty here blocks it.
+    pub higher_open: bool,
+    /// A transaction waits for a slot and would get this one.
+    pub next_waits: bool,
+    /// The account's key is here.
+    pub has_key: bool,
+    /// It has a cancellation or a placeholder among its attempts.
+    pub closing: bool,
+}
+
+/// What to do about a rejected transaction's slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RejectedDecision {
+    /// Nothing: it is not rejected, a node has had it, or its slot is being closed.
+    Leave,
+    /// Look for receipts of all its attempts first: some chains reject what they have mined.
+    FindReceipts,
+    /// Keep the slot and the transaction; alert.
+    Hold(HoldReason),
+    /// Sign a placeholder in the slot ([`crate::stuck::plan`]). Whichever is mined decides.
+    Placeholder,
+    /// End it as FAILED_FINAL/REJECTED and free its nonce for the next ([`TxEvent::SlotRecycled`]).
+    Recycle,
+}
+
+/// Why a rejected transaction keeps its slot.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum HoldReason {
+    /// The policy says so.
+    Policy,
+    /// There is no key to sign a placeholder with.
+    NoKey,
+    /// There is no proof that no node ever took it.
+    MayBeWithANode,
+    /// The chain or a pool counts something in the slot, or could not be asked.
+    MayBeUsed,
+    /// Higher slots are open and nobody waits who would fill this one.
+    NobodyToFillIt,
+    /// A strict submitter's nonces come from the cursor alone (I12).
+    Strict,
+}
+
+/// Whether it is certain that no node ever took any attempt (I3): the state machine has seen no
+/// unclear answer, and every answer to every send proves that the bytes could not be taken.
+pub fn provably_never_accepted(state: TxState, answers: Option<&[AnswerClass]>) -> bool {
+    let nothing_unclear = transition(state, TxEvent::SlotRecycled).is_ok();
+    let refused = |answers: &[AnswerClass]| {
+        !answers.is_empty() && answers.iter().all(|class| !may_be_with_a_node(*class))
+    };
+    nothing_unclear && answers.is_some_and(refused)
+}
+
+/// Decides about a rejected transaction's slot.
+pub fn decide(policy: RejectedSlot, view: &RejectedView<'_>) -> RejectedDecision {
+    let last = view.answers.and_then(<[AnswerClass]>::last);
+    let rejected = match view.state {
+        TxState::Stuck(StuckReason::Rejected) => {
+            last.is_none_or(|class| class.may_lead_to_rejection())
+        }
+        TxState::Allocated(Allocated::Unsent | Allocated::UnknownSubmitResult)
+        | TxState::Stuck(StuckReason::GreyZone) => {
+            last.is_some_and(|class| class.may_lead_to_rejection())
+        }
+        // What a node has had is not dead because others say so; what is stuck for another reason
+        // has its own policy; the rest has no open slot.
+        TxState::Tracking(Tracking::Pending | Tracking::Stale | Tracking::Mined)
+        | TxState::Stuck(
+            StuckReason::TimedOut
+            | StuckReason::ResubmitsExhausted
+            | StuckReason::Expired
+            | StuckReason::InsufficientFunds
+            | StuckReason::FeeCap,
+        )
+        | TxState::Queued(_)
+        | TxState::Confirmed
+        | TxState::Failed(_) => false,
+    };
+    if !rejected || view.closing {
+        return RejectedDecision::Leave;
+    }
+    let proven = provably_never_accepted(view.state, view.answers);
+    if !proven && !view.receipts_looked_for {
+        return RejectedDecision::FindReceipts;
+    }
+    match policy {
+        RejectedSlot::Hold => RejectedDecision::Hold(HoldReason::Policy),
+        RejectedSlot::Placeholder if view.has_key => RejectedDecision::Placeholder,
+        RejectedSlot::Placeholder => RejectedDecision::Hold(HoldReason::NoKey),
+        RejectedSlot::Recycle => match obstacle(view, proven) {
+            Some(why) => RejectedDecision::Hold(why),
+            None => RejectedDecision::Recycle,
+        },
+    }
+}
+
+fn obstacle(view: &RejectedView<'_>, proven: bool) -> Option<HoldReason> {
+    let free = |counts: AccountCounts| counts.mined.max(counts.pending) <= view.nonce;
+    if !proven {
+        Some(HoldReason::MayBeWithANode)
+    } else if view.mode == Mode::Strict {
+        Some(HoldReason::Strict)
+    } else if !view.counts.is_some_and(free) {
+        Some(HoldReason::MayBeUsed)
+    } else if view.higher_open && !view.next_waits {
+        Some(HoldReason::NobodyToFillIt)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNSENT: TxState = TxState::Allocated(Allocated::Unsent);
+    const GREY: TxState = TxState::Allocated(Allocated::UnknownSubmitResult);
+    const REJECTED: TxState = TxState::Stuck(StuckReason::Rejected);
+    const INVALID: &[AnswerClass] = &[AnswerClass::Invalid];
+
+    fn nonce(value: u64) -> Nonce {
+        Nonce::new(value).unwrap()
+    }
+
+    /// Rejected beyond doubt, and nothing stands in the way.
+    fn view(state: TxState) -> RejectedView<'static> {
+        RejectedView {
+            state,
+            nonce: nonce(5),
+            mode: Mode::Pipelined,
+            answers: Some(INVALID),
+            counts: Some(AccountCounts { mined: nonce(4), pending: nonce(5) }),
+            receipts_looked_for: true,
+            higher_open: false,
+            next_waits: false,
+            has_key: true,
+            closing: false,
+        }
+    }
+
+    fn held(view: &RejectedView<'_>) -> Option<HoldReason> {
+        match decide(RejectedSlot::Recycle, view) {
+            RejectedDecision::Hold(why) => Some(why),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn with_proof_each_policy_does_what_it_says() {
+        for state in [UNSENT, REJECTED] {
+            let decided = RejectedSlot::ALL.map(|policy| decide(policy, &view(state)));
+            let hold = RejectedDecision::Hold(HoldReason::Policy);
+            let all = [hold, RejectedDecision::Placeholder, RejectedDecision::Recycle];
+            assert_eq!(decided, all, "{state}");
+        }
+        assert_eq!(RejectedSlot::default(), RejectedSlot::Hold);
+    }
+
+    #[test]
+    fn what_may_be_with_a_node_keeps_its_slot_whatever_is_said_later() {
+        let unclear = Some(HoldReason::MayBeWithANode);
+        assert_eq!(held(&view(GREY)), unclear);
+        assert_eq!(held(&RejectedView { answers: None, ..view(REJECTED) }), unclear);
+        let once = [AnswerClass::Transient, AnswerClass::Invalid];
+        assert_eq!(held(&RejectedView { answers: Some(&once), ..view(REJECTED) }), unclear);
+        let reverted = [AnswerClass::Reverted];
+        assert_eq!(held(&RejectedView { answers: Some(&reverted), ..view(REJECTED) }), unclear);
+        let silence = Some(&[][..]);
+        assert_eq!(held(&RejectedView { answers: silence, ..view(REJECTED) }), unclear);
+    }
+
+    #[test]
+    fn a_slot_that_anything_may_be_in_is_not_recycled() {
+        let counts =
+            |mined, pending| Some(AccountCounts { mined: nonce(mined), pending: nonce(pending) });
+        for counts in [None, counts(4, 6), counts(6, 6)] {
+            let used = RejectedView { counts, ..view(REJECTED) };
+            assert_eq!(held(&used), Some(HoldReason::MayBeUsed));
+        }
+    }
+
+    #[test]
+    fn below_open_slots_it_is_recycled_only_to_somebody() {
+        let below = RejectedView { higher_open: true, ..view(REJECTED) };
+        assert_eq!(held(&below), Some(HoldReason::NobodyToFillIt));
+        let filled = RejectedView { next_waits: true, ..below };
+        assert_eq!(decide(RejectedSlot::Recycle, &filled), RejectedDecision::Recycle);
+        let strict = RejectedView { mode: Mode::Strict, ..view(REJECTED) };
+        assert_eq!(held(&strict), Some(HoldReason::Strict));
+    }
+
+    #[test]
+    fn receipts_are_looked_for_before_a_doubtful_one_is_replaced() {
+        let reverted = [AnswerClass::Reverted];
+        let answers = Some(&reverted[..]);
+        let view = RejectedView { answers, receipts_looked_for: false, ..view(UNSENT) };
+        for policy in RejectedSlot::ALL {
+            assert_eq!(decide(policy, &view), RejectedDecision::FindReceipts);
+        }
+        let looked = RejectedView { receipts_looked_for: true, ..view };
+        assert_eq!(decide(RejectedSlot::Placeholder, &looked), RejectedDecision::Placeholder);
+    }
+
+    #[test]
+    fn without_a_key_the_slot_is_held() {
+        let keyless = RejectedView { has_key: false, ..view(REJECTED) };
+        let hold = RejectedDecision::Hold(HoldReason::NoKey);
+        assert_eq!(decide(RejectedSlot::Placeholder, &keyless), hold);
+    }
+
+    #[test]
+    fn what_a_node_has_had_is_not_rejected_by_others() {
+        for state in [TxState::Tracking(Tracking::Pending), TxState::Tracking(Tracking::Mined)] {
+            for policy in RejectedSlot::ALL {
+                assert_eq!(decide(policy, &view(state)), RejectedDecision::Leave);
+            }
+        }
+        let alive = [AnswerClass::Unknown];
+        let unclear = RejectedView { answers: Some(&alive), ..view(GREY) };
+        assert_eq!(decide(RejectedSlot::Placeholder, &unclear), RejectedDecision::Leave);
+        let closing = RejectedView { closing: true, ..view(REJECTED) };
+        assert_eq!(decide(RejectedSlot::Placeholder, &closing), RejectedDecision::Leave);
+    }
+}

@@ -1,0 +1,370 @@
+//! When a transaction that no block has picked up is sent again, with the same bytes.
+//!
+//! Pure: a worker asks for each open transaction, claims what is to be sent under the fence (I11),
+//! and only then sends. Never signs, never prices, and never gives a slot up: the worst it says is
+//! that a policy should be asked, and tracking goes on even then.
+
+use std::time::Duration;
+
+use crate::answer::{AnswerAction, AnswerClass, action_for};
+use crate::ids::TxId;
+use crate::state::{Allocated, StuckReason, Tracking, TxState};
+use crate::time::Timestamp;
+use crate::transition::TxEvent;
+
+/// Pauses grow no further after so many resends, whatever the growth: a bound on the loop (I13).
+const GROWTH_STEPS_MAX: u32 = 100;
+
+/// How patient a submitter is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ResubmitRules {
+    /// The first pause (`resubmit.interval`).
+    pub interval: Duration,
+    /// What each pause is of the one before, in percent (`resubmit.backoff_percent`); 100 or less
+    /// keeps the pause as it is.
+    pub backoff_percent: u32,
+    /// The longest pause, before jitter (`resubmit.interval_max`).
+    pub interval_max: Duration,
+    /// By how much a pause may be drawn out, in percent (`resubmit.jitter_percent`), so that what
+    /// was sent together is not sent again together.
+    pub jitter_percent: u32,
+    /// So many resends without a receipt call for a decision (`resubmit.max_attempts`).
+    pub max_attempts: u32,
+    /// So long without a receipt calls for a decision (`timeout.transaction`).
+    pub timeout: Option<Duration>,
+    /// So long without knowing whether a node has it calls for a decision (`grey_zone.timeout`).
+    pub grey_zone_timeout: Duration,
+}
+
+impl Default for ResubmitRules {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_secs(30),
+            backoff_percent: 150,
+            interval_max: Duration::from_secs(300),
+            jitter_percent: 20,
+            max_attempts: 20,
+            timeout: None,
+            grey_zone_timeout: Duration::from_secs(600),
+        }
+    }
+}
+
+impl ResubmitRules {
+    /// How long to wait after the send that was the `resends`th again.
+    ///
+    /// Grows to [`Self::interval_max`]; the jitter follows from the transaction and the count, so
+    /// that it is the same for everybody who asks.
+    pub fn pause(&self, tx_id: TxId, resends: u32) -> Duration {
+        let longest = self.interval_max.max(self.interval);
+        let mut pause = self.interval;
+        for _ in 0..resends.min(GROWTH_STEPS_MAX) {
+            pause = percent_of(pause, self.backoff_percent.max(100)).min(longest);
+        }
+        let per_mille = u32::try_from(scatter(tx_id, resends) % 1_001).unwrap_or(0);
+        let jitter = percent_of(pause, self.jitter_percent).saturating_mul(per_mille) / 1_000;
+        pause.saturating_add(jitter)
+    }
+}
+
+fn percent_of(duration: Duration, percent: u32) -> Duration {
+    duration.saturating_mul(percent) / 100
+}
+
+/// A number that looks random and is not: the finish of splitmix64 over the id and the count.
+fn scatter(tx_id: TxId, resends: u32) -> u64 {
+    let (high, low) = tx_id.uuid().as_u64_pair();
+    let mut mixed = high ^ low.rotate_left(32) ^ u64::from(resends).wrapping_mul(0x9e37_79b9);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// What is known of one open transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ResubmitView {
+    /// Which.
+    pub tx_id: TxId,
+    /// Where it is.
+    pub state: TxState,
+    /// It is the lowest open slot without a receipt ([`crate::stuck::head`]). What stands behind
+    /// another one is resent, but its patience does not run out: it is not what is stuck.
+    pub is_head: bool,
+    /// Since when it is being waited for: since it became the head, or since the last event that
+    /// [`renews_patience`], whichever was later.
+    pub since: Timestamp,
+    /// How often it was sent again since then.
+    pub resends: u32,
+    /// When it was last sent.
+    pub sent_at: Timestamp,
+    /// What the nodes last answered.
+    pub last_answer: Option<AnswerClass>,
+    /// What it was held for may be gone: the balance now covers it, the market now asks for no
+    /// more than it offers. A hint; without it the pauses run as they do.
+    pub hold_may_be_over: bool,
+}
+
+/// What to do about one open transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ResubmitDecision {
+    /// Nothing before then.
+    Wait {
+        /// When to ask again.
+        until: Timestamp,
+    },
+    /// Claim it, look for its receipts once more, and send the same bytes.
+    Resend,
+    /// Mark it STUCK for this reason and have the stuck policy asked. Tracking goes on.
+    AskPolicy(StuckReason),
+    /// Nothing is sent by itself: it has a receipt, has no slot, or waits for a policy or a person.
+    Leave,
+}
+
+/// Decides whether an open transaction is sent again now.
+pub fn decide(rules: &ResubmitRules, view: &ResubmitView, now: Timestamp) -> ResubmitDecision {
+    match sending(view.state) {
+        Sending::No => return ResubmitDecision::Leave,
+        Sending::Impatiently if view.is_head => {
+            if let Some(reason) = out_of_patience(rules, view, now) {
+                return ResubmitDecision::AskPolicy(reason);
+            }
+        }
+        Sending::Impatiently | Sending::ForEver => {}
+    }
+    let held = hold_of(view.last_answer).is_some();
+    let pause = if held && view.hold_may_be_over {
+        rules.interval
+    } else {
+        rules.pause(view.tx_id, view.resends)
+    };
+    let until = view.sent_at.after(pause);
+    if now >= until { ResubmitDecision::Resend } else { ResubmitDecision::Wait { until } }
+}
+
+/// Whether an event starts the wait for a receipt anew: it got its slot, a node took it at last, a
+/// reorg took its receipt, a policy or a person acted on it.
+///
+/// Without it, what has just left STUCK would be marked STUCK again by the next tick.
+pub const fn renews_patience(from: TxState, event: TxEvent) -> bool {
+    match event {
+        TxEvent::SlotAllocated | TxEvent::Orphaned | TxEvent::Retried => true,
+        TxEvent::NodeAccepted => !matches!(from, TxState::Tracking(_)),
+        TxEvent::Held
+        | TxEvent::Unheld
+        | TxEvent::Withdrawn
+        | TxEvent::Refused
+        | TxEvent::AnswerUnclear
+        | TxEvent::Resent
+        | TxEvent::Mined
+        | TxEvent::Finalised(_)
+        | TxEvent::SlotTaken
+        | TxEvent::SlotRecycled
+        | TxEvent::GaveUp(_) => false,
+    }
+}
+
+/// Why an open transaction waits although nodes answer, and the word for it once it is STUCK.
+///
+/// A hold ends by itself: somebody pays in, the market comes down, a node changes its settings.
+pub const fn hold_of(answer: Option<AnswerClass>) -> Option<StuckReason> {
+    let Some(class) = answer else { return None };
+    match action_for(class) {
+        AnswerAction::HoldForFunds => Some(StuckReason::InsufficientFunds),
+        AnswerAction::BumpOrHold | AnswerAction::TryElsewhereOrHold => Some(StuckReason::FeeCap),
+        AnswerAction::Track
+        | AnswerAction::FindReceipts
+        | AnswerAction::ResendPredecessor
+        | AnswerAction::EarlierStands
+        | AnswerAction::RejectIfAllAgree
+        | AnswerAction::ResendSame => None,
+    }
+}
+
+/// Whether a transaction is resent by itself, and whether that ever calls for a decision.
+enum Sending {
+    No,
+    Impatiently,
+    ForEver,
+}
+
+const fn sending(state: TxState) -> Sending {
+    match state {
+        TxState::Allocated(Allocated::Unsent | Allocated::UnknownSubmitResult)
+        | TxState::Tracking(Tracking::Pending | Tracking::Stale) => Sending::Impatiently,
+        // A hold's cause may go away at any time, and so may an outage; neither may jam an account
+        // for ever. The same bytes do no harm.
+        TxState::Stuck(
+            StuckReason::InsufficientFunds | StuckReason::FeeCap | StuckReason::GreyZone,
+        ) => Sending::ForEver,
+        TxState::Stuck(
+            StuckReason::TimedOut
+            | StuckReason::ResubmitsExhausted
+            | StuckReason::Rejected
+            | StuckReason::Expired,
+        )
+        | TxState::Tracking(Tracking::Mined)
+        | TxState::Queued(_)
+        | TxState::Confirmed
+        | TxState::Failed(_) => Sending::No,
+    }
+}
+
+fn out_of_patience(
+    rules: &ResubmitRules,
+    view: &ResubmitView,
+    now: Timestamp,
+) -> Option<StuckReason> {
+    let waited = now.since(view.since);
+    if rules.timeout.is_some_and(|timeout| waited >= timeout) {
+        return Some(StuckReason::TimedOut);
+    }
+    let grey = matches!(view.state, TxState::Allocated(_));
+    let hold = hold_of(view.last_answer);
+    // A node that says what it waits for is not silent: a hold has its own limit, below.
+    if grey && hold.is_none() && waited >= rules.grey_zone_timeout {
+        return Some(StuckReason::GreyZone);
+    }
+    // While no endpoint can be reached, resends are no tries.
+    let outage =
+        matches!(view.last_answer, Some(AnswerClass::Transient | AnswerClass::RateLimited));
+    // The last resend gets its pause too, before anybody is woken.
+    let pause = rules.pause(view.tx_id, view.resends);
+    let tried = view.resends >= rules.max_attempts && now >= view.sent_at.after(pause);
+    let nobody_knows = if grey { StuckReason::GreyZone } else { StuckReason::ResubmitsExhausted };
+    (tried && !outage).then(|| hold.unwrap_or(nobody_knows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    const PENDING: TxState = TxState::Tracking(Tracking::Pending);
+    const GREY: TxState = TxState::Allocated(Allocated::UnknownSubmitResult);
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::EPOCH.after(Duration::from_secs(seconds))
+    }
+
+    fn rules() -> ResubmitRules {
+        ResubmitRules { jitter_percent: 0, ..ResubmitRules::default() }
+    }
+
+    fn view(state: TxState) -> ResubmitView {
+        ResubmitView {
+            tx_id: TxId::from_uuid(Uuid::from_u128(7)),
+            state,
+            is_head: true,
+            since: Timestamp::EPOCH,
+            resends: 0,
+            sent_at: Timestamp::EPOCH,
+            last_answer: None,
+            hold_may_be_over: false,
+        }
+    }
+
+    #[test]
+    fn it_is_sent_again_when_the_pause_is_over_and_not_before() {
+        let wait = ResubmitDecision::Wait { until: at(30) };
+        assert_eq!(decide(&rules(), &view(PENDING), at(29)), wait);
+        assert_eq!(decide(&rules(), &view(PENDING), at(30)), ResubmitDecision::Resend);
+    }
+
+    #[test]
+    fn pauses_grow_to_the_longest() {
+        let pause = |resends| rules().pause(view(PENDING).tx_id, resends).as_secs();
+        assert_eq!([pause(0), pause(1), pause(2), pause(5)], [30, 45, 67, 227]);
+        assert_eq!([pause(6), pause(7), pause(u32::MAX)], [300, 300, 300]);
+    }
+
+    #[test]
+    fn after_the_last_resend_a_policy_is_asked_and_nothing_is_dropped() {
+        let worn = ResubmitView { resends: 20, ..view(PENDING) };
+        let asked = ResubmitDecision::AskPolicy(StuckReason::ResubmitsExhausted);
+        assert_eq!(decide(&rules(), &worn, at(299)), ResubmitDecision::Wait { until: at(300) });
+        assert_eq!(decide(&rules(), &worn, at(300)), asked);
+        let stuck = TxState::Stuck(StuckReason::ResubmitsExhausted);
+        assert_eq!(decide(&rules(), &view(stuck), at(9_999)), ResubmitDecision::Leave);
+    }
+
+    #[test]
+    fn the_timeout_marks_it_stuck_and_counts_from_the_last_act() {
+        let rules = ResubmitRules { timeout: Some(Duration::from_secs(3_600)), ..rules() };
+        let timed_out = ResubmitDecision::AskPolicy(StuckReason::TimedOut);
+        assert_eq!(decide(&rules, &view(PENDING), at(3_600)), timed_out);
+        let acted_on = ResubmitView { since: at(3_000), ..view(PENDING) };
+        assert_eq!(decide(&rules, &acted_on, at(3_600)), ResubmitDecision::Resend);
+    }
+
+    #[test]
+    fn the_grey_zone_ends_in_stuck_unless_a_node_says_what_it_waits_for() {
+        let asked = ResubmitDecision::AskPolicy(StuckReason::GreyZone);
+        assert_eq!(decide(&rules(), &view(GREY), at(600)), asked);
+        let worn = ResubmitView { resends: 20, ..view(GREY) };
+        assert_eq!(decide(&rules(), &worn, at(300)), asked);
+        let broke = Some(AnswerClass::InsufficientFunds);
+        let held = ResubmitView { last_answer: broke, ..view(GREY) };
+        assert_eq!(decide(&rules(), &held, at(600)), ResubmitDecision::Resend);
+    }
+
+    #[test]
+    fn an_outage_neither_uses_up_the_resends_nor_jams_the_account() {
+        for answer in [AnswerClass::Transient, AnswerClass::RateLimited] {
+            let cut_off = ResubmitView { last_answer: Some(answer), resends: 99, ..view(PENDING) };
+            assert_eq!(decide(&rules(), &cut_off, at(300)), ResubmitDecision::Resend);
+        }
+        let stuck = TxState::Stuck(StuckReason::GreyZone);
+        assert_eq!(decide(&rules(), &view(stuck), at(9_999)), ResubmitDecision::Resend);
+    }
+
+    #[test]
+    fn what_stands_behind_another_one_is_resent_but_never_given_up_on() {
+        let rules = ResubmitRules { timeout: Some(Duration::from_secs(1)), ..rules() };
+        let behind = ResubmitView { is_head: false, resends: 500, ..view(GREY) };
+        assert_eq!(decide(&rules, &behind, at(90_000)), ResubmitDecision::Resend);
+    }
+
+    #[test]
+    fn a_hold_is_retried_for_ever_and_at_once_when_its_cause_may_be_gone() {
+        for (answer, reason) in [
+            (AnswerClass::InsufficientFunds, StuckReason::InsufficientFunds),
+            (AnswerClass::FeeTooLow, StuckReason::FeeCap),
+            (AnswerClass::Underpriced, StuckReason::FeeCap),
+            (AnswerClass::FeeTooHigh, StuckReason::FeeCap),
+        ] {
+            let held = ResubmitView { last_answer: Some(answer), resends: 20, ..view(GREY) };
+            let asked = ResubmitDecision::AskPolicy(reason);
+            assert_eq!(decide(&rules(), &held, at(300)), asked);
+            let stuck = ResubmitView { state: TxState::Stuck(reason), ..held };
+            let wait = ResubmitDecision::Wait { until: at(300) };
+            assert_eq!(decide(&rules(), &stuck, at(30)), wait);
+            assert_eq!(decide(&rules(), &stuck, at(300)), ResubmitDecision::Resend);
+            let over = ResubmitView { hold_may_be_over: true, ..stuck };
+            assert_eq!(decide(&rules(), &over, at(30)), ResubmitDecision::Resend);
+        }
+    }
+
+    #[test]
+    fn what_has_just_left_stuck_has_all_its_patience_again() {
+        for reason in StuckReason::ALL {
+            for event in [TxEvent::Retried, TxEvent::NodeAccepted] {
+                assert!(renews_patience(TxState::Stuck(reason), event), "{reason:?}");
+            }
+        }
+        assert!(renews_patience(TxState::Tracking(Tracking::Mined), TxEvent::Orphaned));
+        for event in [TxEvent::NodeAccepted, TxEvent::Resent, TxEvent::AnswerUnclear] {
+            assert!(!renews_patience(PENDING, event), "more of the same is no news");
+        }
+    }
+
+    #[test]
+    fn what_is_mined_or_expired_is_not_sent() {
+        for state in [
+            TxState::Tracking(Tracking::Mined),
+            TxState::Stuck(StuckReason::Expired),
+            TxState::Confirmed,
+        ] {
+            assert_eq!(decide(&rules(), &view(state), at(90_000)), ResubmitDecision::Leave);
+        }
+    }
+}

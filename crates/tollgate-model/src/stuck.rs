@@ -1,0 +1,371 @@
+//! When somebody must decide about a transaction, and what may then be done to it.
+//!
+//! Pure: a worker asks [`trigger`] at each tick, puts the question to its policy (the built-in rule
+//! list of [`rules`], a hook, a person), asks [`plan`] what the answer means for this very
+//! transaction, claims it under the fence (I11), and only then acts. No action gives a slot up:
+//! the boldest of them sends something else *in* the slot, and whichever is mined decides.
+
+pub mod rules;
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::ids::Nonce;
+use crate::port::batch::AttemptKind;
+use crate::port::policy::StuckAction;
+use crate::state::{Tracking, TxState};
+use crate::time::Timestamp;
+use crate::transition::TxEvent;
+
+/// When the policy is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StuckThresholds {
+    /// So long at the head without a receipt is stuck (`stuck.head_after`).
+    pub head_after: Duration,
+    /// So many waiting transactions are too many (`stuck.backlog_depth`).
+    pub backlog_depth: Option<u64>,
+    /// A transaction that waits so long waits too long (`stuck.backlog_age`).
+    pub backlog_age: Option<Duration>,
+    /// The shortest time between two questions about one transaction (`stuck.ask_interval`).
+    pub ask_interval: Duration,
+}
+
+impl Default for StuckThresholds {
+    fn default() -> Self {
+        Self {
+            head_after: Duration::from_secs(300),
+            backlog_depth: Some(5_000),
+            backlog_age: Some(Duration::from_secs(900)),
+            ask_interval: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Why a policy is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Trigger {
+    /// An operator wants it to be.
+    OperatorAsked,
+    /// The head of the line is STUCK, or has stood there for too long.
+    HeadStuck,
+    /// The oldest of those that wait has waited for too long.
+    BacklogOld,
+    /// Too many wait.
+    BacklogDeep,
+    /// A transaction that need not be the head was just marked STUCK (it expired, say). Not found
+    /// by [`trigger`]: who marks it asks, once.
+    MarkedStuck,
+}
+
+impl Trigger {
+    /// Every trigger there is.
+    pub const ALL: [Self; 5] = [
+        Self::OperatorAsked,
+        Self::HeadStuck,
+        Self::BacklogOld,
+        Self::BacklogDeep,
+        Self::MarkedStuck,
+    ];
+
+    /// The word for it in configuration, hooks and the audit trail.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OperatorAsked => "operator_asked",
+            Self::HeadStuck => "head_stuck",
+            Self::BacklogOld => "backlog_old",
+            Self::BacklogDeep => "backlog_deep",
+            Self::MarkedStuck => "marked_stuck",
+        }
+    }
+}
+
+/// The head of a submitter's line: the lowest open slot without a receipt. What is mined is in
+/// nobody's way.
+pub fn head(open: impl IntoIterator<Item = (Nonce, TxState)>) -> Option<Nonce> {
+    let in_the_way =
+        |state: TxState| state.holds_open_slot() && state != TxState::Tracking(Tracking::Mined);
+    open.into_iter().filter(|(_, state)| in_the_way(*state)).map(|(nonce, _)| nonce).min()
+}
+
+/// A submitter's line, as its worker sees it. Without a head there is nobody to ask about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LineView {
+    /// Where the head is.
+    pub head: TxState,
+    /// Since when it is the head, or since a policy or a person last acted on it.
+    pub head_since: Timestamp,
+    /// When a policy was last asked about it.
+    pub asked_at: Option<Timestamp>,
+    /// An operator wants a decision now.
+    pub operator_asked: bool,
+    /// How many of the submitter's transactions wait behind the head, with a slot or without.
+    pub depth: u64,
+    /// When the oldest transaction without a receipt was accepted.
+    pub oldest: Timestamp,
+}
+
+/// Whether the policy is asked about the head now, and why; the most telling reason wins.
+pub fn trigger(thresholds: &StuckThresholds, line: &LineView, now: Timestamp) -> Option<Trigger> {
+    if line.operator_asked {
+        return Some(Trigger::OperatorAsked);
+    }
+    if line.asked_at.is_some_and(|at| now.since(at) < thresholds.ask_interval) {
+        return None;
+    }
+    let head_stuck = matches!(line.head, TxState::Stuck(_))
+        || now.since(line.head_since) >= thresholds.head_after;
+    let old = thresholds.backlog_age.is_some_and(|age| now.since(line.oldest) >= age);
+    let deep = thresholds.backlog_depth.is_some_and(|depth| line.depth >= depth);
+    if head_stuck {
+        Some(Trigger::HeadStuck)
+    } else if old {
+        Some(Trigger::BacklogOld)
+    } else if deep {
+        Some(Trigger::BacklogDeep)
+    } else {
+        None
+    }
+}
+
+/// What may be done to a transaction follows from this.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Subject {
+    /// Where it is.
+    pub state: TxState,
+    /// The account's key is here.
+    pub has_key: bool,
+    /// The caller signed it, and nobody else may say the same at another price.
+    pub signed_by_caller: bool,
+    /// The caller allows another payload in its place.
+    pub payload_may_change: bool,
+    /// It has a cancellation or a placeholder among its attempts.
+    pub closing: bool,
+}
+
+/// How an action is carried out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Plan {
+    /// Alert; nothing else happens.
+    Alert,
+    /// Claim it with this move (or a note, if there is none), then send the newest bytes again.
+    Resend {
+        /// The move of the state machine.
+        event: Option<TxEvent>,
+    },
+    /// Sign a further attempt of this kind, dearer than all before it ([`crate::bump::raise`]),
+    /// make it durable with this move (or a note), then send it (I5).
+    Sign {
+        /// The move of the state machine.
+        event: Option<TxEvent>,
+        /// What the attempt is for.
+        kind: AttemptKind,
+    },
+}
+
+/// Why an action is not possible for a transaction. It stays as it is, with an alert.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum Forbidden {
+    /// It waits without a nonce: there is no slot to act in. Withdrawing it is another matter.
+    #[error("it has no slot")]
+    NoSlot,
+    /// A receipt is there: the chain has decided.
+    #[error("it is mined")]
+    Mined,
+    /// Nothing moves it any more (I9).
+    #[error("it is final")]
+    Final,
+    /// The account's key is not here: nothing new can be signed.
+    #[error("there is no key for the account")]
+    NoKey,
+    /// The caller signed it: only the caller can say it at another price.
+    #[error("the caller signed it")]
+    SignedByCaller,
+    /// The caller did not allow another payload.
+    #[error("its payload may not change")]
+    PayloadFixed,
+    /// Its slot is being closed: the intent is not wanted any more.
+    #[error("its slot is being closed")]
+    Closing,
+}
+
+/// What a policy's answer means for this transaction. `brings_payload`: a [`StuckAction::Replace`]
+/// came with a payload of its own.
+pub fn plan(
+    action: StuckAction,
+    brings_payload: bool,
+    subject: &Subject,
+) -> Result<Plan, Forbidden> {
+    let sign = |kind| {
+        let event = claim(subject.state)?;
+        if subject.has_key { Ok(Plan::Sign { event, kind }) } else { Err(Forbidden::NoKey) }
+    };
+    match action {
+        StuckAction::Noop => Ok(Plan::Alert),
+        StuckAction::Resubmit => Ok(Plan::Resend { event: claim(subject.state)? }),
+        StuckAction::Replace => {
+            claim(subject.state)?;
+            sign(replacement(brings_payload, subject)?)
+        }
+        StuckAction::Cancel => sign(AttemptKind::Cancellation),
+        StuckAction::Placeholder => sign(AttemptKind::Placeholder),
+    }
+}
+
+/// The move with which an action is claimed, where the state allows one at all.
+const fn claim(state: TxState) -> Result<Option<TxEvent>, Forbidden> {
+    match state {
+        TxState::Queued(_) => Err(Forbidden::NoSlot),
+        TxState::Tracking(Tracking::Mined) => Err(Forbidden::Mined),
+        TxState::Confirmed | TxState::Failed(_) => Err(Forbidden::Final),
+        TxState::Allocated(_) | TxState::Tracking(Tracking::Pending | Tracking::Stale) => Ok(None),
+        TxState::Stuck(_) => Ok(Some(TxEvent::Retried)),
+    }
+}
+
+const fn replacement(brings_payload: bool, subject: &Subject) -> Result<AttemptKind, Forbidden> {
+    if subject.closing {
+        Err(Forbidden::Closing)
+    } else if brings_payload && !subject.payload_may_change {
+        Err(Forbidden::PayloadFixed)
+    } else if brings_payload {
+        Ok(AttemptKind::Replacement)
+    } else if subject.signed_by_caller {
+        Err(Forbidden::SignedByCaller)
+    } else {
+        Ok(AttemptKind::Bump)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::{Queued, StuckReason};
+    use crate::transition::transition;
+
+    const PENDING: TxState = TxState::Tracking(Tracking::Pending);
+    const MINED: TxState = TxState::Tracking(Tracking::Mined);
+    const STUCK: TxState = TxState::Stuck(StuckReason::TimedOut);
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::EPOCH.after(Duration::from_secs(seconds))
+    }
+
+    fn line(head: TxState) -> LineView {
+        LineView {
+            head,
+            head_since: Timestamp::EPOCH,
+            asked_at: None,
+            operator_asked: false,
+            depth: 0,
+            oldest: Timestamp::EPOCH,
+        }
+    }
+
+    fn check(line: &LineView, seconds: u64) -> Option<Trigger> {
+        trigger(&StuckThresholds::default(), line, at(seconds))
+    }
+
+    fn subject(state: TxState) -> Subject {
+        Subject {
+            state,
+            has_key: true,
+            signed_by_caller: false,
+            payload_may_change: false,
+            closing: false,
+        }
+    }
+
+    #[test]
+    fn the_head_is_the_lowest_open_slot_without_a_receipt() {
+        let slot = |nonce, state| (Nonce::new(nonce).unwrap(), state);
+        let open = [slot(9, PENDING), slot(5, MINED), slot(7, STUCK), slot(6, MINED)];
+        assert_eq!(head(open), Some(Nonce::new(7).unwrap()));
+        assert_eq!(head([slot(5, MINED)]), None);
+        assert_eq!(head([]), None);
+    }
+
+    #[test]
+    fn a_head_that_is_stuck_or_stands_too_long_is_asked_about() {
+        assert_eq!(check(&line(PENDING), 299), None);
+        assert_eq!(check(&line(PENDING), 300), Some(Trigger::HeadStuck));
+        assert_eq!(check(&line(STUCK), 0), Some(Trigger::HeadStuck));
+    }
+
+    #[test]
+    fn a_backlog_that_is_deep_or_old_is_asked_about() {
+        let fresh = LineView { head_since: at(1_000), ..line(PENDING) };
+        assert_eq!(check(&fresh, 1_000), Some(Trigger::BacklogOld));
+        let deep = LineView { depth: 5_000, oldest: at(1_000), ..fresh };
+        assert_eq!(check(&deep, 1_000), Some(Trigger::BacklogDeep));
+        assert_eq!(check(&LineView { depth: 4_999, ..deep }, 1_000), None);
+    }
+
+    #[test]
+    fn nobody_is_asked_twice_in_a_row_but_an_operator_is_always_heard() {
+        let asked = LineView { asked_at: Some(at(300)), ..line(STUCK) };
+        assert_eq!(check(&asked, 359), None);
+        assert_eq!(check(&asked, 360), Some(Trigger::HeadStuck));
+        let wanted = LineView { operator_asked: true, ..asked };
+        assert_eq!(check(&wanted, 301), Some(Trigger::OperatorAsked));
+    }
+
+    #[test]
+    fn an_alert_is_always_possible_and_nothing_else_for_what_is_decided() {
+        for state in TxState::ALL {
+            assert_eq!(plan(StuckAction::Noop, false, &subject(state)), Ok(Plan::Alert));
+        }
+        for (state, why) in [
+            (TxState::Queued(Queued::Waiting), Forbidden::NoSlot),
+            (MINED, Forbidden::Mined),
+            (TxState::Confirmed, Forbidden::Final),
+        ] {
+            for action in StuckAction::ALL.into_iter().filter(|a| *a != StuckAction::Noop) {
+                assert_eq!(plan(action, false, &subject(state)), Err(why));
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_key_only_the_same_bytes_can_be_sent() {
+        let keyless = Subject { has_key: false, signed_by_caller: true, ..subject(STUCK) };
+        let resend = Plan::Resend { event: Some(TxEvent::Retried) };
+        assert_eq!(plan(StuckAction::Resubmit, false, &keyless), Ok(resend));
+        for action in [StuckAction::Cancel, StuckAction::Placeholder] {
+            assert_eq!(plan(action, false, &keyless), Err(Forbidden::NoKey));
+        }
+        let replaced = plan(StuckAction::Replace, false, &keyless);
+        assert_eq!(replaced, Err(Forbidden::SignedByCaller));
+    }
+
+    #[test]
+    fn a_payload_changes_only_where_the_caller_allows_it() {
+        let fixed = subject(PENDING);
+        assert_eq!(plan(StuckAction::Replace, true, &fixed), Err(Forbidden::PayloadFixed));
+        let free = Subject { payload_may_change: true, ..fixed };
+        let sign = |kind| Ok(Plan::Sign { event: None, kind });
+        assert_eq!(plan(StuckAction::Replace, true, &free), sign(AttemptKind::Replacement));
+        assert_eq!(plan(StuckAction::Replace, false, &fixed), sign(AttemptKind::Bump));
+    }
+
+    #[test]
+    fn a_slot_that_is_being_closed_is_closed_and_not_used_again() {
+        let closing = Subject { closing: true, ..subject(PENDING) };
+        assert_eq!(plan(StuckAction::Replace, false, &closing), Err(Forbidden::Closing));
+        assert!(plan(StuckAction::Cancel, false, &closing).is_ok());
+    }
+
+    #[test]
+    fn every_plan_is_a_move_that_the_machine_has_and_keeps_the_slot() {
+        for state in TxState::ALL {
+            for action in StuckAction::ALL {
+                let event = match plan(action, false, &subject(state)) {
+                    Ok(Plan::Resend { event } | Plan::Sign { event, .. }) => event,
+                    Ok(Plan::Alert) | Err(_) => None,
+                };
+                let Some(event) = event else { continue };
+                assert!(transition(state, event).is_ok_and(TxState::holds_open_slot), "{state}");
+            }
+        }
+    }
+}

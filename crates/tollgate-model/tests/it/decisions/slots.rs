@@ -1,0 +1,149 @@
+//! Stuck transactions and rejected slots.
+
+use std::time::Duration;
+
+use super::{nonce, table};
+use tollgate_model::answer::AnswerClass;
+use tollgate_model::nonce::Mode;
+use tollgate_model::port::chain::AccountCounts;
+use tollgate_model::port::policy::StuckAction;
+use tollgate_model::rejected::{HoldReason, RejectedDecision, RejectedSlot, RejectedView, decide};
+use tollgate_model::stuck::{LineView, Plan, StuckThresholds, Subject, plan, trigger};
+use tollgate_model::{Allocated, Queued, StuckReason, Timestamp, Tracking, TxState};
+
+const PENDING: TxState = TxState::Tracking(Tracking::Pending);
+const REJECTED: TxState = TxState::Stuck(StuckReason::Rejected);
+
+pub(super) fn triggers() -> String {
+    let at = |seconds| Timestamp::EPOCH.after(Duration::from_secs(seconds));
+    let now = at(100_000);
+    let line = LineView {
+        head: PENDING,
+        head_since: now,
+        asked_at: None,
+        operator_asked: false,
+        depth: 0,
+        oldest: now,
+    };
+    let stuck = LineView { head: TxState::Stuck(StuckReason::GreyZone), ..line };
+    let asked = LineView { asked_at: Some(at(99_941)), ..stuck };
+    let rows = [
+        ("the head moves", line),
+        ("the head is STUCK", stuck),
+        ("the head has stood there for 5 min", LineView { head_since: at(99_700), ..line }),
+        ("the oldest was accepted 15 min ago", LineView { oldest: at(99_100), ..line }),
+        ("5,000 wait behind the head", LineView { depth: 5_000, ..line }),
+        ("the head is STUCK, the policy was asked 59 s ago", asked),
+        ("the same, and an operator asks", LineView { operator_asked: true, ..asked }),
+    ];
+    let row = |(situation, line): (&str, LineView)| {
+        let why = trigger(&StuckThresholds::default(), &line, now);
+        let why = why.map_or("nobody is asked".to_owned(), |why| format!("`{}`", why.name()));
+        [situation.to_owned(), why]
+    };
+    table(["situation", "trigger"], rows.map(row))
+}
+
+pub(super) fn plans() -> String {
+    let open = Subject {
+        state: PENDING,
+        has_key: true,
+        signed_by_caller: false,
+        payload_may_change: false,
+        closing: false,
+    };
+    let subjects = [
+        open,
+        Subject { has_key: false, signed_by_caller: true, ..open },
+        Subject { signed_by_caller: true, ..open },
+        Subject { closing: true, ..open },
+        Subject { state: TxState::Tracking(Tracking::Mined), ..open },
+        Subject { state: TxState::Queued(Queued::Waiting), ..open },
+    ];
+    let cell = |action, payload, subject: &Subject| match plan(action, payload, subject) {
+        Ok(Plan::Alert) => "alert".to_owned(),
+        Ok(Plan::Resend { .. }) => "the newest bytes again".to_owned(),
+        Ok(Plan::Sign { kind, .. }) => format!("signs a {}", format!("{kind:?}").to_lowercase()),
+        Err(why) => format!("no: {why}"),
+    };
+    let row = |(action, payload): (StuckAction, bool)| {
+        let [open, keyless, signed, closing, mined, queued] =
+            subjects.each_ref().map(|subject| cell(action, payload, subject));
+        let with = if payload { " with a payload" } else { "" };
+        [format!("`{}`{with}", action.name()), open, keyless, signed, closing, mined, queued]
+    };
+    let rows = StuckAction::ALL.map(|action| (action, false));
+    let columns = [
+        "action",
+        "open or STUCK",
+        "signed by the caller, no key",
+        "signed by the caller, key here",
+        "being closed",
+        "mined",
+        "queued",
+    ];
+    table(columns, rows.into_iter().chain([(StuckAction::Replace, true)]).map(row))
+}
+
+fn words(decision: RejectedDecision) -> String {
+    let why = match decision {
+        RejectedDecision::Leave => return "left".to_owned(),
+        RejectedDecision::FindReceipts => return "receipts first".to_owned(),
+        RejectedDecision::Placeholder => return "placeholder".to_owned(),
+        RejectedDecision::Recycle => return "recycled".to_owned(),
+        RejectedDecision::Hold(why) => why,
+    };
+    let why = match why {
+        HoldReason::Policy => return "held".to_owned(),
+        HoldReason::NoKey => "no key",
+        HoldReason::MayBeWithANode => "may be with a node",
+        HoldReason::MayBeUsed => "may be used",
+        HoldReason::NobodyToFillIt => "nobody to fill it",
+        HoldReason::Strict => "strict",
+    };
+    format!("held: {why}")
+}
+
+pub(super) fn rejected() -> String {
+    use AnswerClass::{Invalid, Reverted, Transient};
+    let clear = RejectedView {
+        state: REJECTED,
+        nonce: nonce(5),
+        mode: Mode::Pipelined,
+        answers: Some(&[Invalid]),
+        counts: Some(AccountCounts { mined: nonce(5), pending: nonce(5) }),
+        receipts_looked_for: true,
+        higher_open: false,
+        next_waits: false,
+        has_key: true,
+        closing: false,
+    };
+    let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
+    let once = RejectedView { state: grey, answers: Some(&[Transient, Invalid]), ..clear };
+    let reverted = RejectedView { answers: Some(&[Reverted]), ..clear };
+    let counted = Some(AccountCounts { mined: nonce(5), pending: nonce(6) });
+    let below = RejectedView { higher_open: true, ..clear };
+    let rows = [
+        ("every endpoint says `invalid`, from the first send on", clear),
+        ("the same, higher slots are open", below),
+        (
+            "the same, and a transaction waits for a slot",
+            RejectedView { next_waits: true, ..below },
+        ),
+        ("`invalid`, strict mode", RejectedView { mode: Mode::Strict, ..clear }),
+        ("`invalid`, but a pool counts something there", RejectedView { counts: counted, ..clear }),
+        ("`invalid`, no key", RejectedView { has_key: false, ..clear }),
+        ("`invalid` after an answer that was lost", once),
+        ("STUCK/REJECTED under an earlier owner", RejectedView { answers: None, ..clear }),
+        ("`reverted`", RejectedView { receipts_looked_for: false, ..reverted }),
+        ("`reverted`, and no receipt was found", reverted),
+        ("a node had it, others say `invalid`", RejectedView { state: PENDING, ..clear }),
+        ("its slot is being closed", RejectedView { closing: true, ..clear }),
+    ];
+    let row = |(situation, view): (&str, RejectedView<'_>)| {
+        let [hold, placeholder, recycle] =
+            RejectedSlot::ALL.map(|policy| words(decide(policy, &view)));
+        [situation.to_owned(), hold, placeholder, recycle]
+    };
+    table(["situation", "`hold`", "`placeholder`", "`recycle`"], rows.map(row))
+}
