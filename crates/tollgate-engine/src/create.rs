@@ -57,7 +57,8 @@ impl SignedIntent {
     }
 }
 
-/// Why an intent was not taken. Nothing was written, and no nonce was used.
+/// Why an intent was not taken: nothing was written, and no nonce was used. The one exception is
+/// [`Self::Unavailable`] when it says "may be taken": ask again under the same request id.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CreateError {
     /// The intent itself is wrong.
