@@ -19,7 +19,7 @@ use crate::config::{DatabaseFlags, LogFormat, Purpose, load};
 
 /// A transaction manager for EVM chains.
 #[derive(Parser)]
-#[command(name = "tollgate", version, about)]
+#[command(name = "tollgate", version)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

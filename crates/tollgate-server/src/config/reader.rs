@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::given::{Given, Place, Problem, Value};
-use super::keys::{Key, find};
+use super::keys::{Key, Preset, find};
 use super::kind::{self, Kind};
 use super::layers::Values;
 
@@ -21,6 +21,14 @@ impl Reader<'_> {
     /// Whether somebody gave it.
     pub(super) fn is_given(&self, name: &str) -> bool {
         self.values.given.get(name).is_some_and(|given| given.place != Place::Default)
+    }
+
+    /// Whether somebody wants something else than what holds anyway.
+    pub(super) fn is_changed(&self, name: &str) -> bool {
+        let preset = find(name).map(|key| key.preset);
+        let given = self.values.given.get(name).map(super::show::plainly);
+        let same = matches!((preset, given), (Some(Preset::Value(preset)), Some(given)) if preset == given);
+        self.is_given(name) && !same
     }
 
     pub(super) fn place(&self, name: &str) -> Place {

@@ -196,7 +196,7 @@ fn database(reader: &mut Reader<'_>) -> Option<Database> {
         None => "SQLite:",
     };
     for key in super::keys::KEYS.iter().filter(|key| key.about.starts_with(other)) {
-        if reader.is_given(key.name) {
+        if reader.is_changed(key.name) {
             reader.warn(key.name, "has no effect with this database.url");
         }
     }
@@ -309,7 +309,7 @@ fn engine(reader: &mut Reader<'_>) -> Option<EngineOptions> {
         Mode::Pipelined => ("strict.advance", "pipelined"),
         Mode::Strict => ("submitter.window", "strict"),
     };
-    if reader.is_given(idle) {
+    if reader.is_changed(idle) {
         reader.warn(idle, &format!("has no effect while submitter.mode is {not_for}"));
     }
     Some(EngineOptions {
