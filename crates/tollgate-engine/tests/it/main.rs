@@ -6,6 +6,7 @@
 mod blocks;
 mod deaths;
 mod life;
+mod limits;
 mod pipeline;
 mod rig;
 mod signed;

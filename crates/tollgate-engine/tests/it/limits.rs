@@ -1,0 +1,72 @@
+//! Full means a clear refusal: nothing grows without end, and what was taken is kept (I13, I6).
+
+use futures_util::future::join_all;
+use tollgate_engine::{CreateError, EngineOptions};
+use tollgate_model::TxId;
+use tollgate_model::port::Checkpoint;
+
+use crate::rig::{Rig, account, options, transfer};
+
+fn narrow() -> EngineOptions {
+    let mut options = EngineOptions { queued_max: 5, batch_max: 4, ..options() };
+    options.nonces.window = 2;
+    options
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_fit_the_queue_is_refused_and_what_was_taken_is_mined() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", narrow());
+    let answers = join_all((0..60).map(|n| engine.create(account(1), None, transfer(n)))).await;
+    let taken: Vec<(u64, TxId)> = (0..)
+        .zip(&answers)
+        .filter_map(|(value, answer)| Some((value, answer.as_ref().ok()?.tx_id())))
+        .collect();
+    let refused = answers.iter().filter_map(|answer| answer.as_ref().err());
+    assert!(refused.clone().all(|why| *why == CreateError::Busy), "{answers:?}");
+    assert!(refused.count() > 0, "sixty at once are more than two slots and a queue of five");
+    // At least an inbox; at most also two slots, a queue, and what is in the worker's hands.
+    assert!((5..=20).contains(&taken.len()), "{} were taken", taken.len());
+    let ids: Vec<TxId> = taken.iter().map(|(_, id)| *id).collect();
+    rig.mine_until_final(&ids).await;
+    let mut paid = rig.paid(account(1));
+    paid.sort_unstable();
+    assert!(
+        paid.into_iter().eq(taken.into_iter().map(|(value, _)| value)),
+        "exactly what was taken"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_hangs_fills_its_own_inbox_and_nobody_elses() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", narrow());
+    // The first account's worker stands before its first signature.
+    let mut hold = rig.gate.arm(Checkpoint::SlotsChosen);
+    let first = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.create(account(1), None, transfer(1)).await }
+    });
+    hold.reached().await;
+    let waiting: Vec<_> = (2..20)
+        .map(|n| {
+            let engine = engine.clone();
+            tokio::spawn(async move { engine.create(account(1), None, transfer(n)).await })
+        })
+        .collect();
+    let other = engine.create(account(2), None, transfer(100)).await.unwrap().tx_id();
+    rig.mine_until_final(&[other]).await;
+    hold.release();
+    let mut taken = vec![first.await.unwrap().unwrap().tx_id()];
+    let mut refused = 0;
+    for answer in join_all(waiting).await {
+        match answer.unwrap() {
+            Ok(created) => taken.push(created.tx_id()),
+            Err(CreateError::Busy) => refused += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!(refused >= 13, "an inbox of five: {refused} were refused");
+    rig.mine_until_final(&taken).await;
+    assert_eq!(rig.paid(account(1)).len(), taken.len());
+}
