@@ -1,10 +1,13 @@
--- Submitters that have open work and no owner.
+-- Submitters that have open work and no owner. LATERAL: one look into the open work of those without an owner, and none into that of the others.
 select c.chain_id, c.submitter
   from submitter_cursor c
   left join submitter_lease l on l.chain_id = c.chain_id and l.submitter = c.submitter
- where (l.expires_at is null or l.expires_at <= clock_timestamp())
-   and exists (select 1 from managed_tx m
-                where m.chain_id = c.chain_id and m.submitter = c.submitter
-                  and m.finished_at is null)
+ cross join lateral (
+   select 1
+     from managed_tx m
+    where m.chain_id = c.chain_id and m.submitter = c.submitter and m.finished_at is null
+    limit 1
+ ) as open_work
+ where l.expires_at is null or l.expires_at <= clock_timestamp()
  order by c.chain_id, c.submitter
  limit $1
