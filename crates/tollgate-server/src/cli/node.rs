@@ -4,6 +4,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
@@ -123,6 +125,7 @@ fn begin_log(loaded: &Loaded, default_level: &str) {
 
 /// Serves until it is told to stop, then lets every lease go. Told twice, it stops at once.
 pub(super) async fn run_until_told(node: Node, listener: TcpListener) -> Result<ExitCode, Failure> {
+    let told = told_to_stop();
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = axum::serve(listener, router(node.api.clone()));
     let mut serving = tokio::spawn(
@@ -133,7 +136,7 @@ pub(super) async fn run_until_told(node: Node, listener: TcpListener) -> Result<
             .into_future(),
     );
     tokio::select! {
-        () = told_to_stop() => {}
+        () = told => {}
         ended = &mut serving => ended??,
     }
     info!("stopping");
@@ -153,17 +156,20 @@ pub(super) async fn run_until_told(node: Node, listener: TcpListener) -> Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// An interrupt from the keyboard, or the system's wish that it ends.
-pub(super) async fn told_to_stop() {
-    let interrupted = tokio::signal::ctrl_c();
-    let Ok(mut terminated) =
-        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-    else {
-        let _ = interrupted.await;
-        return;
-    };
-    tokio::select! {
-        _ = interrupted => {}
-        _ = terminated.recv() => {}
+/// An interrupt from the keyboard, or the system's wish that it ends. Heard from the moment on that
+/// this is called, not only once it is waited for.
+pub(super) fn told_to_stop() -> impl Future<Output = ()> + Send {
+    use tokio::signal::unix::{SignalKind, signal};
+    let signals = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
+    async move {
+        let mut heard: FuturesUnordered<_> = signals
+            .into_iter()
+            .flatten()
+            .map(|mut signal| async move { signal.recv().await })
+            .collect();
+        if heard.next().await.is_none() {
+            // No signal can be heard here: only the outright kind ends it.
+            std::future::pending().await
+        }
     }
 }
