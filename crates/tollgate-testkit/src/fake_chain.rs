@@ -80,6 +80,7 @@ struct State {
     pool: BTreeMap<(Address, u64), (TxHash, FakeTx)>,
     forks: u64,
     lose_answers: usize,
+    refuses_gaps: bool,
     reverting: HashSet<Address>,
     sends: HashMap<TxHash, usize>,
 }
@@ -136,6 +137,21 @@ impl FakeChain {
     /// The next sends are accepted, and their answers lost.
     pub fn lose_answers(&self, count: usize) {
         self.lock().lose_answers = count;
+    }
+
+    /// From now on a transaction whose predecessor is missing is refused.
+    pub fn refuse_gaps(&self) {
+        self.lock().refuses_gaps = true;
+    }
+
+    /// Drops everything that waits to be mined.
+    pub fn forget_pool(&self) {
+        self.lock().pool.clear();
+    }
+
+    /// How often a transaction was handed over.
+    pub fn sends(&self, hash: TxHash) -> usize {
+        self.lock().sends.get(&hash).copied().unwrap_or_default()
     }
 
     /// Calls to an address are mined, and fail.
@@ -213,6 +229,9 @@ impl State {
         }
         if self.pool.contains_key(&key) {
             return AnswerClass::ReplacementUnderpriced;
+        }
+        if self.refuses_gaps && tx.nonce > self.pending(tx.from) {
+            return AnswerClass::NonceTooHigh;
         }
         self.pool.insert(key, (hash, tx));
         if self.lose_answers > 0 {

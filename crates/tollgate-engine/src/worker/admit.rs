@@ -195,9 +195,9 @@ impl Desk {
             }
         }
         opened.sort_by_key(|open| open.nonce);
-        let now = self.context.clock.now();
+        let resend_at = self.context.clock.now().after(self.context.options.resubmit_interval);
         for mut open in opened {
-            open.sent_at = now;
+            open.resend_at = resend_at;
             for form in &open.attempts {
                 self.context.attempts.insert(form.hash, self.submitter);
                 self.sender.send(Parcel { tx_id: open.tx_id, raw: form.raw.clone() });

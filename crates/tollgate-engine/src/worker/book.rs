@@ -2,7 +2,6 @@
 //! the store.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::time::Duration;
 
 use tollgate_model::nonce::{ChainCount, NonceRules, NonceView, SubmitterStatus};
 use tollgate_model::port::{
@@ -30,8 +29,8 @@ pub(super) struct Open {
     /// Its receipt was once in a block that is not canonical any more; `None` if only the store
     /// knows.
     pub(super) forked: Option<bool>,
-    /// When it was last given to the sender.
-    pub(super) sent_at: Timestamp,
+    /// When it is sent again if nothing was heard of it.
+    pub(super) resend_at: Timestamp,
 }
 
 impl Open {
@@ -89,7 +88,7 @@ impl Book {
         };
         let attempts = attempts.into_iter().map(form).collect();
         let mined = record.mined;
-        let open = Open { tx_id, nonce, seen, attempts, mined, forked: None, sent_at: now };
+        let open = Open { tx_id, nonce, seen, attempts, mined, forked: None, resend_at: now };
         self.open_slot(open);
     }
 
@@ -103,8 +102,8 @@ impl Book {
     pub(super) fn opened(tx_id: TxId, nonce: Nonce, seen: Seen, attempt: &NewAttempt) -> Open {
         let NewAttempt { tx_hash, raw, kind, .. } = attempt;
         let attempts = vec![Form { hash: *tx_hash, raw: raw.clone(), kind: *kind }];
-        let sent_at = Timestamp::EPOCH;
-        Open { tx_id, nonce, seen, attempts, mined: None, forked: Some(false), sent_at }
+        let resend_at = Timestamp::EPOCH;
+        Open { tx_id, nonce, seen, attempts, mined: None, forked: Some(false), resend_at }
     }
 
     /// Forgets a transaction that is final; returns its hashes.
@@ -135,13 +134,10 @@ impl Book {
         self.open.values()
     }
 
-    /// Makes everything up to a nonce due to be sent again, but for what was sent just now: a node
-    /// says that something below it is missing.
-    pub(super) fn send_again_up_to(&mut self, nonce: Nonce, now: Timestamp, pause: Duration) {
+    /// Makes everything up to a nonce due to be sent again at a time, if it is not due earlier.
+    pub(super) fn resend_up_to(&mut self, nonce: Nonce, at: Timestamp) {
         for (_, open) in self.open.range_mut(..=nonce) {
-            if open.mined.is_none() && now.since(open.sent_at) >= pause {
-                open.sent_at = Timestamp::EPOCH;
-            }
+            open.resend_at = open.resend_at.min(at);
         }
     }
 

@@ -20,7 +20,7 @@ use super::{Desk, Stop};
 use crate::notes::Note;
 use crate::view::{ChainView, Standing};
 
-/// The shortest time between two sends of what a node says is missing.
+/// How soon what a node says is missing is sent again: soon, but no storm of answers and resends.
 const PREDECESSOR_PAUSE: Duration = Duration::from_secs(1);
 
 impl Desk {
@@ -195,7 +195,9 @@ impl Desk {
             self.reached(Checkpoint::AnswersRecorded).await;
         }
         if let Some(nonce) = gap_below {
-            self.book.send_again_up_to(nonce, self.context.clock.now(), PREDECESSOR_PAUSE);
+            // The predecessor and then this one: together, in the order of their nonces.
+            let at = self.context.clock.now().after(PREDECESSOR_PAUSE);
+            self.book.resend_up_to(nonce, at);
         }
         if lost_receipts.is_empty() {
             return Ok(());
@@ -212,7 +214,7 @@ impl Desk {
         let mut section = Section::new(self.lease);
         for open in self.book.iter() {
             let waits = !matches!(open.seen.state, TxState::Stuck(_)) && open.mined.is_none();
-            if !waits || now.since(open.sent_at) < interval {
+            if !waits || now < open.resend_at {
                 continue;
             }
             let mut update = match open.seen.state {

@@ -87,7 +87,7 @@ impl Desk {
     /// Sends a transaction's newest attempt again: the same bytes.
     pub(super) fn resend(&mut self, tx_id: TxId, now: Timestamp) {
         let Some(open) = self.book.get_mut(tx_id) else { return };
-        open.sent_at = now;
+        open.resend_at = now.after(self.context.options.resubmit_interval);
         if let Some(raw) = open.newest().cloned() {
             self.sender.send(Parcel { tx_id, raw });
         }

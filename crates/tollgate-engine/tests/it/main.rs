@@ -8,6 +8,7 @@ mod deaths;
 mod life;
 mod limits;
 mod pipeline;
+mod resends;
 mod rig;
 mod signed;
 mod takeover;

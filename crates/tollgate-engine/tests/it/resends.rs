@@ -1,0 +1,48 @@
+//! What is sent again: when, in which order, and never before it was claimed.
+
+use std::time::Duration;
+
+use tollgate_engine::EngineOptions;
+use tollgate_model::port::Checkpoint;
+use tollgate_model::{Tracking, TxState};
+use tollgate_testkit::wait::until;
+
+use crate::rig::{Rig, account, options, transfer};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resend_is_claimed_before_it_is_sent() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", options());
+    let id = engine.create(account(1), None, transfer(1)).await.unwrap().tx_id();
+    let pending = TxState::Tracking(Tracking::Pending);
+    rig.until(id, "was with a node", |tx| tx.seen.state == pending).await;
+    let hash = rig.record(id).await.newest_hash.unwrap();
+    assert_eq!(rig.chain.sends(hash), 1);
+
+    // The claim is written and not committed: long enough for a send that did not wait.
+    let mut hold = rig.gate.arm(Checkpoint::BatchWritten);
+    rig.chain.forget_pool();
+    hold.reached().await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(rig.chain.sends(hash), 1, "I11: sent before it was claimed");
+    hold.release();
+    until("the resend", || async { (rig.chain.sends(hash) > 1).then_some(()) }).await;
+    assert!(rig.record(id).await.resubmits >= 1, "and the claim says so");
+    rig.mine_until_final(&[id]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_predecessor_is_sent_again_soon_and_then_what_stands_behind_it() {
+    let rig = Rig::new().await;
+    rig.chain.refuse_gaps();
+    // Nothing is resent for its age within this test.
+    let patient = EngineOptions { resubmit_interval: Duration::from_secs(3_600), ..options() };
+    let engine = rig.node("a", patient);
+    let first = engine.create(account(1), None, transfer(1)).await.unwrap().tx_id();
+    let pending = TxState::Tracking(Tracking::Pending);
+    rig.until(first, "was with a node", |tx| tx.seen.state == pending).await;
+    rig.chain.forget_pool();
+    let second = engine.create(account(1), None, transfer(2)).await.unwrap().tx_id();
+    rig.mine_until_final(&[first, second]).await;
+    assert_eq!(rig.paid(account(1)), [1, 2]);
+}
