@@ -38,6 +38,21 @@ async fn what_does_not_fit_the_queue_is_refused_and_what_was_taken_is_mined() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn two_slots_and_five_that_wait_are_all_that_one_account_may_have_open() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", narrow());
+    let mut ids = Vec::new();
+    for n in 0..7 {
+        ids.push(engine.create(account(1), None, transfer(n)).await.unwrap().tx_id());
+    }
+    let answer = engine.create(account(1), None, transfer(7)).await;
+    assert_eq!(answer.unwrap_err(), CreateError::Busy);
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.paid(account(1)), (0..7).collect::<Vec<_>>());
+    engine.create(account(1), None, transfer(8)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_hangs_fills_its_own_inbox_and_nobody_elses() {
     let rig = Rig::new().await;
     let engine = rig.node("a", narrow());
