@@ -7,13 +7,13 @@ use tokio::sync::watch;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::signer::Signer;
-use tollgate_model::port::{Checkpoints, Store};
+use tollgate_model::port::{Alerts, Checkpoints, Store};
 use tollgate_model::{NodeId, Submitter, TxHash};
 
 use crate::blocks::Publisher;
 use crate::committer::Committer;
 use crate::keeper::Keeper;
-use crate::options::EngineOptions;
+use crate::options::{EngineOptions, Policies};
 use crate::supervisor::Deaths;
 use crate::view::ChainView;
 
@@ -25,6 +25,8 @@ pub(crate) struct Context {
     pub(crate) signer: Arc<dyn Signer>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) checkpoints: Arc<dyn Checkpoints>,
+    pub(crate) policies: Policies,
+    pub(crate) alerts: Arc<dyn Alerts>,
     pub(crate) deaths: Deaths,
     pub(crate) options: EngineOptions,
     pub(crate) committer: Committer,

@@ -9,25 +9,28 @@ use tollgate_model::fees::{first_offer, gas_limit};
 use tollgate_model::port::chain::{AccountCounts, Call, Chain, ChainUnavailable, Trial};
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::signer::Signer;
-use tollgate_model::port::{Checkpoints, Fees, MinedIn, Payload, Store};
+use tollgate_model::port::{Alerts, Checkpoints, Fees, MinedIn, Payload, Store};
 use tollgate_model::{
-    Address, ChainId, Intent, NodeId, RequestId, Submitter, Timestamp, TxId, Wei,
+    Address, ChainId, Intent, NodeId, RequestId, Submitter, Text, Timestamp, TxId, Wei,
 };
 use tracing::{info, warn};
 use uuid::Uuid;
 
+use crate::act::{ActError, Acted, Action, Reconciled, Standstill};
 use crate::blocks::{BlockStream, Publisher};
 use crate::committer::Committer;
 use crate::context::{AttemptIndex, Context};
 use crate::create::{CreateError, Created, SignedIntent};
 use crate::keeper::Keeper;
 use crate::notes::{Note, Notes};
-use crate::options::EngineOptions;
+use crate::options::{EngineOptions, Policies};
 use crate::supervisor::{Deaths, supervise};
 use crate::tracker::{Tell, Tracker};
 use crate::view::ChainView;
-use crate::worker::{Create, Worker};
+use crate::worker::{Create, Inbox, Order, Reply, Worker};
 
+/// Orders that may wait for one submitter (I13).
+const ORDERS_MAX: usize = 64;
 /// Submitters that one look for orphans may find.
 const ORPHANS_MAX: u32 = 1_000;
 
@@ -45,6 +48,10 @@ pub struct World {
     pub clock: Arc<dyn Clock>,
     /// Who wants to know how far the work is; `Unwatched` outside of tests.
     pub checkpoints: Arc<dyn Checkpoints>,
+    /// Who decides where there is a choice.
+    pub policies: Policies,
+    /// Who is told when something needs a person's eyes.
+    pub alerts: Arc<dyn Alerts>,
 }
 
 /// A running engine for one chain. Cheap to clone.
@@ -63,6 +70,7 @@ struct Workers {
 #[derive(Clone)]
 struct Handle {
     creates: mpsc::Sender<Create>,
+    orders: mpsc::Sender<Order>,
     notes: Notes,
 }
 
@@ -83,7 +91,7 @@ impl Tell for Workers {
 impl Engine {
     /// Starts the actors. They end when the last handle is gone.
     pub fn start(world: World, options: EngineOptions) -> Self {
-        let World { node, store, chain, signer, clock, checkpoints } = world;
+        let World { node, store, chain, signer, clock, checkpoints, policies, alerts } = world;
         let deaths = Deaths::default();
         let committer = Committer::start(&store, &node, options.batch_max, &deaths);
         let keeper = Keeper::start(store.clone(), node.clone(), options.lease, &deaths);
@@ -106,6 +114,8 @@ impl Engine {
             signer,
             clock,
             checkpoints,
+            policies,
+            alerts,
             deaths: deaths.clone(),
             options,
             committer,
@@ -242,14 +252,66 @@ impl Engine {
         if let Some(handle) = handles.get(&submitter).filter(|h| !h.creates.is_closed()) {
             return handle.clone();
         }
-        let (creates, inbox) = mpsc::channel(self.context.options.queued_max.max(1));
-        let handle = Handle { creates, notes: Notes::default() };
+        let (creates, intents) = mpsc::channel(self.context.options.queued_max.max(1));
+        let (orders, asked) = mpsc::channel(ORDERS_MAX);
+        let handle = Handle { creates, orders, notes: Notes::default() };
         let notes = handle.notes.clone();
-        let (context, inbox) = (self.context.clone(), Arc::new(AsyncMutex::new(inbox)));
+        let inbox = Arc::new(AsyncMutex::new(Inbox { creates: intents, orders: asked }));
+        let context = self.context.clone();
         let worker = Worker { context, submitter, inbox, notes };
         supervise(&self.context.deaths, "worker", move || worker.clone().run());
         handles.insert(submitter, handle.clone());
         handle
+    }
+
+    /// Does to a transaction what a person wants done, under the fence like everything else.
+    pub async fn act(
+        &self,
+        tx_id: TxId,
+        action: Action,
+        reason: Text<500>,
+    ) -> Result<Acted, ActError> {
+        let record = self.context.store.tx(tx_id).await;
+        let record = record.map_err(|error| ActError::Unavailable(error.to_string()))?;
+        let record = record.ok_or(ActError::UnknownTx)?;
+        self.order(record.submitter, |reply| Order::Act { tx_id, action, reason, reply }).await
+    }
+
+    /// Stops opening slots for a submitter. What has one goes on.
+    pub async fn pause(&self, of: Submitter, reason: Text<500>) -> Result<Standstill, ActError> {
+        self.order(of, |reply| Order::Pause { reason, reply }).await
+    }
+
+    /// Lets a submitter that was paused, or is in PROTECT, take work again.
+    pub async fn resume(&self, of: Submitter, reason: Text<500>) -> Result<Standstill, ActError> {
+        self.order(of, |reply| Order::Resume { reason, reply }).await
+    }
+
+    /// Compares a submitter's slots with the chain now.
+    pub async fn reconcile(&self, of: Submitter) -> Result<Reconciled, ActError> {
+        self.order(of, |reply| Order::Reconcile { reply }).await
+    }
+
+    /// Gives an order to the submitter's worker, which is started if there is none.
+    async fn order<T>(
+        &self,
+        of: Submitter,
+        order: impl FnOnce(Reply<T>) -> Order,
+    ) -> Result<T, ActError> {
+        if !self.serves(of) {
+            return Err(ActError::UnknownSubmitter);
+        }
+        let (reply, answer) = oneshot::channel();
+        let mut order = order(reply);
+        let gone = || ActError::Unavailable("the worker stopped; ask again".to_owned());
+        for _ in 0..2 {
+            match self.worker(of).orders.try_send(order) {
+                Ok(()) => return answer.await.map_err(|_| gone())?,
+                Err(mpsc::error::TrySendError::Full(_)) => return Err(ActError::Busy),
+                Err(mpsc::error::TrySendError::Closed(back)) => order = back,
+            }
+        }
+        Err(gone())
     }
 
     /// Stops taking work and lets every lease go.

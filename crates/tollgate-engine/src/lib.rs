@@ -16,6 +16,8 @@
 //! Everything in memory may be lost at any time: a worker that is in doubt starts again from the
 //! store.
 
+mod act;
+mod alerts;
 mod blocks;
 mod committer;
 mod context;
@@ -30,8 +32,10 @@ mod tracker;
 mod view;
 mod worker;
 
+pub use act::{ActError, Acted, Action, Reconciled, Standstill};
+pub use alerts::LoggedAlerts;
 pub use blocks::{BlockStream, StableBlock};
 pub use create::{CreateError, Created, SignedIntent};
 pub use engine::{Engine, World};
-pub use options::EngineOptions;
+pub use options::{EngineOptions, Policies, ReservationLimits};
 pub use view::{ChainView, Standing};

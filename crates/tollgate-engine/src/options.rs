@@ -1,12 +1,19 @@
 //! What can be set, with the defaults of the specification.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_model::Address;
+use tollgate_model::bump::BumpRules;
 use tollgate_model::fees::FeeCaps;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::{Mode, NonceRules, StrictAdvance};
 use tollgate_model::port::LeaseTerms;
+use tollgate_model::port::policy::{BumpPolicy, StuckPolicy};
+use tollgate_model::rejected::RejectedSlot;
+use tollgate_model::resubmit::ResubmitRules;
+use tollgate_model::stuck::StuckThresholds;
+use tollgate_model::stuck::rules::StuckRules;
 
 /// How an engine runs.
 #[derive(Clone, Debug)]
@@ -23,12 +30,61 @@ pub struct EngineOptions {
     pub nonces: NonceRules,
     /// When a receipt is final.
     pub finality: FinalityRule,
-    /// How often what no block has picked up is sent again.
-    pub resubmit_interval: Duration,
+    /// When what no block has picked up is sent again, and when somebody has to decide.
+    pub resubmit: ResubmitRules,
+    /// When the stuck policy is asked.
+    pub stuck: StuckThresholds,
+    /// What becomes of rejected slots, and of holes (`stuck.rejected_slot`).
+    pub rejected_slot: RejectedSlot,
+    /// How often chain count, cursor and open slots are compared (`reconcile.interval`).
+    pub reconcile_interval: Duration,
+    /// How far back a slot's occupant is looked for (`grey_zone.lookback_blocks`).
+    pub lookback_blocks: u64,
+    /// How often the head's place in the pools is looked at; `None` if never
+    /// (`mempool.diagnose.enabled`, `mempool.diagnose.interval`).
+    pub diagnose: Option<Duration>,
+    /// Nonces for callers that send by themselves; `None` if there are none.
+    pub reservations: Option<ReservationLimits>,
     /// What no transaction may offer (`chain.max_fee_per_gas`, `chain.max_tx_fee`).
     pub fee_caps: FeeCaps,
     /// Accounts without a key here, whose transactions come signed.
     pub presigned: Vec<Address>,
+}
+
+/// Bounds on what callers may reserve (I13).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReservationLimits {
+    /// How long a caller may keep a nonce if it does not say (`reservations.hold`).
+    pub hold: Duration,
+    /// How long it may keep one at most (`reservations.hold_max`).
+    pub hold_max: Duration,
+    /// How many may be out at once for one submitter (`reservations.max_outstanding`).
+    pub outstanding_max: u32,
+}
+
+impl Default for ReservationLimits {
+    fn default() -> Self {
+        Self {
+            hold: Duration::from_secs(60),
+            hold_max: Duration::from_secs(3_600),
+            outstanding_max: 64,
+        }
+    }
+}
+
+/// Who decides where there is a choice.
+#[derive(Clone)]
+pub struct Policies {
+    /// What is done about a transaction that is stuck.
+    pub stuck: Arc<dyn StuckPolicy>,
+    /// What a transaction may pay.
+    pub bump: Arc<dyn BumpPolicy>,
+}
+
+impl Default for Policies {
+    fn default() -> Self {
+        Self { stuck: Arc::new(StuckRules::default()), bump: Arc::new(BumpRules::default()) }
+    }
 }
 
 impl Default for EngineOptions {
@@ -45,7 +101,13 @@ impl Default for EngineOptions {
                 state_timeout: Duration::from_secs(300),
             },
             finality: FinalityRule::default(),
-            resubmit_interval: Duration::from_secs(30),
+            resubmit: ResubmitRules::default(),
+            stuck: StuckThresholds::default(),
+            rejected_slot: RejectedSlot::default(),
+            reconcile_interval: Duration::from_secs(300),
+            lookback_blocks: 256,
+            diagnose: None,
+            reservations: None,
             fee_caps: FeeCaps::default(),
             presigned: Vec::new(),
         }

@@ -18,9 +18,10 @@ use tokio::time::Instant;
 use tollgate_model::port::{
     Acquisition, Checkpoint, Lease, NewAttempt, Owner, Payload, Section, SectionOutcome, StoreError,
 };
-use tollgate_model::{Nonce, RequestId, Submitter, Timestamp, TxId};
+use tollgate_model::{Nonce, RequestId, Submitter, Text, Timestamp, TxId};
 use tracing::{info, warn};
 
+use crate::act::{ActError, Acted, Action, Reconciled, Standstill};
 use crate::context::Context;
 use crate::create::{CreateError, Created};
 use crate::notes::{Note, Notes};
@@ -43,6 +44,34 @@ pub(crate) struct Create {
     pub(crate) reply: oneshot::Sender<Result<Created, CreateError>>,
 }
 
+/// Where the answer to an order goes.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, ActError>>;
+
+/// What a person wants done.
+pub(crate) enum Order {
+    Act { tx_id: TxId, action: Action, reason: Text<500>, reply: Reply<Acted> },
+    Pause { reason: Text<500>, reply: Reply<Standstill> },
+    Resume { reason: Text<500>, reply: Reply<Standstill> },
+    Reconcile { reply: Reply<Reconciled> },
+}
+
+impl Order {
+    fn refuse(self, why: ActError) {
+        // Who asked may have gone meanwhile.
+        match self {
+            Self::Act { reply, .. } => drop(reply.send(Err(why))),
+            Self::Pause { reply, .. } | Self::Resume { reply, .. } => drop(reply.send(Err(why))),
+            Self::Reconcile { reply } => drop(reply.send(Err(why))),
+        }
+    }
+}
+
+/// What callers and people ask of a worker.
+pub(crate) struct Inbox {
+    pub(crate) creates: mpsc::Receiver<Create>,
+    pub(crate) orders: mpsc::Receiver<Order>,
+}
+
 /// Why a worker stops working from what it knows.
 #[derive(Debug)]
 pub(crate) enum Stop {
@@ -61,7 +90,7 @@ pub(crate) enum Stop {
 pub(crate) struct Worker {
     pub(crate) context: Arc<Context>,
     pub(crate) submitter: Submitter,
-    pub(crate) inbox: Arc<Mutex<mpsc::Receiver<Create>>>,
+    pub(crate) inbox: Arc<Mutex<Inbox>>,
     pub(crate) notes: Notes,
 }
 
@@ -109,10 +138,14 @@ impl Worker {
 }
 
 /// Answers everybody who still waits: somebody else will do it, or nobody can now.
-fn turn_away(inbox: &mut mpsc::Receiver<Create>, owner: Option<Owner>) {
-    inbox.close();
-    while let Ok(create) = inbox.try_recv() {
+fn turn_away(inbox: &mut Inbox, owner: Option<Owner>) {
+    inbox.creates.close();
+    inbox.orders.close();
+    while let Ok(create) = inbox.creates.try_recv() {
         let _ = create.reply.send(Err(CreateError::NotOwner(owner.clone())));
+    }
+    while let Ok(order) = inbox.orders.try_recv() {
+        order.refuse(ActError::NotOwner(owner.clone()));
     }
 }
 
@@ -135,7 +168,7 @@ impl Desk {
         Self { context, submitter, lease, book, sender, busy_at: Instant::now() }
     }
 
-    async fn work(&mut self, inbox: &mut mpsc::Receiver<Create>, notes: &Notes) -> Stop {
+    async fn work(&mut self, inbox: &mut Inbox, notes: &Notes) -> Stop {
         match self.work_on(inbox, notes).await {
             Ok(never) => match never {},
             Err(stop) => stop,
@@ -144,20 +177,21 @@ impl Desk {
 
     async fn work_on(
         &mut self,
-        inbox: &mut mpsc::Receiver<Create>,
+        inbox: &mut Inbox,
         notes: &Notes,
     ) -> Result<std::convert::Infallible, Stop> {
         self.recover().await?;
         let mut view = self.context.view.clone();
-        let mut creates = Vec::new();
+        let (mut creates, mut orders) = (Vec::new(), Vec::new());
         loop {
             let batch_max = self.context.options.batch_max;
             tokio::select! {
-                count = inbox.recv_many(&mut creates, batch_max) => {
+                count = inbox.creates.recv_many(&mut creates, batch_max) => {
                     if count == 0 {
                         return Err(Stop::Done);
                     }
                 }
+                Some(order) = inbox.orders.recv() => orders.push(order),
                 () = notes.changed() => {}
                 _ = view.changed() => {}
                 () = tokio::time::sleep(TICK) => {}
@@ -169,6 +203,9 @@ impl Desk {
             let stops = notes.contains(&Note::Stop);
             let seen = view.borrow_and_update().clone();
             self.follow(notes, &seen).await?;
+            for order in orders.drain(..) {
+                order.refuse(ActError::Unavailable("not yet".to_owned()));
+            }
             self.admit(std::mem::take(&mut creates)).await?;
             if stops || self.is_idle() {
                 return Err(Stop::Done);

@@ -32,12 +32,13 @@ pub use send::combine;
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
+use tollgate_model::diagnose::EndpointWord;
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockRef, BlockTag, Call, Chain, ChainUnavailable, FeeQuote, SendAnswer,
-    Sighting, Speed, Trial,
+    Sighting, SlotSearch, Speed, Trial,
 };
-use tollgate_model::{Address, B256, Bytes, ChainId, TxHash, U256, Wei};
+use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, TxHash, U256, Wei};
 
 use crate::endpoint::wire::{Quantity, TransactionWire};
 use crate::endpoint::{Endpoint, Health, RpcError};
@@ -323,6 +324,27 @@ impl Chain for EvmChain {
     async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
         self.started().await?;
         counts::counts(&self.router, &self.marks, of).await
+    }
+
+    async fn count_at(&self, _of: Address, _block: u64) -> Result<Nonce, ChainUnavailable> {
+        Err(ChainUnavailable("not asked yet".to_owned()))
+    }
+
+    async fn search(&self, _of: Address, _nonce: Nonce, _attempts: &[TxHash]) -> SlotSearch {
+        SlotSearch::default()
+    }
+
+    async fn pools(&self, _of: Address, _attempts: &[TxHash]) -> Vec<EndpointWord> {
+        Vec::new()
+    }
+
+    async fn occupant(
+        &self,
+        _of: Address,
+        _nonce: Nonce,
+        _lookback: u64,
+    ) -> Result<Option<TxHash>, ChainUnavailable> {
+        Ok(None)
     }
 
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {

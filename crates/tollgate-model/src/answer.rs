@@ -222,8 +222,14 @@ pub const fn may_be_with_a_node(class: AnswerClass) -> bool {
 }
 
 /// What an answer does to a transaction in `state` with so many `attempts`; `None` if it changes
-/// nothing. What was with a node, or may be, is never taken back on an answer's word (I3, I8).
-pub fn event_for(action: AnswerAction, state: TxState, attempts: usize) -> Option<TxEvent> {
+/// nothing. What was with a node, or may be, is never taken back on an answer's word (I3, I8):
+/// `doubted` says that an earlier send of the same bytes had no clear answer.
+pub fn event_for(
+    action: AnswerAction,
+    state: TxState,
+    attempts: usize,
+    doubted: bool,
+) -> Option<TxEvent> {
     let tracked = matches!(state, TxState::Tracking(_));
     let unsent = state == TxState::Allocated(Allocated::Unsent);
     let accepted = (!tracked).then_some(TxEvent::NodeAccepted);
@@ -232,8 +238,11 @@ pub fn event_for(action: AnswerAction, state: TxState, attempts: usize) -> Optio
         AnswerAction::Track => accepted,
         // With one attempt, what stands in its place may be somebody else's.
         AnswerAction::EarlierStands if attempts > 1 => accepted,
-        AnswerAction::RejectIfAllAgree => unsent.then_some(TxEvent::GaveUp(StuckReason::Rejected)),
-        AnswerAction::EarlierStands
+        AnswerAction::RejectIfAllAgree if !doubted => {
+            unsent.then_some(TxEvent::GaveUp(StuckReason::Rejected))
+        }
+        AnswerAction::RejectIfAllAgree
+        | AnswerAction::EarlierStands
         | AnswerAction::FindReceipts
         | AnswerAction::ResendPredecessor
         | AnswerAction::BumpOrHold
@@ -302,6 +311,14 @@ mod tests {
             assert!(may_be_with_a_node(class));
             assert_eq!(action_for(class), AnswerAction::ResendSame);
         }
+    }
+
+    #[test]
+    fn a_rejection_after_an_unclear_answer_is_no_proof() {
+        let unsent = TxState::Allocated(Allocated::Unsent);
+        let event = |doubted| event_for(AnswerAction::RejectIfAllAgree, unsent, 1, doubted);
+        assert_eq!(event(false), Some(TxEvent::GaveUp(StuckReason::Rejected)));
+        assert_eq!(event(true), Some(TxEvent::AnswerUnclear));
     }
 
     #[test]

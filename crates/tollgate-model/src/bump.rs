@@ -13,6 +13,7 @@ use crate::diagnose::Diagnosis;
 use crate::fees::FeeCaps;
 use crate::port::batch::Fees;
 use crate::port::chain::FeeQuote;
+use crate::port::policy::BumpPolicy;
 use crate::time::Timestamp;
 
 /// How a submitter bumps.
@@ -126,6 +127,16 @@ pub fn raise(rules: &BumpRules, last: &Fees, quote: &FeeQuote, ceiling: &Ceiling
         within(rules.multiplied(tip).max(market).max(floor), max_fee)
     });
     Raise::To(Fees { gas_limit: last.gas_limit, max_fee, max_priority_fee })
+}
+
+impl BumpPolicy for BumpRules {
+    fn decide(&self, view: &BumpView, now: Timestamp) -> BumpDecision {
+        decide(self, view, now)
+    }
+
+    fn raise(&self, last: &Fees, quote: &FeeQuote, ceiling: &Ceiling) -> Raise {
+        raise(self, last, quote, ceiling)
+    }
 }
 
 impl BumpRules {

@@ -35,6 +35,9 @@ pub struct Intent {
     pub valid_until: Option<i64>,
     /// The caller's own notes, as JSON text.
     pub metadata: Option<String>,
+    /// Another call may stand in its place, if a policy or a person says so.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub replaceable: bool,
     /// The hash of the transaction, if the caller has signed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed: Option<TxHash>,
@@ -60,6 +63,7 @@ impl Intent {
             max_priority_fee_per_gas: None,
             valid_until: None,
             metadata: None,
+            replaceable: false,
             signed: None,
         }
     }
@@ -75,6 +79,13 @@ impl Intent {
     pub fn from_payload(bytes: &[u8]) -> Result<Self, InvalidId> {
         serde_json::from_slice(bytes).map_err(|error| InvalidId::new("payload", error.to_string()))
     }
+}
+
+/// Fields that came later are left out where they say nothing, so that equal intents keep equal
+/// bytes.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's shape")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! [`Chain`](chain::Chain), [`Signer`](signer::Signer), [`Clock`](clock::Clock) and
 //! [`StuckPolicy`](policy::StuckPolicy) are the rest.
 
+pub mod alert;
 pub mod batch;
 pub mod chain;
 pub mod checkpoint;
@@ -20,6 +21,7 @@ pub mod reservation;
 pub mod signer;
 pub mod tx;
 
+pub use alert::{Alert, AlertKind, Alerts};
 pub use batch::{
     AttemptKind, BatchLimits, Confirmations, CreateAnswer, CursorMove, Evidence, Fees, FencedBatch,
     Judgement, NewAttempt, NewEvent, NewTx, Payload, Schedule, Section, SectionFacts,

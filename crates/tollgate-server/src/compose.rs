@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
-use tollgate_engine::{Engine, EngineOptions, World};
+use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, Policies, World};
 use tollgate_evm::chain::{ChainConfig, ConnectError, EvmChain};
 use tollgate_evm::signer::LocalSigner;
 use tollgate_model::port::chain::Chain;
@@ -278,6 +278,8 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Nod
         signer: Arc::new(signer),
         clock: Arc::new(SystemClock),
         checkpoints,
+        policies: Policies::default(),
+        alerts: Arc::new(LoggedAlerts),
     };
     let api = Api { engine: Engine::start(world, config.engine), store };
     Ok(Node { api, heartbeat })

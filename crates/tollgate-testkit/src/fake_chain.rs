@@ -7,10 +7,11 @@ use std::sync::{Mutex, MutexGuard};
 use async_trait::async_trait;
 use tokio::sync::watch;
 use tollgate_model::answer::AnswerClass;
+use tollgate_model::diagnose::EndpointWord;
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockRef, BlockTag, Call, Chain, ChainUnavailable, FeeQuote, SendAnswer,
-    Sighting, Speed, Trial,
+    Sighting, SlotSearch, Speed, Trial,
 };
 use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft};
 use tollgate_model::{
@@ -305,6 +306,27 @@ impl Chain for FakeChain {
         let state = self.lock();
         let nonce = |count| Nonce::new(count).unwrap();
         Ok(AccountCounts { mined: nonce(state.count(of)), pending: nonce(state.pending(of)) })
+    }
+
+    async fn count_at(&self, _of: Address, _block: u64) -> Result<Nonce, ChainUnavailable> {
+        Err(ChainUnavailable("not asked yet".to_owned()))
+    }
+
+    async fn search(&self, _of: Address, _nonce: Nonce, _attempts: &[TxHash]) -> SlotSearch {
+        SlotSearch::default()
+    }
+
+    async fn pools(&self, _of: Address, _attempts: &[TxHash]) -> Vec<EndpointWord> {
+        Vec::new()
+    }
+
+    async fn occupant(
+        &self,
+        _of: Address,
+        _nonce: Nonce,
+        _lookback: u64,
+    ) -> Result<Option<TxHash>, ChainUnavailable> {
+        Ok(None)
     }
 
     async fn balance(&self, _of: Address) -> Result<Wei, ChainUnavailable> {

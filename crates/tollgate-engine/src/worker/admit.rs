@@ -195,7 +195,7 @@ impl Desk {
             }
         }
         opened.sort_by_key(|open| open.nonce);
-        let resend_at = self.context.clock.now().after(self.context.options.resubmit_interval);
+        let resend_at = self.context.clock.now().after(self.context.options.resubmit.interval);
         for mut open in opened {
             open.resend_at = resend_at;
             for form in &open.attempts {

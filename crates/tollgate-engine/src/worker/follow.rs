@@ -179,7 +179,7 @@ impl Desk {
             if action == AnswerAction::ResendPredecessor {
                 gap_below = gap_below.max(Some(open.nonce));
             }
-            let Some(event) = event_for(action, open.seen.state, open.attempts.len()) else {
+            let Some(event) = event_for(action, open.seen.state, open.attempts.len(), false) else {
                 continue;
             };
             let mut update = moved(open, event)?;
@@ -210,7 +210,7 @@ impl Desk {
     /// bytes, lowest nonce first.
     async fn resend_what_is_stale(&mut self) -> Result<(), Stop> {
         let now = self.context.clock.now();
-        let interval = self.context.options.resubmit_interval;
+        let interval = self.context.options.resubmit.interval;
         let mut section = Section::new(self.lease);
         for open in self.book.iter() {
             let waits = !matches!(open.seen.state, TxState::Stuck(_)) && open.mined.is_none();

@@ -87,7 +87,7 @@ impl Desk {
     /// Sends a transaction's newest attempt again: the same bytes.
     pub(super) fn resend(&mut self, tx_id: TxId, now: Timestamp) {
         let Some(open) = self.book.get_mut(tx_id) else { return };
-        open.resend_at = now.after(self.context.options.resubmit_interval);
+        open.resend_at = now.after(self.context.options.resubmit.interval);
         if let Some(raw) = open.newest().cloned() {
             self.sender.send(Parcel { tx_id, raw });
         }

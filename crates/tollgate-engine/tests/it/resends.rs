@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tollgate_engine::EngineOptions;
 use tollgate_model::port::Checkpoint;
+use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{Tracking, TxState};
 use tollgate_testkit::wait::until;
 
@@ -36,7 +37,13 @@ async fn a_missing_predecessor_is_sent_again_soon_and_then_what_stands_behind_it
     let rig = Rig::new().await;
     rig.chain.refuse_gaps();
     // Nothing is resent for its age within this test.
-    let patient = EngineOptions { resubmit_interval: Duration::from_secs(3_600), ..options() };
+    let patient = EngineOptions {
+        resubmit: ResubmitRules {
+            interval: Duration::from_secs(3_600),
+            ..ResubmitRules::default()
+        },
+        ..options()
+    };
     let engine = rig.node("a", patient);
     let first = engine.create(account(1), None, transfer(1)).await.unwrap().tx_id();
     let pending = TxState::Tracking(Tracking::Pending);

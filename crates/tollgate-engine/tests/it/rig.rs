@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use tollgate_engine::{Created, Engine, EngineOptions, World};
+use tollgate_engine::{Created, Engine, EngineOptions, LoggedAlerts, Policies, World};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{
     ChainRegistration, Completion, FeedStore, LeaseTerms, Page, SubmitterSetup, TxRecord, TxStore,
 };
+use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{
     Address, B256, ChainId, Intent, NodeId, Nonce, RequestId, Seq, Submitter, Timestamp, TxId, U256,
 };
@@ -62,7 +63,7 @@ pub(crate) fn options() -> EngineOptions {
     EngineOptions {
         lease: LeaseTerms::new(millis(900), millis(200), Duration::ZERO).unwrap(),
         finality: FinalityRule::Confirmations(3),
-        resubmit_interval: millis(400),
+        resubmit: ResubmitRules { interval: millis(400), ..ResubmitRules::default() },
         ..EngineOptions::default()
     }
 }
@@ -96,6 +97,8 @@ impl Rig {
             signer: Arc::new(FakeSigner(accounts)),
             clock: Arc::new(SystemClock),
             checkpoints: self.gate.clone(),
+            policies: Policies::default(),
+            alerts: Arc::new(LoggedAlerts),
         };
         Engine::start(world, options)
     }

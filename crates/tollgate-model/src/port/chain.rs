@@ -12,6 +12,8 @@ use crate::text::Text;
 
 pub use crate::answer::AnswerClass;
 use crate::answer::{AnswerAction, action_for};
+use crate::diagnose::EndpointWord;
+use crate::reconcile::Looked;
 
 /// A block's place in the chain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -126,6 +128,16 @@ pub enum Sighting {
     },
 }
 
+/// What the endpoints say about the receipts of a slot's attempts.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SlotSearch {
+    /// For each attempt, in the order asked, the word of each endpoint: what
+    /// [`crate::reconcile::judge_search`] judges.
+    pub looked: Vec<Vec<Looked>>,
+    /// The receipt of the attempt that was found, if one was.
+    pub found: Option<MinedIn>,
+}
+
 /// No endpoint could answer a question. Never evidence of anything about a transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the chain can't be asked: {0}")]
@@ -160,6 +172,27 @@ pub trait Chain: Send + Sync {
 
     /// An account's counts.
     async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable>;
+
+    /// An account's count in the canonical block with this number.
+    async fn count_at(&self, of: Address, block: u64) -> Result<Nonce, ChainUnavailable>;
+
+    /// Looks for the receipts of all attempts in an account's slot at *every* endpoint that is read
+    /// from, those included that are not preferred now. An endpoint's "there is none" counts only
+    /// if its own count is past the slot.
+    async fn search(&self, of: Address, nonce: Nonce, attempts: &[TxHash]) -> SlotSearch;
+
+    /// What each endpoint that is read from has of an account in its pool, and whether it knows any
+    /// of these attempts by hash; one entry each, those that could not tell included.
+    async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointWord>;
+
+    /// The hash of the transaction that used an account's slot, if a canonical block of the last
+    /// `lookback` holds it.
+    async fn occupant(
+        &self,
+        of: Address,
+        nonce: Nonce,
+        lookback: u64,
+    ) -> Result<Option<TxHash>, ChainUnavailable>;
 
     /// An account's balance in the head.
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable>;

@@ -1,13 +1,20 @@
-//! Who decides what is done about a transaction that is stuck.
+//! Who decides what is done about a transaction that is stuck, and what it may pay.
 
+use std::time::Duration;
+
+use alloy_primitives::{Address, Bytes, U256};
 use async_trait::async_trait;
 
+use super::batch::Fees;
+use super::chain::FeeQuote;
 use super::record::{Attempt, TxRecord};
+use crate::amount::GasPrice;
 use crate::answer::AnswerClass;
+use crate::bump::{BumpDecision, BumpView, Ceiling, Raise};
 use crate::diagnose::Diagnosis;
 use crate::stuck::Trigger;
 use crate::text::Text;
-use std::time::Duration;
+use crate::time::Timestamp;
 
 /// What a policy is told.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -66,13 +73,66 @@ impl StuckAction {
     }
 }
 
-/// A decision and why; both go to the audit trail.
+/// What stands in a transaction's place: its own call at another price, or another call.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Replacement {
+    /// The price that is wanted; what replacement needs and the market asks if it is not given.
+    /// Never below the former, never above a cap.
+    pub max_fee_per_gas: Option<GasPrice>,
+    /// The tip that is wanted, in the same way.
+    pub max_priority_fee_per_gas: Option<GasPrice>,
+    /// Another call, where the caller of the transaction allows one.
+    pub call: Option<NewCall>,
+}
+
+/// A call in the place of another one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewCall {
+    /// What is called; `None` creates a contract.
+    pub to: Option<Address>,
+    /// What is paid.
+    pub value: U256,
+    /// What is said.
+    pub data: Bytes,
+    /// The most gas it may use; estimated if it is not given.
+    pub gas: Option<u64>,
+}
+
+/// A decision and why; all of it goes to the audit trail.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StuckDecision {
     /// What to do.
     pub action: StuckAction,
     /// Why.
     pub reason: Text<500>,
+    /// With what, for [`StuckAction::Replace`].
+    pub replacement: Replacement,
+    /// The policy's own words for the audit trail, as JSON text.
+    pub fields: Option<Text<2000>>,
+    /// Why the policy could not be asked, if it could not: then the action is a noop.
+    pub failed: bool,
+}
+
+impl StuckDecision {
+    /// A decision without words of its own.
+    pub fn new(action: StuckAction, reason: &str) -> Self {
+        Self {
+            action,
+            reason: Text::lossy(reason),
+            replacement: Replacement::default(),
+            fields: None,
+            failed: false,
+        }
+    }
+}
+
+/// Decides what a transaction may pay; never signs. [`crate::bump::BumpRules`] is the default.
+pub trait BumpPolicy: Send + Sync {
+    /// Whether a transaction offers more by itself now.
+    fn decide(&self, view: &BumpView, now: Timestamp) -> BumpDecision;
+
+    /// An offer that replaces `last`, whoever asks for it.
+    fn raise(&self, last: &Fees, quote: &FeeQuote, ceiling: &Ceiling) -> Raise;
 }
 
 /// Decides; never acts. The engine claims the decision under the fence before it acts (I11).

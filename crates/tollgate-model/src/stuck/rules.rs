@@ -15,7 +15,6 @@ use crate::answer::AnswerClass;
 use crate::diagnose::Diagnosis;
 use crate::port::policy::{StuckAction, StuckContext, StuckDecision, StuckPolicy};
 use crate::state::{StuckReason, TxState};
-use crate::text::Text;
 
 /// One rule as it is written (`[[stuck.rules]]`): every condition that is given must hold.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -167,11 +166,10 @@ impl StuckRules {
 impl StuckPolicy for StuckRules {
     async fn decide(&self, context: &StuckContext) -> StuckDecision {
         let Ruling { action, rule } = self.rule_on(&StuckCase::from(context));
-        let reason = match rule {
-            Some(index) => Text::lossy(&format!("stuck.rules[{index}]")),
-            None => Text::lossy("no rule fits"),
-        };
-        StuckDecision { action, reason }
+        match rule {
+            Some(index) => StuckDecision::new(action, &format!("stuck.rules[{index}]")),
+            None => StuckDecision::new(action, "no rule fits"),
+        }
     }
 }
 

@@ -99,7 +99,7 @@ impl Life {
         if let Some(answers) = &mut self.answers {
             answers.push(class);
         }
-        if let Some(event) = event_for(action_for(class), self.state, 1) {
+        if let Some(event) = event_for(action_for(class), self.state, 1, self.answers.is_none()) {
             self.may_move(event);
         }
     }

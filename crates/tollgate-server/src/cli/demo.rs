@@ -23,6 +23,7 @@ use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_evm::signer::{Key, LocalSigner};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::{LeaseTerms, Page};
+use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{Address, Intent, Nonce, RequestId, Seq, Submitter, Text, TxState, U256};
 use tollgate_server::Api;
 
@@ -137,7 +138,7 @@ fn demo_options() -> Result<EngineOptions, Failure> {
     Ok(EngineOptions {
         lease: LeaseTerms::new(millis(2_000), millis(500), millis(100))?,
         finality: FinalityRule::Confirmations(3),
-        resubmit_interval: millis(2_000),
+        resubmit: ResubmitRules { interval: millis(2_000), ..ResubmitRules::default() },
         ..EngineOptions::default()
     })
 }

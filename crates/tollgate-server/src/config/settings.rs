@@ -11,6 +11,7 @@ use tollgate_model::fees::FeeCaps;
 use tollgate_model::ids::parse_address;
 use tollgate_model::nonce::{Mode, NonceRules, StrictAdvance};
 use tollgate_model::port::LeaseTerms;
+use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{Address, ChainId, NodeId, Nonce, Text};
 use tollgate_postgres::{PgOptions, SessionLimits};
 use tollgate_sqlite::SqliteOptions;
@@ -324,9 +325,10 @@ fn engine(reader: &mut Reader<'_>) -> Option<EngineOptions> {
             state_timeout: state_timeout?,
         },
         finality: finality?,
-        resubmit_interval: resubmit_interval?,
+        resubmit: ResubmitRules { interval: resubmit_interval?, ..ResubmitRules::default() },
         fee_caps: FeeCaps { max_fee_per_gas, max_tx_fee },
         presigned,
+        ..EngineOptions::default()
     })
 }
 

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tollgate_model::diagnose::EndpointWord;
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockRef, BlockTag, Call, Chain, ChainUnavailable, FeeQuote, SendAnswer,
-    Sighting, Speed, Trial,
+    Sighting, SlotSearch, Speed, Trial,
 };
-use tollgate_model::{Address, Bytes, ChainId, Text, TxHash, Wei};
+use tollgate_model::{Address, Bytes, ChainId, Nonce, Text, TxHash, Wei};
 use tollgate_testkit::fake_chain::FakeChain;
 
 /// A fake chain with moods.
@@ -74,6 +75,29 @@ impl Chain for Moody {
     async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
         self.mood()?;
         self.chain.counts(of).await
+    }
+
+    async fn count_at(&self, of: Address, block: u64) -> Result<Nonce, ChainUnavailable> {
+        self.mood()?;
+        self.chain.count_at(of, block).await
+    }
+
+    async fn search(&self, of: Address, nonce: Nonce, attempts: &[TxHash]) -> SlotSearch {
+        self.chain.search(of, nonce, attempts).await
+    }
+
+    async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointWord> {
+        self.chain.pools(of, attempts).await
+    }
+
+    async fn occupant(
+        &self,
+        of: Address,
+        nonce: Nonce,
+        lookback: u64,
+    ) -> Result<Option<TxHash>, ChainUnavailable> {
+        self.mood()?;
+        self.chain.occupant(of, nonce, lookback).await
     }
 
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {

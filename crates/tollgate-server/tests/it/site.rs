@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
-use tollgate_engine::{Engine, EngineOptions, World};
+use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, Policies, World};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::clock::Clock;
@@ -79,6 +79,8 @@ impl Site {
             signer: Arc::new(FakeSigner(vec![submitter.address])),
             clock: Arc::new(SystemClock),
             checkpoints: Arc::new(tollgate_model::port::Unwatched),
+            policies: Policies::default(),
+            alerts: Arc::new(LoggedAlerts),
         };
         let finality = FinalityRule::Confirmations(2);
         let engine = Engine::start(world, EngineOptions { finality, ..EngineOptions::default() });

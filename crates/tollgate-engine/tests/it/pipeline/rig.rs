@@ -17,6 +17,7 @@ use tollgate_model::port::{
     ChainRegistration, Checkpoints, Completion, LeaseTerms, Page, Store, SubmitterSetup, TxRecord,
     Unwatched,
 };
+use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{
     Address, ChainId, Intent, NodeId, Nonce, Seq, Submitter, Tracking, TxHash, TxId, TxState, U256,
 };
@@ -82,7 +83,7 @@ pub(crate) fn options() -> EngineOptions {
     EngineOptions {
         lease: LeaseTerms::new(millis(120_000), millis(200), Duration::ZERO).unwrap(),
         finality: FinalityRule::Confirmations(FINALITY),
-        resubmit_interval: millis(1_000),
+        resubmit: ResubmitRules { interval: millis(1_000), ..ResubmitRules::default() },
         ..EngineOptions::default()
     }
 }
@@ -279,6 +280,8 @@ pub(crate) async fn start(
         signer: Arc::new(signer),
         clock: Arc::new(SystemClock),
         checkpoints,
+        policies: Policies::default(),
+        alerts: Arc::new(LoggedAlerts),
     };
     Engine::start(world, options)
 }
