@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use tollgate_devchain::dev_accounts;
-use tollgate_engine::{Created, Engine, EngineOptions, World as EngineWorld};
+use tollgate_engine::{
+    Created, Engine, EngineOptions, LoggedAlerts, Policies, World as EngineWorld,
+};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_evm::signer::{Key, LocalSigner};
