@@ -8,12 +8,13 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::diagnose::EndpointWord;
+use tollgate_model::port::Fees;
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockRef, BlockTag, Call, Chain, ChainUnavailable, FeeQuote, SendAnswer,
     Sighting, SlotSearch, Speed, Trial,
 };
-use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft};
+use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft, TxKind};
 use tollgate_model::{
     Address, B256, Bytes, ChainId, GasPrice, Nonce, Text, TxHash, U256, Wei, keccak256,
 };
@@ -63,6 +64,15 @@ pub struct FakeSigner(
 impl Signer for FakeSigner {
     fn accounts(&self) -> Vec<Address> {
         self.0.clone()
+    }
+
+    fn read(&self, chain_id: ChainId, raw: &Bytes) -> Result<TxDraft, SignError> {
+        let FakeTx { from, nonce, value, to } = decode(raw);
+        let nonce = Nonce::new(nonce).map_err(|error| SignError::Invalid(error.to_string()))?;
+        let price = GasPrice::from_wei(1).unwrap_or_default();
+        let fees = Fees { gas_limit: 21_000, max_fee: price, max_priority_fee: Some(price) };
+        let (value, data, kind) = (Wei(value), Bytes::new(), TxKind::DynamicFee);
+        Ok(TxDraft { chain_id, from, nonce, to, value, data, access_list: vec![], fees, kind })
     }
 
     async fn sign(&self, drafts: Vec<TxDraft>) -> Vec<Result<SignedTx, SignError>> {

@@ -325,6 +325,14 @@ impl TxUpdate {
         self.to
     }
 
+    /// The move that it is, unless it only leaves a note.
+    pub const fn event(&self) -> Option<TxEvent> {
+        match self.event {
+            Change::Moved(event) => Some(event),
+            Change::Noted(_) => None,
+        }
+    }
+
     /// The word for it in the audit trail.
     pub const fn event_name(&self) -> &'static str {
         match self.event {
