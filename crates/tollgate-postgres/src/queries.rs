@@ -20,6 +20,7 @@ queries! {
     CONFIRMATION_PUT = "confirmation_put",
     CURSOR_LOCK = "cursor_lock",
     CURSOR_MOVE = "cursor_move",
+    DIAGNOSIS_PUT = "diagnosis_put",
     HISTORY_INSERT = "history_insert",
     HISTORY_PAGE = "history_page",
     LEASE_FIND = "lease_find",

@@ -147,6 +147,7 @@ pub(crate) fn tx_record(row: &Row) -> Result<TxRecord, StoreError> {
         next_resubmit_at: optional_time(row, "next_resubmit_at")?,
         resubmits: count(i64::from(get::<i32>(row, "resubmits")?))?,
         last_error: text(row, "last_error")?,
+        diagnosis: text(row, "diagnosis")?,
         mined: mined_in(row)?,
         valid_until: optional_time(row, "valid_until")?,
         created_at: time(row, "created_at")?,

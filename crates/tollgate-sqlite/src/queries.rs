@@ -53,6 +53,7 @@ queries! {
     HISTORY_PAGE = "history_page";
     CONFIRMATION_PUT = "confirmation_put";
     CONFIRMATION_GET = "confirmation_get";
+    DIAGNOSIS_PUT = "diagnosis_put";
     COMPLETION_NUMBER = "completion_number";
     COMPLETION_INSERT = "completion_insert";
     COMPLETION_PAGE = "completion_page";

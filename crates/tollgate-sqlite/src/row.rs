@@ -131,6 +131,7 @@ pub(crate) fn tx_record(row: &Row<'_>) -> Decoded<TxRecord> {
         created_at: time(row, 22)?,
         updated_at: time(row, 23)?,
         finished_at: time_or_none(row, 24)?,
+        diagnosis: text(row, 25)?,
     })
 }
 

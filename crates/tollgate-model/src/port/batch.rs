@@ -276,6 +276,8 @@ pub struct TxUpdate {
     pub resubmitted: bool,
     /// The last error that the world gave for it.
     pub last_error: Option<Text<2000>>,
+    /// What was last found out about its place in the nodes' pools; `None` keeps what is stored.
+    pub diagnosis: Option<Text<300>>,
     /// More for the audit trail.
     pub detail: Option<Text<4000>>,
     /// What to tell the world.
@@ -315,6 +317,7 @@ impl TxUpdate {
             schedule: Schedule::Keep,
             resubmitted: false,
             last_error: None,
+            diagnosis: None,
             detail: None,
             outbox: None,
         }

@@ -123,6 +123,8 @@ pub struct TxRecord {
     pub resubmits: u32,
     /// The last error that the world gave for it.
     pub last_error: Option<Text<2000>>,
+    /// What was last found out about its place in the nodes' pools. Advice, never evidence.
+    pub diagnosis: Option<Text<300>>,
     /// Where it was mined, while it is.
     pub mined: Option<MinedIn>,
     /// When the intent expires.
@@ -152,6 +154,7 @@ impl TxRecord {
             next_resubmit_at: None,
             resubmits: 0,
             last_error: None,
+            diagnosis: None,
             mined: None,
             valid_until: tx.valid_until,
             created_at: at,

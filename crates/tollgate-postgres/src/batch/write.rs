@@ -10,7 +10,8 @@ use tollgate_model::{NodeId, Timestamp};
 
 use super::Failure;
 use super::columns::{
-    Attempts, Completions, Confirmed, Cursors, Events, Freed, History, Taken, Transactions, Updates,
+    Attempts, Completions, Confirmed, Cursors, Diagnosed, Events, Freed, History, Taken,
+    Transactions, Updates,
 };
 use super::flight::Flight;
 use crate::PgStore;
@@ -95,6 +96,7 @@ pub(super) struct Rows<'a> {
     pub(super) freed: Freed<'a>,
     pub(super) updates: Updates<'a>,
     pub(super) confirmed: Confirmed,
+    pub(super) diagnosed: Diagnosed<'a>,
     pub(super) completions: Completions<'a>,
 }
 
@@ -110,6 +112,7 @@ impl<'a> Rows<'a> {
             freed: Freed::default(),
             updates: Updates::default(),
             confirmed: Confirmed::default(),
+            diagnosed: Diagnosed::default(),
             completions: Completions::default(),
         }
     }
@@ -183,6 +186,9 @@ impl<'a> Rows<'a> {
         }
         if let Some(list) = &update.confirmations {
             self.confirmed.push(update.tx_id, list);
+        }
+        if let Some(diagnosis) = &update.diagnosis {
+            self.diagnosed.push(update.tx_id, diagnosis.as_str());
         }
         if update.to().is_final() {
             let request_id = row::get(row, "request_id")?;
