@@ -4,9 +4,11 @@
 //! until the commit (I1, I2); a section that was fenced, or whose slots no longer fit, is left out
 //! as a whole and its neighbours go on.
 
+mod audit;
 mod check;
 mod judge;
 
+pub use audit::SubmitterNote;
 pub use judge::{Judgement, SectionFacts, judge};
 
 use std::time::Duration;

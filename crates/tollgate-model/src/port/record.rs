@@ -213,6 +213,24 @@ pub struct HistoryEntry {
     pub detail: Option<Text<4000>>,
 }
 
+/// One line of a submitter's audit trail: a change of its status, or a move of its cursor that
+/// opened no slot.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SubmitterEntry {
+    /// Ascends with the commits of one submitter.
+    pub number: u64,
+    /// When, by the database's clock.
+    pub at: Timestamp,
+    /// Which node did it.
+    pub node: NodeId,
+    /// Under which token.
+    pub token: FencingToken,
+    /// What happened, one word.
+    pub event: String,
+    /// Why, or from where to where.
+    pub detail: Option<Text<500>>,
+}
+
 /// Turns the code of a stored state into the state.
 pub fn stored_state(code: i16) -> Result<TxState, InvalidId> {
     TxState::from_code(code).ok_or_else(|| InvalidId::new("state", format!("no state {code}")))

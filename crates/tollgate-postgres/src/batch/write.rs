@@ -2,9 +2,10 @@
 
 use futures_util::join;
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 use tollgate_model::port::{
-    Checkpoint, CreateAnswer, CursorMove, Section, SectionOutcome, StoreError, TxUpdate,
-    UpdateAnswer,
+    Checkpoint, CreateAnswer, CursorMove, Lease, Section, SectionOutcome, StoreError,
+    SubmitterNote, TxUpdate, UpdateAnswer,
 };
 use tollgate_model::{NodeId, Timestamp};
 
@@ -16,7 +17,7 @@ use super::columns::{
 use super::flight::Flight;
 use crate::PgStore;
 use crate::db::Tx;
-use crate::error::commit_failed;
+use crate::error::{commit_failed, failed};
 use crate::lease::key;
 use crate::{queries, row};
 
@@ -32,7 +33,7 @@ pub(super) async fn write(
     judged: Vec<Judged<'_>>,
 ) -> Result<Vec<(usize, SectionOutcome)>, Failure> {
     let flight = Flight::prepare(store, &tx).await?;
-    change_status(&tx, &judged).await?;
+    change_submitters(&tx, node, &judged).await?;
     let mut rows = Rows::new(node);
     for (_, section, creates) in &judged {
         rows.add_section(section, at, creates);
@@ -60,20 +61,41 @@ pub(super) async fn write(
     Ok(outcomes.collect())
 }
 
-/// Rare, so one statement each.
-async fn change_status(tx: &Tx, judged: &[Judged<'_>]) -> Result<(), Failure> {
+/// Changes of status, and what the audit trails of submitters get. Rare, so one statement each.
+async fn change_submitters(tx: &Tx, node: &NodeId, judged: &[Judged<'_>]) -> Result<(), Failure> {
     for (_, section, _) in judged {
-        let Some(change) = &section.status else { continue };
-        let statement = tx.prepared(queries::STATUS_CHANGE).await?;
-        let (chain_id, address) = key(&section.lease.submitter);
-        let (from, to, reason) = (change.from.code(), change.to.code(), change.reason.as_str());
-        let changed = tx
-            .client()?
-            .execute(&statement, &[&chain_id, &address, &from, &to, &reason])
-            .await
-            .map_err(Failure::statement)?;
-        expect_rows("status", changed, 1)?;
+        if let Some(change) = &section.status {
+            let statement = tx.prepared(queries::STATUS_CHANGE).await?;
+            let (chain_id, address) = key(&section.lease.submitter);
+            let (from, to, reason) = (change.from.code(), change.to.code(), change.reason.as_str());
+            let changed = tx
+                .client()?
+                .execute(&statement, &[&chain_id, &address, &from, &to, &reason])
+                .await
+                .map_err(Failure::statement)?;
+            expect_rows("status", changed, 1)?;
+        }
+        for entry in section.notes() {
+            note(tx, node, section.lease, &entry).await?;
+        }
     }
+    Ok(())
+}
+
+/// Adds an entry to a submitter's audit trail, under the lock of its cursor.
+pub(crate) async fn note(
+    tx: &Tx,
+    node: &NodeId,
+    lease: Lease,
+    entry: &SubmitterNote,
+) -> Result<(), StoreError> {
+    let statement = tx.prepared(queries::SUBMITTER_HISTORY_INSERT).await?;
+    let (chain_id, address) = key(&lease.submitter);
+    let (node, token) = (node.as_str(), lease.token.as_i64());
+    let SubmitterNote { event, detail } = entry;
+    let detail = detail.as_str();
+    let parameters: [&(dyn ToSql + Sync); 6] = [&chain_id, &address, &node, &token, event, &detail];
+    tx.client()?.execute(&statement, &parameters).await.map_err(failed)?;
     Ok(())
 }
 
