@@ -10,7 +10,6 @@ mod config;
 mod error;
 mod health;
 mod http;
-mod tls;
 pub(crate) mod wire;
 mod ws;
 
