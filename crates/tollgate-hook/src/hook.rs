@@ -69,7 +69,11 @@ impl HttpHook {
                 Tried::Nothing(why) => why,
             };
             if retries == self.options.retries {
-                return Err(format!("{why}; tried {} times", retries + 1));
+                let tries = match retries {
+                    0 => "once".to_owned(),
+                    more => format!("{} times", more + 1),
+                };
+                return Err(format!("{why}; tried {tries}"));
             }
             retries += 1;
             sleep(pause_before(retries)).await;

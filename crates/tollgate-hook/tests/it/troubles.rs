@@ -39,7 +39,7 @@ async fn an_answer_that_never_ends_is_a_noop_within_the_stated_time() {
     let start = b"HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\n{\"action\"".to_vec();
     let receiver = Receiver::start(vec![Reply::Stall(start)]).await;
     let why = fails(&hook(&receiver.url, Duration::from_millis(100), 0)).await;
-    assert_eq!(why, "the hook did not answer within 100ms; tried 1 times");
+    assert_eq!(why, "the hook did not answer within 100ms; tried once");
 }
 
 #[tokio::test]
