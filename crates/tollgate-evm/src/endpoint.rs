@@ -11,7 +11,6 @@ mod error;
 mod health;
 mod http;
 mod many;
-mod tls;
 pub(crate) mod wire;
 mod ws;
 
