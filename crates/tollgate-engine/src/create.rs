@@ -67,8 +67,8 @@ pub enum CreateError {
     /// No key for the account, or no such chain here.
     #[error("submitter is not served here")]
     UnknownSubmitter,
-    /// Its `validUntil` has passed.
-    #[error("the intent is past its time")]
+    /// The intent's time is over.
+    #[error("validUntil has passed")]
     Expired,
     /// The call would fail on the chain.
     #[error("the call would revert: {0}")]

@@ -25,7 +25,7 @@ pub use alert::{Alert, AlertKind, Alerts};
 pub use batch::{
     AttemptKind, BatchLimits, Confirmations, CreateAnswer, CursorMove, Evidence, Fees, FencedBatch,
     Judgement, NewAttempt, NewEvent, NewTx, Payload, Schedule, Section, SectionFacts,
-    SectionOutcome, Slot, StatusChange, TxUpdate, UpdateAnswer, judge,
+    SectionOutcome, Slot, StatusChange, SubmitterNote, TxUpdate, UpdateAnswer, judge,
 };
 pub use checkpoint::{Checkpoint, Checkpoints, Unwatched};
 pub use error::StoreError;
@@ -33,7 +33,7 @@ pub use feed::{Completion, FeedStore, OutboxEvent};
 pub use lease::{Acquisition, GrantKind, Lease, LeaseStore, LeaseTerms, Owner};
 pub use node::{LiveNode, NodeStore};
 pub use record::{
-    Attempt, ChainRegistration, HistoryEntry, KnownRequest, MinedIn, OpenTx, Seen,
+    Attempt, ChainRegistration, HistoryEntry, KnownRequest, MinedIn, OpenTx, Seen, SubmitterEntry,
     SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord,
 };
 pub use reservation::{Reservation, ReservationState, ReservationStore, Reserve};

@@ -1,5 +1,5 @@
 -- A page of failed transactions, newest first, found through their completions.
-select m.*, a.tx_hash as newest_hash
+select m.*, a.tx_hash as newest_hash, d.diagnosis
   from tx_completion f
  cross join lateral (
    select t.*
@@ -11,6 +11,7 @@ select m.*, a.tx_hash as newest_hash
  ) as m
   left join lateral (select t.tx_hash from tx_attempt t where t.tx_id = m.tx_id
                       order by t.number desc limit 1) as a on true
+  left join tx_diagnosis d on d.tx_id = m.tx_id
  where f.state >= 50
    and ($1::uuid is null or f.tx_id < $1)
    and ($2::bigint is null or f.chain_id = $2)

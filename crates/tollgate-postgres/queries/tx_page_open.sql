@@ -10,9 +10,10 @@ with found as materialized (
      and ($5::timestamptz is null or o.created_at >= $5)
      and ($6::timestamptz is null or o.created_at < $6)
 )
-select m.*, a.tx_hash as newest_hash
+select m.*, a.tx_hash as newest_hash, d.diagnosis
   from (select tx_id from found order by tx_id desc limit $7) as f
   join managed_tx m on m.tx_id = f.tx_id
   left join lateral (select t.tx_hash from tx_attempt t where t.tx_id = m.tx_id
                       order by t.number desc limit 1) as a on true
+  left join tx_diagnosis d on d.tx_id = m.tx_id
  order by m.tx_id desc

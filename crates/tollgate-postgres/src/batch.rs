@@ -23,6 +23,7 @@ use crate::db::{BEGIN, Tx};
 use crate::error::{broken_constraint, failed};
 use crate::lease::LeaseKeys;
 use crate::row;
+pub(crate) use write::note;
 use write::write;
 
 /// Why sections were not written.

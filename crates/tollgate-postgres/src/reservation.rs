@@ -7,13 +7,14 @@ use tokio_postgres::types::ToSql;
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{
     Lease, Page, Reservation, ReservationState, ReservationStore, Reserve, StoreError,
+    SubmitterNote,
 };
 use tollgate_model::time::micros;
 use tollgate_model::{NodeId, Nonce, Submitter, Text, Timestamp, TxHash};
 use uuid::Uuid;
 
 use crate::PgStore;
-use crate::batch::Guarded;
+use crate::batch::{Guarded, note};
 use crate::db::{Tx, prepared};
 use crate::error::failed;
 use crate::lease::key;
@@ -50,6 +51,9 @@ impl ReservationStore for PgStore {
             None => {
                 let from = row::nonce(cursor, "next_nonce")?;
                 let nonce = from.max(ask.floor);
+                if let Some(entry) = SubmitterNote::skipped(from, nonce) {
+                    note(&tx, node, ask.lease, &entry).await?;
+                }
                 let (from, to) = (vec![from.as_i64()], vec![nonce.forward(1)?.as_i64()]);
                 let keys = (vec![chain_id], vec![address]);
                 execute(&tx, queries::CURSOR_MOVE, &[&keys.0, &keys.1, &from, &to]).await?;
@@ -84,7 +88,7 @@ impl ReservationStore for PgStore {
         nonce: Nonce,
         owner_token: Uuid,
         tx_hash: TxHash,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<Reservation>, StoreError> {
         let answer = tx_hash.as_slice();
         self.answer(node, lease, queries::RESERVATION_USED, nonce, owner_token, &answer).await
     }
@@ -96,7 +100,7 @@ impl ReservationStore for PgStore {
         nonce: Nonce,
         owner_token: Uuid,
         reason: &Text<500>,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<Reservation>, StoreError> {
         let answer = reason.as_str();
         self.answer(node, lease, queries::RESERVATION_RECYCLABLE, nonce, owner_token, &answer).await
     }
@@ -110,10 +114,43 @@ impl ReservationStore for PgStore {
         let tx = self.begin_owned(node, lease).await?;
         let rows = query(&tx, queries::RESERVATION_EXPIRE, &[&chain_id, &address]).await?;
         tx.commit().await?;
-        let mut nonces =
-            rows.iter().map(|row| row::nonce(row, "nonce")).collect::<Result<Vec<_>, _>>()?;
-        nonces.sort_unstable();
-        Ok(nonces)
+        nonces(&rows)
+    }
+
+    async fn retire_passed(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        mined: Nonce,
+    ) -> Result<Vec<Nonce>, StoreError> {
+        let (chain_id, address) = key(&lease.submitter);
+        let tx = self.begin_owned(node, lease).await?;
+        let parameters: [&(dyn ToSql + Sync); 3] = [&chain_id, &address, &mined.as_i64()];
+        let rows = query(&tx, queries::RESERVATION_RETIRE, &parameters).await?;
+        tx.commit().await?;
+        nonces(&rows)
+    }
+
+    async fn adopt(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        wanted: &[Nonce],
+        reason: &Text<500>,
+    ) -> Result<Vec<Nonce>, StoreError> {
+        Page::fits(wanted.len())?;
+        let submitter = lease.submitter;
+        let (chain_id, address) = key(&submitter);
+        let tx = self.begin_owned(node, lease).await?;
+        let cursors = query(&tx, queries::CURSOR_LOCK, &[&vec![chain_id], &vec![address]]).await?;
+        let cursor = cursors.first().ok_or(StoreError::UnknownSubmitter(submitter))?;
+        let cursor = row::nonce(cursor, "next_nonce")?.as_i64();
+        let wanted: Vec<i64> = wanted.iter().map(|nonce| nonce.as_i64()).collect();
+        let reason = reason.as_str();
+        let parameters: [&(dyn ToSql + Sync); 5] = [&chain_id, &address, &wanted, &cursor, &reason];
+        let rows = query(&tx, queries::RESERVATION_ADOPT, &parameters).await?;
+        tx.commit().await?;
+        nonces(&rows)
     }
 
     async fn reservations(
@@ -144,7 +181,7 @@ impl PgStore {
         Err(StoreError::Fenced(lease.submitter))
     }
 
-    /// A caller's answer about its nonce; `false` if the nonce is not the caller's any more.
+    /// A caller's answer about its nonce; `None` if the nonce is not the caller's any more.
     async fn answer(
         &self,
         node: &NodeId,
@@ -153,15 +190,22 @@ impl PgStore {
         nonce: Nonce,
         owner_token: Uuid,
         answer: &(dyn ToSql + Sync),
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<Reservation>, StoreError> {
         let (chain_id, address) = key(&lease.submitter);
         let tx = self.begin_owned(node, lease).await?;
         let nonce = nonce.as_i64();
-        let changed =
-            execute(&tx, sql, &[&chain_id, &address, &nonce, &owner_token, answer]).await?;
+        let changed = query(&tx, sql, &[&chain_id, &address, &nonce, &owner_token, answer]).await?;
         tx.commit().await?;
-        Ok(changed == 1)
+        changed.first().map(row::reservation).transpose()
     }
+}
+
+/// The nonces that a statement returns, lowest first.
+fn nonces(rows: &[tokio_postgres::Row]) -> Result<Vec<Nonce>, StoreError> {
+    let mut nonces =
+        rows.iter().map(|row| row::nonce(row, "nonce")).collect::<Result<Vec<_>, _>>()?;
+    nonces.sort_unstable();
+    Ok(nonces)
 }
 
 async fn query(

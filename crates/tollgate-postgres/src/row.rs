@@ -9,7 +9,8 @@ use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::record::stored_state;
 use tollgate_model::port::{
     Attempt, AttemptKind, Completion, Fees, HistoryEntry, KnownRequest, MinedIn, OutboxEvent,
-    Owner, Reservation, ReservationState, Seen, StoreError, SubmitterRecord, TxRecord,
+    Owner, Reservation, ReservationState, Seen, StoreError, SubmitterEntry, SubmitterRecord,
+    TxRecord,
 };
 use tollgate_model::{
     Address, B256, Bytes, ChainId, FencingToken, GasPrice, NodeId, Nonce, RequestId, Seq,
@@ -147,6 +148,7 @@ pub(crate) fn tx_record(row: &Row) -> Result<TxRecord, StoreError> {
         next_resubmit_at: optional_time(row, "next_resubmit_at")?,
         resubmits: count(i64::from(get::<i32>(row, "resubmits")?))?,
         last_error: text(row, "last_error")?,
+        diagnosis: text(row, "diagnosis")?,
         mined: mined_in(row)?,
         valid_until: optional_time(row, "valid_until")?,
         created_at: time(row, "created_at")?,
@@ -222,6 +224,17 @@ pub(crate) fn outbox_event(row: &Row) -> Result<OutboxEvent, StoreError> {
         tx_id: tx_id(row)?,
         body: bytes(row, "body")?,
         created_at: time(row, "created_at")?,
+    })
+}
+
+pub(crate) fn submitter_entry(row: &Row) -> Result<SubmitterEntry, StoreError> {
+    Ok(SubmitterEntry {
+        number: count(get(row, "number")?)?,
+        at: time(row, "at")?,
+        node: NodeId::from_stored(get(row, "node")?),
+        token: token(row)?,
+        event: get(row, "event")?,
+        detail: text(row, "detail")?,
     })
 }
 

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use tokio_postgres::Row;
 use tollgate_model::port::{
     Attempt, ChainRegistration, Confirmations, FencedBatch, HistoryEntry, KnownRequest, Lease,
-    ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterOverview,
-    SubmitterRecord, SubmitterSetup, TxRecord, TxStore,
+    ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
+    SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord, TxStore,
 };
 use tollgate_model::{B256, NodeId, RequestId, Submitter, TxHash, TxId};
 use uuid::Uuid;
@@ -173,6 +173,22 @@ impl TxStore for PgStore {
         let limit = i64::from(page.limit());
         let found = client.query(&read, &[&tx_id.uuid(), &after, &limit]).await.map_err(failed)?;
         found.iter().map(row::history_entry).collect()
+    }
+
+    async fn submitter_history(
+        &self,
+        submitter: Submitter,
+        after_number: u64,
+        page: Page,
+    ) -> Result<Vec<SubmitterEntry>, StoreError> {
+        let (chain_id, address) = key(&submitter);
+        let client = self.pools.work().await?;
+        let read = prepared(&client, queries::SUBMITTER_HISTORY_PAGE).await?;
+        let after = i64::try_from(after_number).unwrap_or(i64::MAX);
+        let limit = i64::from(page.limit());
+        let found =
+            client.query(&read, &[&chain_id, &address, &after, &limit]).await.map_err(failed)?;
+        found.iter().map(row::submitter_entry).collect()
     }
 
     async fn confirmations(&self, tx_id: TxId) -> Result<Option<Confirmations>, StoreError> {

@@ -6,7 +6,8 @@ select * from (
            as newest_hash,
          t.next_resubmit_at, t.resubmits, t.last_error, t.mined_hash, t.block_number, t.block_hash,
          t.gas_used, t.succeeded, t.revert_reason, t.valid_until, t.created_at, t.updated_at,
-         t.finished_at
+         t.finished_at,
+         (select d.diagnosis from tx_diagnosis d where d.tx_id = t.tx_id) as diagnosis
     from managed_tx t indexed by managed_tx_open
    where t.chain_id = ?1 and t.submitter = ?2 and t.tx_id < ?3 and t.finished_at is null
      and (?4 is null or t.state in (select value from json_each(?4)))
@@ -20,7 +21,8 @@ select * from (
            as newest_hash,
          t.next_resubmit_at, t.resubmits, t.last_error, t.mined_hash, t.block_number, t.block_hash,
          t.gas_used, t.succeeded, t.revert_reason, t.valid_until, t.created_at, t.updated_at,
-         t.finished_at
+         t.finished_at,
+         (select d.diagnosis from tx_diagnosis d where d.tx_id = t.tx_id) as diagnosis
     from submitter_cursor c cross join managed_tx t indexed by managed_tx_open
    where ?2 is null and (?1 is null or c.chain_id = ?1)
      and t.chain_id = c.chain_id and t.submitter = c.submitter and t.tx_id < ?3

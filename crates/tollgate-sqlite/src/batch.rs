@@ -12,7 +12,7 @@ use rusqlite::{Connection, params};
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{
     Checkpoint, CursorMove, FencedBatch, Judgement, Lease, Section, SectionOutcome, Seen, Settled,
-    StatusChange, StoreError, UpdateAnswer, judge,
+    StatusChange, StoreError, SubmitterNote, UpdateAnswer, judge,
 };
 use tollgate_model::{NodeId, Nonce, Submitter, Timestamp, TxId};
 
@@ -115,6 +115,9 @@ fn section_outcome(
     if let Some(change) = &section.status {
         change_status(conn, section.lease.submitter, change)?;
     }
+    for entry in section.notes() {
+        note(conn, node, section.lease, &entry)?;
+    }
     Ok(SectionOutcome::Committed { at, creates, updates })
 }
 
@@ -158,6 +161,25 @@ fn change_status(
         1 => Ok(()),
         _ => Err(Fault::defect(format!("the status of {submitter} changed under the write lock"))),
     }
+}
+
+/// Adds an entry to a submitter's audit trail.
+pub(crate) fn note(
+    conn: &Connection,
+    node: &NodeId,
+    lease: Lease,
+    entry: &SubmitterNote,
+) -> Result<(), Fault> {
+    let Submitter { chain_id, address } = lease.submitter;
+    let params = params![
+        chain_id.as_i64(),
+        address.as_slice(),
+        node.as_str(),
+        lease.token.as_i64(),
+        entry.event,
+        entry.detail.as_str()
+    ];
+    exec(conn, queries::SUBMITTER_HISTORY_INSERT, params).map(drop)
 }
 
 /// What a row is, and whose; none if it does not exist.

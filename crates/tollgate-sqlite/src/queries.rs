@@ -32,6 +32,8 @@ queries! {
     SUBMITTER_REGISTER = "submitter_register";
     SUBMITTER_GET = "submitter_get";
     SUBMITTER_PAGE = "submitter_page";
+    SUBMITTER_HISTORY_INSERT = "submitter_history_insert";
+    SUBMITTER_HISTORY_PAGE = "submitter_history_page";
     SUBMITTER_DEPTH = "submitter_depth";
     CURSOR_LOCK = "cursor_lock";
     CURSOR_MOVE = "cursor_move";
@@ -53,6 +55,7 @@ queries! {
     HISTORY_PAGE = "history_page";
     CONFIRMATION_PUT = "confirmation_put";
     CONFIRMATION_GET = "confirmation_get";
+    DIAGNOSIS_PUT = "diagnosis_put";
     COMPLETION_NUMBER = "completion_number";
     COMPLETION_INSERT = "completion_insert";
     COMPLETION_PAGE = "completion_page";
@@ -62,12 +65,14 @@ queries! {
     RECYCLABLE_LOCK = "recyclable_lock";
     RECYCLABLE_TAKE = "recyclable_take";
     SLOT_FREE = "slot_free";
+    RESERVATION_ADOPT = "reservation_adopt";
     RESERVATION_COUNT = "reservation_count";
     RESERVATION_LOWEST = "reservation_lowest";
     RESERVATION_PUT = "reservation_put";
     RESERVATION_USED = "reservation_used";
     RESERVATION_RECYCLABLE = "reservation_recyclable";
     RESERVATION_EXPIRE = "reservation_expire";
+    RESERVATION_RETIRE = "reservation_retire";
     RESERVATION_PAGE = "reservation_page";
     NODE_HEARTBEAT = "node_heartbeat";
     NODE_LIVE = "node_live";

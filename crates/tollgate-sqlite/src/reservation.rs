@@ -2,10 +2,10 @@
 //! cursor and fence as the batch, one small transaction for each call.
 
 use async_trait::async_trait;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Params, params};
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{
-    CursorMove, Lease, Page, Reservation, ReservationStore, Reserve, StoreError,
+    CursorMove, Lease, Page, Reservation, ReservationStore, Reserve, StoreError, SubmitterNote,
 };
 use tollgate_model::{NodeId, Nonce, Submitter, Text, TxHash};
 use uuid::Uuid;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::SqliteStore;
 use crate::batch;
 use crate::connection::span;
-use crate::db::{all, exec, one};
+use crate::db::{all, one};
 use crate::error::Fault;
 use crate::lease::guard_or_fenced;
 use crate::{queries, row};
@@ -28,7 +28,7 @@ impl ReservationStore for SqliteStore {
         let (node, ask) = (node.clone(), *ask);
         let reserved = self.db.write(move |scope| {
             guard_or_fenced(scope, &node, ask.lease)?;
-            reserve(scope.conn, &ask)
+            reserve(scope.conn, &node, &ask)
         });
         reserved.await
     }
@@ -40,7 +40,7 @@ impl ReservationStore for SqliteStore {
         nonce: Nonce,
         owner_token: Uuid,
         tx_hash: TxHash,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<Reservation>, StoreError> {
         let node = node.clone();
         let used = self.db.write(move |scope| {
             guard_or_fenced(scope, &node, lease)?;
@@ -52,7 +52,8 @@ impl ReservationStore for SqliteStore {
                 owner_token.into_bytes(),
                 tx_hash.as_slice()
             ];
-            exec(scope.conn, queries::RESERVATION_USED, params).map(|changed| changed == 1)
+            let decode = |row: &rusqlite::Row<'_>| row::reservation(row, lease.submitter);
+            one(scope.conn, queries::RESERVATION_USED, params, decode)
         });
         used.await
     }
@@ -64,7 +65,7 @@ impl ReservationStore for SqliteStore {
         nonce: Nonce,
         owner_token: Uuid,
         reason: &Text<500>,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<Reservation>, StoreError> {
         let (node, reason) = (node.clone(), reason.clone());
         let returned = self.db.write(move |scope| {
             guard_or_fenced(scope, &node, lease)?;
@@ -76,7 +77,8 @@ impl ReservationStore for SqliteStore {
                 owner_token.into_bytes(),
                 reason.as_str()
             ];
-            exec(scope.conn, queries::RESERVATION_RECYCLABLE, params).map(|changed| changed == 1)
+            let decode = |row: &rusqlite::Row<'_>| row::reservation(row, lease.submitter);
+            one(scope.conn, queries::RESERVATION_RECYCLABLE, params, decode)
         });
         returned.await
     }
@@ -91,12 +93,57 @@ impl ReservationStore for SqliteStore {
             guard_or_fenced(scope, &node, lease)?;
             let Submitter { chain_id, address } = lease.submitter;
             let params = params![chain_id.as_i64(), address.as_slice()];
-            let expire = queries::RESERVATION_EXPIRE;
-            let mut nonces = all(scope.conn, expire, params, |row| row::nonce(row, 0))?;
-            nonces.sort_unstable();
-            Ok(nonces)
+            nonces(scope.conn, queries::RESERVATION_EXPIRE, params)
         });
         expired.await
+    }
+
+    async fn retire_passed(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        mined: Nonce,
+    ) -> Result<Vec<Nonce>, StoreError> {
+        let node = node.clone();
+        let retired = self.db.write(move |scope| {
+            guard_or_fenced(scope, &node, lease)?;
+            let Submitter { chain_id, address } = lease.submitter;
+            let params = params![chain_id.as_i64(), address.as_slice(), mined.as_i64()];
+            nonces(scope.conn, queries::RESERVATION_RETIRE, params)
+        });
+        retired.await
+    }
+
+    async fn adopt(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        wanted: &[Nonce],
+        reason: &Text<500>,
+    ) -> Result<Vec<Nonce>, StoreError> {
+        Page::fits(wanted.len())?;
+        let (node, mut wanted, reason) = (node.clone(), wanted.to_vec(), reason.clone());
+        wanted.sort_unstable();
+        let adopted = self.db.write(move |scope| {
+            guard_or_fenced(scope, &node, lease)?;
+            let submitter = lease.submitter;
+            let (cursor, _) = batch::cursor(scope.conn, submitter)?
+                .ok_or(StoreError::UnknownSubmitter(submitter))?;
+            let Submitter { chain_id, address } = submitter;
+            let mut adopted = Vec::new();
+            for nonce in wanted {
+                let params = params![
+                    chain_id.as_i64(),
+                    address.as_slice(),
+                    nonce.as_i64(),
+                    cursor.as_i64(),
+                    reason.as_str()
+                ];
+                adopted.extend(nonces(scope.conn, queries::RESERVATION_ADOPT, params)?);
+            }
+            Ok(adopted)
+        });
+        adopted.await
     }
 
     async fn reservations(
@@ -116,8 +163,15 @@ impl ReservationStore for SqliteStore {
     }
 }
 
+/// The nonces that a statement returns, lowest first.
+fn nonces(conn: &Connection, sql: &str, params: impl Params) -> Result<Vec<Nonce>, Fault> {
+    let mut nonces = all(conn, sql, params, |row| row::nonce(row, 0))?;
+    nonces.sort_unstable();
+    Ok(nonces)
+}
+
 /// The lowest nonce that came back, else the cursor's, under a guard that holds.
-fn reserve(conn: &Connection, ask: &Reserve) -> Result<Option<Reservation>, Fault> {
+fn reserve(conn: &Connection, node: &NodeId, ask: &Reserve) -> Result<Option<Reservation>, Fault> {
     let submitter = ask.lease.submitter;
     let (chain_id, address) = (submitter.chain_id.as_i64(), submitter.address.as_slice());
     let (cursor, status) =
@@ -132,7 +186,7 @@ fn reserve(conn: &Connection, ask: &Reserve) -> Result<Option<Reservation>, Faul
     let lowest = one(conn, queries::RESERVATION_LOWEST, floor, |row| row::nonce(row, 0))?;
     let nonce = match lowest {
         Some(nonce) => nonce,
-        None => advance(conn, ask, cursor)?,
+        None => advance(conn, node, ask, cursor)?,
     };
     let hold = span(ask.hold);
     let params = params![chain_id, address, nonce.as_i64(), ask.owner_token.into_bytes(), hold];
@@ -142,9 +196,12 @@ fn reserve(conn: &Connection, ask: &Reserve) -> Result<Option<Reservation>, Faul
 }
 
 /// The cursor's nonce, or the floor if the chain is ahead of it; the cursor goes past it (I4).
-fn advance(conn: &Connection, ask: &Reserve, from: Nonce) -> Result<Nonce, Fault> {
+fn advance(conn: &Connection, node: &NodeId, ask: &Reserve, from: Nonce) -> Result<Nonce, Fault> {
     let nonce = from.max(ask.floor);
     let to = nonce.forward(1).map_err(StoreError::Invalid)?;
+    if let Some(entry) = SubmitterNote::skipped(from, nonce) {
+        batch::note(conn, node, ask.lease, &entry)?;
+    }
     batch::move_cursor(conn, ask.lease.submitter, CursorMove { from, to })?;
     Ok(nonce)
 }

@@ -8,7 +8,8 @@ use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::record::stored_state;
 use tollgate_model::port::{
     Attempt, AttemptKind, Completion, Confirmations, Fees, HistoryEntry, KnownRequest, MinedIn,
-    OutboxEvent, Owner, Reservation, ReservationState, Seen, SubmitterRecord, TxRecord,
+    OutboxEvent, Owner, Reservation, ReservationState, Seen, SubmitterEntry, SubmitterRecord,
+    TxRecord,
 };
 use tollgate_model::{
     Address, B256, Bytes, ChainId, FencingToken, GasPrice, NodeId, Nonce, RequestId, Seq,
@@ -131,6 +132,7 @@ pub(crate) fn tx_record(row: &Row<'_>) -> Decoded<TxRecord> {
         created_at: time(row, 22)?,
         updated_at: time(row, 23)?,
         finished_at: time_or_none(row, 24)?,
+        diagnosis: text(row, 25)?,
     })
 }
 
@@ -176,6 +178,17 @@ pub(crate) fn history_entry(row: &Row<'_>) -> Decoded<HistoryEntry> {
         from: from.map(stored_state).transpose()?,
         to: state(row, 6)?,
         detail: text(row, 7)?,
+    })
+}
+
+pub(crate) fn submitter_entry(row: &Row<'_>) -> Decoded<SubmitterEntry> {
+    Ok(SubmitterEntry {
+        number: count(row, 0)?,
+        at: time(row, 1)?,
+        node: NodeId::from_stored(get(row, 2)?),
+        token: token(row, 3)?,
+        event: get(row, 4)?,
+        detail: text(row, 5)?,
     })
 }
 

@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use tollgate_model::port::{
     Attempt, ChainRegistration, Confirmations, FencedBatch, HistoryEntry, KnownRequest, Lease,
-    ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterOverview,
-    SubmitterRecord, SubmitterSetup, TxRecord, TxStore,
+    ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
+    SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord, TxStore,
 };
 use tollgate_model::{B256, ChainId, NodeId, RequestId, Submitter, TxHash, TxId};
 
@@ -124,6 +124,20 @@ impl TxStore for SqliteStore {
         let entries = self.db.read(move |conn| {
             let params = params![tx_id.uuid().into_bytes(), after_version, page.limit()];
             all(conn, queries::HISTORY_PAGE, params, row::history_entry)
+        });
+        entries.await
+    }
+
+    async fn submitter_history(
+        &self,
+        Submitter { chain_id, address }: Submitter,
+        after_number: u64,
+        page: Page,
+    ) -> Result<Vec<SubmitterEntry>, StoreError> {
+        let entries = self.db.read(move |conn| {
+            let after = i64::try_from(after_number).unwrap_or(i64::MAX);
+            let params = params![chain_id.as_i64(), address.as_slice(), after, page.limit()];
+            all(conn, queries::SUBMITTER_HISTORY_PAGE, params, row::submitter_entry)
         });
         entries.await
     }

@@ -4,6 +4,7 @@
 //! function, so that a test run reads like the promises. A function takes a fresh world and panics
 //! if the promise is broken, naming it (I1, I2, …) where it has a number.
 
+pub mod audit;
 pub mod bad_input;
 pub mod batch;
 pub mod crash;
@@ -123,6 +124,9 @@ macro_rules! conformance_tests {
                 nothing_below_the_floor_is_handed_out,
                 a_used_nonce_never_comes_back,
                 an_expired_reservation_returns_and_its_late_answer_is_refused,
+                what_the_chain_has_passed_leaves_the_pool,
+                a_hole_is_adopted_once_and_then_filled,
+                a_nonce_that_somebody_has_is_not_adopted,
                 no_more_are_out_than_allowed,
                 a_submitter_that_takes_no_work_hands_out_nothing,
                 concurrent_reservations_and_creates_share_no_nonce,
@@ -135,6 +139,12 @@ macro_rules! conformance_tests {
                 a_transaction_frees_no_slot_but_its_own,
                 of_many_transactions_one_gets_a_recycled_slot,
                 recycled_and_new_slots_can_be_opened_together,
+            }
+            audit {
+                every_change_of_a_submitters_status_is_on_record,
+                a_cursor_that_moves_without_opening_slots_is_on_record,
+                what_was_not_written_is_not_on_record,
+                a_submitters_record_is_read_in_pages,
             }
             nodes {
                 nodes_live_from_heartbeat_to_leave,

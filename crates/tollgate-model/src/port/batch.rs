@@ -4,9 +4,11 @@
 //! until the commit (I1, I2); a section that was fenced, or whose slots no longer fit, is left out
 //! as a whole and its neighbours go on.
 
+mod audit;
 mod check;
 mod judge;
 
+pub use audit::SubmitterNote;
 pub use judge::{Judgement, SectionFacts, judge};
 
 use std::time::Duration;
@@ -276,6 +278,8 @@ pub struct TxUpdate {
     pub resubmitted: bool,
     /// The last error that the world gave for it.
     pub last_error: Option<Text<2000>>,
+    /// What was last found out about its place in the nodes' pools; `None` keeps what is stored.
+    pub diagnosis: Option<Text<300>>,
     /// More for the audit trail.
     pub detail: Option<Text<4000>>,
     /// What to tell the world.
@@ -315,6 +319,7 @@ impl TxUpdate {
             schedule: Schedule::Keep,
             resubmitted: false,
             last_error: None,
+            diagnosis: None,
             detail: None,
             outbox: None,
         }
@@ -323,6 +328,14 @@ impl TxUpdate {
     /// Where it goes.
     pub const fn to(&self) -> TxState {
         self.to
+    }
+
+    /// The move that it is, unless it only leaves a note.
+    pub const fn event(&self) -> Option<TxEvent> {
+        match self.event {
+            Change::Moved(event) => Some(event),
+            Change::Noted(_) => None,
+        }
     }
 
     /// The word for it in the audit trail.

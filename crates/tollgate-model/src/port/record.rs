@@ -123,6 +123,8 @@ pub struct TxRecord {
     pub resubmits: u32,
     /// The last error that the world gave for it.
     pub last_error: Option<Text<2000>>,
+    /// What was last found out about its place in the nodes' pools. Advice, never evidence.
+    pub diagnosis: Option<Text<300>>,
     /// Where it was mined, while it is.
     pub mined: Option<MinedIn>,
     /// When the intent expires.
@@ -152,6 +154,7 @@ impl TxRecord {
             next_resubmit_at: None,
             resubmits: 0,
             last_error: None,
+            diagnosis: None,
             mined: None,
             valid_until: tx.valid_until,
             created_at: at,
@@ -208,6 +211,24 @@ pub struct HistoryEntry {
     pub to: TxState,
     /// More, for people.
     pub detail: Option<Text<4000>>,
+}
+
+/// One line of a submitter's audit trail: a change of its status, or a move of its cursor that
+/// opened no slot.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SubmitterEntry {
+    /// Ascends with the commits of one submitter.
+    pub number: u64,
+    /// When, by the database's clock.
+    pub at: Timestamp,
+    /// Which node did it.
+    pub node: NodeId,
+    /// Under which token.
+    pub token: FencingToken,
+    /// What happened, one word.
+    pub event: String,
+    /// Why, or from where to where.
+    pub detail: Option<Text<500>>,
 }
 
 /// Turns the code of a stored state into the state.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use uuid::Uuid;
 
+use super::chain::AccountCounts;
 use super::{Lease, Page, StoreError};
 use crate::ids::{InvalidId, NodeId, Nonce, Submitter, TxHash};
 use crate::text::Text;
@@ -71,10 +72,18 @@ pub struct Reserve {
     pub owner_token: Uuid,
     /// How long the caller may take.
     pub hold: Duration,
-    /// The chain's mined count: nothing below it is handed out.
+    /// The higher of the chain's mined and pending counts: nothing below it is handed out. I3: what
+    /// only a pool counts may be a caller's that sent it and let its time run out.
     pub floor: Nonce,
     /// How many nonces callers may hold at once (I13).
     pub outstanding_max: u32,
+}
+
+impl Reserve {
+    /// The floor that follows from an account's counts.
+    pub fn floor_of(counts: AccountCounts) -> Nonce {
+        counts.mined.max(counts.pending)
+    }
 }
 
 /// Reservations: the same lease, cursor and fence as everything else.
@@ -88,7 +97,9 @@ pub trait ReservationStore: Send + Sync {
         ask: &Reserve,
     ) -> Result<Option<Reservation>, StoreError>;
 
-    /// The caller used it. `false`: the token is stale, the nonce is not the caller's any more.
+    /// The caller uses it: told before it is sent, so that it is known whatever happens next. Told
+    /// again with the same hash it is the same answer. `None`: the token is stale, the nonce is not
+    /// the caller's any more.
     async fn reservation_used(
         &self,
         node: &NodeId,
@@ -96,9 +107,9 @@ pub trait ReservationStore: Send + Sync {
         nonce: Nonce,
         owner_token: Uuid,
         tx_hash: TxHash,
-    ) -> Result<bool, StoreError>;
+    ) -> Result<Option<Reservation>, StoreError>;
 
-    /// The caller did not use it. `false`: the token is stale.
+    /// The caller did not use it, and will not. `None`: the token is stale.
     async fn reservation_recyclable(
         &self,
         node: &NodeId,
@@ -106,13 +117,32 @@ pub trait ReservationStore: Send + Sync {
         nonce: Nonce,
         owner_token: Uuid,
         reason: &Text<500>,
-    ) -> Result<bool, StoreError>;
+    ) -> Result<Option<Reservation>, StoreError>;
 
     /// Returns reservations whose deadline has passed to the pool; returns their nonces.
     async fn expire_reservations(
         &self,
         node: &NodeId,
         lease: Lease,
+    ) -> Result<Vec<Nonce>, StoreError>;
+
+    /// Marks what is in the pool below the mined count as used: whoever did it, it is spent. Returns
+    /// the nonces.
+    async fn retire_passed(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        mined: Nonce,
+    ) -> Result<Vec<Nonce>, StoreError>;
+
+    /// Puts nonces below the cursor that neither a managed transaction nor a reservation has into
+    /// the pool, so that the next one fills them; returns those. At most [`Page::MAX`] at once.
+    async fn adopt(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        nonces: &[Nonce],
+        reason: &Text<500>,
     ) -> Result<Vec<Nonce>, StoreError>;
 
     /// A page of a submitter's reservations that are not used, lowest first, after a nonce.

@@ -6,8 +6,8 @@ use super::StoreError;
 use super::batch::{Confirmations, FencedBatch, SectionOutcome};
 use super::lease::Lease;
 use super::record::{
-    Attempt, ChainRegistration, HistoryEntry, KnownRequest, OpenTx, Seen, SubmitterOverview,
-    SubmitterRecord, SubmitterSetup, TxRecord,
+    Attempt, ChainRegistration, HistoryEntry, KnownRequest, OpenTx, Seen, SubmitterEntry,
+    SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord,
 };
 use crate::ids::{ChainId, InvalidId, RequestId, Submitter, TxHash, TxId};
 use crate::state::TxState;
@@ -27,6 +27,16 @@ impl Page {
             Ok(Self(limit))
         } else {
             Err(InvalidId::new("limit", format!("{limit} is outside 1..={}", Self::MAX)))
+        }
+    }
+
+    /// Whether a list is no longer than the largest page.
+    pub fn fits(length: usize) -> Result<(), InvalidId> {
+        match u32::try_from(length) {
+            Ok(length) if length <= Self::MAX => Ok(()),
+            Ok(_) | Err(_) => {
+                Err(InvalidId::new("list", format!("{length} are more than {}", Self::MAX)))
+            }
         }
     }
 
@@ -139,6 +149,14 @@ pub trait TxStore: Send + Sync {
         after_version: u32,
         page: Page,
     ) -> Result<Vec<HistoryEntry>, StoreError>;
+
+    /// A page of one submitter's audit trail, oldest first, after a number.
+    async fn submitter_history(
+        &self,
+        submitter: Submitter,
+        after_number: u64,
+        page: Page,
+    ) -> Result<Vec<SubmitterEntry>, StoreError>;
 
     /// The confirmation list that was last stored for a transaction.
     async fn confirmations(&self, tx_id: TxId) -> Result<Option<Confirmations>, StoreError>;

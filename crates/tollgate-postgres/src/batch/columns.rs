@@ -65,6 +65,7 @@ columns!(Events<'_>, rows = tx_ids, [kinds, keys, tx_ids, bodies]);
 columns!(Cursors<'_>, rows = chain_ids, [chain_ids, submitters, come_from, go_to]);
 columns!(Taken<'_>, rows = nonces, [chain_ids, submitters, nonces, hashes]);
 columns!(Freed<'_>, rows = nonces, [chain_ids, submitters, nonces]);
+columns!(Diagnosed<'_>, rows = tx_ids, [tx_ids, diagnoses]);
 columns!(Confirmed, rows = tx_ids, [tx_ids, first_blocks, hashes, new_forks]);
 columns!(
     Completions<'_>,
@@ -413,5 +414,19 @@ impl Confirmed {
         self.first_blocks.push(i64::try_from(list.first_block).unwrap_or(i64::MAX));
         self.hashes.push(list.hashes.concat());
         self.new_forks.push(list.new_fork);
+    }
+}
+
+/// What was found out about transactions.
+#[derive(Default)]
+pub(super) struct Diagnosed<'a> {
+    tx_ids: Vec<Uuid>,
+    diagnoses: Vec<&'a str>,
+}
+
+impl<'a> Diagnosed<'a> {
+    pub(super) fn push(&mut self, tx_id: TxId, diagnosis: &'a str) {
+        self.tx_ids.push(tx_id.uuid());
+        self.diagnoses.push(diagnosis);
     }
 }

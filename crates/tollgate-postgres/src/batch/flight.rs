@@ -23,6 +23,7 @@ pub(super) struct Flight<'t> {
     taken: Statement,
     freed: Statement,
     confirmed: Statement,
+    diagnosed: Statement,
     completions: Statement,
 }
 
@@ -39,6 +40,7 @@ impl<'t> Flight<'t> {
             taken: tx.prepared(queries::RECYCLABLE_TAKE).await?,
             freed: tx.prepared(queries::SLOT_FREE).await?,
             confirmed: tx.prepared(queries::CONFIRMATION_PUT).await?,
+            diagnosed: tx.prepared(queries::DIAGNOSIS_PUT).await?,
             completions: tx.prepared(store.completion_sql()).await?,
         })
     }
@@ -62,6 +64,7 @@ impl<'t> Flight<'t> {
             self.send("nonce_reservation", &self.taken, &rows.taken),
             self.send("nonce_reservation", &self.freed, &rows.freed),
             self.send("confirmation", &self.confirmed, &rows.confirmed),
+            self.send("tx_diagnosis", &self.diagnosed, &rows.diagnosed),
         )?;
         Ok(())
     }

@@ -2,20 +2,22 @@
 
 use futures_util::join;
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 use tollgate_model::port::{
-    Checkpoint, CreateAnswer, CursorMove, Section, SectionOutcome, StoreError, TxUpdate,
-    UpdateAnswer,
+    Checkpoint, CreateAnswer, CursorMove, Lease, Section, SectionOutcome, StoreError,
+    SubmitterNote, TxUpdate, UpdateAnswer,
 };
 use tollgate_model::{NodeId, Timestamp};
 
 use super::Failure;
 use super::columns::{
-    Attempts, Completions, Confirmed, Cursors, Events, Freed, History, Taken, Transactions, Updates,
+    Attempts, Completions, Confirmed, Cursors, Diagnosed, Events, Freed, History, Taken,
+    Transactions, Updates,
 };
 use super::flight::Flight;
 use crate::PgStore;
 use crate::db::Tx;
-use crate::error::commit_failed;
+use crate::error::{commit_failed, failed};
 use crate::lease::key;
 use crate::{queries, row};
 
@@ -31,7 +33,7 @@ pub(super) async fn write(
     judged: Vec<Judged<'_>>,
 ) -> Result<Vec<(usize, SectionOutcome)>, Failure> {
     let flight = Flight::prepare(store, &tx).await?;
-    change_status(&tx, &judged).await?;
+    change_submitters(&tx, node, &judged).await?;
     let mut rows = Rows::new(node);
     for (_, section, creates) in &judged {
         rows.add_section(section, at, creates);
@@ -59,20 +61,41 @@ pub(super) async fn write(
     Ok(outcomes.collect())
 }
 
-/// Rare, so one statement each.
-async fn change_status(tx: &Tx, judged: &[Judged<'_>]) -> Result<(), Failure> {
+/// Changes of status, and what the audit trails of submitters get. Rare, so one statement each.
+async fn change_submitters(tx: &Tx, node: &NodeId, judged: &[Judged<'_>]) -> Result<(), Failure> {
     for (_, section, _) in judged {
-        let Some(change) = &section.status else { continue };
-        let statement = tx.prepared(queries::STATUS_CHANGE).await?;
-        let (chain_id, address) = key(&section.lease.submitter);
-        let (from, to, reason) = (change.from.code(), change.to.code(), change.reason.as_str());
-        let changed = tx
-            .client()?
-            .execute(&statement, &[&chain_id, &address, &from, &to, &reason])
-            .await
-            .map_err(Failure::statement)?;
-        expect_rows("status", changed, 1)?;
+        if let Some(change) = &section.status {
+            let statement = tx.prepared(queries::STATUS_CHANGE).await?;
+            let (chain_id, address) = key(&section.lease.submitter);
+            let (from, to, reason) = (change.from.code(), change.to.code(), change.reason.as_str());
+            let changed = tx
+                .client()?
+                .execute(&statement, &[&chain_id, &address, &from, &to, &reason])
+                .await
+                .map_err(Failure::statement)?;
+            expect_rows("status", changed, 1)?;
+        }
+        for entry in section.notes() {
+            note(tx, node, section.lease, &entry).await?;
+        }
     }
+    Ok(())
+}
+
+/// Adds an entry to a submitter's audit trail, under the lock of its cursor.
+pub(crate) async fn note(
+    tx: &Tx,
+    node: &NodeId,
+    lease: Lease,
+    entry: &SubmitterNote,
+) -> Result<(), StoreError> {
+    let statement = tx.prepared(queries::SUBMITTER_HISTORY_INSERT).await?;
+    let (chain_id, address) = key(&lease.submitter);
+    let (node, token) = (node.as_str(), lease.token.as_i64());
+    let SubmitterNote { event, detail } = entry;
+    let detail = detail.as_str();
+    let parameters: [&(dyn ToSql + Sync); 6] = [&chain_id, &address, &node, &token, event, &detail];
+    tx.client()?.execute(&statement, &parameters).await.map_err(failed)?;
     Ok(())
 }
 
@@ -95,6 +118,7 @@ pub(super) struct Rows<'a> {
     pub(super) freed: Freed<'a>,
     pub(super) updates: Updates<'a>,
     pub(super) confirmed: Confirmed,
+    pub(super) diagnosed: Diagnosed<'a>,
     pub(super) completions: Completions<'a>,
 }
 
@@ -110,6 +134,7 @@ impl<'a> Rows<'a> {
             freed: Freed::default(),
             updates: Updates::default(),
             confirmed: Confirmed::default(),
+            diagnosed: Diagnosed::default(),
             completions: Completions::default(),
         }
     }
@@ -183,6 +208,9 @@ impl<'a> Rows<'a> {
         }
         if let Some(list) = &update.confirmations {
             self.confirmed.push(update.tx_id, list);
+        }
+        if let Some(diagnosis) = &update.diagnosis {
+            self.diagnosed.push(update.tx_id, diagnosis.as_str());
         }
         if update.to().is_final() {
             let request_id = row::get(row, "request_id")?;

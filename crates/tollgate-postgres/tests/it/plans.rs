@@ -183,6 +183,14 @@ async fn fill(client: &Client, finished: i64) {
          insert into tx_completion (seq, tx_id, chain_id, submitter, state)
          select i + 1, {id}, 1, {of_row}, case when i % 100000 = 0 then 50 else 40 end
            from generate_series({first}, {FINISHED_ROWS} - 1) i;
+         insert into nonce_reservation
+                (chain_id, submitter, nonce, state, owner_token, deadline)
+         select 1, {of_row}, i, case when i >= {FINISHED_ROWS} then 3 else 2 end, {id},
+                clock_timestamp()
+           from generate_series({first}, {last} - 1) i where i % 10 = 3;
+         insert into submitter_history (chain_id, submitter, node, fencing_token, event)
+         select 1, {of_row}, 'me', 7, 'paused'
+           from generate_series({first}, {FINISHED_ROWS} - 1) i where i % 1000 = 3;
          update completion_counter set last_seq = {FINISHED_ROWS};
          reset synchronous_commit",
         of_row = submitter_sql("i"),
@@ -223,6 +231,7 @@ fn loop_queries() -> Vec<LoopQuery> {
     let someone = submitter_sql("3");
     let an_id = id_sql(&FINISHED_ROWS.to_string());
     let tail = FINISHED_ROWS - ASKED;
+    let nonces = column(|row| (row - 2 * ASKED).to_string());
     let stuck = "array[60, 61]::smallint[]";
     vec![
         query("lease_find", 1, format!("1, {someone}, 0")),
@@ -242,6 +251,12 @@ fn loop_queries() -> Vec<LoopQuery> {
         query("tx_by_request", 1, format!("1, {someone}, 'r3'")),
         query("tx_by_hash", ASKED, hashes),
         query("attempt_of", ASKED, ids),
+        query("reservation_page", ASKED, format!("1, {someone}, -1, {ASKED}")),
+        query("reservation_lowest", 1, format!("1, {someone}, 0")),
+        query("reservation_expire", ASKED, format!("1, {someone}")),
+        query("reservation_retire", ASKED, format!("1, {someone}, {FINISHED_ROWS}")),
+        query("reservation_adopt", ASKED, format!("1, {someone}, {nonces}, {tail}, 'hole'")),
+        query("submitter_history_page", ASKED, format!("1, {someone}, 0, {ASKED}")),
         query("history_page", ASKED, format!("{an_id}, 0, {ASKED}")),
         query("completion_page", ASKED, format!("{tail}, {ASKED}")),
         query("tx_page", ASKED, format!("null, null, null, null, null, null, {ASKED}")),

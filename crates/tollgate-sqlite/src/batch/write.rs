@@ -64,6 +64,10 @@ impl Writer<'_> {
         if let Some(list) = &update.confirmations {
             self.confirmations(update.tx_id, list)?;
         }
+        if let Some(diagnosis) = &update.diagnosis {
+            let params = params![update.tx_id.uuid().into_bytes(), diagnosis.as_str()];
+            exec(self.conn, queries::DIAGNOSIS_PUT, params)?;
+        }
         let (from, to) = (update.seen.state, update.to());
         let version = i64::from(update.seen.version) + 1;
         let detail = update.detail.as_ref().map(|detail| detail.as_str());

@@ -8,11 +8,18 @@ use crate::support::{Folder, connect};
 const FINISHED: u32 = 1_000_000;
 
 /// What grows for ever.
-const HISTORY: [&str; 5] =
-    ["managed_tx", "tx_attempt", "tx_history", "tx_completion", "confirmation"];
+const HISTORY: [&str; 7] = [
+    "managed_tx",
+    "tx_attempt",
+    "tx_history",
+    "tx_completion",
+    "confirmation",
+    "nonce_reservation",
+    "submitter_history",
+];
 
 /// Statements that run for every batch, tick or page.
-const IN_LOOPS: [&str; 28] = [
+const IN_LOOPS: [&str; 34] = [
     "request_find",
     "tx_lock",
     "tx_update",
@@ -41,6 +48,12 @@ const IN_LOOPS: [&str; 28] = [
     "lease_orphans",
     "lease_guard",
     "recyclable_lock",
+    "reservation_page",
+    "reservation_lowest",
+    "reservation_expire",
+    "reservation_retire",
+    "reservation_adopt",
+    "submitter_history_page",
 ];
 
 #[tokio::test]

@@ -230,11 +230,12 @@ async fn a_reserved_nonce_comes_back_by_its_holder_or_by_time() {
     assert_eq!(reserve(one, 2).await, None);
     let (store, node, lease) = (&world.store, &world.node, world.lease);
     let why = Text::new("reason", "changed my mind").unwrap();
-    assert!(!store.reservation_recyclable(node, lease, nonce(0), two, &why).await.unwrap());
-    assert!(store.reservation_recyclable(node, lease, nonce(0), one, &why).await.unwrap());
+    assert_eq!(store.reservation_recyclable(node, lease, nonce(0), two, &why).await, Ok(None));
+    let back = store.reservation_recyclable(node, lease, nonce(0), one, &why).await;
+    assert!(back.unwrap().is_some());
     let hash = B256::repeat_byte(1);
-    assert!(!store.reservation_used(node, lease, nonce(0), one, hash).await.unwrap());
-    assert!(store.reservation_used(node, lease, nonce(1), two, hash).await.unwrap());
+    assert_eq!(store.reservation_used(node, lease, nonce(0), one, hash).await, Ok(None));
+    assert!(store.reservation_used(node, lease, nonce(1), two, hash).await.unwrap().is_some());
     assert_eq!(reserve(two, 2).await, Some(nonce(0)));
     assert!(store.expire_reservations(node, lease).await.unwrap().is_empty());
     world.clock.advance(Duration::from_secs(5));

@@ -258,6 +258,9 @@ async fn refuses_everything(node: &TestNode, lease: Lease, id: &NodeId, ask: &Re
     let back = node.reservation_recyclable(id, lease, n, token, &text("late")).await;
     assert_eq!(back, Err(fenced.clone()), "I2: recyclable");
     assert_eq!(node.expire_reservations(id, lease).await, Err(fenced.clone()), "I2: expire");
+    assert_eq!(node.retire_passed(id, lease, n).await, Err(fenced.clone()), "I2: retire");
+    let adopted = node.adopt(id, lease, &[n], &text("hole")).await;
+    assert_eq!(adopted, Err(fenced.clone()), "I2: adopt");
     assert_eq!(node.settle(id, lease, &[]).await, Err(fenced), "I2: settle");
     let batch = tollgate_model::port::FencedBatch::new(id.clone(), vec![one_slot(lease, 1)]);
     let outcomes = node.commit(&batch.unwrap()).await.unwrap();

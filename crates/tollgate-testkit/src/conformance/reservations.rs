@@ -34,7 +34,7 @@ async fn give_back(node: &TestNode, lease: Lease, reservation: &Reservation) {
     let Reservation { nonce, owner_token, .. } = *reservation;
     let why = text("unused");
     let back = node.reservation_recyclable(&node.id, lease, nonce, owner_token, &why).await;
-    assert!(back.unwrap(), "it was the caller's");
+    assert_eq!(back.unwrap().expect("it was the caller's").state, ReservationState::Recyclable);
 }
 
 async fn states(node: &TestNode) -> Vec<(u64, ReservationState)> {
@@ -109,14 +109,18 @@ pub async fn a_used_nonce_never_comes_back(world: &dyn World) {
     let (tx_hash, late) = (hash(), text("late"));
     let used = |token| a.reservation_used(&a.id, lease, n, token, tx_hash);
     let back = |token| a.reservation_recyclable(&a.id, lease, n, token, &late);
-    assert!(!used(stranger).await.unwrap(), "not the stranger's");
-    assert!(!back(stranger).await.unwrap(), "not the stranger's");
-    assert!(used(token).await.unwrap());
-    assert!(!back(token).await.unwrap(), "I3: what was used is not free");
+    assert_eq!(used(stranger).await, Ok(None), "not the stranger's");
+    assert_eq!(back(stranger).await, Ok(None), "not the stranger's");
+    let spent = used(token).await.unwrap().expect("it is the caller's");
+    assert_eq!((spent.state, spent.tx_hash), (ReservationState::Used, Some(tx_hash)));
+    assert_eq!(back(token).await, Ok(None), "I3: what was used is not free");
+    assert_eq!(used(token).await, Ok(Some(spent)), "told again, the same answer");
+    let other = a.reservation_used(&a.id, lease, n, token, hash()).await;
+    assert_eq!(other, Ok(None), "I3: it was used for something else");
     assert_eq!(states(&a).await, [], "used ones are not listed");
     assert_eq!(reserved(&a, lease).await.nonce, nonce(1), "I3");
     let absent = a.reservation_used(&a.id, lease, nonce(77), token, hash()).await.unwrap();
-    assert!(!absent, "never reserved");
+    assert_eq!(absent, None, "never reserved");
 }
 
 /// A deadline that has passed returns the nonce; the late answer is refused, the next caller's not.
@@ -134,20 +138,69 @@ pub async fn an_expired_reservation_returns_and_its_late_answer_is_refused(world
     let (free, held) = (ReservationState::Recyclable, ReservationState::Reserved);
     assert_eq!(states(&a).await, [(0, free), (1, held)]);
     let answer = a.reservation_used(&a.id, lease, late.nonce, late.owner_token, hash()).await;
-    assert!(!answer.unwrap(), "I3: it is in the pool");
+    assert_eq!(answer, Ok(None), "I3: it is in the pool");
 
     let next = reserved(&a, lease).await;
     assert_eq!(next.nonce, nonce(0));
     let answer = a.reservation_used(&a.id, lease, late.nonce, late.owner_token, hash()).await;
-    assert!(!answer.unwrap(), "I3: another caller has it");
+    assert_eq!(answer, Ok(None), "I3: another caller has it");
     let reason = text("late");
     let answer =
         a.reservation_recyclable(&a.id, lease, late.nonce, late.owner_token, &reason).await;
-    assert!(!answer.unwrap(), "I3: another caller has it");
+    assert_eq!(answer, Ok(None), "I3: another caller has it");
     for mine in [next, kept] {
         let answer = a.reservation_used(&a.id, lease, mine.nonce, mine.owner_token, hash()).await;
-        assert!(answer.unwrap());
+        assert!(answer.unwrap().is_some());
     }
+}
+
+/// I3: what the chain has used is spent, whoever did it.
+pub async fn what_the_chain_has_passed_leaves_the_pool(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let mut out = Vec::new();
+    for _ in 0..4 {
+        out.push(reserved(&a, lease).await);
+    }
+    for n in [0, 1, 3] {
+        give_back(&a, lease, &out[n]).await;
+    }
+    let passed = a.retire_passed(&a.id, lease, nonce(3)).await.unwrap();
+    assert_eq!(passed, [nonce(0), nonce(1)]);
+    let (free, held) = (ReservationState::Recyclable, ReservationState::Reserved);
+    assert_eq!(states(&a).await, [(2, held), (3, free)], "the holder may still answer");
+    assert_eq!(reserved(&a, lease).await.nonce, nonce(3));
+    assert_eq!(reserved(&a, lease).await.nonce, nonce(4), "I3");
+    assert_eq!(a.retire_passed(&a.id, lease, nonce(3)).await, Ok(vec![]));
+}
+
+/// A hole goes to the pool once, and from there to the next.
+pub async fn a_hole_is_adopted_once_and_then_filled(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    a.write_whole(section(lease).cursor(0, 4)).await;
+    let (holes, why) = ([nonce(3), nonce(1)], text("hole"));
+    assert_eq!(a.adopt(&a.id, lease, &holes, &why).await, Ok(vec![nonce(1), nonce(3)]));
+    assert_eq!(a.adopt(&a.id, lease, &holes, &why).await, Ok(vec![]), "they are there already");
+    let pool = a.reservations(submitter(1), None, full_page()).await.unwrap();
+    assert_eq!((pool.len(), &pool[0].reason), (2, &Some(text("hole"))));
+    a.write_whole(section(lease).cursor(4, 4).create(intent().recycling(1))).await;
+    assert_eq!(reserved(&a, lease).await.nonce, nonce(3));
+    assert_eq!(a.adopt(&a.id, lease, &holes, &why).await, Ok(vec![]), "I3: they are taken");
+}
+
+/// I3: what somebody has, had or will have is no hole.
+pub async fn a_nonce_that_somebody_has_is_not_adopted(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    a.write_whole(one_slot(lease, 0)).await;
+    let (used, _held) = (reserved(&a, lease).await, reserved(&a, lease).await);
+    let told = a.reservation_used(&a.id, lease, used.nonce, used.owner_token, hash()).await;
+    assert!(told.unwrap().is_some());
+    let all: Vec<_> = (0..10).map(nonce).collect();
+    assert_eq!(a.adopt(&a.id, lease, &all, &text("hole")).await, Ok(vec![]), "I3");
+    let many = vec![nonce(0); 1_001];
+    assert!(a.adopt(&a.id, lease, &many, &text("hole")).await.is_err(), "I13");
 }
 
 /// I13: callers hold no more than they may.

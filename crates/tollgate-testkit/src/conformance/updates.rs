@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tollgate_model::port::{
-    AttemptKind, Evidence, FencedBatch, MinedIn, Schedule, SectionOutcome, TxUpdate, UpdateAnswer,
+    AttemptKind, Evidence, FencedBatch, ListFilter, MinedIn, Schedule, SectionOutcome, TxUpdate,
+    UpdateAnswer,
 };
 use tollgate_model::transition::Verdict;
 use tollgate_model::{Failed, StuckReason, TxEvent, TxState};
@@ -102,12 +103,14 @@ pub async fn a_change_keeps_what_it_brings_and_leaves_the_rest(world: &dyn World
     let mut sent = moved(tx.tx_id, created.seen, TxEvent::AnswerUnclear);
     sent.schedule = Schedule::In(Duration::from_secs(3_600));
     sent.last_error = Some(text("connection reset"));
+    sent.diagnosis = Some(text("probably lost"));
     a.apply(lease, sent).await;
     let record = a.record(tx.tx_id).await;
     let due = record.next_resubmit_at.expect("it was scheduled");
     let hour = due.since(record.updated_at);
     assert!(hour.abs_diff(Duration::from_secs(3_600)) < Duration::from_secs(30), "{hour:?}");
     assert_eq!(record.last_error, Some(text("connection reset")));
+    assert_eq!((created.diagnosis, &record.diagnosis), (None, &Some(text("probably lost"))));
     assert_eq!((record.nonce, record.attempts), (Some(nonce(0)), 1));
     assert_eq!(record.created_at, created.created_at);
 
@@ -121,6 +124,7 @@ pub async fn a_change_keeps_what_it_brings_and_leaves_the_rest(world: &dyn World
     assert_eq!(record.newest_hash, Some(bump.tx_hash));
     assert_eq!(record.next_resubmit_at, Some(due), "kept");
     assert_eq!(record.last_error, Some(text("connection reset")), "kept");
+    assert_eq!(record.diagnosis, Some(text("probably lost")), "kept");
     let attempts = a.attempts(tx.tx_id).await.unwrap();
     let hashes: Vec<_> = attempts.iter().map(|attempt| attempt.tx_hash).collect();
     assert_eq!(hashes, [created.newest_hash.unwrap(), bump.tx_hash], "I5: all are kept, in order");
@@ -128,8 +132,14 @@ pub async fn a_change_keeps_what_it_brings_and_leaves_the_rest(world: &dyn World
 
     let mut never = TxUpdate::noted(tx.tx_id, record.seen, "unscheduled");
     never.schedule = Schedule::Never;
+    never.diagnosis = Some(text("in the pool"));
     a.apply(lease, never).await;
-    assert_eq!(a.record(tx.tx_id).await.next_resubmit_at, None);
+    let record = a.record(tx.tx_id).await;
+    assert_eq!((record.next_resubmit_at, record.diagnosis), (None, Some(text("in the pool"))));
+    let found = a.open_work(submitter(1), None, full_page()).await.unwrap();
+    assert_eq!(found[0].record.diagnosis, Some(text("in the pool")), "in every view");
+    let found = a.list(&ListFilter::default(), None, full_page()).await.unwrap();
+    assert_eq!(found[0].diagnosis, Some(text("in the pool")), "in every view");
 }
 
 /// I9: a receipt comes, goes with its block, and comes again.

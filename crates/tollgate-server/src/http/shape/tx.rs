@@ -274,7 +274,7 @@ impl OperatorTx {
             last_error: record.last_error.as_ref().map(|error| error.as_str().to_owned()),
             next_resubmit_at: record.next_resubmit_at.map(time),
             resubmits: record.resubmits,
-            diagnosis: None,
+            diagnosis: record.diagnosis.as_ref().map(|found| found.as_str().to_owned()),
         }
     }
 }

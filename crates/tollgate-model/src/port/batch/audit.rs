@@ -1,0 +1,46 @@
+//! What a section leaves in the audit trail of its submitter.
+
+use super::{CursorMove, Section, StatusChange};
+use crate::ids::Nonce;
+use crate::nonce::SubmitterStatus;
+use crate::text::Text;
+
+/// An entry to be written with the change that it tells of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SubmitterNote {
+    /// What happened, one word.
+    pub event: &'static str,
+    /// Why, or from where to where.
+    pub detail: Text<500>,
+}
+
+impl SubmitterNote {
+    /// A change of status, with the reason that was given.
+    pub fn status(change: &StatusChange) -> Self {
+        let event = match change.to {
+            SubmitterStatus::Active => "resumed",
+            SubmitterStatus::Paused => "paused",
+            SubmitterStatus::Protect => "protected",
+        };
+        Self { event, detail: change.reason.clone() }
+    }
+
+    /// Nonces that the cursor passes without a slot or a reservation in them; `None` if there are
+    /// none.
+    pub fn skipped(from: Nonce, to: Nonce) -> Option<Self> {
+        let detail = || Text::lossy(&format!("from {from} to {to}"));
+        (from < to).then(|| Self { event: "cursor_moved", detail: detail() })
+    }
+}
+
+impl Section {
+    /// What the audit trail of the submitter gets: the change of status, and the part of the
+    /// cursor's step that opens no slot.
+    pub fn notes(&self) -> Vec<SubmitterNote> {
+        let skipped = self.cursor.and_then(|CursorMove { from, to }| {
+            let first = self.slots().find(|slot| !slot.recycled).map_or(to, |slot| slot.nonce);
+            SubmitterNote::skipped(from, first)
+        });
+        self.status.iter().map(SubmitterNote::status).chain(skipped).collect()
+    }
+}
