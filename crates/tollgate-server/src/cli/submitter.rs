@@ -139,8 +139,8 @@ fn fields(one: &Value) -> Fields {
     fields.add("token", text(&one["fencingToken"]));
     fields.add("next nonce", text(&one["nextNonce"]));
     fields.add("chain nonce", text(&one["chainNonce"]));
-    for (state, count) in one["depth"].as_object().into_iter().flatten() {
-        fields.add(&state.to_lowercase(), text(count));
+    for state in ["QUEUED", "ALLOCATED", "TRACKING", "STUCK"] {
+        fields.add(&state.to_lowercase(), text(&one["depth"][state]));
     }
     fields.add("oldest", age(&one["oldestPendingSeconds"]));
     let holes = one["holes"].as_array().filter(|holes| !holes.is_empty());

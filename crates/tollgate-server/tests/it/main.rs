@@ -7,6 +7,7 @@ mod bad_actions;
 mod bad_input;
 mod bench;
 mod calls;
+mod cli;
 mod contract;
 mod demo;
 mod dev;

@@ -92,7 +92,8 @@ pub(super) async fn run(remote: &mut Remote, args: SendArgs) -> Result<(), Troub
     };
     let said = remote.post("/api/v1/tx", &body).await.map_err(|trouble| match trouble {
         Trouble::Unreachable(why) => Trouble::Unreachable(format!(
-            "{why}; it may have been taken: repeat it with --request-id {request_id}"
+            "{why}; if it was taken is not known: to be sure, repeat it with --request-id \
+             {request_id}"
         )),
         other => other,
     })?;
