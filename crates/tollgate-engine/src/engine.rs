@@ -211,6 +211,9 @@ impl Engine {
             return Err(CreateError::UnknownSubmitter);
         }
         intent.to_payload()?;
+        if is_expired(intent.valid_until.map(Timestamp::from_unix_micros), self.now()) {
+            return Err(CreateError::Expired);
+        }
         // The call is tried even if the caller knows its gas: whether it reverts is the question.
         let asked = intent.gas.take();
         let prepared = self.prepare(submitter, intent).await?;

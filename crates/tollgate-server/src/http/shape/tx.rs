@@ -47,6 +47,11 @@ pub(crate) struct Tx {
     /// When it last changed.
     #[schema(value_type = schema::Time)]
     pub(crate) updated_at: String,
+    /// Until when it is wanted; null if for ever.
+    #[schema(value_type = Option<schema::Time>, required)]
+    pub(crate) valid_until: Option<String>,
+    /// Whether another call may stand in its place.
+    pub(crate) replaceable: bool,
     /// The caller's own notes.
     #[schema(value_type = schema::Anything, required)]
     pub(crate) metadata: Option<Value>,
@@ -215,6 +220,7 @@ pub(crate) struct BatchItem {
 impl Tx {
     pub(crate) fn new(record: &TxRecord) -> Self {
         let intent = Intent::from_payload(&record.payload).ok();
+        let replaceable = intent.as_ref().is_some_and(|intent| intent.replaceable);
         let metadata = intent.and_then(|intent| intent.metadata);
         let mined = record.mined.as_ref();
         Self {
@@ -231,6 +237,8 @@ impl Tx {
             result: mined.map(TxResult::new),
             created_at: time(record.created_at),
             updated_at: time(record.updated_at),
+            valid_until: record.valid_until.map(time),
+            replaceable,
             metadata: metadata.and_then(|text| serde_json::from_str(&text).ok()),
         }
     }
