@@ -238,7 +238,7 @@ impl Desk {
     }
 
     fn has_key(&self) -> bool {
-        self.context.signer.accounts().contains(&self.submitter.address)
+        self.context.signer.signs_for(self.submitter.address)
     }
 
     fn is_idle(&mut self) -> bool {
