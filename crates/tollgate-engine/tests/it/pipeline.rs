@@ -48,4 +48,5 @@ mod neighbours;
 mod proxy;
 mod reorgs;
 mod rig;
+mod slots;
 mod strict;
