@@ -90,6 +90,11 @@ impl FakeChain {
         self.head.send_replace(state.head());
     }
 
+    /// How many blocks stand on the first one.
+    pub fn height(&self) -> usize {
+        self.lock().blocks.len() - 1
+    }
+
     /// All mined transactions of an account, in order.
     pub fn mined(&self, from: Address) -> Vec<FakeTx> {
         let state = self.lock();

@@ -96,7 +96,7 @@ impl Desk {
             return Ok(());
         }
         let mut update = TxUpdate::noted(tx_id, open.seen, "diagnosed");
-        update.detail = Some(Text::lossy(&diagnosis.to_string()));
+        update.diagnosis = Some(Text::lossy(&diagnosis.to_string()));
         let mut section = Section::new(self.lease);
         section.updates.push(update);
         self.apply(section).await?;

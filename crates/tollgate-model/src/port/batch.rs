@@ -225,6 +225,17 @@ impl AttemptKind {
     pub const ALL: [Self; 5] =
         [Self::Intent, Self::Bump, Self::Replacement, Self::Cancellation, Self::Placeholder];
 
+    /// The word for it in the API and in hooks.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Intent => "intent",
+            Self::Bump => "bump",
+            Self::Replacement => "replacement",
+            Self::Cancellation => "cancellation",
+            Self::Placeholder => "placeholder",
+        }
+    }
+
     /// The number under which stores keep the kind.
     pub const fn code(self) -> i16 {
         match self {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 use tollgate_model::port::{
-    Attempt as StoredAttempt, AttemptKind, Fees as StoredFees, HistoryEntry, MinedIn, TxRecord,
+    Attempt as StoredAttempt, Fees as StoredFees, HistoryEntry, MinedIn, TxRecord,
 };
 use tollgate_model::{Intent, Submitter, Timestamp, TxEvent, TxHash, U256};
 use utoipa::openapi::schema::AnyOfBuilder;
@@ -285,13 +285,7 @@ impl Attempt {
         Self {
             number: attempt.number,
             tx_hash: attempt.tx_hash.to_string(),
-            kind: match attempt.kind {
-                AttemptKind::Intent => "intent",
-                AttemptKind::Bump => "bump",
-                AttemptKind::Replacement => "replacement",
-                AttemptKind::Cancellation => "cancellation",
-                AttemptKind::Placeholder => "placeholder",
-            },
+            kind: attempt.kind.name(),
             fees: Fees::new(&attempt.fees),
             created_at: time(attempt.created_at),
             sent_at: sent_at.map(time),
