@@ -59,6 +59,7 @@ mod tests {
             newest_hash: None,
             next_resubmit_at: None,
             resubmits: 0,
+            diagnosis: None,
             last_error: None,
             mined: None,
             valid_until: None,
