@@ -8,7 +8,9 @@ mod admit;
 mod allot;
 mod book;
 mod follow;
+mod pool;
 mod recover;
+mod reserve;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +27,7 @@ use crate::act::{ActError, Acted, Action, Reconciled, Standstill};
 use crate::context::Context;
 use crate::create::{CreateError, Created};
 use crate::notes::{Note, Notes};
+use crate::reserve::ReservationOrder;
 use crate::sender::Sender;
 use book::Book;
 
@@ -53,6 +56,7 @@ pub(crate) enum Order {
     Pause { reason: Text<500>, reply: Reply<Standstill> },
     Resume { reason: Text<500>, reply: Reply<Standstill> },
     Reconcile { reply: Reply<Reconciled> },
+    Reservation(ReservationOrder),
 }
 
 impl Order {
@@ -62,6 +66,7 @@ impl Order {
             Self::Act { reply, .. } => drop(reply.send(Err(why))),
             Self::Pause { reply, .. } | Self::Resume { reply, .. } => drop(reply.send(Err(why))),
             Self::Reconcile { reply } => drop(reply.send(Err(why))),
+            Self::Reservation(order) => drop(order.reply.send(Err(why))),
         }
     }
 }
@@ -181,6 +186,7 @@ impl Desk {
         notes: &Notes,
     ) -> Result<std::convert::Infallible, Stop> {
         self.recover().await?;
+        self.load_pool().await?;
         let mut view = self.context.view.clone();
         let (mut creates, mut orders) = (Vec::new(), Vec::new());
         loop {
@@ -203,8 +209,12 @@ impl Desk {
             let stops = notes.contains(&Note::Stop);
             let seen = view.borrow_and_update().clone();
             self.follow(notes, &seen).await?;
+            self.tend_pool().await?;
             for order in orders.drain(..) {
-                order.refuse(ActError::Unavailable("not yet".to_owned()));
+                match order {
+                    Order::Reservation(order) => self.carry_out_reservation(order).await?,
+                    order => order.refuse(ActError::Unavailable("not yet".to_owned())),
+                }
             }
             self.admit(std::mem::take(&mut creates)).await?;
             if stops || self.is_idle() {

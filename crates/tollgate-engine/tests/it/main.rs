@@ -9,6 +9,7 @@ mod life;
 mod limits;
 mod pipeline;
 mod resends;
+mod reservations;
 mod rig;
 mod signed;
 mod takeover;

@@ -47,5 +47,6 @@ mod modest_nodes;
 mod neighbours;
 mod proxy;
 mod reorgs;
+mod reservations;
 mod rig;
 mod strict;

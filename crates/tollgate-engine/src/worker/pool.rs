@@ -1,0 +1,115 @@
+//! Nonces that came back and those that callers hold, as a worker knows them. The store has the
+//! truth; only this worker changes it while it holds the lease.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tollgate_model::port::{Page, ReservationState, StoreError};
+use tollgate_model::{Nonce, Timestamp};
+use tracing::{debug, info};
+
+use super::{Desk, Stop};
+use crate::context::Context;
+
+/// How often expired reservations are returned.
+const TEND_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the chain is asked whether it has passed what is in the pool.
+const COUNT_AGE_MAX: Duration = Duration::from_secs(10);
+
+/// What is not with a managed transaction.
+#[derive(Debug, Default)]
+pub(super) struct Pool {
+    /// Free, and handed out before the cursor moves.
+    pub(super) recyclable: BTreeSet<Nonce>,
+    /// In callers' hands.
+    pub(super) reserved: BTreeSet<Nonce>,
+    tended_at: Option<Timestamp>,
+}
+
+impl Pool {
+    /// Whether it is time to look after it.
+    fn is_due(&self, now: Timestamp) -> bool {
+        let idle = self.recyclable.is_empty() && self.reserved.is_empty();
+        !idle && self.tended_at.is_none_or(|last| now.since(last) >= TEND_INTERVAL)
+    }
+}
+
+impl Desk {
+    /// Reads the pool from the store: after a takeover, and when it was not what it seemed.
+    pub(super) async fn load_pool(&mut self) -> Result<(), Stop> {
+        let page = Page::new(Page::MAX).map_err(|error| Stop::Restart(error.to_string()))?;
+        self.book.pool = Pool::default();
+        let mut after = None;
+        loop {
+            let found = self.context.store.reservations(self.submitter, after, page).await;
+            let found = found.map_err(|error| Stop::Restart(error.to_string()))?;
+            for reservation in &found {
+                match reservation.state {
+                    ReservationState::Reserved => {
+                        self.book.pool.reserved.insert(reservation.nonce);
+                    }
+                    ReservationState::Recyclable => self.book.put_back([reservation.nonce]),
+                    ReservationState::Used => {}
+                }
+            }
+            if found.len() < page.limit() as usize {
+                break;
+            }
+            after = found.last().map(|last| last.nonce);
+        }
+        let Pool { recyclable, reserved, .. } = &self.book.pool;
+        if !recyclable.is_empty() || !reserved.is_empty() {
+            let (free, held) = (recyclable.len(), reserved.len());
+            info!(submitter = %self.submitter, free, held, "nonces outside of the cursor");
+        }
+        Ok(())
+    }
+
+    /// Returns what callers held too long, and drops what the chain has passed.
+    pub(super) async fn tend_pool(&mut self) -> Result<(), Stop> {
+        let now = self.context.clock.now();
+        if !self.book.pool.is_due(now) {
+            return Ok(());
+        }
+        self.book.pool.tended_at = Some(now);
+        if !self.book.pool.reserved.is_empty() {
+            let Context { store, node, .. } = self.context.as_ref();
+            let expired = tended(store.expire_reservations(node, self.lease).await)?;
+            if !expired.is_empty() {
+                info!(submitter = %self.submitter, ?expired, "reservations expired");
+            }
+            self.book.put_back(expired);
+        }
+        self.retire_passed(now).await
+    }
+
+    /// I3: what the chain has mined is spent, whoever did it.
+    async fn retire_passed(&mut self, now: Timestamp) -> Result<(), Stop> {
+        let Some(lowest) = self.book.pool.recyclable.first().copied() else { return Ok(()) };
+        let fresh = |read_at: Timestamp| now.since(read_at) < COUNT_AGE_MAX && !self.book.drift;
+        if !self.book.chain.is_some_and(|chain| fresh(chain.read_at))
+            && let Err(error) = self.ask_counts().await
+        {
+            debug!(submitter = %self.submitter, %error, "the pool waits for the chain");
+            return Ok(());
+        }
+        let Some(mined) = self.book.chain.map(|chain| chain.mined).filter(|m| *m > lowest) else {
+            return Ok(());
+        };
+        let Context { store, node, .. } = self.context.as_ref();
+        for nonce in tended(store.retire_passed(node, self.lease, mined).await)? {
+            self.book.pool.recyclable.remove(&nonce);
+        }
+        Ok(())
+    }
+}
+
+/// What can't be done now is done at the next tick; what may have been done is read back.
+fn tended(done: Result<Vec<Nonce>, StoreError>) -> Result<Vec<Nonce>, Stop> {
+    match done {
+        Ok(nonces) => Ok(nonces),
+        Err(StoreError::Fenced(_)) => Err(Stop::Fenced),
+        Err(StoreError::Unavailable(_)) => Ok(Vec::new()),
+        Err(error) => Err(Stop::Restart(error.to_string())),
+    }
+}
