@@ -67,6 +67,9 @@ pub enum CreateError {
     /// No key for the account, or no such chain here.
     #[error("submitter is not served here")]
     UnknownSubmitter,
+    /// The intent's time is over.
+    #[error("validUntil has passed")]
+    Expired,
     /// The call would fail on the chain.
     #[error("the call would revert: {0}")]
     Reverts(String),

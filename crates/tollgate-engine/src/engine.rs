@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot, watch};
+use tollgate_model::expiry::is_expired;
 use tollgate_model::fees::{first_offer, gas_limit};
+use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::{AccountCounts, Call, Chain, ChainUnavailable, Trial};
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::signer::Signer;
@@ -126,7 +128,11 @@ impl Engine {
         };
         let engine = Self { context: Arc::new(context), workers };
         let (context, workers) = (Arc::downgrade(&engine.context), Arc::downgrade(&engine.workers));
+        let (seen, at_work) = (context.clone(), workers.clone());
         supervise(&deaths, "orphans", move || adopt_orphans(context.clone(), workers.clone()));
+        if engine.context.options.nonces.mode == Mode::Strict {
+            supervise(&deaths, "guard", move || wake_idle(seen.clone(), at_work.clone()));
+        }
         engine
     }
 
@@ -143,6 +149,9 @@ impl Engine {
         }
         let asked = intent.to_payload()?;
         let valid_until = intent.valid_until.map(Timestamp::from_unix_micros);
+        if is_expired(valid_until, self.now()) && !self.is_known(submitter, &request_id).await {
+            return Err(CreateError::Expired);
+        }
         let prepared = self.prepare(submitter, intent).await?;
         let bytes = prepared.to_payload()?.bytes().clone();
         let payload = Payload::filled_in(bytes, &asked)?;
@@ -180,6 +189,13 @@ impl Engine {
         decided(answer).await
     }
 
+    /// I7: what was accepted once is answered for ever, also when its time is over.
+    async fn is_known(&self, submitter: Submitter, request_id: &Option<RequestId>) -> bool {
+        let Some(request_id) = request_id else { return false };
+        let known = self.context.store.tx_by_request(submitter, request_id).await;
+        known.is_ok_and(|record| record.is_some())
+    }
+
     fn has_key(&self, submitter: Submitter) -> bool {
         submitter.chain_id == self.context.chain.chain_id()
             && self.context.signer.accounts().contains(&submitter.address)
@@ -195,6 +211,9 @@ impl Engine {
             return Err(CreateError::UnknownSubmitter);
         }
         intent.to_payload()?;
+        if is_expired(intent.valid_until.map(Timestamp::from_unix_micros), self.now()) {
+            return Err(CreateError::Expired);
+        }
         // The call is tried even if the caller knows its gas: whether it reverts is the question.
         let asked = intent.gas.take();
         let prepared = self.prepare(submitter, intent).await?;
@@ -372,6 +391,25 @@ async fn decided(
 ) -> Result<Created, CreateError> {
     let gone = || CreateError::Unavailable("the worker stopped; ask again".to_owned());
     answer.await.map_err(|_| gone())?
+}
+
+/// I12: a strict submitter is compared with the chain also while it has no work.
+async fn wake_idle(context: Weak<Context>, workers: Weak<Workers>) {
+    loop {
+        let Some(interval) = context.upgrade().map(|it| it.options.reconcile_interval) else {
+            return;
+        };
+        tokio::time::sleep(interval).await;
+        let (Some(context), Some(workers)) = (context.upgrade(), workers.upgrade()) else { return };
+        let chain_id = context.chain.chain_id();
+        let mut accounts = context.signer.accounts();
+        accounts.extend(&context.options.presigned);
+        let engine = Engine { context, workers };
+        for address in accounts {
+            // It takes the lease if nobody has it, looks at the chain, and lets go when it is idle.
+            engine.worker(Submitter::new(chain_id, address));
+        }
+    }
 }
 
 /// Takes up work that nobody owns: after a start, and after another node's death.

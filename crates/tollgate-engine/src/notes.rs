@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 use tollgate_model::TxId;
 use tollgate_model::port::chain::SendAnswer;
+use tollgate_model::port::policy::StuckDecision;
 use tollgate_model::port::{Lease, MinedIn};
+use tollgate_model::stuck::Trigger;
 
 /// Something that happened outside.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,11 +18,40 @@ pub(crate) enum Note {
     /// A receipt of one of its attempts was seen.
     Mined(MinedIn),
     /// A node answered to a send.
-    Answered(TxId, SendAnswer),
+    Answered(Answered),
+    /// A policy has decided about a transaction.
+    Decided(Box<Decided>),
     /// This lease was not renewed. A worker that holds a newer one by then has not lost that.
     LeaseLost(Lease),
     /// The node stops: finish and let go.
     Stop,
+}
+
+/// What came of one send.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Answered {
+    pub(crate) tx_id: TxId,
+    pub(crate) answer: SendAnswer,
+    /// An earlier try with the same bytes had no clear answer.
+    pub(crate) doubted: bool,
+}
+
+/// What came of a question to a policy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Decided {
+    /// Which question.
+    pub(crate) question: Question,
+    pub(crate) decision: StuckDecision,
+}
+
+/// A question to a policy about a transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Question {
+    /// Counts up within one lease.
+    pub(crate) number: u64,
+    pub(crate) lease: Lease,
+    pub(crate) tx_id: TxId,
+    pub(crate) trigger: Trigger,
 }
 
 /// A worker's notes.

@@ -15,7 +15,7 @@ use tollgate_model::{Bytes, TxId};
 use tracing::debug;
 
 use crate::context::Context;
-use crate::notes::{Note, Notes};
+use crate::notes::{Answered, Note, Notes};
 use crate::supervisor::supervise;
 
 /// How many are handed over at once.
@@ -30,6 +30,14 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 pub(crate) struct Parcel {
     pub(crate) tx_id: TxId,
     pub(crate) raw: Bytes,
+    /// An earlier try had no clear answer: whatever is answered now, a node may have it.
+    doubted: bool,
+}
+
+impl Parcel {
+    pub(crate) const fn new(tx_id: TxId, raw: Bytes) -> Self {
+        Self { tx_id, raw, doubted: false }
+    }
 }
 
 /// The way to send. Bounded by the window: a worker only gives what has an open slot.
@@ -84,12 +92,17 @@ async fn deliver(context: &Context, notes: &Notes, mut parcels: Vec<Parcel>) {
         if parcels.is_empty() {
             return;
         }
+        // What is behind it may have gone out with it.
+        for parcel in &mut parcels {
+            parcel.doubted = true;
+        }
         tokio::time::sleep(pause).await;
         pause *= 2;
     }
 }
 
 fn answered(parcel: Parcel, answer: SendAnswer) -> Note {
-    debug!(tx_id = %parcel.tx_id, class = answer.class.name(), "a node answered");
-    Note::Answered(parcel.tx_id, answer)
+    let Parcel { tx_id, doubted, .. } = parcel;
+    debug!(%tx_id, class = answer.class.name(), doubted, "a node answered");
+    Note::Answered(Answered { tx_id, answer, doubted })
 }

@@ -4,22 +4,32 @@
 //! completion, then waits again. Whatever goes wrong in a way it does not understand makes it forget
 //! everything and start again from the store; a lost lease makes it stop.
 
+mod act;
 mod admit;
+mod alarm;
 mod allot;
+mod answers;
+mod ask;
 mod book;
 mod follow;
+mod govern;
+mod obey;
+mod open;
 mod pool;
+mod price;
+mod reconcile;
 mod recover;
+mod rejected;
 mod reserve;
+mod sign;
+mod write;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::Instant;
-use tollgate_model::port::{
-    Acquisition, Checkpoint, Lease, NewAttempt, Owner, Payload, Section, SectionOutcome, StoreError,
-};
+use tollgate_model::port::{Acquisition, Checkpoint, Lease, NewAttempt, Owner, Payload};
 use tollgate_model::{Nonce, RequestId, Submitter, Text, Timestamp, TxId};
 use tracing::{info, warn};
 
@@ -29,7 +39,10 @@ use crate::create::{CreateError, Created};
 use crate::notes::{Note, Notes};
 use crate::reserve::ReservationOrder;
 use crate::sender::Sender;
+use alarm::Alarm;
+use ask::Asking;
 use book::Book;
+use govern::Agenda;
 
 /// How often a worker looks for what slipped by.
 const TICK: Duration = Duration::from_millis(500);
@@ -108,7 +121,7 @@ impl Worker {
             let stop = match self.own().await {
                 Ok(owned) => {
                     let mut desk = Desk::new(&self, owned);
-                    let stop = desk.work(&mut inbox, &self.notes).await;
+                    let stop = desk.work(&mut inbox).await;
                     desk.leave(&stop).await;
                     stop
                 }
@@ -161,30 +174,34 @@ pub(super) struct Desk {
     lease: Lease,
     book: Book,
     sender: Sender,
+    notes: Notes,
     busy_at: Instant,
+    agenda: Agenda,
+    asking: Asking,
+    alarm: Alarm,
 }
 
 impl Desk {
     fn new(worker: &Worker, (lease, book): (Lease, Book)) -> Self {
         let context = worker.context.clone();
-        let sender = Sender::start(&context, worker.notes.clone());
-        context.keeper.keep(lease, worker.notes.clone());
+        let notes = worker.notes.clone();
+        let sender = Sender::start(&context, notes.clone());
+        context.keeper.keep(lease, notes.clone());
         let submitter = worker.submitter;
-        Self { context, submitter, lease, book, sender, busy_at: Instant::now() }
+        let agenda = Agenda::from(context.clock.now());
+        let alarm = Alarm::new(context.alerts.clone(), submitter);
+        let (busy_at, asking) = (Instant::now(), Asking::default());
+        Self { context, submitter, lease, book, sender, notes, busy_at, agenda, asking, alarm }
     }
 
-    async fn work(&mut self, inbox: &mut Inbox, notes: &Notes) -> Stop {
-        match self.work_on(inbox, notes).await {
+    async fn work(&mut self, inbox: &mut Inbox) -> Stop {
+        match self.work_on(inbox).await {
             Ok(never) => match never {},
             Err(stop) => stop,
         }
     }
 
-    async fn work_on(
-        &mut self,
-        inbox: &mut Inbox,
-        notes: &Notes,
-    ) -> Result<std::convert::Infallible, Stop> {
+    async fn work_on(&mut self, inbox: &mut Inbox) -> Result<std::convert::Infallible, Stop> {
         self.recover().await?;
         self.load_pool().await?;
         let mut view = self.context.view.clone();
@@ -198,11 +215,11 @@ impl Desk {
                     }
                 }
                 Some(order) = inbox.orders.recv() => orders.push(order),
-                () = notes.changed() => {}
+                () = self.notes.changed() => {}
                 _ = view.changed() => {}
                 () = tokio::time::sleep(TICK) => {}
             }
-            let notes = notes.take();
+            let notes = self.notes.take();
             if notes.contains(&Note::LeaseLost(self.lease)) {
                 return Err(Stop::Fenced);
             }
@@ -211,10 +228,10 @@ impl Desk {
             self.follow(notes, &seen).await?;
             self.tend_pool().await?;
             for order in orders.drain(..) {
-                match order {
-                    Order::Reservation(order) => self.carry_out_reservation(order).await?,
-                    order => order.refuse(ActError::Unavailable("not yet".to_owned())),
-                }
+                self.obey(order).await?;
+            }
+            if self.agenda.is_tick_due() {
+                self.govern().await?;
             }
             self.admit(std::mem::take(&mut creates)).await?;
             if stops || self.is_idle() {
@@ -227,16 +244,15 @@ impl Desk {
         self.context.checkpoints.reached(at).await;
     }
 
+    fn has_key(&self) -> bool {
+        self.context.signer.accounts().contains(&self.submitter.address)
+    }
+
     fn is_idle(&mut self) -> bool {
         if !self.book.is_idle() {
             self.busy_at = Instant::now();
         }
         self.busy_at.elapsed() > self.context.options.lease_idle
-    }
-
-    /// Commits a section. Whatever is not an answer about its contents ends this desk.
-    async fn commit(&self, section: Section) -> Result<SectionOutcome, StoreError> {
-        self.context.committer.commit(section).await
     }
 
     /// Takes the open attempts off the index and, if the work is done, lets the lease go.

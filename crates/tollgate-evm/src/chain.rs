@@ -10,10 +10,13 @@ mod counts;
 mod fees;
 mod frozen;
 mod heads;
+mod history;
 mod member;
+mod pools;
 mod reason;
 mod receipts;
 mod router;
+mod search;
 mod send;
 mod trial;
 mod watch;
@@ -326,25 +329,26 @@ impl Chain for EvmChain {
         counts::counts(&self.router, &self.marks, of).await
     }
 
-    async fn count_at(&self, _of: Address, _block: u64) -> Result<Nonce, ChainUnavailable> {
-        Err(ChainUnavailable("not asked yet".to_owned()))
+    async fn count_at(&self, of: Address, block: u64) -> Result<Nonce, ChainUnavailable> {
+        self.started().await?;
+        history::count_at(&self.router, of, block).await
     }
 
-    async fn search(&self, _of: Address, _nonce: Nonce, _attempts: &[TxHash]) -> SlotSearch {
-        SlotSearch::default()
+    async fn search(&self, of: Address, nonce: Nonce, attempts: &[TxHash]) -> SlotSearch {
+        search::search(&self.router, of, nonce, attempts).await
     }
 
-    async fn pools(&self, _of: Address, _attempts: &[TxHash]) -> Vec<EndpointWord> {
-        Vec::new()
+    async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointWord> {
+        pools::pools(&self.router, of, attempts).await
     }
 
     async fn occupant(
         &self,
-        _of: Address,
-        _nonce: Nonce,
-        _lookback: u64,
+        of: Address,
+        nonce: Nonce,
+        lookback: u64,
     ) -> Result<Option<TxHash>, ChainUnavailable> {
-        Ok(None)
+        history::occupant(&self.router, of, nonce, lookback).await
     }
 
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {

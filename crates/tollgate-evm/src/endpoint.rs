@@ -10,7 +10,7 @@ mod config;
 mod error;
 mod health;
 mod http;
-mod tls;
+mod many;
 pub(crate) mod wire;
 mod ws;
 
@@ -186,6 +186,11 @@ impl Endpoint {
             Err(error) => Some(error.clone()),
         };
         self.note(method, sent, error.as_ref());
+        let is_refused =
+            |error: &RpcError| matches!(error.kind, RpcErrorKind::Node | RpcErrorKind::NotRpc);
+        if answers.as_ref().is_err_and(is_refused) {
+            self.abilities.lacks(Ability::Batch, Instant::now());
+        }
         let read = |answer: Answer| {
             let answer = answer.and_then(|raw| read_as(&raw));
             answer.map_err(|error| self.redacted(error))

@@ -20,8 +20,8 @@ use futures_util::future::join_all;
 pub use key::{BadKey, Key};
 pub use recover::{RecoverError, recover};
 pub use sources::{KeySourceError, LIST_BYTES_MAX, keys_in_list, keys_in_text};
-use tollgate_model::Address;
 use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft};
+use tollgate_model::{Address, Bytes, ChainId};
 
 /// Up to this many drafts are signed where they are: a quarter of a millisecond, less than handing
 /// them to another thread is worth.
@@ -112,6 +112,11 @@ impl Signer for LocalSigner {
         let mut accounts: Vec<_> = self.keys.keys().copied().collect();
         accounts.sort_unstable();
         accounts
+    }
+
+    fn read(&self, chain_id: ChainId, raw: &Bytes) -> Result<TxDraft, SignError> {
+        let read = recover(raw, chain_id);
+        read.map(|signed| signed.draft).map_err(|error| SignError::Invalid(error.to_string()))
     }
 
     async fn sign(&self, mut drafts: Vec<TxDraft>) -> Vec<Result<SignedTx, SignError>> {

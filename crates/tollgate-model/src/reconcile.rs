@@ -7,6 +7,7 @@
 //! and none was found (I8).
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use thiserror::Error;
 
@@ -127,6 +128,23 @@ pub enum ReconcileStep {
     Hole(Hole),
 }
 
+impl fmt::Display for ReconcileStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Protect(why) => write!(f, "PROTECT: {why}"),
+            Self::MoveCursor(step) => write!(f, "cursor to {}", step.to),
+            Self::FindReceipts { nonce } => write!(f, "look for receipts of {nonce}"),
+            Self::NoteReceipt { nonce, .. } => write!(f, "{nonce} is ours: note its receipt"),
+            Self::AwaitFinality { nonce } => write!(f, "{nonce} is foreign: wait for finality"),
+            Self::SlotTaken { nonce } => write!(f, "{nonce} ends as NONCE_TAKEN"),
+            Self::Hole(Hole { first, last, pending }) => {
+                let note = if *pending { " (a pool counts it)" } else { "" };
+                write!(f, "hole {first} to {last}{note}")
+            }
+        }
+    }
+}
+
 /// What a strict submitter's own slots don't explain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Foreign {
@@ -134,6 +152,17 @@ pub enum Foreign {
     Count(Unexplained),
     /// The count would do, but what is in this slot is not ours.
     Slot(Nonce),
+}
+
+impl fmt::Display for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(Unexplained { mined, at_least, at_most }) => {
+                write!(f, "the chain counts {mined}, our slots explain {at_least} to {at_most}")
+            }
+            Self::Slot(nonce) => write!(f, "what is in slot {nonce} is not ours"),
+        }
+    }
 }
 
 /// Nonces that the chain waits for and that nothing of ours is in, below an open slot.

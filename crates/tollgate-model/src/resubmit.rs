@@ -15,6 +15,9 @@ use crate::transition::TxEvent;
 /// Pauses grow no further after so many resends, whatever the growth: a bound on the loop (I13).
 const GROWTH_STEPS_MAX: u32 = 100;
 
+/// How soon what a node says is missing is sent again: soon, but no storm of answers and resends.
+pub const PREDECESSOR_PAUSE: Duration = Duration::from_secs(1);
+
 /// How patient a submitter is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ResubmitRules {
@@ -139,6 +142,11 @@ pub fn decide(rules: &ResubmitRules, view: &ResubmitView, now: Timestamp) -> Res
     };
     let until = view.sent_at.after(pause);
     if now >= until { ResubmitDecision::Resend } else { ResubmitDecision::Wait { until } }
+}
+
+/// Whether a transaction in this state is sent again without anybody asking for it.
+pub const fn is_resent(state: TxState) -> bool {
+    !matches!(sending(state), Sending::No)
 }
 
 /// Whether an event starts the wait for a receipt anew: it got its slot, a node took it at last, a

@@ -1,12 +1,19 @@
 //! The command line.
 
+mod amount;
 mod bench;
+mod client;
+mod completions;
 mod config;
 mod demo;
 mod devchain;
 mod explain;
 mod node;
 mod openapi;
+mod remote;
+mod submitter;
+mod table;
+mod tx;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -35,6 +42,12 @@ enum Command {
     Dev(node::DevArgs),
     /// A node.
     Serve(node::ServeArgs),
+    /// Create transactions on a running node, read them, follow them, step in.
+    Tx(tx::TxArgs),
+    /// The accounts of a running node: list, show, pause, resume, reconcile.
+    Submitter(submitter::SubmitterArgs),
+    /// The feed of outcomes of a running node.
+    Completions(completions::CompletionsArgs),
     /// The dev chain alone.
     Devchain(devchain::DevchainArgs),
     /// What a node's answer to a send means, and what is done about it.
@@ -54,6 +67,9 @@ pub(crate) fn run() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Dev(args) => node::dev(args),
         Command::Serve(args) => node::serve(args),
+        Command::Tx(args) => tx::run(args),
+        Command::Submitter(args) => submitter::run(args),
+        Command::Completions(args) => completions::run(args),
         Command::Devchain(args) => devchain::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Openapi => openapi::run(),

@@ -12,12 +12,15 @@ use tokio::time::Instant;
 use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, Policies, World};
 use tollgate_evm::chain::{ChainConfig, ConnectError, EvmChain};
 use tollgate_evm::signer::LocalSigner;
+use tollgate_hook::HttpHook;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
+use tollgate_model::port::policy::StuckPolicy;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{
     ChainRegistration, Checkpoints, LiveNode, Store, StoreError, SubmitterSetup,
 };
+use tollgate_model::stuck::rules::RulesFirst;
 use tollgate_model::{NodeId, Nonce, Submitter, Text, Timestamp};
 use tollgate_postgres::{PgOptions, PgStore};
 use tollgate_server::Api;
@@ -25,7 +28,7 @@ use tollgate_sqlite::{SqliteOptions, SqlitePath, SqliteStore};
 use tracing::warn;
 use uuid::Uuid;
 
-use crate::config::{Place, Settings, io_words, masked_database, own_url};
+use crate::config::{Place, PolicySettings, Settings, io_words, masked_database, own_url};
 use heartbeat::Heartbeat;
 pub(crate) use keyring::Keyring;
 
@@ -154,6 +157,7 @@ pub(crate) struct NodeConfig {
     pub(crate) chain_id_place: Place,
     pub(crate) start_from: Nonce,
     pub(crate) engine: EngineOptions,
+    pub(crate) policies: PolicySettings,
     /// How long it waits for what does not answer yet.
     pub(crate) startup_wait: Duration,
 }
@@ -170,6 +174,7 @@ impl NodeConfig {
             chain_id_place: settings.chain_id_place.clone(),
             start_from: settings.start_from,
             engine: settings.engine.clone(),
+            policies: settings.policies.clone(),
             startup_wait: settings.startup_wait,
         }
     }
@@ -278,11 +283,24 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Nod
         signer: Arc::new(signer),
         clock: Arc::new(SystemClock),
         checkpoints,
-        policies: Policies::default(),
+        policies: policies(config.policies),
         alerts: Arc::new(LoggedAlerts),
     };
     let api = Api { engine: Engine::start(world, config.engine), store };
     Ok(Node { api, heartbeat })
+}
+
+/// Who decides: the rules, and where none fits the hook, if there is one.
+fn policies(settings: PolicySettings) -> Policies {
+    let PolicySettings { rules, hook, bump } = settings;
+    let stuck: Arc<dyn StuckPolicy> = match hook {
+        Some(hook) => {
+            let otherwise = Arc::new(HttpHook::new(hook, Arc::new(SystemClock)));
+            Arc::new(RulesFirst { rules, otherwise })
+        }
+        None => Arc::new(rules),
+    };
+    Policies { stuck, bump: Arc::new(bump) }
 }
 
 /// Who wants to know how far the work is.

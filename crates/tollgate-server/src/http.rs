@@ -1,5 +1,6 @@
 //! The routes, and what all of them have in common.
 
+mod actions;
 mod body;
 mod code;
 mod create;
@@ -8,6 +9,7 @@ mod docs;
 mod feed;
 mod guard;
 mod health;
+mod operate;
 mod params;
 mod problem;
 mod query;
@@ -72,8 +74,16 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(read::by_request))
         .routes(routes!(read::one))
         .routes(routes!(read::history))
+        .routes(routes!(actions::cancel))
+        .routes(routes!(actions::speed_up))
+        .routes(routes!(actions::resubmit))
+        .routes(routes!(actions::replace))
+        .routes(routes!(actions::resolve))
         .routes(routes!(submitters::list))
         .routes(routes!(submitters::one))
+        .routes(routes!(operate::pause))
+        .routes(routes!(operate::resume))
+        .routes(routes!(operate::reconcile))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(docs::document))

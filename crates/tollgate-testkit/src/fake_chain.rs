@@ -1,90 +1,30 @@
 //! A chain in memory that follows the rules that the engine relies on, and can be broken. Its
 //! "signatures" are the transaction itself: nobody here forges any.
+//!
+//! Unless a test says otherwise there is one endpoint, no base fee, everybody is rich, and a block
+//! takes all that has its turn. Nothing is mined by itself.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod port;
+mod state;
+mod tx;
+
 use std::sync::{Mutex, MutexGuard};
 
-use async_trait::async_trait;
 use tokio::sync::watch;
 use tollgate_model::answer::AnswerClass;
-use tollgate_model::diagnose::EndpointWord;
-use tollgate_model::port::MinedIn;
-use tollgate_model::port::chain::{
-    AccountCounts, Block, BlockRef, BlockTag, Call, Chain, ChainUnavailable, FeeQuote, SendAnswer,
-    Sighting, SlotSearch, Speed, Trial,
-};
-use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft};
-use tollgate_model::{
-    Address, B256, Bytes, ChainId, GasPrice, Nonce, Text, TxHash, U256, Wei, keccak256,
-};
+use tollgate_model::port::batch::Fees;
+use tollgate_model::port::chain::BlockRef;
+use tollgate_model::{Address, Bytes, GasPrice, TxHash, U256};
 
-/// A transaction as the fake encodes it: sender, nonce, and what makes it differ from others.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FakeTx {
-    /// Who pays.
-    pub from: Address,
-    /// Its slot.
-    pub nonce: u64,
-    /// How much.
-    pub value: U256,
-    /// To whom.
-    pub to: Option<Address>,
-}
+use state::{Script, State, Witness, genesis};
 
-fn encode(tx: &FakeTx) -> Bytes {
-    let mut bytes = tx.from.to_vec();
-    bytes.extend(tx.nonce.to_be_bytes());
-    bytes.extend(tx.value.to_be_bytes::<32>());
-    bytes.extend(tx.to.unwrap_or_default());
-    bytes.into()
-}
+pub use state::Which;
+pub use tx::{FakeSigner, FakeTx, decode, encode, hash_of};
 
-fn decode(raw: &Bytes) -> FakeTx {
-    FakeTx {
-        from: Address::from_slice(&raw[..20]),
-        nonce: u64::from_be_bytes(raw[20..28].try_into().unwrap()),
-        value: U256::from_be_slice(&raw[28..60]),
-        to: Some(Address::from_slice(&raw[60..80])),
-    }
-}
-
-/// The hash of an encoded transaction.
-pub fn hash_of(raw: &Bytes) -> TxHash {
-    keccak256(raw)
-}
-
-/// Signs for anybody.
-pub struct FakeSigner(
-    /// The accounts that it has.
-    pub Vec<Address>,
-);
-
-#[async_trait]
-impl Signer for FakeSigner {
-    fn accounts(&self) -> Vec<Address> {
-        self.0.clone()
-    }
-
-    async fn sign(&self, drafts: Vec<TxDraft>) -> Vec<Result<SignedTx, SignError>> {
-        let sign = |draft: TxDraft| {
-            let TxDraft { from, nonce, value, to, .. } = draft;
-            let raw = encode(&FakeTx { from, nonce: nonce.get(), value: value.0, to });
-            Ok(SignedTx { tx_hash: hash_of(&raw), raw })
-        };
-        drafts.into_iter().map(sign).collect()
-    }
-}
-
-#[derive(Default)]
-struct State {
-    blocks: Vec<(BlockRef, Vec<(TxHash, FakeTx)>)>,
-    pool: BTreeMap<(Address, u64), (TxHash, FakeTx)>,
-    forks: u64,
-    lose_answers: usize,
-    refuses_gaps: bool,
-    reverting: HashSet<Address>,
-    sends: HashMap<TxHash, usize>,
-}
+/// The tip that is asked where there is a base fee.
+const TIP_WEI: u128 = 1_000_000_000;
+/// Where what outsiders send goes.
+const OUTSIDERS_FRIEND: Address = Address::repeat_byte(0xf0);
 
 /// The chain.
 pub struct FakeChain {
@@ -95,81 +35,6 @@ pub struct FakeChain {
 impl Default for FakeChain {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl FakeChain {
-    /// A chain with nothing but its first block.
-    pub fn new() -> Self {
-        let genesis = BlockRef { number: 0, hash: block_hash(0, 0), parent: B256::ZERO };
-        let state = State { blocks: vec![(genesis, vec![])], ..State::default() };
-        Self { state: Mutex::new(state), head: watch::Sender::new(genesis) }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
-    }
-
-    /// Mines a block with everything that can go in.
-    pub fn mine(&self) {
-        let mut state = self.lock();
-        state.mine(true);
-        self.head.send_replace(state.blocks.last().unwrap().0);
-    }
-
-    /// Replaces the last `depth` blocks by as many and one more; their transactions come back in
-    /// the last of them, go back to the pool, or are lost.
-    pub fn reorg(&self, depth: usize, fate: Fate) {
-        let mut state = self.lock();
-        let at = state.blocks.len() - depth;
-        let undone = state.blocks.split_off(at);
-        state.forks += 1;
-        for (hash, tx) in undone.into_iter().flat_map(|(_, txs)| txs) {
-            if fate != Fate::Lost {
-                state.pool.insert((tx.from, tx.nonce), (hash, tx));
-            }
-        }
-        for n in 0..=depth {
-            state.mine(fate == Fate::BackInTheChain && n == depth);
-        }
-        self.head.send_replace(state.blocks.last().unwrap().0);
-    }
-
-    /// The next sends are accepted, and their answers lost.
-    pub fn lose_answers(&self, count: usize) {
-        self.lock().lose_answers = count;
-    }
-
-    /// From now on a transaction whose predecessor is missing is refused.
-    pub fn refuse_gaps(&self) {
-        self.lock().refuses_gaps = true;
-    }
-
-    /// Drops everything that waits to be mined.
-    pub fn forget_pool(&self) {
-        self.lock().pool.clear();
-    }
-
-    /// How often a transaction was handed over.
-    pub fn sends(&self, hash: TxHash) -> usize {
-        self.lock().sends.get(&hash).copied().unwrap_or_default()
-    }
-
-    /// Calls to an address are mined, and fail.
-    pub fn revert_calls_to(&self, to: Address) {
-        self.lock().reverting.insert(to);
-    }
-
-    /// All mined transactions of an account, in order.
-    pub fn mined(&self, from: Address) -> Vec<FakeTx> {
-        let state = self.lock();
-        let all = state.blocks.iter().flat_map(|(_, txs)| txs);
-        all.map(|(_, tx)| tx.clone()).filter(|tx| tx.from == from).collect()
-    }
-
-    /// How many transactions wait to be mined.
-    pub fn pooled(&self) -> usize {
-        self.lock().pool.len()
     }
 }
 
@@ -184,166 +49,215 @@ pub enum Fate {
     Lost,
 }
 
-fn block_hash(number: u64, fork: u64) -> B256 {
-    keccak256([number.to_be_bytes(), fork.to_be_bytes()].concat())
+fn price(wei: u128) -> GasPrice {
+    GasPrice::from_wei(wei).unwrap()
+}
+
+/// Blocks, and what is in them.
+impl FakeChain {
+    /// A chain with nothing but its first block.
+    pub fn new() -> Self {
+        let state = State::new(price(TIP_WEI));
+        Self { state: Mutex::new(state), head: watch::Sender::new(genesis()) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// Mines a block with everything that can go in.
+    pub fn mine(&self) {
+        let mut state = self.lock();
+        state.mine(true);
+        self.head.send_replace(state.head());
+    }
+
+    /// Replaces the last `depth` blocks by as many and one more; their transactions come back in
+    /// the last of them, go back to the pool, or are lost.
+    pub fn reorg(&self, depth: usize, fate: Fate) {
+        let mut state = self.lock();
+        let at = state.blocks.len() - depth;
+        let undone = state.blocks.split_off(at);
+        state.forks += 1;
+        for (hash, tx) in undone.into_iter().flat_map(|block| block.txs) {
+            if fate != Fate::Lost {
+                state.pool.insert((tx.from, tx.nonce), (hash, tx));
+            }
+        }
+        for n in 0..=depth {
+            state.mine(fate == Fate::BackInTheChain && n == depth);
+        }
+        self.head.send_replace(state.head());
+    }
+
+    /// How many blocks stand on the first one.
+    pub fn height(&self) -> usize {
+        self.lock().blocks.len() - 1
+    }
+
+    /// All mined transactions of an account, in order.
+    pub fn mined(&self, from: Address) -> Vec<FakeTx> {
+        let state = self.lock();
+        let all = state.blocks.iter().flat_map(|block| &block.txs);
+        all.map(|(_, tx)| tx.clone()).filter(|tx| tx.from == from).collect()
+    }
+
+    /// Calls to an address are mined, and fail.
+    pub fn revert_calls_to(&self, to: Address) {
+        self.lock().reverting.insert(to);
+    }
+
+    /// From now on these are not mined, and so nothing of the same account behind them.
+    pub fn hold(&self, which: Which) {
+        self.lock().held.push(which);
+    }
+
+    /// Ends a [`Self::hold`].
+    pub fn release(&self, which: Which) {
+        self.lock().held.retain(|held| *held != which);
+    }
+}
+
+/// The pool, and what sends are answered.
+impl FakeChain {
+    /// How many transactions wait to be mined.
+    pub fn pooled(&self) -> usize {
+        self.lock().pool.len()
+    }
+
+    /// What waits to be mined of an account, by nonce.
+    pub fn pooled_from(&self, from: Address) -> Vec<FakeTx> {
+        let state = self.lock();
+        let all = state.pool.range((from, 0)..=(from, u64::MAX));
+        all.map(|(_, (_, tx))| tx.clone()).collect()
+    }
+
+    /// Drops everything that waits to be mined.
+    pub fn forget_pool(&self) {
+        self.lock().pool.clear();
+    }
+
+    /// Drops one that waits to be mined; whether it was there.
+    pub fn evict(&self, hash: TxHash) -> bool {
+        let mut state = self.lock();
+        let before = state.pool.len();
+        state.pool.retain(|_, (held, _)| *held != hash);
+        state.pool.len() < before
+    }
+
+    /// How often a transaction was handed over.
+    pub fn sends(&self, hash: TxHash) -> usize {
+        self.lock().sends.get(&hash).copied().unwrap_or_default()
+    }
+
+    /// The next sends are accepted, and their answers lost.
+    pub fn lose_answers(&self, count: usize) {
+        self.lock().lose_answers = count;
+    }
+
+    /// The next send is answered so, and is not taken, whatever the answer says.
+    pub fn answer_next(&self, class: AnswerClass) {
+        self.answer(Which::Any, class, 1);
+    }
+
+    /// The next `times` sends of these are answered so, and are not taken. What was said first
+    /// comes first.
+    pub fn answer(&self, which: Which, class: AnswerClass, times: usize) {
+        self.lock().scripts.push(Script { which, class, left: times });
+    }
+
+    /// From now on calls of an address are answered as if no node could take them.
+    pub fn reject_calls_to(&self, to: Address) {
+        self.answer(Which::To(to), AnswerClass::Invalid, usize::MAX);
+    }
+
+    /// Ends all answers that are given in the place of the true ones.
+    pub fn answer_truly(&self) {
+        self.lock().scripts.clear();
+    }
+
+    /// From now on a transaction whose predecessor is missing is refused.
+    pub fn refuse_gaps(&self) {
+        self.lock().refuses_gaps = true;
+    }
+}
+
+/// Money.
+impl FakeChain {
+    /// From now on there is a base fee, of so much; what offers less stays in the pool.
+    pub fn set_base_fee(&self, wei: u128) {
+        self.lock().base_fee = Some(price(wei));
+    }
+
+    /// From now on the tip that is quoted is so much. Blocks take less, too.
+    pub fn set_tip(&self, wei: u128) {
+        self.lock().tip = price(wei);
+    }
+
+    /// From now on an account has so much, less what it pays; what it is paid is not counted. What
+    /// it can't pay for is refused, alone or with what it has in the pool, and is not mined. A call
+    /// that pays more than that is not estimated either.
+    pub fn set_balance(&self, of: Address, wei: U256) {
+        let mut state = self.lock();
+        let blocks = state.blocks.len();
+        state.balances.insert(of, (wei, blocks));
+    }
+}
+
+/// Others, who have the same key or see another part of the chain.
+impl FakeChain {
+    /// Somebody else with the same key sends a transaction with this price, which is its tip, too.
+    /// The pool's rules hold.
+    pub fn outsider_sends(
+        &self,
+        from: Address,
+        nonce: u64,
+        max_fee_wei: u128,
+    ) -> (TxHash, AnswerClass) {
+        let mut state = self.lock();
+        let (hash, tx) = state.outsiders_tx(from, nonce, price(max_fee_wei));
+        (hash, state.admit(hash, tx))
+    }
+
+    /// Somebody else with the same key has a transaction mined in the account's next slot, in a
+    /// block of its own, whatever the pool holds there.
+    pub fn outsider_mines(&self, from: Address) -> TxHash {
+        let mut state = self.lock();
+        let nonce = state.count(from);
+        let (hash, tx) = state.outsiders_tx(from, nonce, price(TIP_WEI));
+        state.seal(vec![(hash, tx)]);
+        self.head.send_replace(state.head());
+        hash
+    }
+
+    /// So many endpoints are asked when all are; none of them lags or is silent.
+    pub fn set_witnesses(&self, count: usize) {
+        self.lock().witnesses = vec![Witness::default(); count];
+    }
+
+    /// From now on one of the endpoints has not seen the last blocks when all are asked.
+    pub fn lag_witness(&self, index: usize, blocks: usize) {
+        self.lock().witnesses[index].lags_by = blocks;
+    }
+
+    /// From now on one of the endpoints gives no answer when all are asked, or gives them again.
+    pub fn silence_witness(&self, index: usize, is_silent: bool) {
+        self.lock().witnesses[index].is_silent = is_silent;
+    }
+
+    /// From now on no endpoint shows its pool.
+    pub fn hide_pools(&self) {
+        self.lock().hides_pools = true;
+    }
 }
 
 impl State {
-    fn count(&self, from: Address) -> u64 {
-        let all = self.blocks.iter().flat_map(|(_, txs)| txs);
-        all.filter(|(_, tx)| tx.from == from).count() as u64
-    }
-
-    fn pending(&self, from: Address) -> u64 {
-        let mut next = self.count(from);
-        while self.pool.contains_key(&(from, next)) {
-            next += 1;
-        }
-        next
-    }
-
-    fn mine(&mut self, with_pool: bool) {
-        let parent = self.blocks.last().unwrap().0;
-        let number = parent.number + 1;
-        let mut txs = Vec::new();
-        let accounts: HashSet<Address> = self.pool.keys().map(|(from, _)| *from).collect();
-        for from in accounts.into_iter().filter(|_| with_pool) {
-            let mut next = self.count(from);
-            while let Some(tx) = self.pool.remove(&(from, next)) {
-                txs.push(tx);
-                next += 1;
-            }
-        }
-        let at = BlockRef { number, hash: block_hash(number, self.forks), parent: parent.hash };
-        self.blocks.push((at, txs));
-    }
-
-    fn send(&mut self, raw: &Bytes) -> AnswerClass {
-        let (hash, tx) = (hash_of(raw), decode(raw));
-        *self.sends.entry(hash).or_default() += 1;
-        let key = (tx.from, tx.nonce);
-        if self.pool.get(&key).is_some_and(|(known, _)| *known == hash) {
-            return AnswerClass::AlreadyKnown;
-        }
-        if tx.nonce < self.count(tx.from) {
-            return AnswerClass::NonceTooLow;
-        }
-        if self.pool.contains_key(&key) {
-            return AnswerClass::ReplacementUnderpriced;
-        }
-        if self.refuses_gaps && tx.nonce > self.pending(tx.from) {
-            return AnswerClass::NonceTooHigh;
-        }
-        self.pool.insert(key, (hash, tx));
-        if self.lose_answers > 0 {
-            self.lose_answers -= 1;
-            return AnswerClass::Unknown;
-        }
-        AnswerClass::Accepted
-    }
-
-    fn receipt(&self, hash: TxHash) -> Option<MinedIn> {
-        self.blocks.iter().find_map(|(at, txs)| {
-            let (_, tx) = txs.iter().find(|(known, _)| *known == hash)?;
-            let reverts = tx.to.is_some_and(|to| self.reverting.contains(&to));
-            Some(MinedIn {
-                tx_hash: hash,
-                block_number: at.number,
-                block_hash: at.hash,
-                gas_used: 21_000,
-                succeeded: !reverts,
-                revert_reason: reverts.then(|| Text::lossy("no")),
-            })
-        })
-    }
-}
-
-#[async_trait]
-impl Chain for FakeChain {
-    fn chain_id(&self) -> ChainId {
-        ChainId::new(7).unwrap()
-    }
-
-    async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable> {
-        let mut head = self.head.subscribe();
-        let changed = head.wait_for(|head| Some(*head) != known).await;
-        changed.map(|head| *head).map_err(|error| ChainUnavailable(error.to_string()))
-    }
-
-    async fn block(&self, tag: BlockTag) -> Result<Option<Block>, ChainUnavailable> {
-        let state = self.lock();
-        let number = match tag {
-            BlockTag::Number(number) => number,
-            BlockTag::Latest | BlockTag::Safe | BlockTag::Finalized => {
-                state.blocks.len() as u64 - 1
-            }
-        };
-        Ok(state.blocks.get(number as usize).map(|(at, txs)| Block {
-            at: *at,
-            transactions: txs.iter().map(|(hash, _)| *hash).collect(),
-        }))
-    }
-
-    async fn receipts(
-        &self,
-        block: &BlockRef,
-        of: &[TxHash],
-    ) -> Result<Vec<MinedIn>, ChainUnavailable> {
-        let state = self.lock();
-        let receipts = of.iter().filter_map(|hash| state.receipt(*hash));
-        Ok(receipts.filter(|receipt| receipt.block_hash == block.hash).collect())
-    }
-
-    async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {
-        Ok(self.lock().receipt(of))
-    }
-
-    async fn sighting(&self, _of: TxHash) -> Result<Option<Sighting>, ChainUnavailable> {
-        Ok(None)
-    }
-
-    async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
-        let state = self.lock();
-        let nonce = |count| Nonce::new(count).unwrap();
-        Ok(AccountCounts { mined: nonce(state.count(of)), pending: nonce(state.pending(of)) })
-    }
-
-    async fn count_at(&self, _of: Address, _block: u64) -> Result<Nonce, ChainUnavailable> {
-        Err(ChainUnavailable("not asked yet".to_owned()))
-    }
-
-    async fn search(&self, _of: Address, _nonce: Nonce, _attempts: &[TxHash]) -> SlotSearch {
-        SlotSearch::default()
-    }
-
-    async fn pools(&self, _of: Address, _attempts: &[TxHash]) -> Vec<EndpointWord> {
-        Vec::new()
-    }
-
-    async fn occupant(
-        &self,
-        _of: Address,
-        _nonce: Nonce,
-        _lookback: u64,
-    ) -> Result<Option<TxHash>, ChainUnavailable> {
-        Ok(None)
-    }
-
-    async fn balance(&self, _of: Address) -> Result<Wei, ChainUnavailable> {
-        Ok(Wei(U256::MAX))
-    }
-
-    async fn fee_quote(&self, _speed: Speed) -> Result<FeeQuote, ChainUnavailable> {
-        let price = GasPrice::from_wei(1_000_000_000).unwrap();
-        Ok(FeeQuote { base_fee: None, max_fee: price, max_priority_fee: None })
-    }
-
-    async fn try_call(&self, _call: &Call) -> Result<Trial, ChainUnavailable> {
-        Ok(Trial::Gas(21_000))
-    }
-
-    async fn send(&self, raw: &Bytes) -> SendAnswer {
-        let class = self.lock().send(raw);
-        SendAnswer { class, said: class.name().to_owned() }
+    /// Another one each time.
+    fn outsiders_tx(&mut self, from: Address, nonce: u64, max_fee: GasPrice) -> (TxHash, FakeTx) {
+        self.outsiders += 1;
+        let fees = Fees { gas_limit: 21_000, max_fee, max_priority_fee: None };
+        let (to, data) = (Some(OUTSIDERS_FRIEND), Bytes::from(self.outsiders.to_be_bytes()));
+        let tx = FakeTx { from, nonce, value: U256::ZERO, to, data, fees };
+        (hash_of(&encode(&tx)), tx)
     }
 }

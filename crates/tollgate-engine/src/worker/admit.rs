@@ -5,19 +5,20 @@
 
 use std::collections::HashMap;
 
+use tollgate_model::expiry::is_expired;
 use tollgate_model::port::{
     Acquisition, Checkpoint, CreateAnswer, KnownRequest, Section, SectionOutcome, Seen, StoreError,
     TxRecord, UpdateAnswer,
 };
-use tollgate_model::{RequestId, TxId};
+use tollgate_model::{RequestId, Timestamp, TxId};
 use tracing::{error, warn};
 
 use super::allot::{in_order, refuse_misfits};
-use super::book::{Book, Waiting};
+use super::book::Waiting;
+use super::open::Open;
 use super::{Create, Desk, Stop};
 use crate::context::Context;
 use crate::create::{CreateError, Created};
-use crate::sender::Parcel;
 
 /// How often a batch that was overtaken is put together anew.
 const TRIES_MAX: u32 = 4;
@@ -25,7 +26,11 @@ const TRIES_MAX: u32 = 4;
 impl Desk {
     /// Takes new intents in, and opens slots for what waits.
     pub(super) async fn admit(&mut self, creates: Vec<Create>) -> Result<(), Stop> {
-        let mut creates = self.answer_known(creates).await;
+        let creates = self.answer_known(creates).await;
+        let now = self.context.clock.now();
+        let (expired, mut creates): (Vec<_>, Vec<_>) =
+            creates.into_iter().partition(|create| is_expired(create.valid_until, now));
+        refuse(expired, &CreateError::Expired);
         let room = self.context.options.queued_max.saturating_sub(self.book.queued.len());
         if creates.len() > room {
             // I13: what waits for a slot is bounded as well.
@@ -95,6 +100,13 @@ impl Desk {
             }
             Err(stop) => return Err(stop),
         };
+        let now = self.context.clock.now();
+        let mut next = self.book.queued.iter().take(slots.len());
+        if next.any(|next| is_expired(next.valid_until, now)) {
+            // No slot is opened for what nobody wants any more.
+            self.expire().await?;
+            return Ok(Admitted::Again(creates));
+        }
         let waiting: Vec<Waiting> = self.book.queued.iter().take(slots.len()).cloned().collect();
         let creates = refuse_misfits(creates, &slots, waiting.len(), self.book.cursor);
         if waiting.is_empty() && creates.is_empty() {
@@ -111,13 +123,13 @@ impl Desk {
         };
         self.reached(Checkpoint::AttemptsSigned).await;
         let section = self.section(&waiting, &creates, filled)?;
-        self.carry_out(section, waiting.len(), creates).await
+        self.carry_out(section, waiting, creates).await
     }
 
     async fn carry_out(
         &mut self,
         section: Section,
-        from_queue: usize,
+        waiting: Vec<Waiting>,
         creates: Vec<Create>,
     ) -> Result<Admitted, Stop> {
         match self.commit(section.clone()).await {
@@ -128,10 +140,10 @@ impl Desk {
                         return Err(Stop::Restart(format!("{} moved", update.tx_id)));
                     }
                 }
-                self.book.queued.drain(..from_queue);
+                self.book.queued.drain(..waiting.len());
                 let accepted = |tx| TxRecord::accepted(tx, self.lease, at);
                 let records: Vec<TxRecord> = section.creates.iter().map(accepted).collect();
-                self.enter(section, &answers);
+                self.enter(section, &waiting, &answers, at);
                 for ((create, answer), record) in creates.into_iter().zip(answers).zip(records) {
                     answer_create(create, answer, Some(record));
                 }
@@ -169,42 +181,54 @@ impl Desk {
     }
 
     /// Enters what was committed into the book, and gives it to the sender: durable first (I5).
-    fn enter(&mut self, section: Section, answers: &[CreateAnswer]) {
+    fn enter(
+        &mut self,
+        section: Section,
+        waiting: &[Waiting],
+        answers: &[CreateAnswer],
+        at: Timestamp,
+    ) {
         if let Some(step) = section.cursor {
             self.book.cursor = step.to;
         }
         for slot in section.slots().filter(|slot| slot.recycled) {
             self.book.pool.recyclable.remove(&slot.nonce);
         }
+        let now = self.context.clock.now();
         let mut opened = Vec::new();
-        for update in section.updates {
-            let seen = update.applied();
-            if let Some(slot) = update.slot {
-                opened.push(Book::opened(update.tx_id, slot.nonce, seen, &slot.attempt));
+        for (update, waiting) in section.updates.iter().zip(waiting) {
+            if let Some(slot) = &update.slot {
+                let born = waiting.born(update.applied());
+                opened.push(Open::new(born, slot.nonce, &slot.attempt, now));
             }
         }
         for (tx, answer) in section.creates.into_iter().zip(answers) {
             if *answer != CreateAnswer::Created {
                 continue;
             }
-            let seen = Seen { state: tx.born(), version: 1 };
+            let waiting = Waiting {
+                tx_id: tx.tx_id,
+                seen: Seen { state: tx.born(), version: 1 },
+                payload: tx.payload.bytes().clone(),
+                accepted_at: at,
+                valid_until: tx.valid_until,
+            };
             match tx.slot {
-                Some(slot) => opened.push(Book::opened(tx.tx_id, slot.nonce, seen, &slot.attempt)),
-                None => {
-                    let payload = tx.payload.bytes().clone();
-                    self.book.queued.push_back(Waiting { tx_id: tx.tx_id, seen, payload });
+                Some(slot) => {
+                    let born = waiting.born(waiting.seen);
+                    opened.push(Open::new(born, slot.nonce, &slot.attempt, now));
                 }
+                None => self.book.queued.push_back(waiting),
             }
         }
         opened.sort_by_key(|open| open.nonce);
-        let resend_at = self.context.clock.now().after(self.context.options.resubmit.interval);
-        for mut open in opened {
-            open.resend_at = resend_at;
-            for form in &open.attempts {
-                self.context.attempts.insert(form.hash, self.submitter);
-                self.sender.send(Parcel { tx_id: open.tx_id, raw: form.raw.clone() });
+        for open in opened {
+            let tx_id = open.tx_id;
+            for hash in open.hashes() {
+                self.context.attempts.insert(hash, self.submitter);
             }
             self.book.open_slot(open);
+            self.dispatch(tx_id);
         }
     }
 

@@ -3,15 +3,11 @@
 //! Decides nothing by itself: the nonce rules are asked. Writes nothing but PROTECT.
 
 use tollgate_model::fees::first_offer;
-use tollgate_model::nonce::{ChainCount, HandedOut, NonceDecision, SubmitterStatus, decide};
-use tollgate_model::port::chain::{AccountCounts, ChainUnavailable};
+use tollgate_model::nonce::{HandedOut, NonceDecision, SubmitterStatus, decide};
 use tollgate_model::port::signer::TxDraft;
-use tollgate_model::port::{
-    AttemptKind, CursorMove, NewAttempt, NewTx, Section, SectionOutcome, Slot, StatusChange,
-    TxUpdate,
-};
-use tollgate_model::{Bytes, Intent, Nonce, Text, TxEvent, Wei};
-use tracing::error;
+use tollgate_model::port::{AttemptKind, CursorMove, NewAttempt, NewTx, Section, Slot, TxUpdate};
+use tollgate_model::reconcile::Foreign;
+use tollgate_model::{Bytes, Intent, Nonce, TxEvent, Wei};
 
 use super::book::Waiting;
 use super::{Create, Desk, Stop};
@@ -36,11 +32,14 @@ impl Desk {
                 }
                 NonceDecision::Held => return Ok(Vec::new()),
                 NonceDecision::Protect(why) => {
-                    self.protect(format!("{why:?}")).await?;
+                    let mut section = Section::new(self.lease);
+                    let now = self.context.clock.now();
+                    section.status = Some(self.protect(&Foreign::Count(why), now));
+                    self.apply(section).await?;
                     return Ok(Vec::new());
                 }
                 NonceDecision::AskChain => {
-                    if self.ask_counts().await.is_err() {
+                    if self.chain_counts().await.is_err() {
                         // What can't be numbered now is kept without a number (I6).
                         return Ok(Vec::new());
                     }
@@ -48,33 +47,6 @@ impl Desk {
             }
         }
         Ok(Vec::new())
-    }
-
-    /// Reads the chain's counts.
-    pub(super) async fn ask_counts(&mut self) -> Result<AccountCounts, ChainUnavailable> {
-        let counts = self.context.chain.counts(self.submitter.address).await?;
-        let AccountCounts { pending, mined } = counts;
-        let read_at = self.context.clock.now();
-        self.book.chain = Some(ChainCount { pending, mined, read_at });
-        self.book.drift = false;
-        Ok(counts)
-    }
-
-    /// I12: the chain shows what our own slots can't explain. No new work until an operator says so.
-    async fn protect(&mut self, why: String) -> Result<(), Stop> {
-        error!(submitter = %self.submitter, why, "PROTECT: takes no new work");
-        let mut section = Section::new(self.lease);
-        let (from, to) = (self.book.status, SubmitterStatus::Protect);
-        section.status = Some(StatusChange { from, to, reason: Text::lossy(&why) });
-        match self.commit(section).await {
-            Ok(SectionOutcome::Committed { .. }) => {
-                self.book.status = to;
-                Ok(())
-            }
-            Ok(SectionOutcome::Fenced) => Err(Stop::Fenced),
-            Ok(other) => Err(Stop::Restart(format!("{other:?}"))),
-            Err(error) => Err(Stop::Restart(error.to_string())),
-        }
     }
 
     /// What fills the slots as far as they go: what waits, then what is new. All or none: a hole must

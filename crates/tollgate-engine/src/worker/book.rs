@@ -8,42 +8,11 @@ use tollgate_model::nonce::{
     ChainCount, HandedOut, NonceRules, NonceView, PoolView, SlotRange, SubmitterStatus, hand_out,
     unblocks,
 };
-use tollgate_model::port::{
-    Attempt, AttemptKind, MinedIn, NewAttempt, OpenTx, Seen, SubmitterRecord,
-};
-use tollgate_model::{Bytes, Nonce, Timestamp, TxHash, TxId};
+use tollgate_model::port::{OpenTx, Seen, SubmitterRecord};
+use tollgate_model::{Bytes, Nonce, Timestamp, TxHash, TxId, stuck};
 
+use super::open::{Born, Open};
 use super::pool::Pool;
-
-/// A signed form of a transaction.
-#[derive(Clone, Debug)]
-pub(super) struct Form {
-    pub(super) hash: TxHash,
-    pub(super) raw: Bytes,
-    pub(super) kind: AttemptKind,
-}
-
-/// A transaction with an open slot.
-#[derive(Clone, Debug)]
-pub(super) struct Open {
-    pub(super) tx_id: TxId,
-    pub(super) nonce: Nonce,
-    pub(super) seen: Seen,
-    /// Every signed form, first to last: whichever is mined is recognised (I5).
-    pub(super) attempts: Vec<Form>,
-    pub(super) mined: Option<MinedIn>,
-    /// Its receipt was once in a block that is not canonical any more; `None` if only the store
-    /// knows.
-    pub(super) forked: Option<bool>,
-    /// When it is sent again if nothing was heard of it.
-    pub(super) resend_at: Timestamp,
-}
-
-impl Open {
-    pub(super) fn newest(&self) -> Option<&Bytes> {
-        self.attempts.last().map(|form| &form.raw)
-    }
-}
 
 /// A transaction that waits for a slot.
 #[derive(Clone, Debug)]
@@ -51,6 +20,20 @@ pub(super) struct Waiting {
     pub(super) tx_id: TxId,
     pub(super) seen: Seen,
     pub(super) payload: Bytes,
+    pub(super) accepted_at: Timestamp,
+    pub(super) valid_until: Option<Timestamp>,
+}
+
+impl Waiting {
+    pub(super) const fn born(&self, seen: Seen) -> Born<'_> {
+        Born {
+            tx_id: self.tx_id,
+            seen,
+            payload: &self.payload,
+            accepted_at: self.accepted_at,
+            valid_until: self.valid_until,
+        }
+    }
 }
 
 /// A submitter's open work.
@@ -84,20 +67,17 @@ impl Book {
 
     /// Adds what the store has.
     pub(super) fn load(&mut self, tx: OpenTx, now: Timestamp) {
-        let OpenTx { record, attempts } = tx;
-        let (tx_id, seen) = (record.tx_id, record.seen);
-        let Some(nonce) = record.nonce else {
-            self.queued.push_back(Waiting { tx_id, seen, payload: record.payload });
-            return;
-        };
-        let form = |attempt: Attempt| {
-            let Attempt { tx_hash, raw, kind, .. } = attempt;
-            Form { hash: tx_hash, raw, kind }
-        };
-        let attempts = attempts.into_iter().map(form).collect();
-        let mined = record.mined;
-        let open = Open { tx_id, nonce, seen, attempts, mined, forked: None, resend_at: now };
-        self.open_slot(open);
+        let record = &tx.record;
+        if let Some(nonce) = record.nonce {
+            return self.open_slot(Open::stored(tx, nonce, now));
+        }
+        self.queued.push_back(Waiting {
+            tx_id: record.tx_id,
+            seen: record.seen,
+            payload: record.payload.clone(),
+            accepted_at: record.created_at,
+            valid_until: record.valid_until,
+        });
     }
 
     pub(super) fn open_slot(&mut self, open: Open) {
@@ -106,19 +86,13 @@ impl Book {
         self.open.insert(open.nonce, open);
     }
 
-    /// A new transaction in a slot of its own.
-    pub(super) fn opened(tx_id: TxId, nonce: Nonce, seen: Seen, attempt: &NewAttempt) -> Open {
-        let NewAttempt { tx_hash, raw, kind, .. } = attempt;
-        let attempts = vec![Form { hash: *tx_hash, raw: raw.clone(), kind: *kind }];
-        let resend_at = Timestamp::EPOCH;
-        Open { tx_id, nonce, seen, attempts, mined: None, forked: Some(false), resend_at }
-    }
-
     /// Forgets a transaction that is final; returns its hashes.
     pub(super) fn close(&mut self, tx_id: TxId) -> Vec<TxHash> {
-        let open = self.nonces.remove(&tx_id).and_then(|nonce| self.open.remove(&nonce));
-        let hashes: Vec<TxHash> =
-            open.iter().flat_map(|open| &open.attempts).map(|form| form.hash).collect();
+        let Some(nonce) = self.nonces.remove(&tx_id) else {
+            self.queued.retain(|waiting| waiting.tx_id != tx_id);
+            return Vec::new();
+        };
+        let hashes = self.open.remove(&nonce).map(|open| open.hashes()).unwrap_or_default();
         for hash in &hashes {
             self.hashes.remove(hash);
         }
@@ -133,8 +107,25 @@ impl Book {
         self.nonces.get(&tx_id).and_then(|nonce| self.open.get_mut(nonce))
     }
 
+    pub(super) fn at_mut(&mut self, nonce: Nonce) -> Option<&mut Open> {
+        self.open.get_mut(&nonce)
+    }
+
+    pub(super) fn waiting(&self, tx_id: TxId) -> Option<&Waiting> {
+        self.queued.iter().find(|waiting| waiting.tx_id == tx_id)
+    }
+
+    pub(super) fn waiting_mut(&mut self, tx_id: TxId) -> Option<&mut Waiting> {
+        self.queued.iter_mut().find(|waiting| waiting.tx_id == tx_id)
+    }
+
     pub(super) fn by_hash(&self, hash: TxHash) -> Option<&Open> {
         self.hashes.get(&hash).and_then(|nonce| self.open.get(nonce))
+    }
+
+    /// Knows a hash as one of the attempts in a slot.
+    pub(super) fn know(&mut self, hash: TxHash, nonce: Nonce) {
+        self.hashes.insert(hash, nonce);
     }
 
     /// Open transactions, lowest nonce first.
@@ -142,10 +133,34 @@ impl Book {
         self.open.values()
     }
 
+    /// Open transactions, lowest nonce first.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Open> {
+        self.open.values_mut()
+    }
+
+    /// The head of the line.
+    pub(super) fn head(&self) -> Option<&Open> {
+        let slots = self.open.values().map(|open| (open.nonce, open.seen.state));
+        stuck::head(slots).and_then(|nonce| self.open.get(&nonce))
+    }
+
+    /// How many wait behind a slot, with a slot of their own or without.
+    pub(super) fn depth_behind(&self, nonce: Nonce) -> u64 {
+        let later = self.open.values().filter(|open| open.nonce > nonce && open.mined.is_none());
+        (later.count() + self.queued.len()) as u64
+    }
+
+    /// When the oldest transaction without a receipt was accepted.
+    pub(super) fn oldest(&self) -> Option<Timestamp> {
+        let open = self.open.values().filter(|open| open.mined.is_none());
+        let open = open.map(|open| open.accepted_at);
+        open.chain(self.queued.front().map(|waiting| waiting.accepted_at)).min()
+    }
+
     /// Makes everything up to a nonce due to be sent again at a time, if it is not due earlier.
     pub(super) fn resend_up_to(&mut self, nonce: Nonce, at: Timestamp) {
         for (_, open) in self.open.range_mut(..=nonce) {
-            open.resend_at = open.resend_at.min(at);
+            open.waits.due_at = Some(open.waits.due_at.map_or(at, |due| due.min(at)));
         }
     }
 

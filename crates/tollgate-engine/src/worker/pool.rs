@@ -4,8 +4,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use tollgate_model::nonce::Mode;
 use tollgate_model::port::{Page, ReservationState, StoreError};
-use tollgate_model::{Nonce, Timestamp};
+use tollgate_model::reconcile::Hole;
+use tollgate_model::rejected::RejectedSlot;
+use tollgate_model::{Nonce, Text, Timestamp};
 use tracing::{debug, info};
 
 use super::{Desk, Stop};
@@ -23,14 +26,29 @@ pub(super) struct Pool {
     pub(super) recyclable: BTreeSet<Nonce>,
     /// In callers' hands.
     pub(super) reserved: BTreeSet<Nonce>,
+    /// Used by callers, and not mined yet as far as is known.
+    used: BTreeSet<Nonce>,
     tended_at: Option<Timestamp>,
 }
 
 impl Pool {
     /// Whether it is time to look after it.
     fn is_due(&self, now: Timestamp) -> bool {
-        let idle = self.recyclable.is_empty() && self.reserved.is_empty();
-        !idle && self.tended_at.is_none_or(|last| now.since(last) >= TEND_INTERVAL)
+        let empty = self.recyclable.is_empty() && self.reserved.is_empty() && self.used.is_empty();
+        !empty && self.tended_at.is_none_or(|last| now.since(last) >= TEND_INTERVAL)
+    }
+}
+
+impl Pool {
+    /// A caller used its nonce.
+    pub(super) fn spend(&mut self, nonce: Nonce) {
+        self.reserved.remove(&nonce);
+        self.used.insert(nonce);
+    }
+
+    /// What callers fill by themselves: no holes.
+    pub(super) fn with_callers(&self) -> BTreeSet<Nonce> {
+        self.reserved.union(&self.used).copied().collect()
     }
 }
 
@@ -85,10 +103,12 @@ impl Desk {
 
     /// I3: what the chain has mined is spent, whoever did it.
     async fn retire_passed(&mut self, now: Timestamp) -> Result<(), Stop> {
-        let Some(lowest) = self.book.pool.recyclable.first().copied() else { return Ok(()) };
+        let Pool { recyclable, used, .. } = &self.book.pool;
+        let lowest = recyclable.first().into_iter().chain(used.first()).min();
+        let Some(lowest) = lowest.copied() else { return Ok(()) };
         let fresh = |read_at: Timestamp| now.since(read_at) < COUNT_AGE_MAX && !self.book.drift;
         if !self.book.chain.is_some_and(|chain| fresh(chain.read_at))
-            && let Err(error) = self.ask_counts().await
+            && let Err(error) = self.chain_counts().await
         {
             debug!(submitter = %self.submitter, %error, "the pool waits for the chain");
             return Ok(());
@@ -96,10 +116,34 @@ impl Desk {
         let Some(mined) = self.book.chain.map(|chain| chain.mined).filter(|m| *m > lowest) else {
             return Ok(());
         };
+        self.book.pool.used.retain(|nonce| *nonce >= mined);
         let Context { store, node, .. } = self.context.as_ref();
         for nonce in tended(store.retire_passed(node, self.lease, mined).await)? {
             self.book.pool.recyclable.remove(&nonce);
         }
+        Ok(())
+    }
+
+    /// Gives the nonces of a hole to whoever comes next, where the policy wants it filled
+    /// (`stuck.rejected_slot = "recycle"`). The store knows what is no hole at all (I3).
+    pub(super) async fn adopt_hole(&mut self, hole: &Hole) -> Result<(), Stop> {
+        let wanted = match self.context.options.rejected_slot {
+            RejectedSlot::Recycle => self.context.options.nonces.mode == Mode::Pipelined,
+            RejectedSlot::Hold | RejectedSlot::Placeholder => false,
+        };
+        // What a node holds may fill it by itself.
+        if !wanted || hole.pending {
+            return Ok(());
+        }
+        let inside = (hole.first.get()..=hole.last.get()).map_while(|nonce| Nonce::new(nonce).ok());
+        let nonces: Vec<Nonce> = inside.take(Page::MAX as usize).collect();
+        let Context { store, node, .. } = self.context.as_ref();
+        let adopted = store.adopt(node, self.lease, &nonces, &Text::lossy("hole")).await;
+        let adopted = tended(adopted)?;
+        if !adopted.is_empty() {
+            info!(submitter = %self.submitter, ?adopted, "a hole is filled by whoever comes next");
+        }
+        self.book.put_back(adopted);
         Ok(())
     }
 }

@@ -5,13 +5,13 @@
 //! could have said so is gone.
 
 use futures_util::{StreamExt, stream};
-use tollgate_model::port::{MinedIn, Page, Section, SectionOutcome, TxUpdate};
-use tollgate_model::{Allocated, Timestamp, TxEvent, TxHash, TxId, TxState};
+use tollgate_model::port::{MinedIn, Page, Section};
+use tollgate_model::{Allocated, TxEvent, TxHash, TxState};
 use tracing::info;
 
+use super::write::moved;
 use super::{Desk, Stop};
 use crate::notes::Note;
-use crate::sender::Parcel;
 
 /// Receipts that are asked for at once.
 const ASKED_AT_ONCE: usize = 16;
@@ -23,13 +23,8 @@ impl Desk {
         let receipts = self.look_for_receipts().await;
         let view = self.context.view.borrow().clone();
         self.follow(receipts.into_iter().map(Note::Mined).collect(), &view).await?;
-        let now = self.context.clock.now();
-        let unmined: Vec<TxId> =
-            self.book.iter().filter(|open| open.mined.is_none()).map(|open| open.tx_id).collect();
-        for tx_id in unmined {
-            self.resend(tx_id, now);
-        }
-        Ok(())
+        // Everything that was loaded is due to be sent again, where the rules send it by themselves.
+        self.govern().await
     }
 
     async fn load(&mut self) -> Result<(), Stop> {
@@ -57,9 +52,7 @@ impl Desk {
         let unsent = TxState::Allocated(Allocated::Unsent);
         let mut section = Section::new(self.lease);
         for open in self.book.iter().filter(|open| open.seen.state == unsent) {
-            let update = TxUpdate::moved(open.tx_id, open.seen, TxEvent::AnswerUnclear)
-                .map_err(|error| Stop::Restart(error.to_string()))?;
-            section.updates.push(update);
+            section.updates.push(moved(open, TxEvent::AnswerUnclear)?);
         }
         self.apply(section).await
     }
@@ -82,49 +75,5 @@ impl Desk {
             .filter_map(|answer| async { answer.ok().flatten() })
             .collect()
             .await
-    }
-
-    /// Sends a transaction's newest attempt again: the same bytes.
-    pub(super) fn resend(&mut self, tx_id: TxId, now: Timestamp) {
-        let Some(open) = self.book.get_mut(tx_id) else { return };
-        open.resend_at = now.after(self.context.options.resubmit.interval);
-        if let Some(raw) = open.newest().cloned() {
-            self.sender.send(Parcel { tx_id, raw });
-        }
-    }
-
-    /// Commits updates and notes what they made of the rows.
-    pub(super) async fn apply(&mut self, section: Section) -> Result<(), Stop> {
-        if section.updates.is_empty() {
-            return Ok(());
-        }
-        let updates = section.updates.clone();
-        match self.commit(section).await {
-            Ok(SectionOutcome::Committed { updates: answers, .. }) => {
-                for (update, answer) in updates.iter().zip(answers) {
-                    self.applied(update, answer)?;
-                }
-                Ok(())
-            }
-            Ok(SectionOutcome::Fenced) => Err(Stop::Fenced),
-            Ok(other) => Err(Stop::Restart(format!("{other:?}"))),
-            Err(error) => {
-                self.settle_before_restart(updates.iter().map(|update| update.tx_id)).await;
-                Err(Stop::Restart(error.to_string()))
-            }
-        }
-    }
-
-    /// After a commit whose answer was lost: waits until it can't land any more, so that what is
-    /// read back next is the truth.
-    pub(super) async fn settle_before_restart(&self, tx_ids: impl Iterator<Item = TxId>) {
-        let tx_ids: Vec<TxId> = tx_ids.collect();
-        let store = &self.context.store;
-        while let Err(error) = store.settle(&self.context.node, self.lease, &tx_ids).await {
-            if !error.is_retryable() {
-                return;
-            }
-            tokio::time::sleep(super::RESTART_PAUSE).await;
-        }
     }
 }

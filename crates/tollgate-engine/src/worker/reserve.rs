@@ -45,7 +45,7 @@ impl Desk {
                 if let Some(refused) = self.refuses_to_reserve() {
                     return Ok(Err(refused));
                 }
-                let Ok(counts) = self.ask_counts().await else {
+                let Ok(counts) = self.chain_counts().await else {
                     return Ok(Err(ReserveError::Unavailable("the chain can't be asked".into())));
                 };
                 let owner_token = Uuid::new_v4();
@@ -63,7 +63,7 @@ impl Desk {
                 let used =
                     store.reservation_used(node, self.lease, nonce, owner_token, tx_hash).await?;
                 if used.is_some() {
-                    self.book.pool.reserved.remove(&nonce);
+                    self.book.pool.spend(nonce);
                 }
                 Ok(used.ok_or(ReserveError::StaleToken))
             }

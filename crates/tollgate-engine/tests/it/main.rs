@@ -5,6 +5,7 @@
 
 mod blocks;
 mod deaths;
+mod govern;
 mod life;
 mod limits;
 mod pipeline;

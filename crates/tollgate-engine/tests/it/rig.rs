@@ -1,14 +1,15 @@
 //! A database, a chain, and as many nodes as a test wants.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use tollgate_engine::{Created, Engine, EngineOptions, LoggedAlerts, Policies, World};
+use tollgate_engine::{Created, Engine, EngineOptions, Policies, World};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{
-    ChainRegistration, Completion, FeedStore, LeaseTerms, Page, SubmitterSetup, TxRecord, TxStore,
+    Alert, AlertKind, Alerts, Attempt, ChainRegistration, Completion, FeedStore, HistoryEntry,
+    LeaseTerms, Page, SubmitterRecord, SubmitterSetup, TxRecord, TxStore,
 };
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{
@@ -33,11 +34,28 @@ impl Clock for SystemClock {
     }
 }
 
+/// Alerts that were raised.
+#[derive(Default)]
+pub(crate) struct Recorded(Mutex<Vec<Alert>>);
+
+impl Alerts for Recorded {
+    fn raise(&self, alert: &Alert) {
+        self.0.lock().unwrap().push(alert.clone());
+    }
+}
+
+impl Recorded {
+    pub(crate) fn of(&self, kind: AlertKind) -> Vec<Alert> {
+        self.0.lock().unwrap().iter().filter(|alert| alert.kind == kind).cloned().collect()
+    }
+}
+
 /// One database and one chain.
 pub(crate) struct Rig {
     pub(crate) store: SqliteStore,
     pub(crate) gate: Arc<Gate>,
     pub(crate) chain: Arc<FakeChain>,
+    pub(crate) alerts: Arc<Recorded>,
     _directory: tempfile::TempDir,
 }
 
@@ -85,10 +103,20 @@ impl Rig {
         let start_from = Nonce::MIN;
         let setup = |n| SubmitterSetup { submitter: account(n), mode, start_from };
         store.register_submitters(&[setup(1), setup(2), setup(3)]).await.unwrap();
-        Self { store, gate, chain: Arc::new(FakeChain::new()), _directory: directory }
+        let (chain, alerts) = (Arc::new(FakeChain::new()), Arc::default());
+        Self { store, gate, chain, alerts, _directory: directory }
     }
 
     pub(crate) fn node(&self, name: &str, options: EngineOptions) -> Engine {
+        self.node_with(name, options, Policies::default())
+    }
+
+    pub(crate) fn node_with(
+        &self,
+        name: &str,
+        options: EngineOptions,
+        policies: Policies,
+    ) -> Engine {
         let accounts = [1, 2, 3].map(|n| account(n).address).to_vec();
         let world = World {
             node: NodeId::new(name, Uuid::now_v7()).unwrap(),
@@ -97,8 +125,8 @@ impl Rig {
             signer: Arc::new(FakeSigner(accounts)),
             clock: Arc::new(SystemClock),
             checkpoints: self.gate.clone(),
-            policies: Policies::default(),
-            alerts: Arc::new(LoggedAlerts),
+            policies,
+            alerts: self.alerts.clone(),
         };
         Engine::start(world, options)
     }
@@ -137,6 +165,29 @@ impl Rig {
                 }
             }
         }
+    }
+
+    pub(crate) async fn attempts(&self, id: TxId) -> Vec<Attempt> {
+        self.store.attempts(id).await.unwrap()
+    }
+
+    pub(crate) async fn history(&self, id: TxId) -> Vec<HistoryEntry> {
+        self.store.history(id, 0, Page::new(Page::MAX).unwrap()).await.unwrap()
+    }
+
+    pub(crate) async fn submitter(&self, of: Submitter) -> SubmitterRecord {
+        self.store.submitter(of).await.unwrap().unwrap()
+    }
+
+    /// Waits for anything.
+    pub(crate) async fn eventually(&self, what: &str, mut test: impl AsyncFnMut() -> bool) {
+        let waits = async {
+            while !test().await {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let in_time = tokio::time::timeout(PATIENCE, waits).await;
+        assert!(in_time.is_ok(), "never: {what}");
     }
 
     pub(crate) async fn feed(&self) -> Vec<Completion> {

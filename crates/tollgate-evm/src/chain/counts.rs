@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use tollgate_model::port::chain::{AccountCounts, ChainUnavailable};
 use tollgate_model::{Address, Nonce};
 
-use super::router::{Router, unavailable};
+use super::router::{Needs, Router, unavailable};
 use crate::endpoint::RpcError;
 use crate::endpoint::wire::Quantity;
 
@@ -113,7 +113,7 @@ pub(super) async fn counts(
     of: Address,
 ) -> Result<AccountCounts, ChainUnavailable> {
     let deadline = router.deadline();
-    let voters = router.voters(VOTERS_MAX, Instant::now());
+    let voters = router.voters(Needs::Head, VOTERS_MAX, Instant::now());
     let answers = join_all(voters.iter().map(async |member| {
         let head = member.head().map_or(0, |head| head.at.number);
         let ask = async |tag: &str| {

@@ -55,7 +55,7 @@ fn bulk_is_cheaper(
     bulk_calls < ours
 }
 
-fn mined_in(wire: &ReceiptWire) -> Option<MinedIn> {
+pub(super) fn mined_in(wire: &ReceiptWire) -> Option<MinedIn> {
     Some(MinedIn {
         tx_hash: wire.transaction_hash.0,
         block_number: wire.block_number?.0,
@@ -212,7 +212,7 @@ pub(super) async fn receipt(
 }
 
 /// Adds what the contracts said to the receipts of failures, as far as that can be found out.
-async fn explain(router: &Router, member: &Arc<Member>, receipts: &mut [MinedIn]) {
+pub(super) async fn explain(router: &Router, member: &Arc<Member>, receipts: &mut [MinedIn]) {
     let failed = receipts.iter_mut().filter(|r| !r.succeeded && r.revert_reason.is_none());
     for receipt in failed.take(REASONS_MAX) {
         receipt.revert_reason = replay(router, member, receipt).await;

@@ -5,6 +5,7 @@
 //! comes last, one of another chain never.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -14,8 +15,11 @@ use tollgate_model::port::chain::{BlockRef, ChainUnavailable};
 
 use super::config::ChainConfig;
 use super::heads::{Board, Report};
-use super::member::Member;
+use super::member::{Member, Standing};
 use crate::endpoint::RpcError;
+
+/// An endpoint in trouble has this share of the time that the others have, when all are asked.
+const RESTING_SHARE: u32 = 4;
 
 pub(super) struct Router {
     pub(super) members: Vec<Arc<Member>>,
@@ -81,7 +85,6 @@ impl Router {
 
     /// Endpoints to read from, best first.
     pub(super) fn readers(&self, needs: Needs, now: Instant) -> Vec<Arc<Member>> {
-        let head = self.head();
         let has = |member: &&Arc<Member>| match needs {
             Needs::Head => true,
             Needs::Block(number) => member.head().is_some_and(|head| head.at.number >= number),
@@ -93,19 +96,43 @@ impl Router {
             .filter(has)
             .cloned()
             .collect();
-        readers.sort_by_cached_key(|member| {
-            let health = member.endpoint.health();
-            // Who has the very head is on the same branch.
-            let elsewhere = head.is_some() && member.head().map(|seen| seen.at) != head;
-            (health.is_resting(now), self.lags(member, now), elsewhere, health.expected())
-        });
+        readers.sort_by_cached_key(|member| self.rank(member, now));
         readers
+    }
+
+    /// What comes first is asked first.
+    fn rank(&self, member: &Member, now: Instant) -> (bool, bool, bool, Duration) {
+        let (head, health) = (self.head(), member.endpoint.health());
+        // Who has the very head is on the same branch.
+        let elsewhere = head.is_some() && member.head().map(|seen| seen.at) != head;
+        (health.is_resting(now), self.lags(member, now), elsewhere, health.expected())
+    }
+
+    /// Everybody who is read from and may be on this chain, best first, for a question that all are
+    /// asked: those in trouble too, and those that have not told yet which chain they are on. The
+    /// latter count, but must not be asked.
+    pub(super) fn witnesses(&self, now: Instant) -> Vec<(Arc<Member>, Standing)> {
+        let readers = self.members.iter().filter(|member| member.reads());
+        let mut all: Vec<_> = readers.map(|member| (member.clone(), member.standing())).collect();
+        all.retain(|(_, standing)| !matches!(standing, Standing::Refused(_)));
+        all.sort_by_cached_key(|(member, standing)| {
+            (*standing != Standing::Good, self.rank(member, now))
+        });
+        all
+    }
+
+    /// Until when one is waited for that is asked beside all others: one in trouble must not hold
+    /// them up for long.
+    pub(super) fn patience(&self, member: &Member, now: Instant) -> Instant {
+        let whole = self.config.read_deadline;
+        let is_resting = member.endpoint.health().is_resting(now);
+        now + if is_resting { whole / RESTING_SHARE } else { whole }
     }
 
     /// Endpoints whose word counts: healthy and up to date. If there are none, the best of the
     /// rest, alone.
-    pub(super) fn voters(&self, most: usize, now: Instant) -> Vec<Arc<Member>> {
-        let mut readers = self.readers(Needs::Head, now);
+    pub(super) fn voters(&self, needs: Needs, most: usize, now: Instant) -> Vec<Arc<Member>> {
+        let mut readers = self.readers(needs, now);
         let counts = |member: &Arc<Member>| {
             !member.endpoint.health().is_resting(now) && !self.lags(member, now)
         };

@@ -20,7 +20,7 @@ use tollgate_model::{Bytes, TxHash};
 use super::member::Member;
 use super::router::Router;
 use crate::classify::{Overrides, classify_with};
-use crate::endpoint::{Ability, RpcError, RpcErrorKind};
+use crate::endpoint::{RpcError, RpcErrorKind};
 
 /// How much of the endpoints' words is kept, in bytes.
 const SAID_BYTES_MAX: usize = 2_000;
@@ -225,15 +225,7 @@ async fn batch(router: &Arc<Router>, raws: &[Bytes]) -> Vec<Option<SendAnswer>> 
     });
     for done in join_all(calls).await {
         let Ok((answers, member)) = done else { continue };
-        let answers = match answers {
-            Ok(answers) => answers,
-            Err(error) => {
-                if matches!(error.kind, RpcErrorKind::Node | RpcErrorKind::NotRpc) {
-                    member.endpoint.abilities().lacks(Ability::Batch, Instant::now());
-                }
-                continue;
-            }
-        };
+        let Ok(answers) = answers else { continue };
         for ((place, answer), hash) in taken.iter_mut().zip(answers).zip(&hashes) {
             let Some(answer) = answer else { continue };
             let answer = read(member.endpoint.name(), answer, *hash, &router.config.overrides);

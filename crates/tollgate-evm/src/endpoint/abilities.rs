@@ -22,6 +22,8 @@ pub enum Ability {
     PriorityFee,
     /// Many calls in one (a JSON-RPC batch).
     Batch,
+    /// `txpool_contentFrom`.
+    PoolContent,
 }
 
 /// What a node lacks, and what its bulk receipts cost.
@@ -32,7 +34,7 @@ pub struct Abilities {
 
 #[derive(Debug, Default)]
 struct State {
-    missing: [Option<Instant>; 4],
+    missing: [Option<Instant>; 5],
     bulk: Option<(usize, Duration)>,
 }
 

@@ -3,6 +3,8 @@
 //! Reads what nodes really send: members that are missing, null or more than expected are no error
 //! unless the value is needed.
 
+use std::collections::BTreeMap;
+
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -177,6 +179,35 @@ pub(crate) struct TransactionWire {
     pub(crate) value: Quantity<U256>,
     pub(crate) input: Quantity<Bytes>,
     pub(crate) gas: Quantity<u64>,
+}
+
+/// A transaction, as far as it takes to know whose slot it is in.
+#[derive(Clone, Copy, Deserialize, Debug)]
+pub(crate) struct SlotWire {
+    pub(crate) hash: Quantity<B256>,
+    #[serde(default)]
+    pub(crate) from: Option<Quantity<Address>>,
+    #[serde(default)]
+    pub(crate) nonce: Option<Quantity<u64>>,
+}
+
+/// A block with its transactions in full.
+#[derive(Clone, Deserialize, Debug)]
+pub(crate) struct FullBlockWire {
+    pub(crate) transactions: Vec<SlotWire>,
+}
+
+/// A sender's part of a pool. Members that a client does not have are missing.
+#[derive(Clone, Deserialize, Debug)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PoolWire {
+    #[serde(default)]
+    pub(crate) pending: Option<BTreeMap<String, SlotWire>>,
+    #[serde(default)]
+    pub(crate) queued: Option<BTreeMap<String, SlotWire>>,
+    /// Erigon's own: due, but below the base fee.
+    #[serde(default)]
+    pub(crate) base_fee: Option<BTreeMap<String, SlotWire>>,
 }
 
 #[derive(Clone, Deserialize, Debug)]

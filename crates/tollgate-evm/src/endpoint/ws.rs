@@ -26,7 +26,6 @@ use tollgate_model::port::chain::BlockRef;
 
 use super::config::{EndpointConfig, Target};
 use super::error::{RpcError, RpcErrorKind};
-use super::tls;
 use super::wire::{BlockWire, Incoming, Request};
 
 /// How long a write may take before the connection counts as dead.
@@ -80,7 +79,7 @@ impl Ws {
         let (announce, heads) = watch::channel(Announced::default());
         let dialer = Dialer {
             target: target.clone(),
-            tls: target.secure.then(tls::client_config),
+            tls: target.secure.then(tollgate_outbound::client_config),
             connect_timeout: config.connect_timeout,
             message_bytes_max: config.response_bytes_max,
         };

@@ -23,7 +23,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_model::port::chain::BlockRef;
-use tollgate_model::{B256, TxHash};
+use tollgate_model::{Address, B256, TxHash};
 
 /// How the node behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -71,6 +71,13 @@ pub(crate) struct State {
     pub(crate) fixed: HashMap<&'static str, Result<Value, Value>>,
     pub(crate) failed: HashSet<TxHash>,
     pub(crate) in_pool: HashSet<TxHash>,
+    /// Whose transactions these are, and in which slots: shown in full blocks and counted at past
+    /// ones.
+    pub(crate) slots: HashMap<TxHash, (Address, u64)>,
+    /// States of blocks before this one are gone.
+    pub(crate) oldest_state: u64,
+    /// What it counts from the moment on that it was asked for a receipt.
+    pub(crate) counts_then: Option<u64>,
     /// Many calls in one are answered with an error.
     pub(crate) no_batches: bool,
     /// What says no to a single one of a batch: its bytes, and what it says.
@@ -339,6 +346,9 @@ async fn answer(state: &Mutex<State>, body: &[u8]) -> Option<Value> {
     } else {
         result_of(&state, &method, &call["params"])?
     };
+    if let Some(count) = state.counts_then.filter(|_| method == "eth_getTransactionReceipt") {
+        state.mined = count;
+    }
     Some(match result {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
         Err(error) => json!({"jsonrpc": "2.0", "id": id, "error": error}),

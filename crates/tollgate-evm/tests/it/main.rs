@@ -13,6 +13,7 @@ mod overriding;
 mod properties;
 mod router;
 mod signer;
+mod slots;
 mod traps;
 
 use tollgate_evm::{RpcAnswer, classify};

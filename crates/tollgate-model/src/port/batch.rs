@@ -225,6 +225,17 @@ impl AttemptKind {
     pub const ALL: [Self; 5] =
         [Self::Intent, Self::Bump, Self::Replacement, Self::Cancellation, Self::Placeholder];
 
+    /// The word for it in the API and in hooks.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Intent => "intent",
+            Self::Bump => "bump",
+            Self::Replacement => "replacement",
+            Self::Cancellation => "cancellation",
+            Self::Placeholder => "placeholder",
+        }
+    }
+
     /// The number under which stores keep the kind.
     pub const fn code(self) -> i16 {
         match self {
@@ -328,6 +339,14 @@ impl TxUpdate {
     /// Where it goes.
     pub const fn to(&self) -> TxState {
         self.to
+    }
+
+    /// The move that it is, unless it only leaves a note.
+    pub const fn event(&self) -> Option<TxEvent> {
+        match self.event {
+            Change::Moved(event) => Some(event),
+            Change::Noted(_) => None,
+        }
     }
 
     /// The word for it in the audit trail.

@@ -29,6 +29,8 @@ pub enum Checkpoint {
     AnswersSeen,
     /// What nodes answered is recorded.
     AnswersRecorded,
+    /// What a rule, a policy or a person wants done is claimed and durable; nothing of it is sent.
+    ActionClaimed,
     /// The worker is about to record receipts.
     ReceiptsSeen,
     /// Receipts are recorded.
@@ -43,7 +45,7 @@ pub enum Checkpoint {
 
 impl Checkpoint {
     /// Every checkpoint, in the order in which a transaction passes them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::SlotsChosen,
         Self::AttemptsSigned,
         Self::BatchGuarded,
@@ -54,6 +56,7 @@ impl Checkpoint {
         Self::NodeAnswered,
         Self::AnswersSeen,
         Self::AnswersRecorded,
+        Self::ActionClaimed,
         Self::ReceiptsSeen,
         Self::ReceiptsRecorded,
         Self::FinalityJudged,
@@ -74,6 +77,7 @@ impl Checkpoint {
             Self::NodeAnswered => "node_answered",
             Self::AnswersSeen => "answers_seen",
             Self::AnswersRecorded => "answers_recorded",
+            Self::ActionClaimed => "action_claimed",
             Self::ReceiptsSeen => "receipts_seen",
             Self::ReceiptsRecorded => "receipts_recorded",
             Self::FinalityJudged => "finality_judged",

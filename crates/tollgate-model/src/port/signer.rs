@@ -97,6 +97,12 @@ pub trait Signer: Send + Sync {
     /// The accounts that it signs for.
     fn accounts(&self) -> Vec<Address>;
 
+    /// Reads back what was signed, by whomever.
+    ///
+    /// # Errors
+    /// The bytes are not a transaction for this chain.
+    fn read(&self, chain_id: ChainId, raw: &Bytes) -> Result<TxDraft, SignError>;
+
     /// Signs drafts, with an answer for each, in order. How much of it runs side by side is the
     /// signer's business.
     async fn sign(&self, drafts: Vec<TxDraft>) -> Vec<Result<SignedTx, SignError>>;

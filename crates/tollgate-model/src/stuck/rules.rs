@@ -4,6 +4,7 @@
 //! Matches only. Whether the action is possible for the transaction is [`super::plan`]'s question,
 //! as it is for every other policy.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -134,6 +135,15 @@ pub struct Ruling {
     pub rule: Option<usize>,
 }
 
+impl Ruling {
+    fn decision(self) -> StuckDecision {
+        match self.rule {
+            Some(index) => StuckDecision::new(self.action, &format!("stuck.rules[{index}]")),
+            None => StuckDecision::new(self.action, "no rule fits"),
+        }
+    }
+}
+
 /// The rule list. An empty one does nothing but alert.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StuckRules(Vec<Rule>);
@@ -165,10 +175,25 @@ impl StuckRules {
 #[async_trait]
 impl StuckPolicy for StuckRules {
     async fn decide(&self, context: &StuckContext) -> StuckDecision {
-        let Ruling { action, rule } = self.rule_on(&StuckCase::from(context));
-        match rule {
-            Some(index) => StuckDecision::new(action, &format!("stuck.rules[{index}]")),
-            None => StuckDecision::new(action, "no rule fits"),
+        self.rule_on(&StuckCase::from(context)).decision()
+    }
+}
+
+/// Rules that fit decide; another policy is asked only where none does.
+pub struct RulesFirst {
+    /// The rules.
+    pub rules: StuckRules,
+    /// Who is asked where none of them fits.
+    pub otherwise: Arc<dyn StuckPolicy>,
+}
+
+#[async_trait]
+impl StuckPolicy for RulesFirst {
+    async fn decide(&self, context: &StuckContext) -> StuckDecision {
+        let ruling = self.rules.rule_on(&StuckCase::from(context));
+        match ruling.rule {
+            Some(_) => ruling.decision(),
+            None => self.otherwise.decide(context).await,
         }
     }
 }

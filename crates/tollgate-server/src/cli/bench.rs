@@ -6,7 +6,6 @@
 //! what it measures.
 
 mod chain;
-mod client;
 mod feed;
 mod load;
 mod plan;
@@ -25,11 +24,11 @@ use tollgate_model::ids::parse_address;
 use uuid::Uuid;
 
 use self::chain::ChainReader;
-use self::client::Target;
 use self::load::Load;
 use self::plan::{COUNT_MAX, Plan};
 use self::record::Run;
 use self::report::{Environment, Report};
+use super::client::Target;
 use crate::compose::Failure;
 use crate::config::duration;
 

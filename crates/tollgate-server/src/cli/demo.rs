@@ -30,7 +30,7 @@ use tollgate_server::Api;
 use super::node::{run_until_told, told_to_stop};
 use super::{log, runtime};
 use crate::compose::{Database, Failure, Node, NodeConfig, bind, start};
-use crate::config::{LogFormat, Place};
+use crate::config::{LogFormat, Place, PolicySettings};
 
 const SUBMITTERS: usize = 4;
 /// No demo takes longer.
@@ -78,6 +78,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
             chain_id_place: Place::Default,
             start_from: Nonce::MIN,
             engine: demo_options()?,
+            policies: PolicySettings::default(),
             startup_wait: Duration::ZERO,
         })
     };

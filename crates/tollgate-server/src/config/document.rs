@@ -13,7 +13,7 @@ pub(crate) fn example() -> String {
                     # 10s, 5m or 1h; amounts are in wei, or like \"100 gwei\" or \"0.5 ether\".\n"
         .to_owned();
     let mut section = "";
-    for key in KEYS {
+    for key in KEYS.iter() {
         if key.section() != section {
             section = key.section();
             let _ = write!(page, "\n[{section}]\n");
@@ -52,7 +52,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 pub(super) fn tables() -> String {
     let mut page = String::new();
     let mut section = None;
-    for key in KEYS {
+    for key in KEYS.iter() {
         if section != Some(key.section()) {
             section = Some(key.section());
             let title = match key.section() {

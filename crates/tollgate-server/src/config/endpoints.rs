@@ -68,7 +68,7 @@ fn endpoint(item: &Given) -> Result<EndpointConfig, Vec<Problem>> {
             return Ok(EndpointConfig::new(url.trim()));
         }
         Value::Table(entries) => entries,
-        Value::List(_) | Value::Bare(_) | Value::Other(_) => {
+        Value::List(_) | Value::Bare(_) | Value::Fraction(_) | Value::Other(_) => {
             let reason =
                 "an endpoint is a URL or a table like { url = \"https://…\", role = \"full\" }";
             return Err(vec![wrong(&item.place, reason.to_owned())]);

@@ -10,7 +10,7 @@ use super::keys::{KEYS, Key};
 pub(crate) const CONFIG: &str = "TOLLGATE_CONFIG";
 
 /// Variables of other commands: no settings, and no slips.
-const OTHERS: [&str; 2] = [CONFIG, "TOLLGATE_API_KEY"];
+const OTHERS: [&str; 3] = [CONFIG, "TOLLGATE_API_KEY", "TOLLGATE_URL"];
 
 /// What the environment says.
 #[derive(Default)]

@@ -134,7 +134,7 @@ impl Source<'_> {
             DeValue::String(text) => Value::Text(text.to_string()),
             DeValue::Integer(number) if number.radix() == 10 => Value::Bare(number.to_string()),
             DeValue::Integer(_) => Value::Other("a number that is not decimal"),
-            DeValue::Float(_) => Value::Other("a fraction"),
+            DeValue::Float(number) => Value::Fraction(number.to_string()),
             DeValue::Boolean(switch) => Value::Bare(switch.to_string()),
             DeValue::Datetime(_) => Value::Other("a date"),
             DeValue::Array(list) => Value::List(list.iter().map(|item| self.given(item)).collect()),

@@ -85,7 +85,7 @@ fn argument(flag: &'static str, key: &Key) -> Arg {
 const fn value_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Socket => "IP:PORT",
-        Kind::HttpUrl | Kind::DatabaseUrl | Kind::Endpoints => "URL",
+        Kind::HttpUrl | Kind::HookUrl | Kind::DatabaseUrl | Kind::Endpoints => "URL",
         Kind::Duration(_) => "DURATION",
         Kind::Number(..) => "N",
         Kind::Path | Kind::Paths => "PATH",

@@ -47,6 +47,8 @@ pub(crate) enum Value {
     Text(String),
     /// A number or a switch, which TOML tells from text.
     Bare(String),
+    /// A number with a fraction, which hardly any setting takes.
+    Fraction(String),
     List(Vec<Given>),
     Table(Vec<Entry>),
     /// What no setting takes: its word.

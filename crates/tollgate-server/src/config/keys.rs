@@ -2,6 +2,10 @@
 //!
 //! A setting that has no effect does not stand here. Owns no values.
 
+mod governance;
+
+use std::sync::LazyLock;
+
 use super::kind::Kind;
 
 /// What holds where nobody says anything.
@@ -16,7 +20,7 @@ pub(crate) enum Preset {
 }
 
 /// A setting.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     /// Its place in the file, `section.name`.
     pub(crate) name: &'static str,
@@ -83,7 +87,11 @@ pub(crate) fn find(name: &str) -> Option<&'static Key> {
 use Preset::{Found, Value};
 
 /// All of them, in the order of the documents.
-pub(crate) static KEYS: &[Key] = &[
+pub(crate) static KEYS: LazyLock<Vec<Key>> =
+    LazyLock::new(|| [FIRST, governance::KEYS, LAST].concat());
+
+/// The node, its database, its chain and its submitters.
+static FIRST: &[Key] = &[
     key("listen", Kind::Socket, Value("127.0.0.1:8550"), "Where the API listens.").flag("listen"),
     key(
         "advertise_url",
@@ -370,13 +378,10 @@ pub(crate) static KEYS: &[Key] = &[
         Value("500"),
         "Operations in one database transaction.",
     ),
-    key(
-        "resubmit.interval",
-        Kind::Duration(100),
-        Value("30s"),
-        "How often what no block has picked up is sent again.",
-    )
-    .flag("resubmit-interval"),
+];
+
+/// The process itself.
+static LAST: &[Key] = &[
     key(
         "startup.wait",
         Kind::Duration(0),

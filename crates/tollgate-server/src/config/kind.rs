@@ -16,11 +16,15 @@ pub(crate) enum Kind {
     Text,
     Socket,
     HttpUrl,
+    /// Its path may be a key of the receiver's.
+    HookUrl,
     /// May hold a password.
     DatabaseUrl,
     Switch,
     /// From, to.
     Number(u64, u64),
+    /// Above 1, with at most three decimals.
+    Factor,
     /// At least so many milliseconds.
     Duration(u64),
     Choice(&'static [&'static str]),
@@ -38,6 +42,8 @@ pub(crate) enum Kind {
     Endpoints,
     /// Tables of a phrase and a class.
     Answers,
+    /// Tables of conditions and an action.
+    Rules,
 }
 
 impl Kind {
@@ -47,10 +53,12 @@ impl Kind {
             Self::Text => "text".to_owned(),
             Self::Socket => "`IP:PORT`".to_owned(),
             Self::HttpUrl => "`http(s)://…`".to_owned(),
+            Self::HookUrl => "`http(s)://…`; a secret".to_owned(),
             Self::DatabaseUrl => "`postgres://…` or `sqlite:PATH`; a secret".to_owned(),
             Self::Switch => "`true` or `false`".to_owned(),
             Self::Number(from, to) if to == i64::MAX as u64 => format!("number from {from} on"),
             Self::Number(from, to) => format!("number, {from} to {to}"),
+            Self::Factor => "number above 1".to_owned(),
             Self::Duration(_) => "duration".to_owned(),
             Self::Choice(words) => {
                 words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or ")
@@ -64,6 +72,7 @@ impl Kind {
             Self::Secrets => "list; a secret".to_owned(),
             Self::Endpoints => "list of endpoints; a secret".to_owned(),
             Self::Answers => "list of `{ phrase, class }`".to_owned(),
+            Self::Rules => "list of rules".to_owned(),
         }
     }
 
@@ -71,18 +80,26 @@ impl Kind {
     pub(crate) const fn is_list(self) -> bool {
         matches!(
             self,
-            Self::Paths | Self::Addresses | Self::Secrets | Self::Endpoints | Self::Answers
+            Self::Paths
+                | Self::Addresses
+                | Self::Secrets
+                | Self::Endpoints
+                | Self::Answers
+                | Self::Rules
         )
     }
 
     /// Whether its values are written without quotes in TOML.
     pub(crate) const fn is_bare(self) -> bool {
-        matches!(self, Self::Switch | Self::Number(..))
+        matches!(self, Self::Switch | Self::Number(..) | Self::Factor)
     }
 
     /// Whether what was given must not be quoted.
     pub(crate) const fn is_secret(self) -> bool {
-        matches!(self, Self::DatabaseUrl | Self::Secret | Self::Secrets | Self::Endpoints)
+        matches!(
+            self,
+            Self::HookUrl | Self::DatabaseUrl | Self::Secret | Self::Secrets | Self::Endpoints
+        )
     }
 }
 
@@ -121,6 +138,18 @@ pub(crate) fn number(text: &str, from: u64, to: u64) -> Result<u64, String> {
         to if to == i64::MAX as u64 => format!("must be a whole number from {from} on"),
         to => format!("must be a whole number from {from} to {to}"),
     })
+}
+
+/// `1.125`, in thousandths.
+pub(crate) fn factor(text: &str) -> Result<u32, String> {
+    let wrong = || "must be a number like 1.125: above 1, at most 10, three decimals".to_owned();
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if !is_number(whole) || !is_number(part) || part.len() > 3 {
+        return Err(wrong());
+    }
+    let permille = format!("{whole}{part:0<3}").parse().ok();
+    permille.filter(|permille| (1_001..=10_000).contains(permille)).ok_or_else(wrong)
 }
 
 pub(crate) fn switch(text: &str) -> Result<bool, String> {
@@ -211,6 +240,16 @@ mod tests {
         assert_eq!(duration("2401h"), Err("must be at most 2400h".to_owned()));
         for text in ["0ms", "250ms", "90s", "5m", "2h"] {
             assert_eq!(duration_words(duration(text).unwrap()), text);
+        }
+    }
+
+    #[test]
+    fn a_factor_is_exact_and_above_one() {
+        for (text, permille) in [("1.125", 1_125), ("1.1", 1_100), ("2", 2_000), ("10.0", 10_000)] {
+            assert_eq!(factor(text), Ok(permille), "{text}");
+        }
+        for text in ["", "1", "1.0", "0.9", "-2", "1.0625", "1.", ".5", "1e1", "10.001", "two"] {
+            assert!(factor(text).is_err(), "{text}");
         }
     }
 

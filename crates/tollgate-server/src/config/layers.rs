@@ -43,7 +43,7 @@ pub(crate) fn gather(
         values.given.extend(layer);
     }
     open_files(&mut values.given, &mut problems);
-    for key in KEYS {
+    for key in KEYS.iter() {
         if let Preset::Value(value) = key.preset {
             let preset = || Given::text(value, Place::Default);
             values.given.entry(key.name).or_insert_with(preset);

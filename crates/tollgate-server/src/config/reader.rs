@@ -127,7 +127,7 @@ impl Reader<'_> {
         match given.value {
             Value::List(items) => items,
             Value::Text(_) => vec![given],
-            Value::Table(_) | Value::Bare(_) | Value::Other(_) => {
+            Value::Table(_) | Value::Bare(_) | Value::Fraction(_) | Value::Other(_) => {
                 self.wrong(name, format!("must be a list: {}", super::file::example(key)));
                 Vec::new()
             }
@@ -155,6 +155,8 @@ fn scalar<'a>(key: &Key, given: &'a Given) -> Result<&'a str, String> {
     match &given.value {
         Value::Text(text) => Ok(text),
         Value::Bare(text) if takes_bare => Ok(text),
+        Value::Fraction(text) if key.kind == Kind::Factor => Ok(text),
+        Value::Fraction(_) => Err(format!("must not be a fraction: {}", super::file::example(key))),
         Value::Bare(text) => match key.kind {
             Kind::Duration(_) => Err(format!("{text} must have a unit, like \"{text}s\"")),
             _ => Err(format!("{text} must stand in quotes: {}", super::file::example(key))),

@@ -11,7 +11,6 @@ use tollgate_model::fees::FeeCaps;
 use tollgate_model::ids::parse_address;
 use tollgate_model::nonce::{Mode, NonceRules, StrictAdvance};
 use tollgate_model::port::LeaseTerms;
-use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{Address, ChainId, NodeId, Nonce, Text};
 use tollgate_postgres::{PgOptions, SessionLimits};
 use tollgate_sqlite::SqliteOptions;
@@ -21,6 +20,7 @@ use zeroize::Zeroizing;
 use super::Purpose;
 use super::endpoints::{answers, endpoints};
 use super::given::{Place, Problem};
+use super::governance::{self, PolicySettings};
 use super::kind::{self, duration_words, url_place};
 use super::layers::Values;
 use super::reader::Reader;
@@ -65,6 +65,7 @@ pub(crate) struct Settings {
     pub(crate) keys: KeySources,
     pub(crate) start_from: Nonce,
     pub(crate) engine: EngineOptions,
+    pub(crate) policies: PolicySettings,
     pub(crate) startup_wait: Duration,
     pub(crate) log: LogFormat,
 }
@@ -94,6 +95,8 @@ fn all(reader: &mut Reader<'_>, purpose: Purpose) -> Option<Settings> {
     let chain = chain(reader);
     let keys = keys(reader);
     let engine = engine(reader);
+    let engine = governance::engine(reader, engine);
+    let policies = governance::policies(reader);
     let start_from = reader.number("nonce.start_from").and_then(|n| Nonce::new(n).ok());
     let startup_wait = reader.duration("startup.wait");
     let log = reader.choice("log.format", &[LogFormat::Pretty, LogFormat::Json]);
@@ -112,6 +115,7 @@ fn all(reader: &mut Reader<'_>, purpose: Purpose) -> Option<Settings> {
         keys,
         start_from: start_from?,
         engine: engine?,
+        policies: policies?,
         startup_wait: startup_wait?,
         log: log?,
     })
@@ -262,7 +266,11 @@ fn chain(reader: &mut Reader<'_>) -> Option<ChainConfig> {
 }
 
 /// The one of two settings that somebody gave: the first, unless only the second was.
-fn given_of(reader: &Reader<'_>, first: &'static str, second: &'static str) -> &'static str {
+pub(super) fn given_of(
+    reader: &Reader<'_>,
+    first: &'static str,
+    second: &'static str,
+) -> &'static str {
     if !reader.is_given(first) && reader.is_given(second) { second } else { first }
 }
 
@@ -291,6 +299,7 @@ fn keys(reader: &mut Reader<'_>) -> KeySources {
     KeySources { keys, files, keystore }
 }
 
+/// What an engine needs before anything goes wrong; `governance` has the rest.
 fn engine(reader: &mut Reader<'_>) -> Option<EngineOptions> {
     let lease = lease(reader);
     let lease_idle = reader.duration("lease.idle_timeout");
@@ -302,7 +311,6 @@ fn engine(reader: &mut Reader<'_>) -> Option<EngineOptions> {
     let strict_advance = reader.choice("strict.advance", &advance);
     let state_timeout = reader.duration("nonce.state_timeout");
     let finality = reader.read("finality", kind::finality);
-    let resubmit_interval = reader.duration("resubmit.interval");
     let presigned = addresses(reader, "submitter.presigned");
     let max_fee_per_gas = reader.read("chain.max_fee_per_gas", kind::price);
     let max_tx_fee = reader.read("chain.max_tx_fee", kind::amount);
@@ -325,7 +333,6 @@ fn engine(reader: &mut Reader<'_>) -> Option<EngineOptions> {
             state_timeout: state_timeout?,
         },
         finality: finality?,
-        resubmit: ResubmitRules { interval: resubmit_interval?, ..ResubmitRules::default() },
         fee_caps: FeeCaps { max_fee_per_gas, max_tx_fee },
         presigned,
         ..EngineOptions::default()

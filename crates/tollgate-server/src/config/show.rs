@@ -10,7 +10,7 @@ const HIDDEN: &str = "***";
 /// All of a value, to compare it with another. Never printed.
 pub(crate) fn plainly(given: &Given) -> String {
     match &given.value {
-        Value::Text(text) | Value::Bare(text) => text.clone(),
+        Value::Text(text) | Value::Bare(text) | Value::Fraction(text) => text.clone(),
         Value::List(items) => items.iter().map(plainly).collect::<Vec<_>>().join(", "),
         Value::Table(entries) => {
             let entry =
@@ -32,7 +32,8 @@ pub(crate) fn masked(key: &Key, given: &Given) -> String {
         (Kind::Endpoints, Value::List(items)) => {
             items.iter().map(endpoint).collect::<Vec<_>>().join(", ")
         }
-        (Kind::Endpoints, _) => endpoint(given),
+        // A hook's path may be a key, too.
+        (Kind::Endpoints | Kind::HookUrl, _) => endpoint(given),
         _ => plainly(given),
     }
 }

@@ -1,5 +1,7 @@
 //! The configuration as a whole: layers, places, rules between settings, documents.
 
+mod governance;
+
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -174,8 +176,8 @@ fn an_unknown_name_comes_with_advice() {
         ("mode = \"strict\"", "mode: unknown; did you mean submitter.mode?"),
         ("[log]\nlevel = \"info\"", "log.level: unknown; [log] has format"),
         (
-            "[gasbump]\nenabled = true",
-            "gasbump: unknown; `tollgate config example` shows all that there is",
+            "[telemetry]\nurl = \"x\"",
+            "telemetry: unknown; `tollgate config example` shows all that there is",
         ),
         ("lease = \"10s\"", "lease: is a section: write [lease] and what is in it below"),
         (
@@ -350,7 +352,7 @@ fn the_example_is_the_defaults_and_whatever_it_offers_can_be_taken() {
     let by_default = Said::default().understood();
     let page = example();
     let loaded = from_file(&page).understood();
-    for key in KEYS {
+    for key in KEYS.iter() {
         let shown = |loaded: &Loaded| loaded.values.given.get(key.name).map(show::plainly);
         assert_eq!(shown(&loaded), shown(&by_default), "{}", key.name);
     }
@@ -390,7 +392,7 @@ fn the_page_on_configuration_has_the_settings_of_the_code() {
 #[test]
 fn no_two_settings_share_a_name_a_variable_or_a_flag() {
     let mut seen = std::collections::BTreeSet::new();
-    for key in KEYS {
+    for key in KEYS.iter() {
         assert!(seen.insert(key.name.to_owned()), "{}", key.name);
         assert!(key.flag.is_none_or(|flag| seen.insert(format!("--{flag}"))), "{}", key.name);
         for name in key.variables() {

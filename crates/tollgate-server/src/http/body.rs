@@ -1,4 +1,6 @@
-//! Bodies of creates: strict about what they say, clear about what is wrong.
+//! Bodies: strict about what they say, clear about what is wrong.
+
+mod order;
 
 use axum::body::Bytes as RawBody;
 use axum::extract::{FromRequest, Request};
@@ -10,6 +12,7 @@ use tollgate_engine::SignedIntent;
 use tollgate_evm::signer::{RecoverError, recover};
 use tollgate_model::ids::parse_address;
 use tollgate_model::port::chain::Speed;
+use tollgate_model::port::policy::NewCall;
 use tollgate_model::port::signer::{AccessListEntry, TxKind};
 use tollgate_model::{Address, Bytes, ChainId, GasPrice, Intent, RequestId, Submitter, U256};
 use utoipa::ToSchema;
@@ -17,6 +20,8 @@ use utoipa::ToSchema;
 use super::code::Code;
 use super::problem::Problem;
 use super::schema;
+
+pub(crate) use order::{NeededReason, Reason, ReplaceBody};
 
 /// Longest metadata, in bytes (I13).
 pub(crate) const METADATA_MAX: usize = 16 * 1024;
@@ -28,16 +33,31 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let body = RawBody::from_request(request, state).await.map_err(|refused| {
-            let code = if refused.status() == StatusCode::PAYLOAD_TOO_LARGE {
-                Code::BodyTooLarge
-            } else {
-                Code::UnreadableBody
-            };
-            Problem::new(code, refused.body_text())
-        })?;
-        parse(&body).map(Self)
+        parse(&read_whole(request, state).await?).map(Self)
     }
+}
+
+/// A JSON body that may be left out.
+pub(crate) struct OptionalJson<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalJson<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let body = read_whole(request, state).await?;
+        if body.is_empty() { Ok(Self(T::default())) } else { parse(&body).map(Self) }
+    }
+}
+
+async fn read_whole<S: Send + Sync>(request: Request, state: &S) -> Result<RawBody, Problem> {
+    RawBody::from_request(request, state).await.map_err(|refused| {
+        let code = if refused.status() == StatusCode::PAYLOAD_TOO_LARGE {
+            Code::BodyTooLarge
+        } else {
+            Code::UnreadableBody
+        };
+        Problem::new(code, refused.body_text())
+    })
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
@@ -79,9 +99,12 @@ pub(crate) struct CreateBody {
     /// waits.
     #[schema(value_type = Option<schema::Number>)]
     max_fee_per_gas: Option<Number>,
-    /// When it expires. Not kept yet: refused with `valid_until_unsupported`.
+    /// Until when it is wanted. Without a slot by then it ends as CANCELLED; with one, the stuck
+    /// policy is asked what becomes of it.
     #[schema(value_type = Option<schema::Time>)]
     valid_until: Option<String>,
+    /// `true`: a policy or an operator may put another call in its place.
+    replaceable: Option<bool>,
     /// The caller's own notes: any JSON, up to 16384 bytes as text. Given back with the transaction.
     #[schema(value_type = schema::Anything, required = false)]
     metadata: Option<Box<RawValue>>,
@@ -184,11 +207,6 @@ impl CreateBody {
             let detail = format!("this node works on chain {chain}");
             return Err(Problem::new(Code::WrongChain, detail));
         }
-        if self.valid_until.as_deref().map(time).transpose()?.is_some() {
-            // Better refused than taken and not kept.
-            let detail = "validUntil is not kept yet: leave it out";
-            return Err(Problem::new(Code::ValidUntilUnsupported, detail));
-        }
         let address = self.submitter.as_deref().map(parse_address).transpose();
         let address =
             address.map_err(|error| Problem::new(Code::InvalidAddress, error.to_string()))?;
@@ -209,6 +227,9 @@ impl CreateBody {
         if self.payload.is_some() || self.speed.is_some() || self.max_fee_per_gas.is_some() {
             return Err(refused("payload, speed and maxFeePerGas can't change what is signed"));
         }
+        if self.valid_until.is_some() || self.replaceable.is_some() {
+            return Err(refused("validUntil and replaceable can't bind what is signed"));
+        }
         let raw = hex("rawTx", self.raw_tx.as_deref().unwrap_or_default())?;
         let signed = recover(&raw, chain).map_err(|error| match error {
             RecoverError::WrongChain { .. } => Problem::new(Code::WrongChain, error.to_string()),
@@ -228,12 +249,9 @@ impl CreateBody {
         let submitter = submitter.ok_or_else(|| missing("submitter"))?;
         let max_fee = self.max_fee_per_gas.map(|fee| fee.read_price("maxFeePerGas")).transpose()?;
         let mut intent = payload.read()?;
-        if let (Some(tip), Some(max)) = (intent.max_priority_fee_per_gas, max_fee)
-            && tip > max
-        {
-            let detail = "maxPriorityFeePerGas is above maxFeePerGas";
-            return Err(Problem::new(Code::InvalidFees, detail));
-        }
+        check_fees(max_fee, intent.max_priority_fee_per_gas)?;
+        intent.valid_until = self.valid_until.as_deref().map(time).transpose()?;
+        intent.replaceable = self.replaceable.unwrap_or_default();
         intent.speed = self.speed.unwrap_or_default();
         intent.max_fee_per_gas = max_fee;
         intent.metadata = self.metadata.map(|metadata| text_of(&metadata)).transpose()?;
@@ -243,21 +261,7 @@ impl CreateBody {
 
 impl PayloadBody {
     fn read(self) -> Result<Intent, Problem> {
-        let to = self.to.as_deref().map(|to| {
-            parse_address(to).map_err(|error| Problem::new(Code::InvalidAddress, error.to_string()))
-        });
-        let data = self.data.as_deref().map(|data| hex("data", data)).transpose()?;
-        let data = data.unwrap_or_default();
-        let to = to.transpose()?;
-        if to.is_none() && data.is_empty() {
-            let detail = "payload: to is missing, and there is no data to create a contract from";
-            return Err(Problem::new(Code::MissingField, detail));
-        }
-        let value = self.value.map(|value| value.read("value")).transpose()?.unwrap_or_default();
-        let gas = self.gas.map(|gas| gas.read_u64("gas")).transpose()?;
-        if gas == Some(0) || gas.is_some_and(|gas| i64::try_from(gas).is_err()) {
-            return Err(Problem::new(Code::InvalidNumber, "gas: out of range"));
-        }
+        let NewCall { to, value, data, gas } = read_call(self.to, self.value, self.data, self.gas)?;
         let tip = self.max_priority_fee_per_gas;
         let tip = tip.map(|tip| tip.read_price("maxPriorityFeePerGas")).transpose()?;
         let mut intent = Intent::call(to, value);
@@ -267,6 +271,38 @@ impl PayloadBody {
         intent.access_list = self.access_list;
         intent.max_priority_fee_per_gas = tip;
         Ok(intent)
+    }
+}
+
+/// What is called, with what: the same words in creates and in replacements.
+fn read_call(
+    to: Option<String>,
+    value: Option<Number>,
+    data: Option<String>,
+    gas: Option<Number>,
+) -> Result<NewCall, Problem> {
+    let to = to.as_deref().map(parse_address).transpose();
+    let to = to.map_err(|error| Problem::new(Code::InvalidAddress, error.to_string()))?;
+    let data = data.as_deref().map(|data| hex("data", data)).transpose()?.unwrap_or_default();
+    if to.is_none() && data.is_empty() {
+        let detail = "payload: to is missing, and there is no data to create a contract from";
+        return Err(Problem::new(Code::MissingField, detail));
+    }
+    let value = value.map(|value| value.read("value")).transpose()?.unwrap_or_default();
+    let gas = gas.map(|gas| gas.read_u64("gas")).transpose()?;
+    if gas == Some(0) || gas.is_some_and(|gas| i64::try_from(gas).is_err()) {
+        return Err(Problem::new(Code::InvalidNumber, "gas: out of range"));
+    }
+    Ok(NewCall { to, value, data, gas })
+}
+
+fn check_fees(max: Option<GasPrice>, tip: Option<GasPrice>) -> Result<(), Problem> {
+    match (max, tip) {
+        (Some(max), Some(tip)) if tip > max => {
+            let detail = "maxPriorityFeePerGas is above maxFeePerGas";
+            Err(Problem::new(Code::InvalidFees, detail))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -72,7 +72,7 @@ codes! {
     InvalidBatch "invalid_batch" UNPROCESSABLE_ENTITY false "A batch of no items, or of too many";
     InvalidRawTx "invalid_raw_tx" UNPROCESSABLE_ENTITY false "Not a signed transaction that can be taken";
     NonceMismatch "nonce_mismatch" UNPROCESSABLE_ENTITY false "The signed transaction has another nonce than the next one";
-    ValidUntilUnsupported "valid_until_unsupported" UNPROCESSABLE_ENTITY false "An expiry is not kept yet";
+    Expired "expired" UNPROCESSABLE_ENTITY false "The intent is past its time";
     WrongChain "wrong_chain" UNPROCESSABLE_ENTITY false "The node works on another chain";
     UnknownSubmitter "unknown_submitter" UNPROCESSABLE_ENTITY false "The account is not served here";
     WouldRevert "would_revert" UNPROCESSABLE_ENTITY false "The call would fail on the chain";
@@ -83,6 +83,15 @@ codes! {
     InvalidState "invalid_state" UNPROCESSABLE_ENTITY false "Not a state";
     InvalidTxId "invalid_tx_id" UNPROCESSABLE_ENTITY false "Not a transaction id";
     RequestIdConflict "request_id_conflict" CONFLICT false "The request id belongs to another payload";
+    TxNotAllocated "tx_not_allocated" CONFLICT true "The transaction has no slot yet";
+    TxMined "tx_mined" CONFLICT false "The transaction is in a block";
+    TxFinal "tx_final" CONFLICT false "The transaction is final";
+    TxClosing "tx_closing" CONFLICT false "The transaction's slot is being closed";
+    NoKey "no_key" CONFLICT false "There is no key to sign with";
+    SignedByCaller "signed_by_caller" CONFLICT false "The caller signed the transaction";
+    PayloadFixed "payload_fixed" CONFLICT false "The transaction's payload may not change";
+    FeeCap "fee_cap" CONFLICT false "What would replace it is above a cap";
+    CannotResume "cannot_resume" CONFLICT false "The account can't go on";
     NotOwner "not_owner" CONFLICT true "Another node works for the account";
     Busy "busy" TOO_MANY_REQUESTS true "Too much waits for the account";
     Unavailable "unavailable" SERVICE_UNAVAILABLE true "The chain or a worker can't be asked now";

@@ -27,7 +27,7 @@ may_fail! {
     CreateProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
         InvalidField, InvalidAddress, InvalidNumber, InvalidHex, InvalidTime, InvalidFees,
         InvalidRequestId, RequestIdMismatch, MetadataTooLarge, InvalidRawTx,
-        NonceMismatch, ValidUntilUnsupported, WrongChain, UnknownSubmitter, WouldRevert, InvalidQuery,
+        NonceMismatch, Expired, WrongChain, UnknownSubmitter, WouldRevert, InvalidQuery,
         RequestIdConflict, NotOwner, Busy, Unavailable, StoreUnavailable;
     BatchProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidBatch,
         InvalidQuery;
@@ -107,7 +107,7 @@ pub(crate) async fn create(
 #[serde(untagged)]
 enum CreateAnswer {
     /// The transaction of the same request.
-    Known(Tx),
+    Known(Box<Tx>),
     /// What it would cost.
     Simulated(Simulation),
 }

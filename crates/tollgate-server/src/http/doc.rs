@@ -107,6 +107,7 @@ pub(crate) fn base() -> OpenApi {
         .info(info)
         .tags(Some([
             tag("transactions", "Create transactions and read them back."),
+            tag("actions", "Step in where a transaction does not move, or is not wanted any more."),
             tag("feed", "Learn of outcomes, each exactly once, in order."),
             tag("submitters", "The accounts that send."),
             tag("health", "For load balancers and supervisors."),

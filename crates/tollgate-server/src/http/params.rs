@@ -27,6 +27,7 @@ macro_rules! params {
 params! {
     CreateParams: idempotency_key(), simulate();
     TxParams: tx_id(), view();
+    ActionParams: tx_id();
     RequestParams: required(submitter()), request_id(), chain_id(), view();
     ListParams: submitter(), state(), time("from", "Accepted at this time or later."),
         time("to", "Accepted before this time."), chain_id(), cursor("`next` of the page before."),

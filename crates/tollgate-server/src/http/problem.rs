@@ -2,9 +2,10 @@
 
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use tollgate_engine::CreateError;
+use tollgate_engine::{ActError, CreateError};
 use tollgate_model::ids::InvalidId;
 use tollgate_model::port::StoreError;
+use tollgate_model::stuck::Forbidden;
 use utoipa::ToSchema;
 
 use super::code::Code;
@@ -109,6 +110,7 @@ impl From<CreateError> for Problem {
             CreateError::Invalid(invalid) => return invalid.into(),
             CreateError::UnknownSubmitter => Code::UnknownSubmitter,
             CreateError::NonceMismatch { .. } => Code::NonceMismatch,
+            CreateError::Expired => Code::Expired,
             CreateError::Reverts(_) => Code::WouldRevert,
             CreateError::RequestIdConflict(_) => Code::RequestIdConflict,
             CreateError::NotOwner(_) => Code::NotOwner,
@@ -116,5 +118,67 @@ impl From<CreateError> for Problem {
             CreateError::Unavailable(_) => Code::Unavailable,
         };
         Self::new(code, detail)
+    }
+}
+
+impl From<ActError> for Problem {
+    fn from(error: ActError) -> Self {
+        let detail = error.to_string();
+        let code = match error {
+            ActError::UnknownTx => return Self::not_found("transaction"),
+            ActError::UnknownSubmitter => Code::UnknownSubmitter,
+            ActError::Forbidden(why) => match why {
+                Forbidden::NoSlot => Code::TxNotAllocated,
+                Forbidden::Mined => Code::TxMined,
+                Forbidden::Final => Code::TxFinal,
+                Forbidden::NoKey => Code::NoKey,
+                Forbidden::SignedByCaller => Code::SignedByCaller,
+                Forbidden::PayloadFixed => Code::PayloadFixed,
+                Forbidden::Closing => Code::TxClosing,
+            },
+            ActError::AboveCap(_) => Code::FeeCap,
+            ActError::Reverts(_) => Code::WouldRevert,
+            ActError::CannotResume(_) => Code::CannotResume,
+            ActError::NotOwner(_) => Code::NotOwner,
+            ActError::Busy => Code::Busy,
+            ActError::Unavailable(_) => Code::Unavailable,
+        };
+        Self::new(code, detail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_model::bump::Cap;
+    use tollgate_model::nonce::Unexplained;
+    use tollgate_model::reconcile::CannotResume;
+
+    use super::*;
+
+    #[test]
+    fn why_nothing_was_done_has_a_code_of_its_own() {
+        let nonce = tollgate_model::Nonce::MIN;
+        let gap = Unexplained { mined: nonce, at_least: nonce, at_most: nonce };
+        for (error, word, status) in [
+            (ActError::UnknownTx, "not_found", 404),
+            (ActError::UnknownSubmitter, "unknown_submitter", 422),
+            (Forbidden::NoSlot.into(), "tx_not_allocated", 409),
+            (Forbidden::Mined.into(), "tx_mined", 409),
+            (Forbidden::Final.into(), "tx_final", 409),
+            (Forbidden::NoKey.into(), "no_key", 409),
+            (Forbidden::SignedByCaller.into(), "signed_by_caller", 409),
+            (Forbidden::PayloadFixed.into(), "payload_fixed", 409),
+            (Forbidden::Closing.into(), "tx_closing", 409),
+            (ActError::AboveCap(Cap::ChainPrice), "fee_cap", 409),
+            (ActError::Reverts("no".to_owned()), "would_revert", 422),
+            (CannotResume::ChainBehind(gap).into(), "cannot_resume", 409),
+            (ActError::NotOwner(None), "not_owner", 409),
+            (ActError::Busy, "busy", 429),
+            (ActError::Unavailable("later".to_owned()), "unavailable", 503),
+        ] {
+            let code = Problem::from(error).code;
+            assert_eq!((code.word(), code.status().as_u16()), (word, status));
+        }
+        assert_eq!(Problem::from(CreateError::Expired).code, Code::Expired);
     }
 }

@@ -158,12 +158,17 @@ async fn whole(api: &Api, tx: &TxRecord, operator: bool) -> Result<TxAnswer, Pro
     if !operator {
         return Ok(TxAnswer::Caller(Box::new(Tx::new(tx))));
     }
-    let attempts = api.store.attempts(tx.tx_id).await?;
-    let history = api.store.history(tx.tx_id, 0, Page::new(Page::MAX)?).await?;
-    Ok(TxAnswer::Operator(Box::new(OperatorTx::new(tx, &attempts, &history))))
+    Ok(TxAnswer::Operator(Box::new(for_operators(api, tx).await?)))
 }
 
-fn parse_id(text: &str) -> Result<TxId, Problem> {
+/// A transaction with all that operators see.
+pub(crate) async fn for_operators(api: &Api, tx: &TxRecord) -> Result<OperatorTx, Problem> {
+    let attempts = api.store.attempts(tx.tx_id).await?;
+    let history = api.store.history(tx.tx_id, 0, Page::new(Page::MAX)?).await?;
+    Ok(OperatorTx::new(tx, &attempts, &history))
+}
+
+pub(crate) fn parse_id(text: &str) -> Result<TxId, Problem> {
     text.parse::<TxId>().map_err(|error| Problem::new(Code::InvalidTxId, error.to_string()))
 }
 

@@ -61,6 +61,13 @@ values! {
     Outcome = "What became of an attempt: `open` may still be mined, `mined` is in a block, \
                `superseded` can't be mined any more, because its slot went another way.",
         words(["open", "mined", "superseded"]);
+    ActionOutcome = "What an action did. `withdrawn`: it ended without a nonce. `signed`: a further \
+                     attempt is on its way. `resent`: the newest bytes are on their way again. \
+                     `under_way`: what was asked for had begun before, or the policy is being \
+                     asked. `done`: it is cancelled already.",
+        words(["withdrawn", "signed", "resent", "under_way", "done"]);
+    ReasonText = "Why, in a person's words.",
+        text().max_length(Some(500)).examples([json!("customer changed their mind")]);
     ReceiptStatus = "What the receipt says.", words(["success", "reverted"]);
     RequestId = "The caller's own name for a request: up to 256 bytes, no control characters.",
         text().min_length(Some(1)).max_length(Some(tollgate_model::RequestId::MAX_BYTES))

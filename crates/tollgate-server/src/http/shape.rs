@@ -1,6 +1,7 @@
 //! The shapes that callers rely on. Each is a type with a schema, so that the OpenAPI document says
 //! what is sent.
 
+mod action;
 mod feed;
 mod history;
 mod submitter;
@@ -8,9 +9,12 @@ mod tx;
 
 use tollgate_model::{Address, Timestamp};
 
+pub(crate) use action::{ActionAnswer, ActionOutcome};
 pub(crate) use feed::Feed;
 pub(crate) use history::HistoryPage;
-pub(crate) use submitter::{ChainSide, Submitter, SubmitterPage};
+pub(crate) use submitter::{
+    ChainSide, ReconciledSubmitter, StoodSubmitter, Submitter, SubmitterPage,
+};
 pub(crate) use tx::{BatchAnswer, BatchItem, OperatorTx, Simulation, Tx, TxAnswer, TxPage};
 
 /// RFC 3339 in UTC.

@@ -79,12 +79,19 @@ pub(crate) async fn one(
     words: Words,
 ) -> Result<axum::Json<shape::Submitter>, Problem> {
     words.end()?;
-    let address = parse_address(&address)
-        .map_err(|error| Problem::new(Code::InvalidAddress, error.to_string()))?;
-    let found = find(&api, address).await?.ok_or_else(|| Problem::not_found("submitter"))?;
-    let chain = chain_side(&api, &found).await?;
+    Ok(axum::Json(shown(&api, parse(&address)?).await?))
+}
+
+pub(crate) fn parse(address: &str) -> Result<Address, Problem> {
+    parse_address(address).map_err(|error| Problem::new(Code::InvalidAddress, error.to_string()))
+}
+
+/// A submitter as it is now.
+pub(crate) async fn shown(api: &Api, address: Address) -> Result<shape::Submitter, Problem> {
+    let found = find(api, address).await?.ok_or_else(|| Problem::not_found("submitter"))?;
+    let chain = chain_side(api, &found).await?;
     let (window, now) = (api.engine.window(), api.engine.now());
-    Ok(axum::Json(shape::Submitter::new(&found, window, now, chain)))
+    Ok(shape::Submitter::new(&found, window, now, chain))
 }
 
 /// What the chain says of it. Trouble with the chain leaves things out; it is never a problem.

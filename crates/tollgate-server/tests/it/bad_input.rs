@@ -76,7 +76,8 @@ fn bad_bodies() -> Vec<(String, &'static str)> {
         (set("requestId", json!("a\u{0}b")), "invalid_request_id"),
         (set("requestId", json!("x".repeat(10_000))), "invalid_request_id"),
         (set("validUntil", json!("tomorrow")), "invalid_time"),
-        (set("validUntil", json!("2030-01-01T00:00:00Z")), "valid_until_unsupported"),
+        (set("validUntil", json!(1_900_000_000)), "invalid_body"),
+        (set("replaceable", json!("yes")), "invalid_body"),
         (set("metadata", json!("x".repeat(20_000))), "metadata_too_large"),
         (set("metadata", json!({ "a": "\u{0}" })), "invalid_body"),
         (set("maxFeePerGas", json!("9223372036854775808")), "invalid_number"),
@@ -86,6 +87,11 @@ fn bad_bodies() -> Vec<(String, &'static str)> {
         (json!({ "rawTx": "02f8" }).to_string(), "invalid_hex"),
         (json!({ "rawTx": 5 }).to_string(), "invalid_body"),
         (json!({ "rawTx": "0x", "speed": "fast" }).to_string(), "invalid_raw_tx"),
+        (json!({ "rawTx": "0x", "replaceable": true }).to_string(), "invalid_raw_tx"),
+        (
+            json!({ "rawTx": "0x", "validUntil": "2030-01-01T00:00:00Z" }).to_string(),
+            "invalid_raw_tx",
+        ),
         (
             with(|body| {
                 body["maxFeePerGas"] = json!("1");

@@ -2,18 +2,24 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
+mod actions;
+mod bad_actions;
 mod bad_input;
 mod bench;
 mod calls;
+mod cli;
 mod contract;
 mod demo;
 mod dev;
+mod dev_site;
 mod document;
 mod kill;
 mod moody;
+mod operate;
 mod program;
 mod readme;
 mod signed;
 mod site;
 mod start;
+mod terms;
 mod views;

@@ -12,7 +12,12 @@ use crate::dev::Dev;
 
 /// What the first dev account signs.
 async fn signed(nonce: u64, value: u64, chain_id: u64) -> String {
-    let account = &dev_accounts()[0];
+    signed_by(0, nonce, value, chain_id).await
+}
+
+/// What a dev account signs.
+pub(crate) async fn signed_by(account: usize, nonce: u64, value: u64, chain_id: u64) -> String {
+    let account = &dev_accounts()[account];
     let gwei = |n: u128| GasPrice::from_wei(n * 1_000_000_000).unwrap();
     let draft = TxDraft {
         chain_id: ChainId::new(chain_id).unwrap(),

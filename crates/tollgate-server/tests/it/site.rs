@@ -1,5 +1,6 @@
 //! A node whose routes are called without a socket.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -26,7 +27,7 @@ use crate::moody::Moody;
 pub(crate) const SENDER: &str = "0x0101010101010101010101010101010101010101";
 pub(crate) const TARGET: &str = "0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee";
 
-struct SystemClock;
+pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "the clock itself")]
@@ -53,12 +54,44 @@ impl Answer {
     }
 }
 
-/// One node on a store in memory.
+/// The routes of a node. Every answer is held against the OpenAPI document.
+pub(crate) struct Door(pub(crate) Router);
+
+impl Door {
+    pub(crate) async fn call(&self, request: Request<Body>) -> Answer {
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let response = self.0.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        contract::check(&method, uri.path(), uri.query(), parts.status, &parts.headers, &text);
+        Answer { status: parts.status, headers: parts.headers, text }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.call(Request::get(path).body(Body::empty()).unwrap()).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: impl Into<Body>) -> Answer {
+        let request = Request::post(path).header("content-type", "application/json");
+        self.call(request.body(body.into()).unwrap()).await
+    }
+}
+
+/// One node on a store in memory and a fake chain.
 pub(crate) struct Site {
     pub(crate) store: SqliteStore,
     pub(crate) chain: Arc<FakeChain>,
     pub(crate) moody: Arc<Moody>,
-    router: Router,
+    door: Door,
+}
+
+impl Deref for Site {
+    type Target = Door;
+
+    fn deref(&self) -> &Door {
+        &self.door
+    }
 }
 
 impl Site {
@@ -85,26 +118,7 @@ impl Site {
         let finality = FinalityRule::Confirmations(2);
         let engine = Engine::start(world, EngineOptions { finality, ..EngineOptions::default() });
         let router = router(Api { engine, store: Arc::new(store.clone()) });
-        Self { store, chain, moody, router }
-    }
-
-    pub(crate) async fn call(&self, request: Request<Body>) -> Answer {
-        let (method, uri) = (request.method().clone(), request.uri().clone());
-        let response = self.router.clone().oneshot(request).await.unwrap();
-        let (parts, body) = response.into_parts();
-        let bytes = body.collect().await.unwrap().to_bytes();
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        contract::check(&method, uri.path(), uri.query(), parts.status, &parts.headers, &text);
-        Answer { status: parts.status, headers: parts.headers, text }
-    }
-
-    pub(crate) async fn get(&self, path: &str) -> Answer {
-        self.call(Request::get(path).body(Body::empty()).unwrap()).await
-    }
-
-    pub(crate) async fn post(&self, path: &str, body: impl Into<Body>) -> Answer {
-        let request = Request::post(path).header("content-type", "application/json");
-        self.call(request.body(body.into()).unwrap()).await
+        Self { store, chain, moody, door: Door(router) }
     }
 
     /// Nothing was kept, no nonce was used, and nothing was sent.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
+mod fake_chain;
 mod listed;
 mod planted;
 mod postgres;

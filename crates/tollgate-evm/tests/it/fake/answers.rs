@@ -25,6 +25,12 @@ pub(super) fn wire_of(
     block
 }
 
+fn in_full(state: &State, hash: &Value) -> Value {
+    let slot = hash.as_str().and_then(|hash| state.slots.get(&hash.parse::<B256>().ok()?));
+    let (from, nonce) = slot.copied().unwrap_or_default();
+    json!({"hash": hash, "from": from.to_string(), "nonce": format!("{nonce:#x}"), "value": "0x0"})
+}
+
 fn receipt_of(state: &State, at: &BlockRef, hash: &TxHash) -> Value {
     json!({
         "transactionHash": hash.to_string(),
@@ -57,13 +63,32 @@ pub(super) fn result_of(
         "eth_getBlockByNumber" => match params[0].as_str()? {
             "latest" => wire_of(state, |branch| branch.last().cloned()),
             "finalized" => state.finalized.map_or(Value::Null, by_number),
-            _ => number(&params[0]).map_or(Value::Null, by_number),
+            _ => {
+                let mut block = number(&params[0]).map_or(Value::Null, by_number);
+                if let (Value::Bool(true), Some(held)) = (&params[1], block.get_mut("transactions"))
+                {
+                    *held = held.as_array()?.iter().map(|hash| in_full(state, hash)).collect();
+                }
+                block
+            }
         },
         "eth_getBlockByHash" => {
             wire_of(state, |branch| branch.iter().find(|(at, _)| at.hash == hash()).cloned())
         }
         "eth_getTransactionCount" if params[1] == "latest" => hex(state.mined),
-        "eth_getTransactionCount" => hex(state.pending),
+        "eth_getTransactionCount" if params[1] == "pending" => hex(state.pending),
+        "eth_getTransactionCount" => {
+            let at = number(&params[1])?;
+            if at < state.oldest_state || state.branch.iter().all(|(block, _)| block.number < at) {
+                return Some(Err(json!({"code": -32000, "message": "missing trie node 0a"})));
+            }
+            let blocks = state.branch.iter().filter(|(block, _)| block.number <= at);
+            let its = blocks.flat_map(|(_, held)| held).filter(|hash| {
+                let slot = state.slots.get(*hash);
+                slot.is_some_and(|(from, _)| params[0] == json!(from.to_string()))
+            });
+            hex(its.count() as u64)
+        }
         "eth_getBalance" => json!("0xde0b6b3a7640000"),
         "eth_gasPrice" => hex(5_000),
         "eth_maxPriorityFeePerGas" => hex(70),

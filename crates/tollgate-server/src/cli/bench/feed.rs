@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tollgate_model::Address;
 
-use super::client::{Client, Target};
 use super::plan::Plan;
 use super::record::Run;
+use crate::cli::client::{Client, Target};
 use crate::compose::Failure;
 
 /// Rows in a page.

@@ -10,9 +10,9 @@ use serde::Deserialize;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::client::{Answer, Client, Target};
 use super::plan::Plan;
 use super::record::{Fate, Run};
+use crate::cli::client::{Answer, Client, Target};
 
 /// The pause where a node gives none.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use tollgate_engine::Reconciled;
 use tollgate_model::Timestamp;
-use tollgate_model::nonce::Mode;
+use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::SubmitterOverview;
 use utoipa::ToSchema;
 
@@ -66,6 +67,45 @@ pub(crate) struct SubmitterPage {
     /// The `cursor` of the next page; null after the last one.
     #[schema(required)]
     pub(crate) next: Option<String>,
+}
+
+/// A submitter that was paused or resumed.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct StoodSubmitter {
+    #[serde(flatten)]
+    submitter: Submitter,
+    /// What its status was before.
+    #[schema(value_type = schema::SubmitterStatus)]
+    was: &'static str,
+}
+
+impl StoodSubmitter {
+    pub(crate) fn new(submitter: Submitter, was: SubmitterStatus) -> Self {
+        Self { submitter, was: was.name() }
+    }
+}
+
+/// A submitter that was compared with the chain; `chainNonce` is what the comparison saw.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReconciledSubmitter {
+    #[serde(flatten)]
+    submitter: Submitter,
+    /// How many of its transactions the chain has mined or holds in its pools.
+    pending_nonce: u64,
+    /// What followed from it, in words; empty if everything agrees.
+    steps: Vec<String>,
+}
+
+impl ReconciledSubmitter {
+    pub(crate) fn new(submitter: Submitter, found: Reconciled) -> Self {
+        let chain_nonce = Some(found.counts.mined.get());
+        Self {
+            submitter: Submitter { chain_nonce, ..submitter },
+            pending_nonce: found.counts.pending.get(),
+            steps: found.steps,
+        }
+    }
 }
 
 /// What only the chain can tell of an account.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 use tollgate_model::port::{
-    Attempt as StoredAttempt, AttemptKind, Fees as StoredFees, HistoryEntry, MinedIn, TxRecord,
+    Attempt as StoredAttempt, Fees as StoredFees, HistoryEntry, MinedIn, TxRecord,
 };
 use tollgate_model::{Intent, Submitter, Timestamp, TxEvent, TxHash, U256};
 use utoipa::openapi::schema::AnyOfBuilder;
@@ -47,6 +47,11 @@ pub(crate) struct Tx {
     /// When it last changed.
     #[schema(value_type = schema::Time)]
     pub(crate) updated_at: String,
+    /// Until when it is wanted; null if for ever.
+    #[schema(value_type = Option<schema::Time>, required)]
+    pub(crate) valid_until: Option<String>,
+    /// Whether another call may stand in its place.
+    pub(crate) replaceable: bool,
     /// The caller's own notes.
     #[schema(value_type = schema::Anything, required)]
     pub(crate) metadata: Option<Value>,
@@ -215,6 +220,7 @@ pub(crate) struct BatchItem {
 impl Tx {
     pub(crate) fn new(record: &TxRecord) -> Self {
         let intent = Intent::from_payload(&record.payload).ok();
+        let replaceable = intent.as_ref().is_some_and(|intent| intent.replaceable);
         let metadata = intent.and_then(|intent| intent.metadata);
         let mined = record.mined.as_ref();
         Self {
@@ -231,6 +237,8 @@ impl Tx {
             result: mined.map(TxResult::new),
             created_at: time(record.created_at),
             updated_at: time(record.updated_at),
+            valid_until: record.valid_until.map(time),
+            replaceable,
             metadata: metadata.and_then(|text| serde_json::from_str(&text).ok()),
         }
     }
@@ -277,13 +285,7 @@ impl Attempt {
         Self {
             number: attempt.number,
             tx_hash: attempt.tx_hash.to_string(),
-            kind: match attempt.kind {
-                AttemptKind::Intent => "intent",
-                AttemptKind::Bump => "bump",
-                AttemptKind::Replacement => "replacement",
-                AttemptKind::Cancellation => "cancellation",
-                AttemptKind::Placeholder => "placeholder",
-            },
+            kind: attempt.kind.name(),
             fees: Fees::new(&attempt.fees),
             created_at: time(attempt.created_at),
             sent_at: sent_at.map(time),

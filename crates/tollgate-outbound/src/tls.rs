@@ -1,4 +1,4 @@
-//! The TLS settings of all endpoints: rustls with ring, and the roots that the host trusts.
+//! The TLS settings of all connections: rustls with ring, and the roots that the host trusts.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use rustls::{ClientConfig, RootCertStore};
 
 /// Settings with the host's root certificates; on a host that has none (a bare container), with
 /// Mozilla's.
-pub(super) fn client_config() -> Arc<ClientConfig> {
+pub fn client_config() -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {

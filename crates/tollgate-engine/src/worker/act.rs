@@ -1,0 +1,163 @@
+//! Carries out what a policy or a person has decided: claimed and durable first (I5, I11), then
+//! sent. Whichever attempt is mined decides.
+
+use serde_json::json;
+use tollgate_model::port::policy::{Replacement, StuckAction};
+use tollgate_model::port::{AttemptKind, Checkpoint, NewAttempt, Schedule, Section, TxUpdate};
+use tollgate_model::stuck::{Forbidden, Plan, plan};
+use tollgate_model::{Text, Tracking, TxEvent, TxHash, TxId, TxState};
+
+use super::open::Open;
+use super::write::moved;
+use super::{Desk, Stop};
+use crate::act::{ActError, Acted};
+
+/// Why nothing was done: the worker can't go on, or what was asked for is not possible.
+pub(super) enum Halt {
+    Stop(Stop),
+    Refused(ActError),
+}
+
+impl From<Stop> for Halt {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
+}
+
+impl From<ActError> for Halt {
+    fn from(why: ActError) -> Self {
+        Self::Refused(why)
+    }
+}
+
+impl From<Forbidden> for Halt {
+    fn from(why: Forbidden) -> Self {
+        Self::Refused(why.into())
+    }
+}
+
+/// Who wants something done and why: what the audit trail says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ground<'a> {
+    /// `operator`, `policy`, `rejected_slot`, `gasbump`.
+    pub(super) by: &'static str,
+    /// What is done, in the words of whoever wants it.
+    pub(super) action: &'static str,
+    /// Why.
+    pub(super) reason: &'a str,
+    /// Why a policy was asked.
+    pub(super) trigger: Option<&'static str>,
+    /// The policy's own words, as JSON text.
+    pub(super) fields: Option<&'a str>,
+}
+
+impl Ground<'_> {
+    /// The audit entry's detail; node, token and transaction stand beside it.
+    pub(super) fn detail(&self, open: &Open, submitter: &str) -> Text<4000> {
+        let fields = self.fields.map(|text| {
+            serde_json::from_str::<serde_json::Value>(text).unwrap_or_else(|_| json!(text))
+        });
+        let words = json!({
+            "action": self.action,
+            "by": self.by,
+            "reason": self.reason,
+            "trigger": self.trigger,
+            "submitter": submitter,
+            "nonce": open.nonce.get(),
+            "fields": fields,
+        });
+        Text::lossy(&words.to_string())
+    }
+}
+
+impl Desk {
+    /// Does to an open transaction what was decided, if it is possible.
+    pub(super) async fn carry_out_action(
+        &mut self,
+        tx_id: TxId,
+        action: StuckAction,
+        with: &Replacement,
+        ground: Ground<'_>,
+    ) -> Result<Acted, Halt> {
+        let Some(open) = self.book.get(tx_id).cloned() else { return Err(Forbidden::Final.into()) };
+        let intent = open.intent().map_err(ActError::Unavailable)?;
+        let subject = open.subject(&intent, self.has_key());
+        match plan(action, with.call.is_some(), &subject)? {
+            Plan::Alert => Ok(Acted::UnderWay),
+            Plan::Resend { event } => {
+                let mut update = claim(&open, event, ground.action)?;
+                let next = self.context.options.resubmit.pause(tx_id, 1);
+                update.resubmitted = true;
+                update.schedule = Schedule::In(next);
+                update.detail = Some(ground.detail(&open, &self.submitter.to_string()));
+                self.claim_action(update).await?;
+                self.dispatch(tx_id);
+                Ok(Acted::Resent)
+            }
+            Plan::Sign { event, kind } => {
+                let attempt = self.sign_further(&open, kind, with).await?;
+                let update = claim(&open, event, ground.action)?;
+                Ok(Acted::Signed(self.send_further(&open, update, attempt, ground).await?))
+            }
+        }
+    }
+
+    /// Makes a further signed form durable with its claim, and sends it.
+    pub(super) async fn send_further(
+        &mut self,
+        open: &Open,
+        mut update: TxUpdate,
+        attempt: NewAttempt,
+        ground: Ground<'_>,
+    ) -> Result<TxHash, Stop> {
+        let hash = attempt.tx_hash;
+        self.reached(Checkpoint::AttemptsSigned).await;
+        update.schedule = Schedule::In(self.context.options.resubmit.pause(open.tx_id, 0));
+        update.detail = Some(ground.detail(open, &self.submitter.to_string()));
+        update.attempt = Some(attempt);
+        self.claim_action(update).await?;
+        self.dispatch(open.tx_id);
+        Ok(hash)
+    }
+
+    async fn claim_action(&mut self, update: TxUpdate) -> Result<(), Stop> {
+        let tx_id = update.tx_id;
+        let mut section = Section::new(self.lease);
+        section.updates.push(update);
+        self.apply(section).await?;
+        let now = self.context.clock.now();
+        if let Some(open) = self.book.get_mut(tx_id) {
+            open.waits.renew(now);
+            open.asked.decided_at = Some(now);
+            open.asked.noted = None;
+        }
+        self.reached(Checkpoint::ActionClaimed).await;
+        Ok(())
+    }
+}
+
+/// The change with which an action is claimed.
+pub(super) fn claim(
+    open: &Open,
+    event: Option<TxEvent>,
+    what: &'static str,
+) -> Result<TxUpdate, Stop> {
+    match event {
+        Some(event) => moved(open, event),
+        None => Ok(TxUpdate::noted(open.tx_id, open.seen, what)),
+    }
+}
+
+/// What speeds up what is under way: more for the intent, or more for what closes its slot.
+pub(super) fn speed_up(open: &Open) -> Result<StuckAction, Forbidden> {
+    if open.seen.state == TxState::Tracking(Tracking::Mined) {
+        return Err(Forbidden::Mined);
+    }
+    Ok(match open.closing() {
+        Some(AttemptKind::Cancellation) => StuckAction::Cancel,
+        Some(AttemptKind::Placeholder) => StuckAction::Placeholder,
+        Some(AttemptKind::Intent | AttemptKind::Bump | AttemptKind::Replacement) | None => {
+            StuckAction::Replace
+        }
+    })
+}

@@ -1,0 +1,127 @@
+//! What nodes answered to sends, turned into changes of the submitter's transactions.
+
+use std::collections::BTreeMap;
+
+use tollgate_model::answer::{AnswerAction, AnswerClass, action_for, event_for};
+use tollgate_model::port::{AlertKind, Checkpoint, Section, TxUpdate};
+use tollgate_model::resubmit::{PREDECESSOR_PAUSE, hold_of};
+use tollgate_model::{Nonce, StuckReason, Text, Timestamp, TxEvent, TxHash};
+use tracing::debug;
+
+use super::alarm::About;
+use super::open::Open;
+use super::write::moved;
+use super::{Desk, Stop};
+use crate::notes::Answered;
+use crate::view::ChainView;
+
+impl Desk {
+    pub(super) async fn note_answers(
+        &mut self,
+        answers: Vec<Answered>,
+        view: &ChainView,
+    ) -> Result<(), Stop> {
+        let now = self.context.clock.now();
+        // The newest word of each slot, from the lowest up.
+        let mut newest: BTreeMap<Nonce, Answered> = BTreeMap::new();
+        let mut hold_is_over = false;
+        for answered in answers {
+            let Some(open) = self.book.get_mut(answered.tx_id) else { continue };
+            let class = answered.answer.class;
+            hold_is_over |= open.is_held() && action_for(class) == AnswerAction::Track;
+            open.heard.note(class, answered.doubted);
+            newest.insert(open.nonce, answered);
+        }
+        let mut section = Section::new(self.lease);
+        let mut follow_up = FollowUp::default();
+        for (nonce, answered) in &newest {
+            let Some(open) = self.book.get(answered.tx_id) else { continue };
+            if open.mined.is_some() {
+                continue;
+            }
+            follow_up.add(open, *nonce, answered.answer.class);
+            section.updates.extend(update_for(open, answered)?);
+        }
+        if !section.updates.is_empty() {
+            self.reached(Checkpoint::AnswersSeen).await;
+            self.apply(section).await?;
+            self.reached(Checkpoint::AnswersRecorded).await;
+        }
+        for answered in newest.values() {
+            self.alert_hold(answered, now);
+        }
+        if let Some(nonce) = follow_up.gap_below {
+            // The predecessor and then this one: together, in the order of their nonces.
+            self.book.resend_up_to(nonce, now.after(PREDECESSOR_PAUSE));
+        }
+        if hold_is_over {
+            self.resend_held(now);
+        }
+        if follow_up.used.is_empty() {
+            return Ok(());
+        }
+        self.book.drift = true;
+        self.agenda.reconcile_soon(now);
+        let receipts = self.receipts_of(follow_up.used).await;
+        self.note_receipts(receipts, view).await
+    }
+
+    /// Somebody has paid in, or the market came down: what else was held is due now.
+    fn resend_held(&mut self, now: Timestamp) {
+        for open in self.book.iter_mut().filter(|open| open.is_held() && open.mined.is_none()) {
+            open.waits.due_at = Some(now);
+        }
+    }
+
+    fn alert_hold(&mut self, answered: &Answered, now: Timestamp) {
+        let Some(open) = self.book.get(answered.tx_id) else { return };
+        let kind = match hold_of(Some(answered.answer.class)) {
+            Some(StuckReason::InsufficientFunds) => AlertKind::InsufficientFunds,
+            Some(_) => AlertKind::FeeCap,
+            None if answered.answer.class.may_lead_to_rejection() => AlertKind::Rejected,
+            None => return,
+        };
+        let about = About { tx_id: Some(open.tx_id), nonce: Some(open.nonce) };
+        self.alarm.raise(kind, about, &answered.answer.said, now);
+    }
+}
+
+/// What answers call for beside their records.
+#[derive(Default)]
+struct FollowUp {
+    /// The highest nonce below which a node lacks one.
+    gap_below: Option<Nonce>,
+    /// Attempts whose slots a node counts as used.
+    used: Vec<TxHash>,
+}
+
+impl FollowUp {
+    fn add(&mut self, open: &Open, nonce: Nonce, class: AnswerClass) {
+        match action_for(class) {
+            AnswerAction::ResendPredecessor => self.gap_below = self.gap_below.max(Some(nonce)),
+            AnswerAction::FindReceipts => self.used.extend(open.hashes()),
+            AnswerAction::Track
+            | AnswerAction::EarlierStands
+            | AnswerAction::BumpOrHold
+            | AnswerAction::TryElsewhereOrHold
+            | AnswerAction::HoldForFunds
+            | AnswerAction::RejectIfAllAgree
+            | AnswerAction::ResendSame => {}
+        }
+    }
+}
+
+fn update_for(open: &Open, answered: &Answered) -> Result<Option<TxUpdate>, Stop> {
+    let class = answered.answer.class;
+    // I3: a send that was not answered may have been the one that a node took.
+    let doubted = answered.doubted || open.heard.all().is_none();
+    let event = event_for(action_for(class), open.seen.state, open.attempts.len(), doubted);
+    let Some(event) = event else { return Ok(None) };
+    let mut update = moved(open, event)?;
+    if event != TxEvent::NodeAccepted {
+        update.last_error = Some(Text::lossy(&answered.answer.said));
+        let (tx_id, said) = (open.tx_id, &answered.answer.said);
+        debug!(%tx_id, class = class.name(), said, "not clear");
+    }
+    Ok(Some(update))
+}

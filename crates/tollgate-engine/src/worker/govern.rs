@@ -1,0 +1,312 @@
+//! What a worker looks after by itself, at each tick: is it still wanted, does the chain agree, do
+//! the nodes reject it, does it offer more, is it sent again, who has to decide.
+//!
+//! Gathers what is known, asks the rules of the model, and carries out what they say: claimed under
+//! the fence first (I11), then done.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tollgate_model::expiry::{self, ExpiryDecision, ExpiryView};
+use tollgate_model::nonce::SubmitterStatus;
+use tollgate_model::port::chain::Sighting;
+use tollgate_model::port::{AlertKind, Checkpoint, Schedule, Section, TxUpdate};
+use tollgate_model::resubmit::{self, ResubmitDecision, ResubmitView, hold_of, is_resent};
+use tollgate_model::stuck::Trigger;
+use tollgate_model::{
+    Allocated, Queued, StuckReason, Text, Timestamp, TxEvent, TxId, TxState, U256, bump,
+};
+use tracing::warn;
+
+use super::alarm::About;
+use super::open::Open;
+use super::write::moved;
+use super::{Desk, Stop, TICK};
+use crate::sender::Parcel;
+
+/// How often it is looked whether the cause of a hold is gone.
+const HOLD_LOOK: Duration = Duration::from_secs(5);
+
+/// When what is to be looked at next.
+pub(super) struct Agenda {
+    ticked_at: Option<Instant>,
+    /// When chain, cursor and slots are compared next.
+    pub(super) reconcile_at: Timestamp,
+    hold_looked_at: Option<Timestamp>,
+    hold_may_be_over: bool,
+    /// The pools are looked at next.
+    pub(super) diagnose_at: Timestamp,
+    /// Rejected slots are looked at next.
+    pub(super) rejected_at: Timestamp,
+    head: Option<TxId>,
+}
+
+impl Agenda {
+    pub(super) const fn from(now: Timestamp) -> Self {
+        Self {
+            ticked_at: None,
+            reconcile_at: now,
+            hold_looked_at: None,
+            hold_may_be_over: false,
+            diagnose_at: now,
+            rejected_at: now,
+            head: None,
+        }
+    }
+
+    pub(super) fn is_tick_due(&self) -> bool {
+        self.ticked_at.is_none_or(|at| at.elapsed() >= TICK)
+    }
+
+    pub(super) fn reconcile_soon(&mut self, at: Timestamp) {
+        self.reconcile_at = self.reconcile_at.min(at);
+    }
+}
+
+impl Desk {
+    /// One tick.
+    pub(super) async fn govern(&mut self) -> Result<(), Stop> {
+        self.agenda.ticked_at = Some(Instant::now());
+        self.align_holds().await?;
+        self.expire().await?;
+        self.note_head();
+        self.reconcile_if_due().await?;
+        self.settle_rejected().await?;
+        self.diagnose_head().await?;
+        self.bump_head().await?;
+        self.resubmit().await?;
+        self.note_head();
+        self.ask_about_head();
+        Ok(())
+    }
+
+    /// What waits is HELD while the submitter takes no work, and WAITING while it does.
+    pub(super) async fn align_holds(&mut self) -> Result<(), Stop> {
+        let (wanted, event) = match self.book.status {
+            SubmitterStatus::Active => (Queued::Waiting, TxEvent::Unheld),
+            SubmitterStatus::Paused | SubmitterStatus::Protect => (Queued::Held, TxEvent::Held),
+        };
+        let wanted = TxState::Queued(wanted);
+        let off = self.book.queued.iter().filter(|waiting| waiting.seen.state != wanted);
+        let updates: Result<Vec<_>, _> =
+            off.map(|waiting| TxUpdate::moved(waiting.tx_id, waiting.seen, event)).collect();
+        self.apply_all(updates.map_err(|error| Stop::Restart(error.to_string()))?).await
+    }
+
+    /// Ends what expired without a slot; has the policy asked about what has one.
+    pub(super) async fn expire(&mut self) -> Result<(), Stop> {
+        let now = self.context.clock.now();
+        let mut updates = Vec::new();
+        for waiting in &self.book.queued {
+            let view = ExpiryView {
+                state: waiting.seen.state,
+                valid_until: waiting.valid_until,
+                closing: false,
+                decided_at: None,
+            };
+            updates.extend(expired(&view, waiting.tx_id, waiting.seen, now)?);
+        }
+        let mut marked = Vec::new();
+        for open in self.book.iter() {
+            let view = ExpiryView {
+                state: open.seen.state,
+                valid_until: open.valid_until,
+                closing: open.closing().is_some(),
+                decided_at: open.asked.decided_at,
+            };
+            let update = expired(&view, open.tx_id, open.seen, now)?;
+            marked.extend(update.as_ref().map(|update| update.tx_id));
+            updates.extend(update);
+        }
+        self.apply_all(updates).await?;
+        for tx_id in marked {
+            self.marked_stuck(tx_id, StuckReason::Expired, now);
+        }
+        Ok(())
+    }
+
+    /// Tells people, and has the policy asked about what is not the head: the head is asked about
+    /// anyway.
+    fn marked_stuck(&mut self, tx_id: TxId, reason: StuckReason, now: Timestamp) {
+        let Some(open) = self.book.get(tx_id) else { return };
+        let about = About { tx_id: Some(tx_id), nonce: Some(open.nonce) };
+        let is_head = self.book.head().is_some_and(|head| head.tx_id == tx_id);
+        self.alarm.raise(AlertKind::Stuck, about, reason.name(), now);
+        if !is_head {
+            self.asking.add(tx_id, Trigger::MarkedStuck);
+        }
+    }
+
+    /// Patience with the head begins when it becomes the head.
+    fn note_head(&mut self) {
+        let now = self.context.clock.now();
+        let head = self.book.head().map(|head| head.tx_id);
+        if head == self.agenda.head {
+            return;
+        }
+        self.agenda.head = head;
+        self.agenda.diagnose_at = now;
+        (self.agenda.hold_looked_at, self.agenda.hold_may_be_over) = (None, false);
+        if let Some(open) = head.and_then(|head| self.book.get_mut(head)) {
+            open.waits.renew(now);
+        }
+    }
+
+    /// What no block has picked up for a while is sent again: claimed first (I11), then the same
+    /// bytes, lowest nonce first.
+    async fn resubmit(&mut self) -> Result<(), Stop> {
+        self.look_at_hold().await;
+        let now = self.context.clock.now();
+        let rules = self.context.options.resubmit;
+        let head = self.agenda.head;
+        let mut section = Section::new(self.lease);
+        let (mut claimed, mut gave_up) = (Vec::new(), Vec::new());
+        for open in self.book.iter().filter(|open| open.mined.is_none()) {
+            let view = ResubmitView {
+                tx_id: open.tx_id,
+                state: open.seen.state,
+                is_head: head == Some(open.tx_id),
+                since: open.waits.since,
+                resends: open.waits.resends,
+                sent_at: open.waits.sent_at,
+                last_answer: open.heard.last,
+                hold_may_be_over: self.agenda.hold_may_be_over,
+            };
+            let is_due =
+                is_resent(open.seen.state) && open.waits.due_at.is_some_and(|due| due <= now);
+            match resubmit::decide(&rules, &view, now) {
+                ResubmitDecision::AskPolicy(reason) => {
+                    section.updates.push(moved(open, TxEvent::GaveUp(reason))?);
+                    gave_up.push((open.tx_id, reason));
+                }
+                ResubmitDecision::Wait { .. } | ResubmitDecision::Leave if !is_due => {}
+                ResubmitDecision::Resend
+                | ResubmitDecision::Wait { .. }
+                | ResubmitDecision::Leave => {
+                    let next = rules.pause(open.tx_id, open.waits.resends.saturating_add(1));
+                    section.updates.push(resend_claim(open, next)?);
+                    claimed.push(open.tx_id);
+                }
+            }
+        }
+        self.apply(section).await?;
+        for (tx_id, reason) in gave_up {
+            self.marked_stuck(tx_id, reason, now);
+        }
+        self.send_claimed(claimed).await
+    }
+
+    /// Looks once more for what is about to be sent again, and sends what has no receipt.
+    async fn send_claimed(&mut self, claimed: Vec<TxId>) -> Result<(), Stop> {
+        if claimed.is_empty() {
+            return Ok(());
+        }
+        self.reached(Checkpoint::ActionClaimed).await;
+        let hashes = claimed.iter().filter_map(|id| self.book.get(*id));
+        let hashes = hashes.flat_map(Open::hashes).collect();
+        let receipts = self.receipts_of(hashes).await;
+        let view = self.context.view.borrow().clone();
+        self.note_receipts(receipts, &view).await?;
+        self.resolve_grey(&claimed).await?;
+        for tx_id in claimed {
+            let Some(open) = self.book.get_mut(tx_id) else { continue };
+            open.waits.resends = open.waits.resends.saturating_add(1);
+            if open.mined.is_none() {
+                self.dispatch(tx_id);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is in the grey zone and known to a node by its hash is with that node.
+    async fn resolve_grey(&mut self, tx_ids: &[TxId]) -> Result<(), Stop> {
+        let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
+        let mut section = Section::new(self.lease);
+        for open in tx_ids.iter().filter_map(|id| self.book.get(*id)) {
+            if open.seen.state != grey {
+                continue;
+            }
+            for form in &open.attempts {
+                let seen = self.context.chain.sighting(form.hash).await;
+                if let Ok(Some(Sighting::Pending)) = seen {
+                    section.updates.push(moved(open, TxEvent::NodeAccepted)?);
+                    break;
+                }
+            }
+        }
+        self.apply(section).await
+    }
+
+    /// Hands a transaction's newest bytes to the sender.
+    pub(super) fn dispatch(&mut self, tx_id: TxId) {
+        let now = self.context.clock.now();
+        let Some(open) = self.book.get_mut(tx_id) else { return };
+        (open.waits.sent_at, open.waits.due_at) = (now, None);
+        open.heard.note_send();
+        if let Some(form) = open.newest() {
+            self.sender.send(Parcel::new(tx_id, form.raw.clone()));
+        }
+    }
+
+    /// Whether what the head is held for may be gone; asked now and then, while it is held.
+    async fn look_at_hold(&mut self) {
+        let now = self.context.clock.now();
+        let looked = self.agenda.hold_looked_at;
+        if looked.is_some_and(|at| now.since(at) < HOLD_LOOK) {
+            return;
+        }
+        let Some(head) = self.agenda.head.and_then(|head| self.book.get(head)) else { return };
+        let Some(hold) = hold_of(head.heard.last) else {
+            self.agenda.hold_may_be_over = false;
+            return;
+        };
+        let over = self.may_be_over(head, hold).await;
+        self.agenda.hold_looked_at = Some(now);
+        self.agenda.hold_may_be_over = over;
+    }
+
+    async fn may_be_over(&self, held: &Open, hold: StuckReason) -> bool {
+        let (Some(form), Ok(intent)) = (held.newest(), held.intent()) else { return false };
+        if hold == StuckReason::InsufficientFunds {
+            let price = U256::from(form.fees.max_fee.wei());
+            let gas = price.saturating_mul(U256::from(form.fees.gas_limit));
+            let value = if held.closing().is_some() { U256::ZERO } else { intent.value };
+            let balance = self.context.chain.balance(self.submitter.address).await;
+            return balance.is_ok_and(|balance| balance.0 >= gas.saturating_add(value));
+        }
+        let quote = self.context.chain.fee_quote(intent.speed).await;
+        quote.is_ok_and(|quote| bump::pays_the_market(&form.fees, &quote))
+    }
+}
+
+fn resend_claim(open: &Open, next: Duration) -> Result<TxUpdate, Stop> {
+    let mut update = match open.seen.state {
+        TxState::Tracking(_) => moved(open, TxEvent::Resent)?,
+        TxState::Queued(_)
+        | TxState::Allocated(_)
+        | TxState::Confirmed
+        | TxState::Failed(_)
+        | TxState::Stuck(_) => TxUpdate::noted(open.tx_id, open.seen, "resend_claimed"),
+    };
+    update.resubmitted = true;
+    update.schedule = Schedule::In(next);
+    Ok(update)
+}
+
+/// The change that an expiry makes, if it makes one.
+fn expired(
+    view: &ExpiryView,
+    tx_id: TxId,
+    seen: tollgate_model::port::Seen,
+    now: Timestamp,
+) -> Result<Option<TxUpdate>, Stop> {
+    let decision = expiry::decide(view, now);
+    let Some(event) = decision.event() else { return Ok(None) };
+    if decision == ExpiryDecision::Withdraw {
+        warn!(%tx_id, "expired before it had a slot");
+    }
+    let mut update =
+        TxUpdate::moved(tx_id, seen, event).map_err(|error| Stop::Restart(error.to_string()))?;
+    update.detail = Some(Text::lossy("validUntil has passed"));
+    Ok(Some(update))
+}

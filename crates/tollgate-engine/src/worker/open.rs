@@ -1,0 +1,265 @@
+//! One transaction with an open slot, as its worker knows it.
+
+use tollgate_model::answer::AnswerClass;
+use tollgate_model::bump::{Ceiling, dearest};
+use tollgate_model::diagnose::Diagnosis;
+use tollgate_model::fees::FeeCaps;
+use tollgate_model::port::{Attempt, AttemptKind, Fees, MinedIn, NewAttempt, OpenTx, Seen};
+use tollgate_model::reconcile::{OpenSlot, Search};
+use tollgate_model::resubmit::hold_of;
+use tollgate_model::stuck::Subject;
+use tollgate_model::{Bytes, Intent, Nonce, Timestamp, TxHash, TxId};
+
+/// Answers that are remembered; beyond that not all of them are known (I13).
+const ANSWERS_MAX: usize = 64;
+
+/// A signed form of a transaction.
+#[derive(Clone, Debug)]
+pub(super) struct Form {
+    pub(super) hash: TxHash,
+    pub(super) raw: Bytes,
+    pub(super) kind: AttemptKind,
+    pub(super) fees: Fees,
+    /// When it was made durable.
+    pub(super) at: Timestamp,
+}
+
+impl Form {
+    fn new(attempt: &NewAttempt, at: Timestamp) -> Self {
+        let NewAttempt { tx_hash, raw, kind, fees } = attempt;
+        Self { hash: *tx_hash, raw: raw.clone(), kind: *kind, fees: *fees, at }
+    }
+}
+
+impl From<Attempt> for Form {
+    fn from(attempt: Attempt) -> Self {
+        let Attempt { tx_hash, raw, kind, fees, created_at, .. } = attempt;
+        Self { hash: tx_hash, raw, kind, fees, at: created_at }
+    }
+}
+
+/// A transaction with an open slot.
+#[derive(Clone, Debug)]
+pub(super) struct Open {
+    pub(super) tx_id: TxId,
+    pub(super) nonce: Nonce,
+    pub(super) seen: Seen,
+    pub(super) payload: Bytes,
+    /// When it was accepted.
+    pub(super) accepted_at: Timestamp,
+    pub(super) valid_until: Option<Timestamp>,
+    /// Every signed form, first to last: whichever is mined is recognised (I5).
+    pub(super) attempts: Vec<Form>,
+    pub(super) mined: Option<MinedIn>,
+    /// Its receipt was once in a block that is not canonical any more; `None` if only the store
+    /// knows.
+    pub(super) forked: Option<bool>,
+    pub(super) waits: Waits,
+    pub(super) heard: Heard,
+    pub(super) asked: Asked,
+    pub(super) searched: Searched,
+    pub(super) diagnosis: Option<Diagnosis>,
+}
+
+/// How long it has been waited for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waits {
+    /// Since it became the head, or since the last event that renews patience.
+    pub(super) since: Timestamp,
+    /// How often it was sent again since then.
+    pub(super) resends: u32,
+    /// When it was last sent.
+    pub(super) sent_at: Timestamp,
+    /// When it is to be sent again whatever the pauses say.
+    pub(super) due_at: Option<Timestamp>,
+}
+
+impl Waits {
+    const fn from(now: Timestamp) -> Self {
+        Self { since: now, resends: 0, sent_at: now, due_at: None }
+    }
+
+    /// Patience starts anew.
+    pub(super) const fn renew(&mut self, now: Timestamp) {
+        (self.since, self.resends) = (now, 0);
+    }
+}
+
+/// What the nodes answered.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Heard {
+    pub(super) last: Option<AnswerClass>,
+    /// All answers to all sends, first to last; `None` if not all of them are known.
+    answers: Option<Vec<AnswerClass>>,
+    /// Sends that were begun.
+    sends: usize,
+    /// Its receipts were looked for since the last answer, and there are none.
+    pub(super) no_receipts: bool,
+}
+
+impl Heard {
+    /// Nothing was sent yet.
+    fn nothing() -> Self {
+        Self { answers: Some(Vec::new()), ..Self::default() }
+    }
+
+    pub(super) fn note_send(&mut self) {
+        self.sends = self.sends.saturating_add(1);
+    }
+
+    /// Takes notice of an answer; `doubted` if an earlier send of the same bytes had no clear one.
+    pub(super) fn note(&mut self, class: AnswerClass, doubted: bool) {
+        self.last = Some(class);
+        self.no_receipts = false;
+        match &mut self.answers {
+            Some(answers) if !doubted && answers.len() < ANSWERS_MAX => answers.push(class),
+            Some(_) | None => self.answers = None,
+        }
+    }
+
+    /// The answers, if every send has had its own (I3).
+    pub(super) fn all(&self) -> Option<&[AnswerClass]> {
+        self.answers.as_deref().filter(|answers| answers.len() == self.sends)
+    }
+}
+
+/// What was asked of a policy or a person about it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Asked {
+    /// When a policy was last asked.
+    pub(super) at: Option<Timestamp>,
+    /// When a policy or a person last had something done.
+    pub(super) decided_at: Option<Timestamp>,
+    /// What was last written down of a decision to do nothing: the same is not written twice.
+    pub(super) noted: Option<String>,
+}
+
+/// What looking for its receipts at every endpoint has brought.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Searched {
+    pub(super) result: Search,
+    /// The settled count that was known when the search began.
+    pub(super) settled: Option<Nonce>,
+}
+
+impl Searched {
+    pub(super) const NOT_YET: Self = Self { result: Search::Unfinished, settled: None };
+}
+
+impl Open {
+    /// What the store has. The patience of a new owner is its own; the answers of an earlier one
+    /// are not known.
+    pub(super) fn stored(tx: OpenTx, nonce: Nonce, now: Timestamp) -> Self {
+        let OpenTx { record, attempts } = tx;
+        Self {
+            tx_id: record.tx_id,
+            nonce,
+            seen: record.seen,
+            payload: record.payload,
+            accepted_at: record.created_at,
+            valid_until: record.valid_until,
+            attempts: attempts.into_iter().map(Form::from).collect(),
+            mined: record.mined,
+            forked: None,
+            waits: Waits { due_at: Some(now), ..Waits::from(now) },
+            heard: Heard::default(),
+            asked: Asked::default(),
+            searched: Searched::NOT_YET,
+            diagnosis: None,
+        }
+    }
+
+    /// What was just given a slot.
+    pub(super) fn new(born: Born<'_>, nonce: Nonce, attempt: &NewAttempt, now: Timestamp) -> Self {
+        Self {
+            tx_id: born.tx_id,
+            nonce,
+            seen: born.seen,
+            payload: born.payload.clone(),
+            accepted_at: born.accepted_at,
+            valid_until: born.valid_until,
+            attempts: vec![Form::new(attempt, now)],
+            mined: None,
+            forked: Some(false),
+            waits: Waits::from(now),
+            heard: Heard::nothing(),
+            asked: Asked::default(),
+            searched: Searched::NOT_YET,
+            diagnosis: None,
+        }
+    }
+
+    /// A further signed form, made durable now.
+    pub(super) fn add(&mut self, attempt: &NewAttempt, now: Timestamp) {
+        self.attempts.push(Form::new(attempt, now));
+        self.searched = Searched::NOT_YET;
+    }
+
+    pub(super) fn newest(&self) -> Option<&Form> {
+        self.attempts.last()
+    }
+
+    pub(super) fn hashes(&self) -> Vec<TxHash> {
+        self.attempts.iter().map(|form| form.hash).collect()
+    }
+
+    /// The kind of the attempt that closes its slot, if one does.
+    pub(super) fn closing(&self) -> Option<AttemptKind> {
+        let closes = |form: &&Form| match form.kind {
+            AttemptKind::Cancellation | AttemptKind::Placeholder => true,
+            AttemptKind::Intent | AttemptKind::Bump | AttemptKind::Replacement => false,
+        };
+        self.attempts.iter().rev().find(closes).map(|form| form.kind)
+    }
+
+    /// What its dearest form offers: what a replacement has to beat.
+    pub(super) fn dearest(&self) -> Option<Fees> {
+        dearest(self.attempts.iter().map(|form| form.fees))
+    }
+
+    /// The intent, as it was accepted.
+    pub(super) fn intent(&self) -> Result<Intent, String> {
+        Intent::from_payload(&self.payload).map_err(|error| error.to_string())
+    }
+
+    /// What may be done to it.
+    pub(super) fn subject(&self, intent: &Intent, has_key: bool) -> Subject {
+        Subject {
+            state: self.seen.state,
+            has_key,
+            signed_by_caller: intent.signed.is_some(),
+            payload_may_change: intent.replaceable,
+            closing: self.closing().is_some(),
+        }
+    }
+
+    /// What it may offer at most. What closes a slot knows no caller's cap.
+    pub(super) fn ceiling(&self, intent: &Intent, chain: FeeCaps, closes: bool) -> Ceiling {
+        Ceiling { chain, callers: intent.max_fee_per_gas.filter(|_| !closes) }
+    }
+
+    /// It waits for something that may come by itself.
+    pub(super) fn is_held(&self) -> bool {
+        hold_of(self.heard.last).is_some()
+    }
+
+    /// What reconciliation is asked about.
+    pub(super) const fn slot(&self) -> OpenSlot {
+        OpenSlot {
+            nonce: self.nonce,
+            state: self.seen.state,
+            search: self.searched.result,
+            settled_at_search: self.searched.settled,
+        }
+    }
+}
+
+/// What a transaction is before it has a slot.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Born<'a> {
+    pub(super) tx_id: TxId,
+    pub(super) seen: Seen,
+    pub(super) payload: &'a Bytes,
+    pub(super) accepted_at: Timestamp,
+    pub(super) valid_until: Option<Timestamp>,
+}

@@ -1,0 +1,126 @@
+//! Further signed forms of a transaction: at a higher price, with another call, or to close its
+//! slot. Whatever it is, it has the transaction's nonce, and it replaces whichever of the earlier
+//! forms a pool holds.
+
+use tollgate_model::bump::Raise;
+use tollgate_model::fees::gas_limit;
+use tollgate_model::port::chain::{Call, FeeQuote, Trial};
+use tollgate_model::port::policy::{NewCall, Replacement};
+use tollgate_model::port::signer::{TxDraft, TxKind};
+use tollgate_model::port::{AttemptKind, Fees, NewAttempt};
+use tollgate_model::{Bytes, U256, Wei};
+
+use super::Desk;
+use super::open::Open;
+use crate::act::ActError;
+
+/// What a plain transfer uses where the chain can't be asked.
+const TRANSFER_GAS: u64 = 21_000;
+
+impl Desk {
+    /// Signs a further form. Nothing is written and nothing is sent.
+    pub(super) async fn sign_further(
+        &self,
+        open: &Open,
+        kind: AttemptKind,
+        with: &Replacement,
+    ) -> Result<NewAttempt, ActError> {
+        let intent = open.intent().map_err(ActError::Unavailable)?;
+        let newest = open.newest().ok_or(tollgate_model::stuck::Forbidden::NoSlot)?;
+        let newest = self.context.signer.read(self.submitter.chain_id, &newest.raw);
+        let newest = newest.map_err(|error| ActError::Unavailable(error.to_string()))?;
+        let closes = match kind {
+            AttemptKind::Cancellation | AttemptKind::Placeholder => true,
+            AttemptKind::Intent | AttemptKind::Bump | AttemptKind::Replacement => false,
+        };
+        let mut draft = match (&with.call, closes) {
+            (_, true) => self.to_self(newest).await,
+            (Some(call), false) => self.with_call(newest, call).await?,
+            (None, false) => newest,
+        };
+        let quote = self.context.chain.fee_quote(intent.speed).await;
+        let quote = quote.map_err(|error| ActError::Unavailable(error.to_string()))?;
+        let last = Fees { gas_limit: draft.fees.gas_limit, ..open.dearest().unwrap_or(draft.fees) };
+        let ceiling = open.ceiling(&intent, self.context.options.fee_caps, closes);
+        match self.context.policies.bump.raise(&last, &asked(quote, with), &ceiling) {
+            Raise::To(fees) => self.sign_at(&mut draft, kind, fees).await,
+            Raise::AboveCap(cap) => Err(ActError::AboveCap(cap)),
+        }
+    }
+
+    /// Signs the newest form again at a price that was decided already.
+    pub(super) async fn sign_bump(
+        &self,
+        open: &Open,
+        kind: AttemptKind,
+        fees: Fees,
+    ) -> Result<NewAttempt, ActError> {
+        let newest = open.newest().ok_or(tollgate_model::stuck::Forbidden::NoSlot)?;
+        let draft = self.context.signer.read(self.submitter.chain_id, &newest.raw);
+        let mut draft = draft.map_err(|error| ActError::Unavailable(error.to_string()))?;
+        let fees = Fees { gas_limit: draft.fees.gas_limit, ..fees };
+        self.sign_at(&mut draft, kind, fees).await
+    }
+
+    async fn sign_at(
+        &self,
+        draft: &mut TxDraft,
+        kind: AttemptKind,
+        fees: Fees,
+    ) -> Result<NewAttempt, ActError> {
+        draft.fees = fees;
+        if draft.kind != TxKind::DynamicFee {
+            draft.fees.max_priority_fee = None;
+        }
+        let fees = draft.fees;
+        let signed = self.context.signer.sign(vec![draft.clone()]).await.pop();
+        let signed =
+            signed.ok_or_else(|| ActError::Unavailable("nothing was signed".to_owned()))?;
+        let signed = signed.map_err(|error| ActError::Unavailable(error.to_string()))?;
+        Ok(NewAttempt { tx_hash: signed.tx_hash, raw: signed.raw, kind, fees })
+    }
+
+    /// A transfer of nothing to self. On some chains that takes more gas than on others.
+    async fn to_self(&self, mut draft: TxDraft) -> TxDraft {
+        draft.to = Some(self.submitter.address);
+        draft.value = Wei(U256::ZERO);
+        draft.data = Bytes::new();
+        draft.access_list.clear();
+        draft.fees.gas_limit = match self.try_call(&draft).await {
+            Ok(Trial::Gas(estimate)) => gas_limit(estimate).max(TRANSFER_GAS),
+            Ok(Trial::Reverts(_) | Trial::Refused(_)) | Err(_) => TRANSFER_GAS,
+        };
+        draft
+    }
+
+    async fn with_call(&self, mut draft: TxDraft, call: &NewCall) -> Result<TxDraft, ActError> {
+        let NewCall { to, value, data, gas } = call;
+        (draft.to, draft.value, draft.data) = (*to, Wei(*value), data.clone());
+        draft.access_list.clear();
+        draft.fees.gas_limit = match gas {
+            Some(gas) => *gas,
+            None => match self.try_call(&draft).await? {
+                Trial::Gas(estimate) => gas_limit(estimate),
+                Trial::Reverts(reason) => return Err(ActError::Reverts(reason.to_string())),
+                Trial::Refused(answer) => return Err(ActError::Unavailable(answer.said)),
+            },
+        };
+        Ok(draft)
+    }
+
+    async fn try_call(&self, draft: &TxDraft) -> Result<Trial, ActError> {
+        let TxDraft { from, to, value, ref data, .. } = *draft;
+        let call = Call { from, to, value, data: data.clone() };
+        let tried = self.context.chain.try_call(&call).await;
+        tried.map_err(|error| ActError::Unavailable(error.to_string()))
+    }
+}
+
+/// What was asked for in the place of what the market asks.
+fn asked(quote: FeeQuote, with: &Replacement) -> FeeQuote {
+    FeeQuote {
+        max_fee: with.max_fee_per_gas.unwrap_or(quote.max_fee),
+        max_priority_fee: with.max_priority_fee_per_gas.or(quote.max_priority_fee),
+        ..quote
+    }
+}

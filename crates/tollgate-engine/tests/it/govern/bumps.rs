@@ -1,0 +1,162 @@
+//! More for what is too cheap: by itself, or because somebody wants it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_engine::{ActError, Acted, Action, EngineOptions, Policies};
+use tollgate_model::answer::AnswerClass;
+use tollgate_model::bump::{BumpRules, Cap};
+use tollgate_model::fees::FeeCaps;
+use tollgate_model::port::policy::{NewCall, Replacement};
+use tollgate_model::port::{AlertKind, AttemptKind};
+use tollgate_model::stuck::Forbidden;
+use tollgate_model::{Address, Bytes, GasPrice, Intent, TxState, U256};
+use tollgate_testkit::fake_chain::Which;
+
+use super::{PENDING, act, patient, transfers};
+use crate::rig::{Rig, account, id, transfer};
+
+const GWEI: u128 = 1_000_000_000;
+
+fn bumping() -> Policies {
+    let min_interval = Duration::from_millis(200);
+    let bump = BumpRules { enabled: true, min_interval, ..BumpRules::default() };
+    Policies { bump: Arc::new(bump), ..Policies::default() }
+}
+
+async fn cheap_rig() -> Rig {
+    let rig = Rig::new().await;
+    rig.chain.set_base_fee(10 * GWEI);
+    rig
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_market_left_behind_offers_more_and_is_mined() {
+    let rig = cheap_rig().await;
+    let engine = rig.node_with("a", patient(), bumping());
+    let ids = transfers(&engine, [10, 11]).await;
+    rig.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
+    rig.chain.set_base_fee(60 * GWEI);
+    rig.until(ids[0], "offered more", |tx| tx.attempts > 1).await;
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.record(ids[0]).await.seen.state, TxState::Confirmed);
+    assert_eq!(rig.paid(account(1)), [10, 11]);
+    let attempts = rig.attempts(ids[0]).await;
+    assert!(attempts.iter().skip(1).all(|attempt| attempt.kind == AttemptKind::Bump));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_the_older_attempt_is_mined_it_is_recognised_once() {
+    let rig = cheap_rig().await;
+    let engine = rig.node("a", patient());
+    let ids = transfers(&engine, [10]).await;
+    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    // The pool keeps the older one.
+    rig.chain.answer(Which::Any, AnswerClass::ReplacementUnderpriced, 1);
+    let Ok(Acted::Signed(newer)) = act(&engine, ids[0], Action::SpeedUp).await else {
+        panic!("not signed")
+    };
+    rig.mine_until_final(&ids).await;
+    let record = rig.record(ids[0]).await;
+    let attempts = rig.attempts(ids[0]).await;
+    assert_eq!(record.seen.state, TxState::Confirmed);
+    assert_eq!(attempts[1].tx_hash, newer);
+    assert_eq!(record.mined.unwrap().tx_hash, attempts[0].tx_hash, "the hash that was mined");
+    assert_eq!(rig.paid(account(1)), [10]);
+    assert_eq!(rig.feed().await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cap_holds_it_with_an_alert_until_the_market_comes_down() {
+    let rig = cheap_rig().await;
+    let max_fee_per_gas = Some(GasPrice::from_wei(30 * GWEI).unwrap());
+    let fee_caps = FeeCaps { max_fee_per_gas, max_tx_fee: None };
+    let resubmit = crate::rig::options().resubmit;
+    let options = EngineOptions { fee_caps, resubmit, ..patient() };
+    let engine = rig.node_with("a", options, bumping());
+    let ids = transfers(&engine, [10, 11]).await;
+    rig.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
+    rig.chain.set_base_fee(90 * GWEI);
+    rig.eventually("an alert", async || !rig.alerts.of(AlertKind::FeeCap).is_empty()).await;
+    rig.chain.mine();
+    let offered = |attempts: &[tollgate_model::port::Attempt]| {
+        attempts.iter().map(|attempt| attempt.fees.max_fee.wei()).max().unwrap()
+    };
+    assert!(offered(&rig.attempts(ids[0]).await) <= 30 * GWEI);
+    assert!(!rig.record(ids[0]).await.seen.state.is_final());
+    rig.chain.set_base_fee(5 * GWEI);
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.paid(account(1)), [10, 11], "neither failed nor jammed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_offered_where_price_is_not_the_cause() {
+    let rig = cheap_rig().await;
+    rig.chain.hold(Which::Value(10));
+    let engine = rig.node_with("a", patient(), bumping());
+    let ids = transfers(&engine, [10]).await;
+    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    for _ in 0..8 {
+        rig.chain.mine();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    assert_eq!(rig.record(ids[0]).await.attempts, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_speed_up_beyond_the_callers_cap_is_refused_and_a_cancel_is_not() {
+    let rig = cheap_rig().await;
+    let engine = rig.node("a", patient());
+    let max_fee_per_gas = Some(GasPrice::from_wei(12 * GWEI).unwrap());
+    let capped = Intent { max_fee_per_gas, ..transfer(10) };
+    let tx = id(engine.create(account(1), None, capped).await.unwrap());
+    rig.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
+    assert_eq!(act(&engine, tx, Action::SpeedUp).await, Err(ActError::AboveCap(Cap::Callers)));
+    assert!(matches!(act(&engine, tx, Action::Cancel).await, Ok(Acted::Signed(_))));
+    rig.mine_until_final(&[tx]).await;
+    assert_eq!(rig.paid(account(1)), [0]);
+}
+
+fn another_call() -> Replacement {
+    let (to, value) = (Some(Address::repeat_byte(0xdd)), U256::from(77));
+    let call = NewCall { to, value, data: Bytes::new(), gas: None };
+    Replacement { call: Some(call), ..Replacement::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_call_stands_in_its_place_only_where_the_caller_allows_it() {
+    let rig = cheap_rig().await;
+    let engine = rig.node("a", patient());
+    let fixed = transfers(&engine, [10]).await[0];
+    let free = Intent { replaceable: true, ..transfer(11) };
+    let free = id(engine.create(account(1), None, free).await.unwrap());
+    rig.until(free, "was with a node", |tx| tx.seen.state == PENDING).await;
+    let refused = act(&engine, fixed, Action::Replace(another_call())).await;
+    assert_eq!(refused, Err(ActError::Forbidden(Forbidden::PayloadFixed)));
+    let replaced = act(&engine, free, Action::Replace(another_call())).await;
+    assert!(matches!(replaced, Ok(Acted::Signed(_))), "{replaced:?}");
+    // More for it is more for what stands there now, not for what stood there first.
+    assert!(matches!(act(&engine, free, Action::SpeedUp).await, Ok(Acted::Signed(_))));
+    rig.mine_until_final(&[fixed, free]).await;
+    assert_eq!(rig.paid(account(1)), [10, 77]);
+    assert_eq!(rig.record(free).await.seen.state, TxState::Confirmed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_price_that_is_asked_for_is_offered_and_never_less_than_replaces() {
+    let rig = cheap_rig().await;
+    let engine = rig.node("a", patient());
+    let ids = transfers(&engine, [10]).await;
+    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    let first = rig.attempts(ids[0]).await[0].fees;
+    let at = |wei: u128| Replacement {
+        max_fee_per_gas: Some(GasPrice::from_wei(wei).unwrap()),
+        ..Replacement::default()
+    };
+    act(&engine, ids[0], Action::Replace(at(100 * GWEI))).await.unwrap();
+    act(&engine, ids[0], Action::Replace(at(GWEI))).await.unwrap();
+    let attempts = rig.attempts(ids[0]).await;
+    assert_eq!(attempts[1].fees.max_fee.wei(), 100 * GWEI);
+    assert!(attempts[2].fees.max_fee.wei() >= 110 * GWEI, "a pool would not take less");
+    assert!(attempts[1].fees.max_fee > first.max_fee);
+}

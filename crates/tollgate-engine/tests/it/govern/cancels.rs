@@ -1,0 +1,134 @@
+//! Cancelling: at once without a slot, by a transfer to self with one; whichever is mined decides.
+
+use tollgate_engine::{ActError, Acted, Action};
+use tollgate_model::answer::AnswerClass;
+use tollgate_model::port::{AttemptKind, Checkpoint};
+use tollgate_model::stuck::Forbidden;
+use tollgate_model::{Allocated, Failed, TxState};
+use tollgate_testkit::fake_chain::Which;
+
+use super::{MINED, PENDING, act, patient, transfers, window};
+use crate::rig::{Rig, account, options};
+
+const CANCELLED: TxState = TxState::Failed(Failed::Cancelled);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queued_one_ends_at_once_and_uses_no_nonce() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", window(1));
+    let ids = transfers(&engine, [10, 11, 12]).await;
+    assert_eq!(act(&engine, ids[1], Action::Cancel).await, Ok(Acted::Withdrawn));
+    let record = rig.record(ids[1]).await;
+    assert_eq!((record.seen.state, record.nonce), (CANCELLED, None));
+    rig.mine_until_final(&[ids[0], ids[2]]).await;
+    assert_eq!(rig.paid(account(1)), [10, 12], "the next one has the nonce");
+    let again = act(&engine, ids[1], Action::Cancel).await;
+    assert_eq!(again, Err(ActError::Forbidden(Forbidden::Final)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_may_be_with_a_node_is_closed_by_a_transfer_to_self() {
+    let rig = Rig::new().await;
+    rig.chain.answer(Which::Value(10), AnswerClass::Transient, 4);
+    let engine = rig.node("a", patient());
+    let ids = transfers(&engine, [10]).await;
+    let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
+    rig.until(ids[0], "went grey", |tx| tx.seen.state == grey).await;
+    assert!(matches!(act(&engine, ids[0], Action::Cancel).await, Ok(Acted::Signed(_))));
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.record(ids[0]).await.seen.state, CANCELLED);
+    assert_eq!(rig.paid(account(1)), [0], "nothing was paid, and the slot is closed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_waits_in_a_pool_is_replaced_and_its_successors_are_mined() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", patient());
+    let ids = transfers(&engine, 10..15).await;
+    for id in &ids {
+        rig.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
+    }
+    let Ok(Acted::Signed(hash)) = act(&engine, ids[1], Action::Cancel).await else {
+        panic!("not signed")
+    };
+    rig.mine_until_final(&ids).await;
+    let record = rig.record(ids[1]).await;
+    assert_eq!(record.seen.state, CANCELLED);
+    assert_eq!(record.mined.unwrap().tx_hash, hash, "the record says which was mined");
+    assert_eq!(rig.paid(account(1)), [10, 0, 12, 13, 14]);
+    let kinds: Vec<_> = rig.attempts(ids[1]).await.iter().map(|attempt| attempt.kind).collect();
+    assert_eq!(kinds, [AttemptKind::Intent, AttemptKind::Cancellation]);
+    assert_eq!(rig.feed().await.len(), 5, "an end each, once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_mined_stays_what_it_is() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", patient());
+    let ids = transfers(&engine, [10]).await;
+    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    rig.chain.mine();
+    rig.until(ids[0], "was mined", |tx| tx.seen.state == MINED).await;
+    let refused = act(&engine, ids[0], Action::Cancel).await;
+    assert_eq!(refused, Err(ActError::Forbidden(Forbidden::Mined)));
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.record(ids[0]).await.seen.state, TxState::Confirmed);
+    assert_eq!(rig.attempts(ids[0]).await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_race_with_mining_is_decided_by_what_is_mined() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", patient());
+    let ids = transfers(&engine, [10, 11]).await;
+    rig.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
+    let intent = rig.attempts(ids[0]).await[0].tx_hash;
+    // The cancellation is durable, and before it is sent the intent is mined.
+    let mut hold = rig.gate.arm(Checkpoint::ActionClaimed);
+    let (engine2, tx) = (engine.clone(), ids[0]);
+    let cancel = tokio::spawn(async move { act(&engine2, tx, Action::Cancel).await });
+    hold.reached().await;
+    rig.chain.mine();
+    hold.release();
+    assert!(matches!(cancel.await.unwrap(), Ok(Acted::Signed(_))));
+    rig.mine_until_final(&ids).await;
+    let record = rig.record(ids[0]).await;
+    assert_eq!(record.seen.state, TxState::Confirmed, "it was too late");
+    assert_eq!(record.mined.unwrap().tx_hash, intent);
+    assert_eq!(rig.paid(account(1)), [10, 11]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn asked_twice_it_is_cancelled_once_and_can_be_sped_up() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", patient());
+    let ids = transfers(&engine, [10]).await;
+    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    assert!(matches!(act(&engine, ids[0], Action::Cancel).await, Ok(Acted::Signed(_))));
+    assert_eq!(act(&engine, ids[0], Action::Cancel).await, Ok(Acted::UnderWay));
+    assert_eq!(rig.attempts(ids[0]).await.len(), 2);
+    assert!(matches!(act(&engine, ids[0], Action::SpeedUp).await, Ok(Acted::Signed(_))));
+    let attempts = rig.attempts(ids[0]).await;
+    assert_eq!(attempts[2].kind, AttemptKind::Cancellation, "it stays cancelled");
+    assert!(attempts[2].fees.max_fee > attempts[1].fees.max_fee);
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.record(ids[0]).await.seen.state, CANCELLED);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_done_and_why_is_in_the_history() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", options());
+    let ids = transfers(&engine, [10]).await;
+    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    act(&engine, ids[0], Action::Cancel).await.unwrap();
+    let history = rig.history(ids[0]).await;
+    let entry = history.iter().find(|entry| entry.event == "cancel").unwrap();
+    let words: serde_json::Value =
+        serde_json::from_str(entry.detail.as_ref().unwrap().as_str()).unwrap();
+    assert_eq!(words["by"], "operator");
+    assert_eq!(words["action"], "cancel");
+    assert_eq!(words["reason"], "a test wants it");
+    assert_eq!(words["nonce"], 0);
+    assert_eq!(words["submitter"], account(1).to_string());
+}

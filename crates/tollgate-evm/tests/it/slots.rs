@@ -1,0 +1,330 @@
+//! What the endpoints say of one slot: who is in it, who was, and who only waits for it.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tollgate_evm::chain::EvmChain;
+use tollgate_evm::endpoint::{EndpointConfig, Role};
+use tollgate_model::port::chain::{Chain, SlotSearch};
+use tollgate_model::reconcile::{Looked, Search, judge_search};
+use tollgate_model::{Address, B256, Nonce, TxHash};
+
+use crate::fake::{Mood, Node, config, connect, until};
+
+const SOMEBODY: Address = Address::repeat_byte(0x11);
+const OURS: TxHash = B256::repeat_byte(1);
+const OLDER: TxHash = B256::repeat_byte(2);
+const FOREIGN: TxHash = B256::repeat_byte(9);
+
+fn nonce(nonce: u64) -> Nonce {
+    Nonce::new(nonce).unwrap()
+}
+
+async fn search(chain: &EvmChain, slot: u64) -> SlotSearch {
+    chain.search(SOMEBODY, nonce(slot), &[OLDER, OURS]).await
+}
+
+/// What each endpoint says of both attempts, if it says the same of both, in any order of endpoints.
+async fn said(chain: &EvmChain, slot: u64) -> Vec<Looked> {
+    let SlotSearch { looked, .. } = search(chain, slot).await;
+    assert_eq!(looked[0], looked[1]);
+    let mut said = looked[0].clone();
+    said.sort_by_key(|word| *word as u8);
+    said
+}
+
+#[tokio::test]
+async fn every_endpoint_is_asked_and_says_what_it_can() {
+    let nodes = [Node::start().await, Node::start().await, Node::start().await];
+    let chain = connect(nodes.iter().map(Node::http).collect()).await;
+    assert_eq!(said(&chain, 5).await, [Looked::Behind; 3]);
+    for node in &nodes {
+        node.set().mined = 6;
+    }
+    assert_eq!(said(&chain, 5).await, [Looked::NotThere; 3]);
+    nodes[0].set().mined = 5;
+    nodes[1].set().mood = Mood::BadGateway;
+    assert_eq!(said(&chain, 5).await, [Looked::NotThere, Looked::Behind, Looked::NoAnswer]);
+    let search = search(&chain, 5).await;
+    assert_eq!(judge_search(&search.looked), Search::Unfinished, "one word of three");
+    assert!(nodes.iter().all(|node| node.calls_of("eth_getTransactionCount") >= 3));
+}
+
+#[tokio::test]
+async fn a_receipt_that_one_endpoint_has_is_found_with_its_reason() {
+    let (with, without) = (Node::start().await, Node::start().await);
+    let chain = connect(vec![without.http(), with.http()]).await;
+    without.set().mined = 6;
+    with.set().failed.insert(OURS);
+    let error = json!({"code": 3, "message": "execution reverted: no", "data": "0xdeadbeef"});
+    with.set().fixed.insert("eth_call", Err(error));
+    let at = with.mine(1, 11, vec![OURS]);
+    let SlotSearch { looked, found } = search(&chain, 5).await;
+    assert_eq!(judge_search(&looked), Search::Ours { attempt: 1 });
+    assert!(looked[0].iter().all(|word| *word != Looked::Found));
+    let found = found.unwrap();
+    assert_eq!((found.tx_hash, found.block_hash, found.succeeded), (OURS, at.hash, false));
+    assert_eq!(found.revert_reason.unwrap().as_str(), "custom error 0xdeadbeef");
+    assert_eq!(with.calls_of("batch"), 1, "both attempts in one call");
+
+    // Without batches it is the same, and is remembered.
+    with.set().no_batches = true;
+    for _ in 0..3 {
+        assert_eq!(search(&chain, 5).await.found.unwrap().tx_hash, OURS);
+    }
+    assert_eq!(with.calls_of("batch"), 2);
+}
+
+#[tokio::test]
+async fn the_receipt_is_of_the_attempt_that_is_judged_to_be_there() {
+    let nodes = [Node::start().await, Node::start().await];
+    let chain = connect(nodes.iter().map(Node::http).collect()).await;
+    // A fork: each has another one of them.
+    nodes[0].mine(1, 11, vec![OURS]);
+    nodes[1].mine(2, 11, vec![OLDER]);
+    let SlotSearch { looked, found } = search(&chain, 5).await;
+    assert_eq!(judge_search(&looked), Search::Ours { attempt: 0 });
+    assert_eq!(found.unwrap().tx_hash, OLDER);
+}
+
+#[tokio::test]
+async fn who_executes_the_slot_after_it_was_asked_for_receipts_does_not_deny_them() {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http()]).await;
+    node.set().mined = 5;
+    node.set().counts_then = Some(6);
+    assert_eq!(said(&chain, 5).await, [Looked::Behind]);
+    assert_eq!(said(&chain, 5).await, [Looked::NotThere], "asked again, it has executed it before");
+}
+
+#[tokio::test]
+async fn an_error_and_nonsense_are_never_evidence() {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http()]).await;
+    node.set().mined = 6;
+    let receipt = |hash: TxHash, block: Option<u64>| {
+        let block = block.map(|number| format!("{number:#x}"));
+        json!({"transactionHash": hash.to_string(), "gasUsed": "0x1", "blockNumber": block,
+               "blockHash": block.as_ref().map(|_| B256::ZERO.to_string())})
+    };
+    let indexing = json!({"code": -32000, "message": "transaction indexing is in progress"});
+    let answers: [Result<Value, Value>; 5] = [
+        Err(indexing),
+        Ok(json!("nonsense")),
+        Ok(json!({})),
+        Ok(receipt(FOREIGN, Some(3))),
+        Ok(receipt(OURS, None)),
+    ];
+    for answer in answers {
+        node.set().fixed.insert("eth_getTransactionReceipt", answer.clone());
+        let SlotSearch { looked, found } = search(&chain, 5).await;
+        assert_eq!((looked, found), (vec![vec![Looked::NoAnswer]; 2], None), "{answer:?}");
+    }
+    node.set().fixed.clear();
+    let lost = json!({"code": -32000, "message": "state is gone"});
+    for count in [Err(lost), Ok(json!("many"))] {
+        node.set().fixed.insert("eth_getTransactionCount", count);
+        assert_eq!(said(&chain, 5).await, [Looked::NoAnswer], "none, but how far is it?");
+    }
+    node.mine(1, 11, vec![OURS]);
+    assert_eq!(search(&chain, 5).await.found.unwrap().tx_hash, OURS, "a receipt is a receipt");
+}
+
+#[tokio::test]
+async fn who_only_sends_or_is_on_another_chain_is_no_witness_and_who_is_unknown_is_silent() {
+    let (ours, relay, stranger) = (Node::start().await, Node::start().await, Node::start().await);
+    stranger.set().mood = Mood::Down;
+    stranger.set().chain_id = 1;
+    ours.set().mined = 6;
+    (relay.set().mined, stranger.set().mined) = (6, 6);
+    let relayed = relay.http().with_role(Role::SendOnly);
+    let chain = connect(vec![stranger.http(), ours.http(), relayed]).await;
+    assert_eq!(said(&chain, 5).await, [Looked::NotThere, Looked::NoAnswer]);
+    assert_eq!(chain.pools(SOMEBODY, &[OURS]).await.len(), 2);
+    stranger.set().mood = Mood::Well;
+    until("it is refused", || async { chain.endpoints()[0].standing.contains("is on chain 1") })
+        .await;
+    assert_eq!(said(&chain, 5).await, [Looked::NotThere]);
+    assert_eq!(stranger.calls_of("eth_getTransactionCount"), 0);
+    assert_eq!(relay.calls_of("eth_getTransactionCount"), 0);
+}
+
+#[tokio::test]
+async fn one_that_hangs_holds_the_others_up_for_a_bounded_time() {
+    let (hangs, well) = (Node::start().await, Node::start().await);
+    well.set().mined = 6;
+    let patient = |node: &Node| EndpointConfig { timeout: Duration::from_secs(60), ..node.http() };
+    let mut config = config(vec![patient(&hangs), well.http()]);
+    config.read_deadline = Duration::from_secs(1);
+    let chain = EvmChain::connect(config).await.unwrap();
+    hangs.set().mood = Mood::Hangs;
+    let begun = Instant::now();
+    assert_eq!(said(&chain, 5).await, [Looked::NotThere, Looked::NoAnswer]);
+    let words = chain.pools(SOMEBODY, &[OURS]).await;
+    assert_eq!(words.iter().filter(|word| word.knows_it.is_some()).count(), 1);
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
+fn pooled(slot: u64, hash: TxHash) -> Value {
+    let entry = json!({"hash": hash.to_string(), "from": SOMEBODY.to_string()});
+    json!({"pending": {slot.to_string(): entry}, "queued": {}})
+}
+
+#[tokio::test]
+async fn each_endpoint_tells_its_pool_and_what_it_knows_by_hash() {
+    let (with, without) = (Node::start().await, Node::start().await);
+    let chain = connect(vec![with.http(), without.http()]).await;
+    with.set().fixed.insert("txpool_contentFrom", Ok(pooled(7, FOREIGN)));
+    without.set().in_pool.insert(OLDER);
+    for _ in 0..3 {
+        let mut words = chain.pools(SOMEBODY, &[OURS, OLDER]).await;
+        words.sort_by_key(|word| word.pool.is_none());
+        let pool = words[0].pool.as_ref().unwrap();
+        assert_eq!(pool.pending.get(&nonce(7)), Some(&FOREIGN));
+        assert_eq!((words[0].knows_it, words[1].knows_it), (Some(false), Some(true)));
+        assert_eq!(words[1].pool, None);
+    }
+    assert_eq!(without.calls_of("txpool_contentFrom"), 1, "that it lacks it is remembered");
+    assert_eq!(with.calls_of("txpool_contentFrom"), 3);
+}
+
+#[tokio::test]
+async fn what_an_endpoint_can_not_tell_is_not_told() {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http()]).await;
+    let word = async || chain.pools(SOMEBODY, &[OURS, OLDER]).await.remove(0);
+    for nonsense in [json!(null), json!([]), json!({}), json!({"pending": {"x": {}}})] {
+        node.set().fixed.insert("txpool_contentFrom", Ok(nonsense.clone()));
+        assert_eq!(word().await.pool, None, "{nonsense}");
+    }
+    assert_eq!(word().await.knows_it, Some(false));
+    // One of the two is refused: that it has neither can't be said, that it has the other can.
+    node.set().refused = Some((OURS.to_string(), "busy"));
+    assert_eq!(word().await.knows_it, None);
+    node.set().in_pool.insert(OLDER);
+    assert_eq!(word().await.knows_it, Some(true));
+    let other = json!({"hash": FOREIGN.to_string()});
+    node.set().fixed.insert("eth_getTransactionByHash", Ok(other));
+    assert_eq!(word().await.knows_it, None, "the answer to another question");
+    assert_eq!(chain.pools(SOMEBODY, &[]).await[0].knows_it, None, "nothing was asked");
+    node.set().mood = Mood::Down;
+    assert_eq!(word().await, Default::default());
+}
+
+/// Mines blocks up to 60; the account has a transaction in every fifth: the slots from 0 on.
+fn past(node: &Node) {
+    for number in 11..=60_u64 {
+        let hash = B256::left_padding_from(&number.to_be_bytes());
+        let is_its = number.is_multiple_of(5);
+        if is_its {
+            node.set().slots.insert(hash, (SOMEBODY, number / 5 - 3));
+        }
+        node.mine(1, number, vec![hash, B256::repeat_byte(number as u8)]);
+    }
+}
+
+fn in_slot(slot: u64) -> TxHash {
+    B256::left_padding_from(&((slot + 3) * 5).to_be_bytes())
+}
+
+async fn heads_at(chain: &EvmChain, number: u64) {
+    until("every endpoint is there", || async {
+        let endpoints = chain.endpoints();
+        endpoints.iter().all(|status| status.head.is_some_and(|head| head.number == number))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_count_at_a_block_is_the_count_at_that_block() {
+    let node = Node::start().await;
+    past(&node);
+    let chain = connect(vec![node.http()]).await;
+    heads_at(&chain, 60).await;
+    for (number, count) in [(10, 0), (14, 0), (15, 1), (19, 1), (20, 2), (60, 10)] {
+        assert_eq!(chain.count_at(SOMEBODY, number).await.unwrap(), nonce(count), "{number}");
+    }
+    chain.count_at(SOMEBODY, 61).await.unwrap_err();
+    node.set().oldest_state = 30;
+    let error = chain.count_at(SOMEBODY, 29).await.unwrap_err().to_string();
+    assert!(error.contains("missing trie node"), "{error}");
+    assert_eq!(chain.count_at(SOMEBODY, 30).await.unwrap(), nonce(4));
+    node.set().mood = Mood::Down;
+    chain.count_at(SOMEBODY, 30).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn a_past_count_is_not_believed_on_one_word_of_two_nor_on_another_branch() {
+    let nodes = [Node::start().await, Node::start().await, Node::start().await];
+    nodes.iter().for_each(past);
+    let two = connect(nodes[..2].iter().map(Node::http).collect()).await;
+    let three = connect(nodes.iter().map(Node::http).collect()).await;
+    heads_at(&two, 60).await;
+    heads_at(&three, 60).await;
+    nodes[0].set().fixed.insert("eth_getTransactionCount", Ok(json!("0x3e8")));
+    assert_eq!(two.count_at(SOMEBODY, 20).await.unwrap(), nonce(2), "too high by one word");
+    nodes[0].set().fixed.clear();
+    // One that has another block there is outvoted by two, and makes it doubtful for one.
+    nodes[0].set().branch[20].0.hash = B256::repeat_byte(7);
+    two.count_at(SOMEBODY, 20).await.unwrap_err();
+    assert_eq!(three.count_at(SOMEBODY, 20).await.unwrap(), nonce(2));
+    // One without old states leaves it to the others.
+    nodes[0].set().oldest_state = 50;
+    assert_eq!(two.count_at(SOMEBODY, 20).await.unwrap(), nonce(2));
+}
+
+#[tokio::test]
+async fn the_occupant_of_a_slot_is_found_within_the_lookback() {
+    let node = Node::start().await;
+    past(&node);
+    let chain = connect(vec![node.http()]).await;
+    heads_at(&chain, 60).await;
+    for slot in 0..10 {
+        let found = chain.occupant(SOMEBODY, nonce(slot), 1_000).await.unwrap();
+        assert_eq!(found, Some(in_slot(slot)), "{slot}");
+    }
+    let full = |node: &Node| node.calls_of("eth_getBlockByNumber");
+    let before = full(&node);
+    let wide = chain.occupant(SOMEBODY, nonce(0), 1_000).await.unwrap();
+    assert_eq!(wide, Some(in_slot(0)));
+    assert!(full(&node) < before + 10, "it does not read every block");
+    // Slot 7 is in block 50, ten blocks below the head.
+    assert_eq!(chain.occupant(SOMEBODY, nonce(7), 10).await.unwrap(), Some(in_slot(7)));
+    assert_eq!(chain.occupant(SOMEBODY, nonce(7), 9).await.unwrap(), None);
+    assert_eq!(chain.occupant(SOMEBODY, nonce(9), 0).await.unwrap(), Some(in_slot(9)));
+    assert_eq!(chain.occupant(SOMEBODY, nonce(10), 1_000).await.unwrap(), None, "not used yet");
+    assert_eq!(chain.occupant(FOREIGN_ACCOUNT, nonce(0), 1_000).await.unwrap(), None);
+}
+
+const FOREIGN_ACCOUNT: Address = Address::repeat_byte(0x77);
+
+#[tokio::test]
+async fn a_node_without_old_states_is_asked_for_its_blocks() {
+    let node = Node::start().await;
+    past(&node);
+    let chain = connect(vec![node.http()]).await;
+    heads_at(&chain, 60).await;
+    node.set().oldest_state = 58;
+    for slot in [2, 7, 9] {
+        let found = chain.occupant(SOMEBODY, nonce(slot), 1_000).await.unwrap();
+        assert_eq!(found, Some(in_slot(slot)), "{slot}");
+    }
+    assert_eq!(chain.occupant(SOMEBODY, nonce(2), 30).await.unwrap(), None, "outside");
+    // Blocks that it lacks may hold it.
+    node.set().branch.retain(|(at, _)| at.number >= 40 || at.number == 0);
+    chain.occupant(SOMEBODY, nonce(2), 1_000).await.unwrap_err();
+    node.set().mood = Mood::Down;
+    chain.occupant(SOMEBODY, nonce(9), 1_000).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn the_occupant_is_asked_of_the_next_endpoint_where_one_can_not_tell() {
+    let (lagging, ill, well) = (Node::start().await, Node::start().await, Node::start().await);
+    past(&well);
+    past(&ill);
+    let chain = connect(vec![lagging.http(), ill.http(), well.http()]).await;
+    ill.set().fixed.insert("eth_getTransactionCount", Ok(json!("nonsense")));
+    assert_eq!(chain.occupant(SOMEBODY, nonce(4), 1_000).await.unwrap(), Some(in_slot(4)));
+    well.set().mood = Mood::Down;
+    assert_eq!(chain.occupant(SOMEBODY, nonce(4), 1_000).await.unwrap(), None, "none that is seen");
+}

@@ -1,0 +1,154 @@
+//! Puts a question to a URL, again if nobody answers, and gives up in time.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use hyper::body::Bytes;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use tollgate_model::Timestamp;
+use tollgate_model::port::clock::Clock;
+use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision, StuckPolicy};
+use tollgate_outbound::{Limits, PostError, Posted, Poster};
+use tracing::warn;
+
+use crate::answer;
+use crate::options::{HookOptions, pause_before};
+use crate::question::{Question, id};
+
+/// Questions that are out at once (I13): a node may have many submitters that stand still for the
+/// same reason, and the receiver must not be run over by all of them.
+const CONCURRENCY: usize = 16;
+
+/// A policy that asks a URL.
+pub struct HttpHook {
+    options: HookOptions,
+    clock: Arc<dyn Clock>,
+    poster: Poster,
+    places: Semaphore,
+}
+
+/// What came of one try.
+enum Tried {
+    /// An answer.
+    Decided(StuckDecision),
+    /// An answer that can't be used: asking again would bring the same.
+    Refused(String),
+    /// None, or a passing trouble.
+    Nothing(String),
+}
+
+impl HttpHook {
+    /// A hook; nothing is asked yet.
+    pub fn new(options: HookOptions, clock: Arc<dyn Clock>) -> Self {
+        let limits = Limits {
+            connect_timeout: options.timeout,
+            idle_max: CONCURRENCY,
+            response_bytes_max: answer::BYTES_MAX,
+        };
+        let poster = Poster::new(&limits);
+        Self { options, clock, poster, places: Semaphore::new(CONCURRENCY) }
+    }
+
+    /// The answer, or why there is none.
+    async fn ask(&self, context: &StuckContext) -> Result<StuckDecision, String> {
+        let id = id(context);
+        let body = serde_json::to_vec(&Question::new(&id, context))
+            .map_err(|error| format!("the question can't be written: {error}"))?;
+        let body = Bytes::from(body);
+        let place = timeout(self.options.timeout, self.places.acquire()).await;
+        let Ok(Ok(_place)) = place else {
+            return Err("too many questions wait for the hook".to_owned());
+        };
+        let mut retries = 0;
+        loop {
+            let why = match self.try_once(&id, body.clone()).await {
+                Tried::Decided(decision) => return Ok(decision),
+                Tried::Refused(why) => return Err(why),
+                Tried::Nothing(why) => why,
+            };
+            if retries == self.options.retries {
+                let tries = match retries {
+                    0 => "once".to_owned(),
+                    more => format!("{} times", more + 1),
+                };
+                return Err(format!("{why}; tried {tries}"));
+            }
+            retries += 1;
+            sleep(pause_before(retries)).await;
+        }
+    }
+
+    async fn try_once(&self, id: &str, body: Bytes) -> Tried {
+        let headers = match self.headers(id, &body) {
+            Ok(headers) => headers,
+            Err(error) => return Tried::Refused(format!("the question has no header: {error}")),
+        };
+        let limit = self.options.timeout;
+        let posted = timeout(limit, self.poster.post(&self.options.uri, headers, body)).await;
+        match posted {
+            Err(_) => Tried::Nothing(format!("the hook did not answer within {limit:?}")),
+            Ok(Err(error)) => no_answer(&error),
+            Ok(Ok(posted)) => judge(&posted),
+        }
+    }
+
+    /// Signed anew for each try, because receivers refuse what is old; the id stays.
+    fn headers(
+        &self,
+        id: &str,
+        body: &[u8],
+    ) -> Result<HeaderMap, hyper::header::InvalidHeaderValue> {
+        let unix_seconds = self.clock.now().since(Timestamp::EPOCH).as_secs();
+        let signature = self.options.secret.sign(id, unix_seconds, body);
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(USER_AGENT, HeaderValue::from_static("tollgate"));
+        headers.insert("webhook-id", HeaderValue::from_str(id)?);
+        headers.insert("webhook-timestamp", HeaderValue::from(unix_seconds));
+        headers.insert("webhook-signature", HeaderValue::from_str(&signature)?);
+        Ok(headers)
+    }
+}
+
+fn no_answer(error: &PostError) -> Tried {
+    match error {
+        PostError::Unreachable(why) => Tried::Nothing(format!("the hook can't be reached: {why}")),
+        PostError::NoAnswer(why) => Tried::Nothing(format!("the hook did not answer: {why}")),
+        PostError::CutOff { .. } => Tried::Nothing(format!("the hook: {error}")),
+        PostError::TooLong { .. } => Tried::Refused(format!("the hook: {error}")),
+    }
+}
+
+fn judge(posted: &Posted) -> Tried {
+    match posted.status {
+        200 => match answer::read(&posted.body) {
+            Ok(decision) => Tried::Decided(decision),
+            Err(why) => Tried::Refused(format!("the hook's answer can't be used: {why}")),
+        },
+        status if is_passing(status) => Tried::Nothing(format!("the hook answered {status}")),
+        // Whom the question is for was configured; a redirect would have somebody else decide.
+        status @ 300..=399 => Tried::Refused(format!("the hook answered {status}, a redirect")),
+        status => Tried::Refused(format!("the hook answered {status}")),
+    }
+}
+
+/// Whether a status speaks of a trouble that may be over soon.
+const fn is_passing(status: u16) -> bool {
+    status == 429 || status >= 500
+}
+
+#[async_trait]
+impl StuckPolicy for HttpHook {
+    async fn decide(&self, context: &StuckContext) -> StuckDecision {
+        match self.ask(context).await {
+            Ok(decision) => decision,
+            Err(why) => {
+                let submitter = &context.tx.submitter;
+                warn!(%submitter, tx_id = %context.tx.tx_id, why, "the stuck hook gave no decision");
+                StuckDecision { failed: true, ..StuckDecision::new(StuckAction::Noop, &why) }
+            }
+        }
+    }
+}

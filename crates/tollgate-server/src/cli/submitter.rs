@@ -1,0 +1,160 @@
+//! `tollgate submitter`: the accounts that send, and whether they do.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::amount::in_eth;
+use super::remote::{self, Remote, RemoteArgs, Trouble, escaped, say, with_query};
+use super::table::{Fields, Table};
+use super::tx::show::{cell, text};
+use crate::compose::Failure;
+
+#[derive(Args)]
+pub(super) struct SubmitterArgs {
+    #[command(flatten)]
+    remote: RemoteArgs,
+    #[command(subcommand)]
+    command: SubmitterCommand,
+}
+
+#[derive(Subcommand)]
+enum SubmitterCommand {
+    /// Lists the submitters.
+    List(ListArgs),
+    /// Shows a submitter, with what the chain says of it.
+    Show(ShowArgs),
+    /// Stops opening slots; new work waits, what has a slot goes on.
+    Pause(StandArgs),
+    /// Lets a submitter that was paused, or is in PROTECT, go on.
+    Resume(StandArgs),
+    /// Compares cursor and open slots with the chain now.
+    Reconcile(ShowArgs),
+}
+
+#[derive(Args)]
+struct ListArgs {
+    /// How many at most.
+    #[arg(long, default_value_t = 100)]
+    limit: u32,
+    /// Where the list before this one ended.
+    #[arg(long)]
+    cursor: Option<String>,
+}
+
+#[derive(Args)]
+struct ShowArgs {
+    /// The account.
+    address: String,
+}
+
+#[derive(Args)]
+struct StandArgs {
+    /// The account.
+    address: String,
+    /// Why: shown with the submitter.
+    #[arg(long)]
+    reason: String,
+}
+
+pub(super) fn run(args: SubmitterArgs) -> Result<ExitCode, Failure> {
+    remote::run(args.remote, async |remote| match args.command {
+        SubmitterCommand::List(args) => list(remote, args).await,
+        SubmitterCommand::Show(args) => show(remote, &args.address).await,
+        SubmitterCommand::Pause(args) => operate(remote, "pause", args).await,
+        SubmitterCommand::Resume(args) => operate(remote, "resume", args).await,
+        SubmitterCommand::Reconcile(args) => reconcile(remote, &args.address).await,
+    })
+}
+
+async fn list(remote: &mut Remote, args: ListArgs) -> Result<(), Trouble> {
+    let words = [("limit", Some(args.limit.to_string())), ("cursor", args.cursor)];
+    let said = remote.get(&with_query("/api/v1/submitters", &words)).await?;
+    if remote.json {
+        return say(&said.text);
+    }
+    let head = ["ADDRESS", "STATUS", "MODE", "NEXT", "OPEN", "OLDEST", "OWNER"];
+    let mut table = Table::new(head);
+    for one in said.json["items"].as_array().into_iter().flatten() {
+        table.row([
+            cell(&one["address"]),
+            cell(&one["status"]),
+            cell(&one["mode"]),
+            cell(&one["nextNonce"]),
+            open(one).to_string(),
+            age(&one["oldestPendingSeconds"]).unwrap_or_else(|| "-".to_owned()),
+            cell(&one["owner"]),
+        ]);
+    }
+    table.print()?;
+    if let Some(next) = said.json["next"].as_str() {
+        eprintln!("more with --cursor {next}");
+    }
+    Ok(())
+}
+
+async fn show(remote: &mut Remote, address: &str) -> Result<(), Trouble> {
+    let said = remote.get(&path_of(address)).await?;
+    if remote.json { say(&said.text) } else { fields(&said.json).print() }
+}
+
+async fn operate(remote: &mut Remote, word: &str, args: StandArgs) -> Result<(), Trouble> {
+    let path = format!("{}/{word}", path_of(&args.address));
+    let said = remote.post(&path, &json!({ "reason": args.reason })).await?;
+    if remote.json { say(&said.text) } else { fields(&said.json).print() }
+}
+
+async fn reconcile(remote: &mut Remote, address: &str) -> Result<(), Trouble> {
+    let said = remote.post(&format!("{}/reconcile", path_of(address)), &json!({})).await?;
+    if remote.json {
+        return say(&said.text);
+    }
+    let mut shown = fields(&said.json);
+    shown.add("pending nonce", text(&said.json["pendingNonce"]));
+    let steps = said.json["steps"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for step in steps {
+        shown.add("step", text(step));
+    }
+    if steps.is_empty() {
+        shown.add("step", Some("none: everything agrees".to_owned()));
+    }
+    shown.print()
+}
+
+fn path_of(address: &str) -> String {
+    format!("/api/v1/submitters/{}", escaped(address))
+}
+
+fn fields(one: &Value) -> Fields {
+    let mut fields = Fields::default();
+    fields.add("submitter", text(&one["address"]));
+    fields.add("chain", text(&one["chainId"]));
+    fields.add("status", text(&one["status"]));
+    fields.add("was", text(&one["was"]));
+    fields.add("reason", text(&one["statusReason"]));
+    fields.add("mode", text(&one["mode"]));
+    fields.add("window", text(&one["window"]));
+    fields.add("owner", text(&one["owner"]));
+    fields.add("token", text(&one["fencingToken"]));
+    fields.add("next nonce", text(&one["nextNonce"]));
+    fields.add("chain nonce", text(&one["chainNonce"]));
+    for state in ["QUEUED", "ALLOCATED", "TRACKING", "STUCK"] {
+        fields.add(&state.to_lowercase(), text(&one["depth"][state]));
+    }
+    fields.add("oldest", age(&one["oldestPendingSeconds"]));
+    let holes = one["holes"].as_array().filter(|holes| !holes.is_empty());
+    let holes = holes.map(|holes| holes.iter().map(cell).collect::<Vec<_>>().join(", "));
+    fields.add("holes", holes);
+    fields.add("balance", one["balance"].as_str().map(in_eth));
+    fields
+}
+
+/// How many open transactions it has.
+fn open(one: &Value) -> u64 {
+    one["depth"].as_object().into_iter().flatten().filter_map(|(_, count)| count.as_u64()).sum()
+}
+
+fn age(seconds: &Value) -> Option<String> {
+    seconds.as_u64().map(|seconds| format!("{seconds}s"))
+}

@@ -1,0 +1,79 @@
+//! Tables for people: aligned, plain, and safe to print.
+
+use super::remote::{Trouble, say};
+
+/// Between two columns.
+const GAP: &str = "  ";
+
+/// Rows under a head.
+pub(super) struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(super) fn new<const N: usize>(head: [&str; N]) -> Self {
+        Self { rows: vec![head.map(str::to_owned).to_vec()] }
+    }
+
+    pub(super) fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.rows.push(cells.iter().map(|cell| clean(cell)).collect());
+    }
+
+    pub(super) fn print(&self) -> Result<(), Trouble> {
+        lines(&self.rows).iter().try_for_each(|line| say(line))
+    }
+}
+
+/// Names and values, one pair in a line; what has no value is left out.
+#[derive(Default)]
+pub(super) struct Fields(Vec<Vec<String>>);
+
+impl Fields {
+    pub(super) fn add(&mut self, name: &str, value: Option<String>) {
+        if let Some(value) = value {
+            self.0.push(vec![name.to_owned(), clean(&value)]);
+        }
+    }
+
+    pub(super) fn print(&self) -> Result<(), Trouble> {
+        lines(&self.0).iter().try_for_each(|line| say(line))
+    }
+}
+
+fn lines(rows: &[Vec<String>]) -> Vec<String> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let padded = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        padded.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
+/// Without what a terminal would obey: errors and reasons come from anywhere.
+pub(super) fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell_and_lines_end_where_they_end() {
+        let mut table = Table::new(["STATE", "TX", "NOTE"]);
+        table.row(["CONFIRMED".to_owned(), "1".to_owned(), String::new()]);
+        table.row(["é".to_owned(), "22".to_owned(), "x".to_owned()]);
+        let shown = lines(&table.rows);
+        assert_eq!(shown, ["STATE      TX  NOTE", "CONFIRMED  1", "é          22  x"]);
+    }
+
+    #[test]
+    fn nothing_that_is_printed_steers_the_terminal() {
+        assert_eq!(clean("a\u{1b}[31mb\nc"), "a\u{fffd}[31mb\u{fffd}c");
+    }
+}

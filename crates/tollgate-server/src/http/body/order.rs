@@ -1,0 +1,105 @@
+//! Bodies of actions: why, and for a replacement with what.
+
+use serde::Deserialize;
+use tollgate_model::Text;
+use tollgate_model::port::policy::Replacement;
+use utoipa::ToSchema;
+
+use super::{Number, check_fees, read_call};
+use crate::http::code::Code;
+use crate::http::problem::Problem;
+use crate::http::schema;
+
+/// What the audit trail says where nobody gave a reason.
+const NO_REASON: &str = "no reason given";
+
+/// Why something is done.
+#[derive(Deserialize, Default, ToSchema)]
+#[schema(as = Reason)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Reason {
+    /// For the audit trail: up to 500 bytes.
+    #[schema(value_type = Option<schema::ReasonText>)]
+    reason: Option<String>,
+}
+
+impl Reason {
+    pub(crate) fn read(self) -> Result<Text<500>, Problem> {
+        Ok(Text::new("reason", self.reason.unwrap_or_else(|| NO_REASON.to_owned()))?)
+    }
+}
+
+/// Why something is done, where it must be said.
+#[derive(Deserialize, Default, ToSchema)]
+#[schema(as = NeededReason)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NeededReason {
+    /// Shown with the submitter: up to 500 bytes, not empty.
+    #[schema(value_type = schema::ReasonText, required)]
+    reason: Option<String>,
+}
+
+impl NeededReason {
+    pub(crate) fn read(self) -> Result<Text<500>, Problem> {
+        let given = self.reason.filter(|reason| !reason.trim().is_empty());
+        let missing = || Problem::new(Code::MissingField, "reason is missing");
+        Ok(Text::new("reason", given.ok_or_else(missing)?)?)
+    }
+}
+
+/// What is to stand in a transaction's place: at least one of these, besides the reason.
+#[derive(Deserialize, Default, ToSchema)]
+#[schema(as = Replacement)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ReplaceBody {
+    /// The price for a unit of gas, in wei. Never below what a replacement needs, never above a
+    /// cap; without it, what the market asks.
+    #[schema(value_type = Option<schema::Number>)]
+    max_fee_per_gas: Option<Number>,
+    /// The tip, in the same way; at most `maxFeePerGas`.
+    #[schema(value_type = Option<schema::Number>)]
+    max_priority_fee_per_gas: Option<Number>,
+    /// Another call, where the create said `replaceable`.
+    #[schema(value_type = Option<NewPayload>)]
+    payload: Option<NewPayload>,
+    /// For the audit trail: up to 500 bytes.
+    #[schema(value_type = Option<schema::ReasonText>)]
+    reason: Option<String>,
+}
+
+/// A call in the place of another one.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = NewPayload)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewPayload {
+    /// What is called; left out to create a contract from `data`.
+    #[schema(value_type = Option<schema::Address>)]
+    to: Option<String>,
+    /// What is paid, in wei; 0 if left out.
+    #[schema(value_type = Option<schema::Number>)]
+    value: Option<Number>,
+    /// The call's data as 0x-hex.
+    #[schema(value_type = Option<schema::Hex>)]
+    data: Option<String>,
+    /// The most gas it may use; estimated if left out.
+    #[schema(value_type = Option<schema::Number>)]
+    gas: Option<Number>,
+}
+
+impl ReplaceBody {
+    pub(crate) fn read(self) -> Result<(Replacement, Text<500>), Problem> {
+        let price = |fee: Option<Number>, field| fee.map(|fee| fee.read_price(field)).transpose();
+        let max_fee_per_gas = price(self.max_fee_per_gas, "maxFeePerGas")?;
+        let max_priority_fee_per_gas =
+            price(self.max_priority_fee_per_gas, "maxPriorityFeePerGas")?;
+        check_fees(max_fee_per_gas, max_priority_fee_per_gas)?;
+        let call = self.payload.map(|new| read_call(new.to, new.value, new.data, new.gas));
+        let replacement =
+            Replacement { max_fee_per_gas, max_priority_fee_per_gas, call: call.transpose()? };
+        if replacement == Replacement::default() {
+            let detail = "one of maxFeePerGas, maxPriorityFeePerGas and payload is needed";
+            return Err(Problem::new(Code::MissingField, detail));
+        }
+        Ok((replacement, Reason { reason: self.reason }.read()?))
+    }
+}

@@ -1,0 +1,122 @@
+//! What operators have done to a submitter: stand still, go on, be compared with the chain.
+
+use axum::extract::State;
+use tollgate_model::{Address, Submitter};
+
+use super::Api;
+use super::body::{NeededReason, OptionalJson, Reason};
+use super::doc::may_fail;
+use super::params::SubmitterParams;
+use super::problem::Problem;
+use super::query::{Segment, Words};
+use super::shape::{ReconciledSubmitter, StoodSubmitter};
+use super::submitters;
+
+may_fail! {
+    PauseProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
+        InvalidField, InvalidPath, InvalidAddress, InvalidQuery, NotFound, UnknownSubmitter,
+        NotOwner, Busy, Unavailable, StoreUnavailable;
+    ResumeProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
+        InvalidField, InvalidPath, InvalidAddress, InvalidQuery, NotFound, CannotResume,
+        UnknownSubmitter, NotOwner, Busy, Unavailable, StoreUnavailable;
+    ReconcileProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidField,
+        InvalidPath, InvalidAddress, InvalidQuery, NotFound, UnknownSubmitter, NotOwner, Busy,
+        Unavailable, StoreUnavailable;
+}
+
+/// Pause a submitter
+///
+/// New work is accepted and waits in QUEUED/HELD without a nonce. What has a slot goes on to its
+/// end. Safe to repeat.
+#[utoipa::path(
+    post,
+    path = "/api/v1/submitters/{address}/pause",
+    operation_id = "pauseSubmitter",
+    tag = "submitters",
+    params(SubmitterParams),
+    request_body(content = NeededReason, description = "Why.", examples(
+        ("why" = (summary = "With a reason", value = json!({"reason": "key rotation"})))
+    )),
+    responses(
+        (status = 200, description = "It stands still.", body = StoodSubmitter),
+        PauseProblems
+    )
+)]
+pub(crate) async fn pause(
+    State(api): State<Api>,
+    Segment(address): Segment,
+    words: Words,
+    OptionalJson(body): OptionalJson<NeededReason>,
+) -> Result<axum::Json<StoodSubmitter>, Problem> {
+    words.end()?;
+    let (address, reason) = (submitters::parse(&address)?, body.read()?);
+    let stood = api.engine.pause(of(&api, address), reason).await?;
+    let submitter = submitters::shown(&api, address).await?;
+    Ok(axum::Json(StoodSubmitter::new(submitter, stood.was)))
+}
+
+/// Resume a submitter
+///
+/// After a pause, or out of PROTECT: its nonces are compared with the chain first, and the cursor
+/// moves forward where the chain is ahead. What was held gets its slots. Safe to repeat.
+#[utoipa::path(
+    post,
+    path = "/api/v1/submitters/{address}/resume",
+    operation_id = "resumeSubmitter",
+    tag = "submitters",
+    params(SubmitterParams),
+    request_body(content = NeededReason, description = "Why.", examples(
+        ("why" = (summary = "With a reason", value = json!({"reason": "keys are in place"})))
+    )),
+    responses(
+        (status = 200, description = "It takes work.", body = StoodSubmitter),
+        ResumeProblems
+    )
+)]
+pub(crate) async fn resume(
+    State(api): State<Api>,
+    Segment(address): Segment,
+    words: Words,
+    OptionalJson(body): OptionalJson<NeededReason>,
+) -> Result<axum::Json<StoodSubmitter>, Problem> {
+    words.end()?;
+    let (address, reason) = (submitters::parse(&address)?, body.read()?);
+    let stood = api.engine.resume(of(&api, address), reason).await?;
+    let submitter = submitters::shown(&api, address).await?;
+    Ok(axum::Json(StoodSubmitter::new(submitter, stood.was)))
+}
+
+/// Compare a submitter with the chain now
+///
+/// Cursor and open slots with what the chain counts, as it happens by itself every now and then.
+/// `steps` tells what followed from it; it is empty if everything agrees.
+#[utoipa::path(
+    post,
+    path = "/api/v1/submitters/{address}/reconcile",
+    operation_id = "reconcileSubmitter",
+    tag = "submitters",
+    params(SubmitterParams),
+    request_body(content = Option<Reason>, description = "May be left out."),
+    responses(
+        (status = 200, description = "What was found.", body = ReconciledSubmitter),
+        ReconcileProblems
+    )
+)]
+pub(crate) async fn reconcile(
+    State(api): State<Api>,
+    Segment(address): Segment,
+    words: Words,
+    OptionalJson(body): OptionalJson<Reason>,
+) -> Result<axum::Json<ReconciledSubmitter>, Problem> {
+    words.end()?;
+    let address = submitters::parse(&address)?;
+    // Nothing is decided here, so there is nothing to keep it with; but what is wrong is told.
+    body.read()?;
+    let found = api.engine.reconcile(of(&api, address)).await?;
+    let submitter = submitters::shown(&api, address).await?;
+    Ok(axum::Json(ReconciledSubmitter::new(submitter, found)))
+}
+
+fn of(api: &Api, address: Address) -> Submitter {
+    Submitter::new(api.engine.chain_id(), address)
+}

@@ -1,0 +1,228 @@
+//! Cancel, speed up, resubmit, replace and resolve: what operators ask for, on a real chain.
+
+use serde_json::{Value, json};
+
+use crate::dev_site::{DevSite, KEYLESS, target};
+use crate::signed::signed_by;
+use crate::site::Answer;
+
+/// Status and outcome, or status and code.
+fn told(answer: &Answer) -> (u16, String) {
+    let body = answer.json();
+    let word = body["outcome"].as_str().or(body["code"].as_str()).unwrap();
+    (answer.status.as_u16(), word.to_owned())
+}
+
+fn is(status: u16, word: &str) -> (u16, String) {
+    (status, word.to_owned())
+}
+
+fn price(attempt: &Value) -> u128 {
+    attempt["fees"]["maxFeePerGas"].as_str().unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_no_nonce_is_withdrawn_at_once() {
+    let site = DevSite::with_window(1).await;
+    let first = site.pending(json!({})).await;
+    let second = site.create(json!({})).await;
+    site.until(&second, "QUEUED", "WAITING").await;
+
+    let cancelled = site.act(&second, "cancel", json!({ "reason": "not needed" })).await;
+    assert_eq!(told(&cancelled), is(200, "withdrawn"), "{cancelled:?}");
+    let tx = &cancelled.json()["tx"];
+    assert_eq!((&tx["state"], &tx["subState"]), (&json!("FAILED_FINAL"), &json!("CANCELLED")));
+    assert_eq!((&tx["nonce"], &tx["attempts"]), (&Value::Null, &json!([])));
+    assert_eq!(told(&site.act(&second, "cancel", json!({})).await), is(200, "done"));
+
+    assert_eq!(site.finish(&first).await["state"], "CONFIRMED");
+    let feed = site.get("/api/v1/tx/completions?after=0").await.json();
+    assert_eq!(feed["items"][0]["txId"], second.as_str(), "{feed}");
+    let history = site.get(&format!("/api/v1/tx/{second}/history")).await.text;
+    assert!(history.contains("not needed"), "the reason is kept: {history}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_pending_is_cancelled_by_a_transfer_to_self_in_its_slot() {
+    let site = DevSite::new().await;
+    let tx_id = site.pending(json!({})).await;
+    let cancelled = site.act(&tx_id, "cancel", json!({ "reason": "changed my mind" })).await;
+    assert_eq!(told(&cancelled), is(202, "signed"), "{cancelled:?}");
+    let answer = cancelled.json();
+    let attempt = &answer["tx"]["attempts"][1];
+    assert_eq!(attempt["kind"], "cancellation");
+    assert_eq!(attempt["txHash"], answer["txHash"]);
+    assert!(price(attempt) > price(&answer["tx"]["attempts"][0]), "{answer}");
+    assert_eq!(told(&site.act(&tx_id, "cancel", json!({})).await), is(200, "under_way"));
+    let replaced = site.act(&tx_id, "replace", json!({ "maxFeePerGas": "900000000000" })).await;
+    assert_eq!(told(&replaced), is(409, "tx_closing"));
+
+    site.until_pooled(&answer["txHash"]).await;
+    let done = site.finish(&tx_id).await;
+    assert_eq!((&done["state"], &done["subState"]), (&json!("FAILED_FINAL"), &json!("CANCELLED")));
+    assert_eq!(done["txHash"], answer["txHash"]);
+    assert_eq!(done["attempts"][0]["outcome"], "superseded");
+    assert_eq!(told(&site.act(&tx_id, "cancel", json!({})).await), is(200, "done"));
+    let next = site.create(json!({})).await;
+    assert_eq!(site.finish(&next).await["nonce"], 1, "the slot was used");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_that_races_with_a_block_ends_as_the_chain_says() {
+    let site = DevSite::new().await;
+    for round in 0..8 {
+        let tx_id = site.pending(json!({})).await;
+        let (answer, _) =
+            tokio::join!(site.act(&tx_id, "cancel", json!({})), async { site.chain.mine(1) });
+        let known = [is(202, "signed"), is(409, "tx_mined"), is(409, "tx_final")];
+        assert!(known.contains(&told(&answer)), "{round}: {answer:?}");
+        let done = site.finish(&tx_id).await;
+        let mined = site.chain_says("eth_getTransactionByHash", json!([done["txHash"]])).await;
+        let to_self = mined["to"] == mined["from"];
+        let state = if to_self { "FAILED_FINAL" } else { "CONFIRMED" };
+        assert_eq!(done["state"], state, "{round}: {done}");
+        assert_eq!(done["nonce"], round, "no slot is lost");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_done_to_what_the_chain_has_decided() {
+    let site = DevSite::new().await;
+    let tx_id = site.pending(json!({})).await;
+    let replacement = json!({ "maxFeePerGas": "900000000000" });
+    site.chain.mine(1);
+    site.until(&tx_id, "TRACKING", "MINED").await;
+    let actions = ["cancel", "speed-up", "resubmit"].map(|word| (word, json!({})));
+    for (word, body) in actions.iter().chain([&("replace", replacement.clone())]) {
+        assert_eq!(
+            told(&site.act(&tx_id, word, body.clone()).await),
+            is(409, "tx_mined"),
+            "{word}"
+        );
+    }
+    site.finish(&tx_id).await;
+    for (word, body) in actions.iter().chain([&("replace", replacement)]) {
+        assert_eq!(
+            told(&site.act(&tx_id, word, body.clone()).await),
+            is(409, "tx_final"),
+            "{word}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_no_slot_can_only_be_cancelled() {
+    let site = DevSite::with_window(1).await;
+    site.pending(json!({})).await;
+    let waits = site.create(json!({})).await;
+    let replacement = json!({ "maxFeePerGas": "900000000000" });
+    for (word, body) in [("speed-up", json!({})), ("resubmit", json!({})), ("replace", replacement)]
+    {
+        let answer = site.act(&waits, word, body).await;
+        assert_eq!(told(&answer), is(409, "tx_not_allocated"), "{word}");
+        assert!(answer.headers.contains_key("retry-after"), "{word}");
+    }
+    site.until(&waits, "QUEUED", "WAITING").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_speed_up_offers_more_and_either_attempt_is_recognised() {
+    let site = DevSite::new().await;
+    let tx_id = site.pending(json!({})).await;
+    let answer = site.act(&tx_id, "speed-up", json!({ "reason": "in a hurry" })).await;
+    assert_eq!(told(&answer), is(202, "signed"), "{answer:?}");
+    let answer = answer.json();
+    let attempts = answer["tx"]["attempts"].as_array().unwrap();
+    assert_eq!((attempts.len(), &attempts[1]["kind"]), (2, &json!("bump")));
+    assert!(price(&attempts[1]) * 8 >= price(&attempts[0]) * 9, "nodes want 10% more: {answer}");
+    site.until_pooled(&answer["txHash"]).await;
+    let done = site.finish(&tx_id).await;
+    assert_eq!((&done["state"], &done["txHash"]), (&json!("CONFIRMED"), &answer["txHash"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_pool_has_lost_is_sent_again_when_asked() {
+    let site = DevSite::new().await;
+    let tx_id = site.pending(json!({})).await;
+    let hash = site.seen(&tx_id).await["txHash"].clone();
+    site.chain_says("devchain_dropTx", json!([hash])).await;
+    let answer = site.act(&tx_id, "resubmit", json!({})).await;
+    assert_eq!(told(&answer), is(202, "resent"), "{answer:?}");
+    assert_eq!(answer.json()["txHash"], Value::Null, "nothing new was signed");
+    site.until_pooled(&hash).await;
+    let done = site.finish(&tx_id).await;
+    assert_eq!((&done["state"], &done["txHash"]), (&json!("CONFIRMED"), &hash));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_price_may_always_be_replaced_a_call_only_where_the_create_allows_it() {
+    let site = DevSite::new().await;
+    let call = json!({ "payload": { "to": target(3), "value": "9" }, "reason": "wrong receiver" });
+
+    let fixed = site.pending(json!({})).await;
+    let refused = site.act(&fixed, "replace", call.clone()).await;
+    assert_eq!(told(&refused), is(409, "payload_fixed"), "{refused:?}");
+    let priced = json!({ "maxFeePerGas": "900000000000", "maxPriorityFeePerGas": "50000000000" });
+    let answer = site.act(&fixed, "replace", priced).await;
+    assert_eq!(told(&answer), is(202, "signed"), "{answer:?}");
+    let attempt = answer.json()["tx"]["attempts"][1].clone();
+    assert_eq!((&attempt["kind"], price(&attempt)), (&json!("bump"), 900_000_000_000));
+    assert_eq!(site.finish(&fixed).await["state"], "CONFIRMED");
+
+    let free = site.pending(json!({ "replaceable": true })).await;
+    let answer = site.act(&free, "replace", call).await;
+    assert_eq!(told(&answer), is(202, "signed"), "{answer:?}");
+    let answer = answer.json();
+    assert_eq!(answer["tx"]["attempts"][1]["kind"], "replacement");
+    site.until_pooled(&answer["txHash"]).await;
+    let done = site.finish(&free).await;
+    assert_eq!((&done["state"], &done["txHash"]), (&json!("CONFIRMED"), &answer["txHash"]));
+    let mined = site.chain_says("eth_getTransactionByHash", json!([done["txHash"]])).await;
+    let paid = mined["to"].as_str().unwrap().to_lowercase();
+    assert_eq!((paid, &mined["value"]), (target(3).to_lowercase(), &json!("0x9")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_would_fail_replaces_nothing() {
+    let site = DevSite::new().await;
+    site.chain_says("devchain_setBehaviour", json!([target(4), "revert", "closed"])).await;
+    let tx_id = site.pending(json!({ "replaceable": true })).await;
+    let answer = site.act(&tx_id, "replace", json!({ "payload": { "to": target(4) } })).await;
+    assert_eq!(told(&answer), is(422, "would_revert"), "{answer:?}");
+    assert_eq!(site.seen(&tx_id).await["attempts"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_offers_more_than_the_caller_allows() {
+    let site = DevSite::new().await;
+    let tx_id = site.pending(json!({ "maxFeePerGas": "2000000000" })).await;
+    let answer = site.act(&tx_id, "speed-up", json!({})).await;
+    let above = told(&answer) == is(409, "fee_cap");
+    assert!(above && answer.text.contains("maxFeePerGas"), "{answer:?}");
+    assert_eq!(site.finish(&tx_id).await["state"], "CONFIRMED", "what is out there stays");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_came_signed_is_sent_again_and_nothing_else() {
+    let site = DevSite::new().await;
+    let chain_id = 31_337;
+    let body = |raw: String| json!({ "rawTx": raw });
+    let keyless = site.take(&body(signed_by(KEYLESS, 0, 5, chain_id).await)).await;
+    let ours = site.take(&body(signed_by(0, 0, 5, chain_id).await)).await;
+    site.until(&keyless, "TRACKING", "PENDING").await;
+    site.until(&ours, "TRACKING", "PENDING").await;
+    assert_eq!(told(&site.act(&ours, "speed-up", json!({})).await), is(409, "signed_by_caller"));
+    assert_eq!(told(&site.act(&keyless, "cancel", json!({})).await), is(409, "no_key"));
+    assert_eq!(told(&site.act(&keyless, "resubmit", json!({})).await), is(202, "resent"));
+    assert_eq!(told(&site.act(&ours, "cancel", json!({})).await), is(202, "signed"));
+    assert_eq!(site.finish(&keyless).await["state"], "CONFIRMED");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_policy_is_asked_when_an_operator_wants_it() {
+    let site = DevSite::new().await;
+    let tx_id = site.pending(json!({})).await;
+    let answer = site.act(&tx_id, "resolve", json!({ "reason": "have a look" })).await;
+    assert_eq!(told(&answer), is(202, "under_way"), "{answer:?}");
+    assert_eq!(site.finish(&tx_id).await["state"], "CONFIRMED", "the default does nothing");
+}

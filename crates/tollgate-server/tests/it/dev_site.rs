@@ -1,0 +1,172 @@
+//! A node whose routes are called without a socket, on a dev chain that mines when it is told to.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
+use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, Policies, World};
+use tollgate_evm::chain::{ChainConfig, EvmChain};
+use tollgate_evm::endpoint::EndpointConfig;
+use tollgate_evm::signer::{Key, LocalSigner};
+use tollgate_model::finality::FinalityRule;
+use tollgate_model::port::chain::Chain;
+use tollgate_model::port::signer::Signer;
+use tollgate_model::port::{ChainRegistration, SubmitterSetup, TxStore, Unwatched};
+use tollgate_model::{NodeId, Nonce, Submitter};
+use tollgate_server::{Api, router};
+use tollgate_sqlite::{SqliteOptions, SqliteStore};
+use tollgate_testkit::{rpc, wait};
+use uuid::Uuid;
+
+use crate::site::{Answer, Door, SystemClock};
+
+/// Blocks above the one that holds a transaction that make it final, and one more for luck.
+const FINAL: u64 = 3;
+/// The dev account that has no key here: its transactions come signed.
+pub(crate) const KEYLESS: usize = 1;
+
+/// A node on a dev chain.
+pub(crate) struct DevSite {
+    door: Door,
+    pub(crate) chain: RunningDevChain,
+}
+
+impl Deref for DevSite {
+    type Target = Door;
+
+    fn deref(&self) -> &Door {
+        &self.door
+    }
+}
+
+/// The account that sends.
+pub(crate) fn sender() -> String {
+    dev_accounts()[0].address.to_string()
+}
+
+/// Somebody who is paid.
+pub(crate) fn target(number: usize) -> String {
+    dev_accounts()[number].address.to_string()
+}
+
+impl DevSite {
+    pub(crate) async fn new() -> Self {
+        Self::with(EngineOptions::default()).await
+    }
+
+    /// With this many slots open at once.
+    pub(crate) async fn with_window(window: u32) -> Self {
+        let mut options = EngineOptions::default();
+        options.nonces.window = window;
+        Self::with(options).await
+    }
+
+    async fn with(options: EngineOptions) -> Self {
+        let chain = DevChain::start(DevChainOptions::default()).await.unwrap();
+        let store = SqliteStore::open(SqliteOptions::memory()).await.unwrap();
+        let endpoints = vec![EndpointConfig::new(chain.ws_url())];
+        let poll_interval = Duration::from_millis(50);
+        let evm = ChainConfig { poll_interval, ..ChainConfig::new(endpoints) };
+        let evm = EvmChain::connect(evm).await.unwrap();
+        let (chain_id, genesis) = (evm.chain_id(), evm.genesis());
+        store.register_chain(&ChainRegistration { chain_id, genesis }).await.unwrap();
+        let signer = LocalSigner::new([Key::from_bytes(&dev_accounts()[0].private_key).unwrap()]);
+        let keyless = dev_accounts()[KEYLESS].address;
+        let setup = |address| SubmitterSetup {
+            submitter: Submitter::new(chain_id, address),
+            mode: options.nonces.mode,
+            start_from: Nonce::MIN,
+        };
+        let setups: Vec<_> = signer.accounts().into_iter().chain([keyless]).map(setup).collect();
+        store.register_submitters(&setups).await.unwrap();
+        let world = World {
+            node: NodeId::new("site", Uuid::now_v7()).unwrap(),
+            store: Arc::new(store.clone()),
+            chain: Arc::new(evm),
+            signer: Arc::new(signer),
+            clock: Arc::new(SystemClock),
+            checkpoints: Arc::new(Unwatched),
+            policies: Policies::default(),
+            alerts: Arc::new(LoggedAlerts),
+        };
+        let finality = FinalityRule::Confirmations(2);
+        let options = EngineOptions { finality, presigned: vec![keyless], ..options };
+        let engine = Engine::start(world, options);
+        Self { door: Door(router(Api { engine, store: Arc::new(store) })), chain }
+    }
+
+    /// Takes a create that must be taken; the id.
+    pub(crate) async fn create(&self, more: Value) -> String {
+        let mut body = json!({
+            "submitter": sender(),
+            "payload": { "to": target(2), "value": "7", "gas": 30_000 },
+        });
+        for (name, value) in more.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        self.take(&body).await
+    }
+
+    /// The same for a body as it is.
+    pub(crate) async fn take(&self, body: &Value) -> String {
+        let taken = self.post("/api/v1/tx", body.to_string()).await;
+        assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
+        taken.json()["txId"].as_str().unwrap().to_owned()
+    }
+
+    /// A create that a node of the chain has.
+    pub(crate) async fn pending(&self, more: Value) -> String {
+        let tx_id = self.create(more).await;
+        self.until(&tx_id, "TRACKING", "PENDING").await;
+        tx_id
+    }
+
+    pub(crate) async fn act(&self, tx_id: &str, word: &str, body: Value) -> Answer {
+        self.post(&format!("/api/v1/tx/{tx_id}/{word}"), body.to_string()).await
+    }
+
+    pub(crate) async fn operate(&self, word: &str, body: Value) -> Answer {
+        self.post(&format!("/api/v1/submitters/{}/{word}", sender()), body.to_string()).await
+    }
+
+    /// As operators see it.
+    pub(crate) async fn seen(&self, tx_id: &str) -> Value {
+        self.get(&format!("/api/v1/tx/{tx_id}?view=operator")).await.json()
+    }
+
+    pub(crate) async fn until(&self, tx_id: &str, state: &str, sub_state: &str) -> Value {
+        wait::until(&format!("{state}/{sub_state}"), || async {
+            let tx = self.seen(tx_id).await;
+            (tx["state"] == state && tx["subState"] == sub_state).then_some(tx)
+        })
+        .await
+    }
+
+    /// Mines until it is final.
+    pub(crate) async fn finish(&self, tx_id: &str) -> Value {
+        wait::until("the end", || async {
+            let tx = self.seen(tx_id).await;
+            let is_final = tx["state"] == "CONFIRMED" || tx["state"] == "FAILED_FINAL";
+            if !is_final {
+                self.chain.mine(FINAL);
+            }
+            is_final.then_some(tx)
+        })
+        .await
+    }
+
+    pub(crate) async fn chain_says(&self, method: &str, params: Value) -> Value {
+        rpc::call(&self.chain.url(), method, params).await
+    }
+
+    /// Waits until a pool of the chain has it.
+    pub(crate) async fn until_pooled(&self, hash: &Value) {
+        wait::until("it to be in a pool", || async {
+            let found = self.chain_says("eth_getTransactionByHash", json!([hash])).await;
+            (!found.is_null()).then_some(())
+        })
+        .await;
+    }
+}

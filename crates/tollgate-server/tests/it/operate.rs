@@ -1,0 +1,73 @@
+//! Pause, resume, reconcile: what operators do to a submitter.
+
+use serde_json::json;
+use tollgate_testkit::wait;
+
+use crate::dev_site::{DevSite, sender};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_submitter_takes_work_and_opens_no_slot_until_it_is_resumed() {
+    let site = DevSite::new().await;
+    let under_way = site.pending(json!({})).await;
+    let paused = site.operate("pause", json!({ "reason": "key rotation" })).await;
+    assert_eq!(paused.status.as_u16(), 200, "{paused:?}");
+    let shown = paused.json();
+    assert_eq!((&shown["was"], &shown["status"]), (&json!("ACTIVE"), &json!("PAUSED")));
+    assert_eq!(shown["statusReason"], "key rotation");
+    let again = site.operate("pause", json!({ "reason": "still" })).await.json();
+    assert_eq!((&again["was"], &again["status"]), (&json!("PAUSED"), &json!("PAUSED")));
+
+    let held = site.create(json!({})).await;
+    site.until(&held, "QUEUED", "HELD").await;
+    assert_eq!(site.finish(&under_way).await["state"], "CONFIRMED", "what has a slot goes on");
+    assert_eq!(site.seen(&held).await["nonce"], json!(null));
+
+    let resumed = site.operate("resume", json!({ "reason": "rotated" })).await;
+    assert_eq!(resumed.status.as_u16(), 200, "{resumed:?}");
+    let shown = resumed.json();
+    assert_eq!((&shown["was"], &shown["status"]), (&json!("PAUSED"), &json!("ACTIVE")));
+    assert_eq!(shown["statusReason"], "rotated");
+    let done = site.finish(&held).await;
+    assert_eq!((&done["state"], &done["nonce"]), (&json!("CONFIRMED"), &json!(1)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_is_seen_by_whoever_reads_the_submitter() {
+    let site = DevSite::new().await;
+    site.operate("pause", json!({ "reason": "audit" })).await;
+    let shown = site.get(&format!("/api/v1/submitters/{}", sender())).await.json();
+    assert_eq!((&shown["status"], &shown["statusReason"]), (&json!("PAUSED"), &json!("audit")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_comparison_that_finds_nothing_says_so() {
+    let site = DevSite::new().await;
+    let tx_id = site.create(json!({})).await;
+    site.finish(&tx_id).await;
+    let open = site.pending(json!({})).await;
+    let answer = site.operate("reconcile", json!({})).await;
+    assert_eq!(answer.status.as_u16(), 200, "{answer:?}");
+    let found = answer.json();
+    assert_eq!((&found["chainNonce"], &found["pendingNonce"]), (&json!(1), &json!(2)));
+    assert_eq!((&found["nextNonce"], &found["steps"]), (&json!(2), &json!([])));
+    site.finish(&open).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_comparison_moves_the_cursor_past_what_outsiders_used() {
+    let site = DevSite::new().await;
+    let ours = site.create(json!({})).await;
+    site.finish(&ours).await;
+    for _ in 0..2 {
+        site.chain_says("devchain_foreignTx", json!([sender()])).await;
+    }
+    let found = wait::until("the chain's count to be seen", || async {
+        let answer = site.operate("reconcile", json!({ "reason": "a stranger has the key" })).await;
+        assert_eq!(answer.status.as_u16(), 200, "{answer:?}");
+        Some(answer.json()).filter(|found| found["nextNonce"] == 3)
+    })
+    .await;
+    assert_eq!(found["chainNonce"], 3, "{found}");
+    let next = site.create(json!({})).await;
+    assert_eq!(site.finish(&next).await["nonce"], 3);
+}

@@ -1,0 +1,184 @@
+//! The fake chain as the engine sees it.
+
+use async_trait::async_trait;
+use tollgate_model::answer::AnswerClass;
+use tollgate_model::diagnose::{EndpointWord, PoolContent};
+use tollgate_model::port::MinedIn;
+use tollgate_model::port::chain::{
+    AccountCounts, Block, BlockRef, BlockTag, Call, Chain, ChainUnavailable, FeeQuote, SendAnswer,
+    Sighting, SlotSearch, Speed, Trial,
+};
+use tollgate_model::reconcile::Looked;
+use tollgate_model::{Address, Bytes, ChainId, GasPrice, Nonce, TxHash, Wei};
+
+use super::FakeChain;
+use super::state::{State, Witness, count_in};
+use super::tx::GAS_USED;
+
+/// What is asked where there is no base fee.
+const LEGACY_PRICE_WEI: u128 = 1_000_000_000;
+
+fn answer(class: AnswerClass) -> SendAnswer {
+    SendAnswer { class, said: class.name().to_owned() }
+}
+
+fn nonce(count: u64) -> Nonce {
+    Nonce::new(count).unwrap()
+}
+
+impl State {
+    fn looked(&self, witness: Witness, of: Address, slot: Nonce, attempt: TxHash) -> Looked {
+        let blocks = self.seen_by(witness);
+        if witness.is_silent {
+            Looked::NoAnswer
+        } else if self.receipt_in(blocks, attempt).is_some() {
+            Looked::Found
+        } else if count_in(blocks, of) > slot.get() {
+            Looked::NotThere
+        } else {
+            Looked::Behind
+        }
+    }
+
+    fn word(&self, witness: Witness, of: Address, attempts: &[TxHash]) -> EndpointWord {
+        if witness.is_silent {
+            return EndpointWord::default();
+        }
+        let mut content = PoolContent::default();
+        let next = self.pending(of);
+        for ((_, at), (hash, _)) in self.pool.range((of, 0)..=(of, u64::MAX)) {
+            let part = if *at < next { &mut content.pending } else { &mut content.queued };
+            part.insert(nonce(*at), *hash);
+        }
+        let blocks = self.seen_by(witness);
+        let knows = |hash: &TxHash| {
+            self.pool.values().any(|(held, _)| held == hash)
+                || self.receipt_in(blocks, *hash).is_some()
+        };
+        EndpointWord {
+            pool: (!self.hides_pools).then_some(content),
+            knows_it: Some(attempts.iter().any(knows)),
+        }
+    }
+}
+
+#[async_trait]
+impl Chain for FakeChain {
+    fn chain_id(&self) -> ChainId {
+        ChainId::new(7).unwrap()
+    }
+
+    async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable> {
+        let mut head = self.head.subscribe();
+        let changed = head.wait_for(|head| Some(*head) != known).await;
+        changed.map(|head| *head).map_err(|error| ChainUnavailable(error.to_string()))
+    }
+
+    async fn block(&self, tag: BlockTag) -> Result<Option<Block>, ChainUnavailable> {
+        let state = self.lock();
+        let number = match tag {
+            BlockTag::Number(number) => number,
+            BlockTag::Latest | BlockTag::Safe | BlockTag::Finalized => state.head().number,
+        };
+        Ok(state.blocks.get(number as usize).map(|block| Block {
+            at: block.at,
+            transactions: block.txs.iter().map(|(hash, _)| *hash).collect(),
+        }))
+    }
+
+    async fn receipts(
+        &self,
+        block: &BlockRef,
+        of: &[TxHash],
+    ) -> Result<Vec<MinedIn>, ChainUnavailable> {
+        let state = self.lock();
+        let receipts = of.iter().filter_map(|hash| state.receipt(*hash));
+        Ok(receipts.filter(|receipt| receipt.block_hash == block.hash).collect())
+    }
+
+    async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {
+        Ok(self.lock().receipt(of))
+    }
+
+    async fn sighting(&self, of: TxHash) -> Result<Option<Sighting>, ChainUnavailable> {
+        let state = self.lock();
+        if let Some(MinedIn { block_number: number, block_hash: hash, .. }) = state.receipt(of) {
+            return Ok(Some(Sighting::InBlock { number, hash }));
+        }
+        let is_held = state.pool.values().any(|(held, _)| *held == of);
+        Ok(is_held.then_some(Sighting::Pending))
+    }
+
+    async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
+        let state = self.lock();
+        Ok(AccountCounts { mined: nonce(state.count(of)), pending: nonce(state.pending(of)) })
+    }
+
+    async fn count_at(&self, of: Address, block: u64) -> Result<Nonce, ChainUnavailable> {
+        let state = self.lock();
+        let blocks = state.blocks.get(..=block as usize);
+        let blocks = blocks.ok_or_else(|| ChainUnavailable(format!("no block {block} yet")))?;
+        Ok(nonce(count_in(blocks, of)))
+    }
+
+    async fn search(&self, of: Address, nonce: Nonce, attempts: &[TxHash]) -> SlotSearch {
+        let state = self.lock();
+        let look = |attempt: &TxHash| {
+            let witnesses = state.witnesses.iter();
+            witnesses.map(|witness| state.looked(*witness, of, nonce, *attempt)).collect()
+        };
+        let looked: Vec<Vec<Looked>> = attempts.iter().map(look).collect();
+        let mut words = attempts.iter().zip(&looked);
+        let found = words.find(|(_, words)| words.contains(&Looked::Found));
+        SlotSearch { found: found.and_then(|(attempt, _)| state.receipt(*attempt)), looked }
+    }
+
+    async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointWord> {
+        let state = self.lock();
+        state.witnesses.iter().map(|witness| state.word(*witness, of, attempts)).collect()
+    }
+
+    async fn occupant(
+        &self,
+        of: Address,
+        nonce: Nonce,
+        lookback: u64,
+    ) -> Result<Option<TxHash>, ChainUnavailable> {
+        let state = self.lock();
+        let oldest = state.head().number.saturating_sub(lookback);
+        let txs = state.blocks[oldest as usize..].iter().flat_map(|block| &block.txs);
+        let mut there = txs.filter(|(_, tx)| tx.from == of && tx.nonce == nonce.get());
+        Ok(there.next().map(|(hash, _)| *hash))
+    }
+
+    async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {
+        Ok(Wei(self.lock().balance(of)))
+    }
+
+    async fn fee_quote(&self, _speed: Speed) -> Result<FeeQuote, ChainUnavailable> {
+        let (base_fee, tip) = {
+            let state = self.lock();
+            (state.base_fee, state.tip)
+        };
+        let price = |wei| GasPrice::from_wei(wei).unwrap();
+        Ok(match base_fee {
+            None => FeeQuote { base_fee, max_fee: price(LEGACY_PRICE_WEI), max_priority_fee: None },
+            Some(base) => FeeQuote {
+                base_fee,
+                max_fee: price(base.wei() * 2 + tip.wei()),
+                max_priority_fee: Some(tip),
+            },
+        })
+    }
+
+    async fn try_call(&self, call: &Call) -> Result<Trial, ChainUnavailable> {
+        if call.value.0 > self.lock().balance(call.from) {
+            return Ok(Trial::Refused(answer(AnswerClass::InsufficientFunds)));
+        }
+        Ok(Trial::Gas(GAS_USED))
+    }
+
+    async fn send(&self, raw: &Bytes) -> SendAnswer {
+        answer(self.lock().send(raw))
+    }
+}

@@ -1,0 +1,236 @@
+//! What the fake chain is made of: blocks, a pool, accounts, and the rules between them.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use tollgate_model::answer::AnswerClass;
+use tollgate_model::port::MinedIn;
+use tollgate_model::port::chain::BlockRef;
+use tollgate_model::{Address, B256, Bytes, GasPrice, Text, TxHash, U256, keccak256};
+
+use super::tx::{FakeTx, GAS_USED, decode, hash_of};
+
+/// Which transactions something is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Which {
+    /// All of them.
+    Any,
+    /// Those with this nonce, whoever sends them.
+    Nonce(u64),
+    /// Those that pay this much.
+    Value(u64),
+    /// Calls of this address.
+    To(Address),
+    /// This very one.
+    Hash(TxHash),
+}
+
+impl Which {
+    fn is(self, hash: TxHash, tx: &FakeTx) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Nonce(nonce) => tx.nonce == nonce,
+            Self::Value(value) => tx.value == U256::from(value),
+            Self::To(to) => tx.to == Some(to),
+            Self::Hash(known) => hash == known,
+        }
+    }
+}
+
+/// A block with all that is in it.
+pub(super) struct FakeBlock {
+    pub(super) at: BlockRef,
+    base_fee: Option<GasPrice>,
+    pub(super) txs: Vec<(TxHash, FakeTx)>,
+}
+
+/// An answer that is given instead of the one that would be true.
+pub(super) struct Script {
+    pub(super) which: Which,
+    pub(super) class: AnswerClass,
+    pub(super) left: usize,
+}
+
+/// One of the endpoints that are asked when all are.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Witness {
+    pub(super) lags_by: usize,
+    pub(super) is_silent: bool,
+}
+
+pub(super) struct State {
+    pub(super) blocks: Vec<FakeBlock>,
+    pub(super) pool: BTreeMap<(Address, u64), (TxHash, FakeTx)>,
+    pub(super) forks: u64,
+    pub(super) lose_answers: usize,
+    pub(super) refuses_gaps: bool,
+    pub(super) reverting: HashSet<Address>,
+    pub(super) sends: HashMap<TxHash, usize>,
+    pub(super) base_fee: Option<GasPrice>,
+    pub(super) tip: GasPrice,
+    pub(super) scripts: Vec<Script>,
+    pub(super) held: Vec<Which>,
+    /// What an account had, and after how many blocks that was said.
+    pub(super) balances: HashMap<Address, (U256, usize)>,
+    pub(super) witnesses: Vec<Witness>,
+    pub(super) hides_pools: bool,
+    pub(super) outsiders: u64,
+}
+
+/// The first block.
+pub(super) fn genesis() -> BlockRef {
+    BlockRef { number: 0, hash: block_hash(0, 0), parent: B256::ZERO }
+}
+
+fn block_hash(number: u64, fork: u64) -> B256 {
+    keccak256([number.to_be_bytes(), fork.to_be_bytes()].concat())
+}
+
+impl State {
+    pub(super) fn new(tip: GasPrice) -> Self {
+        Self {
+            blocks: vec![FakeBlock { at: genesis(), base_fee: None, txs: Vec::new() }],
+            pool: BTreeMap::new(),
+            forks: 0,
+            lose_answers: 0,
+            refuses_gaps: false,
+            reverting: HashSet::new(),
+            sends: HashMap::new(),
+            base_fee: None,
+            tip,
+            scripts: Vec::new(),
+            held: Vec::new(),
+            balances: HashMap::new(),
+            witnesses: vec![Witness::default()],
+            hides_pools: false,
+            outsiders: 0,
+        }
+    }
+
+    pub(super) fn head(&self) -> BlockRef {
+        self.blocks.last().unwrap().at
+    }
+
+    /// What a witness sees of the chain; the first block always.
+    pub(super) fn seen_by(&self, witness: Witness) -> &[FakeBlock] {
+        &self.blocks[..self.blocks.len().saturating_sub(witness.lags_by).max(1)]
+    }
+
+    pub(super) fn count(&self, from: Address) -> u64 {
+        count_in(&self.blocks, from)
+    }
+
+    pub(super) fn pending(&self, from: Address) -> u64 {
+        let mut next = self.count(from);
+        while self.pool.contains_key(&(from, next)) {
+            next += 1;
+        }
+        next
+    }
+
+    /// What an account has; everything, unless somebody said otherwise.
+    pub(super) fn balance(&self, of: Address) -> U256 {
+        let Some((had, blocks)) = self.balances.get(&of) else { return U256::MAX };
+        let since = self.blocks.iter().skip(*blocks);
+        let paid = since.flat_map(|block| block.txs.iter().map(|(_, tx)| (block.base_fee, tx)));
+        paid.filter(|(_, tx)| tx.from == of)
+            .fold(*had, |left, (base_fee, tx)| left.saturating_sub(tx.spent(base_fee)))
+    }
+
+    pub(super) fn mine(&mut self, with_pool: bool) {
+        let accounts: HashSet<Address> = self.pool.keys().map(|(from, _)| *from).collect();
+        let mut txs = Vec::new();
+        for from in accounts.into_iter().filter(|_| with_pool) {
+            let (mut next, mut left) = (self.count(from), self.balance(from));
+            while let Some((hash, tx)) = self.pool.get(&(from, next)) {
+                let is_held = self.held.iter().any(|which| which.is(*hash, tx));
+                let is_cheap = self.base_fee.is_some_and(|base_fee| tx.fees.max_fee < base_fee);
+                if is_held || is_cheap || tx.cost() > left {
+                    break;
+                }
+                left = left.saturating_sub(tx.spent(self.base_fee));
+                txs.extend(self.pool.remove(&(from, next)));
+                next += 1;
+            }
+        }
+        self.seal(txs);
+    }
+
+    /// Adds a block with these in it, and drops what it makes impossible.
+    pub(super) fn seal(&mut self, txs: Vec<(TxHash, FakeTx)>) {
+        let parent = self.head();
+        let number = parent.number + 1;
+        let at = BlockRef { number, hash: block_hash(number, self.forks), parent: parent.hash };
+        for (_, tx) in &txs {
+            self.pool.remove(&(tx.from, tx.nonce));
+        }
+        self.blocks.push(FakeBlock { at, base_fee: self.base_fee, txs });
+    }
+
+    pub(super) fn send(&mut self, raw: &Bytes) -> AnswerClass {
+        let hash = hash_of(raw);
+        *self.sends.entry(hash).or_default() += 1;
+        let Some(tx) = decode(raw) else { return AnswerClass::Invalid };
+        let mut scripts = self.scripts.iter_mut();
+        if let Some(script) = scripts.find(|script| script.left > 0 && script.which.is(hash, &tx)) {
+            script.left -= 1;
+            return script.class;
+        }
+        match self.admit(hash, tx) {
+            AnswerClass::Accepted if self.lose_answers > 0 => {
+                self.lose_answers -= 1;
+                AnswerClass::Unknown
+            }
+            class => class,
+        }
+    }
+
+    /// What the pool says to a transaction, which it holds if it accepts it.
+    pub(super) fn admit(&mut self, hash: TxHash, tx: FakeTx) -> AnswerClass {
+        let key = (tx.from, tx.nonce);
+        let stands = self.pool.get(&key);
+        if stands.is_some_and(|(known, _)| *known == hash) {
+            return AnswerClass::AlreadyKnown;
+        }
+        if tx.nonce < self.count(tx.from) {
+            return AnswerClass::NonceTooLow;
+        }
+        // Together with what else the account has in the pool, but for what it replaces.
+        let others = self.pool.iter().filter(|(at, _)| at.0 == tx.from && **at != key);
+        let costs = others.map(|(_, (_, other))| other.cost());
+        if costs.fold(tx.cost(), U256::saturating_add) > self.balance(tx.from) {
+            return AnswerClass::InsufficientFunds;
+        }
+        if stands.is_some_and(|(_, other)| !tx.replaces(other)) {
+            return AnswerClass::ReplacementUnderpriced;
+        }
+        if self.refuses_gaps && tx.nonce > self.pending(tx.from) {
+            return AnswerClass::NonceTooHigh;
+        }
+        self.pool.insert(key, (hash, tx));
+        AnswerClass::Accepted
+    }
+
+    pub(super) fn receipt(&self, hash: TxHash) -> Option<MinedIn> {
+        self.receipt_in(&self.blocks, hash)
+    }
+
+    pub(super) fn receipt_in(&self, blocks: &[FakeBlock], hash: TxHash) -> Option<MinedIn> {
+        blocks.iter().find_map(|FakeBlock { at, txs, .. }| {
+            let (_, tx) = txs.iter().find(|(known, _)| *known == hash)?;
+            let reverts = tx.to.is_some_and(|to| self.reverting.contains(&to));
+            Some(MinedIn {
+                tx_hash: hash,
+                block_number: at.number,
+                block_hash: at.hash,
+                gas_used: GAS_USED,
+                succeeded: !reverts,
+                revert_reason: reverts.then(|| Text::lossy("no")),
+            })
+        })
+    }
+}
+
+/// How many of an account's transactions these blocks hold.
+pub(super) fn count_in(blocks: &[FakeBlock], from: Address) -> u64 {
+    blocks.iter().flat_map(|block| &block.txs).filter(|(_, tx)| tx.from == from).count() as u64
+}
