@@ -59,7 +59,7 @@ pub struct World {
 /// A running engine for one chain. Cheap to clone.
 #[derive(Clone)]
 pub struct Engine {
-    context: Arc<Context>,
+    pub(crate) context: Arc<Context>,
     workers: Arc<Workers>,
 }
 
@@ -312,7 +312,7 @@ impl Engine {
     }
 
     /// Gives an order to the submitter's worker, which is started if there is none.
-    async fn order<T>(
+    pub(crate) async fn order<T>(
         &self,
         of: Submitter,
         order: impl FnOnce(Reply<T>) -> Order,
