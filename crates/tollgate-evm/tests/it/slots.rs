@@ -337,6 +337,9 @@ async fn a_node_without_old_states_is_asked_for_its_blocks() {
     // Blocks that it lacks may hold it.
     node.set().branch.retain(|(at, _)| at.number >= 40 || at.number == 0);
     chain.occupant(SOMEBODY, nonce(2), 1_000).await.unwrap_err();
+    // Nobody looks for what is not used yet.
+    node.set().oldest_state = 60;
+    assert_eq!(chain.occupant(FOREIGN_ACCOUNT, nonce(0), 1_000).await.unwrap(), None);
     node.set().mood = Mood::Down;
     chain.occupant(SOMEBODY, nonce(9), 1_000).await.unwrap_err();
 }
