@@ -42,7 +42,11 @@ async fn a_node_that_does_not_own_the_submitter_does_nothing_and_says_so() {
         (pause, json!({ "reason": "from next door" })),
     ] {
         let answer = other.post(&path, body.to_string()).await;
-        assert_eq!((answer.status.as_u16(), answer.code().as_str()), (409, "not_owner"), "{answer:?}");
+        assert_eq!(
+            (answer.status.as_u16(), answer.code().as_str()),
+            (409, "not_owner"),
+            "{answer:?}"
+        );
         assert!(answer.headers.contains_key("retry-after"), "{path}");
     }
     let done = site.finish(&tx_id).await;
