@@ -59,7 +59,7 @@ pub struct World {
 /// A running engine for one chain. Cheap to clone.
 #[derive(Clone)]
 pub struct Engine {
-    context: Arc<Context>,
+    pub(crate) context: Arc<Context>,
     workers: Arc<Workers>,
 }
 
@@ -198,7 +198,7 @@ impl Engine {
 
     fn has_key(&self, submitter: Submitter) -> bool {
         submitter.chain_id == self.context.chain.chain_id()
-            && self.context.signer.accounts().contains(&submitter.address)
+            && self.context.signer.signs_for(submitter.address)
     }
 
     /// What a create would use and pay. Nothing is written, and no nonce is used.
@@ -317,7 +317,7 @@ impl Engine {
 
     /// Gives an order to the submitter's worker, which is started if there is none.
     #[expect(clippy::result_large_err, reason = "what is not taken comes back")]
-    async fn order<T>(
+    pub(crate) async fn order<T>(
         &self,
         of: Submitter,
         order: impl FnOnce(Reply<T>) -> Order,

@@ -10,6 +10,8 @@
 //! - `committer` groups the writes of all workers into fenced batches.
 //! - `sender` hands signed bytes to nodes, in order; `tracker` follows the head and finds receipts;
 //!   `keeper` renews all leases in one statement.
+//! - `reserve` is the door for callers that send by themselves: nonces from the same cursor, under the
+//!   same lease.
 //! - `blocks` gives blocks past the threshold to whoever listens, in order, each once.
 //! - `supervisor` notices the death of any of them and starts it again.
 //!
@@ -26,6 +28,7 @@ mod engine;
 mod keeper;
 mod notes;
 mod options;
+mod reserve;
 mod sender;
 mod supervisor;
 mod tracker;
@@ -38,4 +41,5 @@ pub use blocks::{BlockStream, StableBlock};
 pub use create::{CreateError, Created, SignedIntent};
 pub use engine::{Engine, World};
 pub use options::{EngineOptions, Policies, ReservationLimits};
+pub use reserve::ReserveError;
 pub use view::{ChainView, Standing};

@@ -15,10 +15,12 @@ mod follow;
 mod govern;
 mod obey;
 mod open;
+mod pool;
 mod price;
 mod reconcile;
 mod recover;
 mod rejected;
+mod reserve;
 mod sign;
 mod write;
 
@@ -35,6 +37,7 @@ use crate::act::{ActError, Acted, Action, Reconciled, Standstill};
 use crate::context::Context;
 use crate::create::{CreateError, Created};
 use crate::notes::{Note, Notes};
+use crate::reserve::ReservationOrder;
 use crate::sender::Sender;
 use alarm::Alarm;
 use ask::Asking;
@@ -66,6 +69,7 @@ pub(crate) enum Order {
     Pause { reason: Text<500>, reply: Reply<Standstill> },
     Resume { reason: Text<500>, reply: Reply<Standstill> },
     Reconcile { reply: Reply<Reconciled> },
+    Reservation(ReservationOrder),
 }
 
 impl Order {
@@ -75,6 +79,7 @@ impl Order {
             Self::Act { reply, .. } => drop(reply.send(Err(why))),
             Self::Pause { reply, .. } | Self::Resume { reply, .. } => drop(reply.send(Err(why))),
             Self::Reconcile { reply } => drop(reply.send(Err(why))),
+            Self::Reservation(order) => drop(order.reply.send(Err(why))),
         }
     }
 }
@@ -198,6 +203,7 @@ impl Desk {
 
     async fn work_on(&mut self, inbox: &mut Inbox) -> Result<std::convert::Infallible, Stop> {
         self.recover().await?;
+        self.load_pool().await?;
         let mut view = self.context.view.clone();
         let (mut creates, mut orders) = (Vec::new(), Vec::new());
         loop {
@@ -220,6 +226,7 @@ impl Desk {
             let stops = notes.contains(&Note::Stop);
             let seen = view.borrow_and_update().clone();
             self.follow(notes, &seen).await?;
+            self.tend_pool().await?;
             for order in orders.drain(..) {
                 self.obey(order).await?;
             }
@@ -238,7 +245,7 @@ impl Desk {
     }
 
     fn has_key(&self) -> bool {
-        self.context.signer.accounts().contains(&self.submitter.address)
+        self.context.signer.signs_for(self.submitter.address)
     }
 
     fn is_idle(&mut self) -> bool {

@@ -3,6 +3,7 @@
 //! Pure: the writer gathers what is known into a [`NonceView`], asks [`decide`], and carries the
 //! answer out in one fenced transaction that moves the stored cursor from where the view saw it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::ids::{InvalidId, Nonce};
@@ -217,6 +218,63 @@ pub fn decide(
     let range = SlotRange { first, count: wanted.clamp(1, free) };
     range.end()?;
     Ok(NonceDecision::Allocate(range))
+}
+
+/// Nonces below the cursor that came back: from slots that no node ever took, from callers that did
+/// not use them, and from holes.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolView<'a> {
+    /// Those that are free.
+    pub recyclable: &'a BTreeSet<Nonce>,
+    /// Those that open slots have.
+    pub open: &'a BTreeSet<Nonce>,
+    /// What the chain counts, read after the last one came back; `None` if it was not asked.
+    pub chain: Option<ChainCount>,
+}
+
+/// A slot to open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HandedOut {
+    /// Its nonce.
+    pub nonce: Nonce,
+    /// It comes from the pool, not from the cursor.
+    pub recycled: bool,
+}
+
+/// Fills a range that [`decide`] allows: what came back first, lowest first, then from the range's
+/// first on. Never more than the range has.
+///
+/// I3: nothing below what the chain counts. What only a pool counts, too, may be a caller's that
+/// sent it and let its time run out. I12: strict mode has no pool.
+pub fn hand_out(
+    mode: Mode,
+    pool: &PoolView<'_>,
+    range: SlotRange,
+) -> Result<Vec<HandedOut>, InvalidId> {
+    let count = range.count as usize;
+    let floor = match (mode, pool.chain) {
+        (Mode::Pipelined, Some(chain)) => chain.mined.max(chain.pending),
+        (Mode::Pipelined, None) | (Mode::Strict, _) => range.first,
+    };
+    let free = pool.recyclable.range(floor.min(range.first)..range.first);
+    let recycled = free.filter(|nonce| !pool.open.contains(nonce)).take(count);
+    let mut handed: Vec<HandedOut> =
+        recycled.map(|nonce| HandedOut { nonce: *nonce, recycled: true }).collect();
+    for ahead in 0..count.saturating_sub(handed.len()) {
+        handed.push(HandedOut { nonce: range.first.forward(ahead as u64)?, recycled: false });
+    }
+    Ok(handed)
+}
+
+/// The nonce that came back and that the chain waits for. It may be handed out though the window is
+/// full: everything that is open waits for it, and nothing else would ever make room.
+pub fn unblocks(mode: Mode, pool: &PoolView<'_>) -> Option<HandedOut> {
+    let chain = pool.chain.filter(|chain| chain.pending <= chain.mined)?;
+    let free = pool.recyclable.contains(&chain.mined) && !pool.open.contains(&chain.mined);
+    match mode {
+        Mode::Pipelined => free.then_some(HandedOut { nonce: chain.mined, recycled: true }),
+        Mode::Strict => None,
+    }
 }
 
 /// Whether a strict submitter's mined count can't come from its own slots alone (I12).

@@ -92,31 +92,28 @@ impl Desk {
     /// One try: slots for what waits, then for what is new, as far as the window goes.
     async fn admit_once(&mut self, creates: Vec<Create>) -> Result<Admitted, Stop> {
         let wanted = self.book.queued.len() + creates.len();
-        let range = match self.next_slots(wanted).await {
-            Ok(range) => range,
+        let slots = match self.next_slots(wanted).await {
+            Ok(slots) => slots,
             Err(Stop::Restart(why)) => {
                 refuse(creates, &CreateError::Unavailable(why));
                 return Ok(Admitted::Done);
             }
             Err(stop) => return Err(stop),
         };
-        let slots = range.map_or(0, |range| range.count as usize);
         let now = self.context.clock.now();
-        if self.book.queued.iter().take(slots).any(|next| is_expired(next.valid_until, now)) {
+        let mut next = self.book.queued.iter().take(slots.len());
+        if next.any(|next| is_expired(next.valid_until, now)) {
             // No slot is opened for what nobody wants any more.
             self.expire().await?;
             return Ok(Admitted::Again(creates));
         }
-        let first = range.map_or(self.book.cursor, |range| range.first);
-        let waiting: Vec<Waiting> = self.book.queued.iter().take(slots).cloned().collect();
-        let next = first.forward(waiting.len() as u64);
-        let next = next.map_err(|error| Stop::Restart(error.to_string()))?;
-        let creates = refuse_misfits(creates, next, slots - waiting.len())?;
+        let waiting: Vec<Waiting> = self.book.queued.iter().take(slots.len()).cloned().collect();
+        let creates = refuse_misfits(creates, &slots, waiting.len(), self.book.cursor);
         if waiting.is_empty() && creates.is_empty() {
             return Ok(Admitted::Done);
         }
         self.reached(Checkpoint::SlotsChosen).await;
-        let filled = match self.fill(first, slots, &waiting, &creates).await {
+        let filled = match self.fill(&slots, &waiting, &creates).await {
             Ok(filled) => filled,
             Err(why) => {
                 error!(submitter = %self.submitter, why, "not signed: nothing was allocated");
@@ -159,6 +156,9 @@ impl Desk {
                     return Err(Stop::Restart("waiting work moved".to_owned()));
                 }
                 (self.book.cursor, self.book.status) = (cursor, status);
+                if section.slots().any(|slot| slot.recycled) {
+                    self.load_pool().await?;
+                }
                 Ok(Admitted::Again(answer_all_but_new(creates, answers)))
             }
             Ok(SectionOutcome::Fenced) => {
@@ -190,6 +190,9 @@ impl Desk {
     ) {
         if let Some(step) = section.cursor {
             self.book.cursor = step.to;
+        }
+        for slot in section.slots().filter(|slot| slot.recycled) {
+            self.book.pool.recyclable.remove(&slot.nonce);
         }
         let now = self.context.clock.now();
         let mut opened = Vec::new();

@@ -3,7 +3,7 @@
 //! Decides nothing by itself: the nonce rules are asked. Writes nothing but PROTECT.
 
 use tollgate_model::fees::first_offer;
-use tollgate_model::nonce::{NonceDecision, SlotRange, SubmitterStatus, decide};
+use tollgate_model::nonce::{HandedOut, NonceDecision, SubmitterStatus, decide};
 use tollgate_model::port::signer::TxDraft;
 use tollgate_model::port::{AttemptKind, CursorMove, NewAttempt, NewTx, Section, Slot, TxUpdate};
 use tollgate_model::reconcile::Foreign;
@@ -14,8 +14,8 @@ use super::{Create, Desk, Stop};
 use crate::create::CreateError;
 
 impl Desk {
-    /// Which slots may be opened now; asks the chain where the rules want it.
-    pub(super) async fn next_slots(&mut self, wanted: usize) -> Result<Option<SlotRange>, Stop> {
+    /// Which slots may be opened now, lowest first; asks the chain where the rules want it.
+    pub(super) async fn next_slots(&mut self, wanted: usize) -> Result<Vec<HandedOut>, Stop> {
         let rules = self.context.options.nonces;
         let wanted = u32::try_from(wanted).unwrap_or(u32::MAX).max(1);
         for _ in 0..2 {
@@ -23,48 +23,52 @@ impl Desk {
             let decision = decide(&rules, &view, wanted, self.context.clock.now())
                 .map_err(|error| Stop::Restart(error.to_string()))?;
             match decision {
-                NonceDecision::Allocate(range) => return Ok(Some(range)),
-                NonceDecision::WindowFull | NonceDecision::Held => return Ok(None),
+                NonceDecision::Allocate(range) => {
+                    let handed = self.book.hand_out(&rules, range);
+                    return handed.map_err(|error| Stop::Restart(error.to_string()));
+                }
+                NonceDecision::WindowFull => {
+                    return Ok(self.book.unblocks(&rules).into_iter().collect());
+                }
+                NonceDecision::Held => return Ok(Vec::new()),
                 NonceDecision::Protect(why) => {
                     let mut section = Section::new(self.lease);
                     let now = self.context.clock.now();
                     section.status = Some(self.protect(&Foreign::Count(why), now));
                     self.apply(section).await?;
-                    return Ok(None);
+                    return Ok(Vec::new());
                 }
                 NonceDecision::AskChain => {
                     if self.chain_counts().await.is_err() {
                         // What can't be numbered now is kept without a number (I6).
-                        return Ok(None);
+                        return Ok(Vec::new());
                     }
                 }
             }
         }
-        Ok(None)
+        Ok(Vec::new())
     }
 
-    /// What fills consecutive slots from `first` on, as far as `slots` go: what waits, then what is
-    /// new. All or none: a hole must not be written.
+    /// What fills the slots as far as they go: what waits, then what is new. All or none: a hole must
+    /// not be written.
     pub(super) async fn fill(
         &self,
-        first: Nonce,
-        slots: usize,
+        slots: &[HandedOut],
         waiting: &[Waiting],
         creates: &[Create],
     ) -> Result<Vec<Slot>, String> {
         let waiting = waiting.iter().map(|waiting| (&waiting.payload, None));
         let creates = creates.iter().map(|create| (create.payload.bytes(), create.signed.as_ref()));
-        let (mut filled, mut drafts, mut nonce) = (Vec::new(), Vec::new(), first);
-        for (payload, signed) in waiting.chain(creates).take(slots) {
+        let (mut filled, mut drafts) = (Vec::new(), Vec::new());
+        for (slot, (payload, signed)) in slots.iter().zip(waiting.chain(creates)) {
             if signed.is_none() {
-                drafts.push(self.draft(payload, nonce).await?);
+                drafts.push(self.draft(payload, slot.nonce).await?);
             }
-            filled.push((nonce, signed.map(|(_, attempt)| attempt.clone())));
-            nonce = nonce.forward(1).map_err(|error| error.to_string())?;
+            filled.push((*slot, signed.map(|(_, attempt)| attempt.clone())));
         }
         let fees: Vec<_> = drafts.iter().map(|draft| draft.fees).collect();
         let mut signed = fees.into_iter().zip(self.context.signer.sign(drafts).await);
-        let slot = |(nonce, given): (Nonce, Option<NewAttempt>)| {
+        let slot = |(slot, given): (HandedOut, Option<NewAttempt>)| {
             let attempt = match given {
                 Some(attempt) => attempt,
                 None => {
@@ -74,7 +78,8 @@ impl Desk {
                     NewAttempt { tx_hash: signed.tx_hash, raw: signed.raw, kind, fees }
                 }
             };
-            Ok(Slot { nonce, recycled: false, attempt })
+            let HandedOut { nonce, recycled } = slot;
+            Ok(Slot { nonce, recycled, attempt })
         };
         filled.into_iter().map(slot).collect()
     }
@@ -107,8 +112,10 @@ impl Desk {
     ) -> Result<Section, Stop> {
         let mut section = Section::new(self.lease);
         if let Some(last) = slots.last() {
-            let to = last.nonce.forward(1).map_err(|error| Stop::Restart(error.to_string()))?;
-            section.cursor = Some(CursorMove { from: self.book.cursor, to });
+            let from = self.book.cursor;
+            let to = if last.recycled { Ok(from) } else { last.nonce.forward(1) };
+            let to = to.map_err(|error| Stop::Restart(error.to_string()))?;
+            section.cursor = Some(CursorMove { from, to });
         }
         let held = self.book.status != SubmitterStatus::Active;
         let mut slots = slots.into_iter();
@@ -140,31 +147,33 @@ pub(super) fn in_order(creates: &mut [Create]) {
     creates.sort_by_key(|create| create.signed.as_ref().map_or(Nonce::MAX, |(nonce, _)| *nonce));
 }
 
-/// Refuses the signed creates, which lead the list, whose nonces are not those of the `open` slots
-/// from `next` on. They can't wait for another one.
+/// Refuses the signed creates, which lead the list, whose nonces are not those of the slots after
+/// the `taken` ones. They can't wait for another one.
 pub(super) fn refuse_misfits(
     creates: Vec<Create>,
-    mut next: Nonce,
-    mut open: usize,
-) -> Result<Vec<Create>, Stop> {
+    slots: &[HandedOut],
+    taken: usize,
+    cursor: Nonce,
+) -> Vec<Create> {
+    let fresh = slots.last().filter(|slot| !slot.recycled);
+    let after_all = fresh.map_or(cursor, |last| last.nonce.forward(1).unwrap_or(last.nonce));
+    let mut open = slots.iter().skip(taken).map(|slot| slot.nonce).peekable();
     let mut fitting = Vec::with_capacity(creates.len());
     for create in creates {
         let Some((given, _)) = create.signed else {
             fitting.push(create);
             continue;
         };
-        if given == next && open > 0 {
-            next = next.forward(1).map_err(|error| Stop::Restart(error.to_string()))?;
-            open -= 1;
+        if open.next_if_eq(&given).is_some() {
             fitting.push(create);
             continue;
         }
-        let why = if open == 0 && given >= next {
-            CreateError::Busy
-        } else {
-            CreateError::NonceMismatch { expected: next, given }
+        let why = match open.peek() {
+            Some(due) => CreateError::NonceMismatch { expected: *due, given },
+            None if given >= after_all => CreateError::Busy,
+            None => CreateError::NonceMismatch { expected: after_all, given },
         };
         let _ = create.reply.send(Err(why));
     }
-    Ok(fitting)
+    fitting
 }

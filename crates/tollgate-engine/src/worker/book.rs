@@ -1,13 +1,18 @@
 //! What a worker knows about its submitter. All of it may be lost at any time: it is read back from
 //! the store.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use tollgate_model::nonce::{ChainCount, NonceRules, NonceView, SubmitterStatus};
+use tollgate_model::ids::InvalidId;
+use tollgate_model::nonce::{
+    ChainCount, HandedOut, NonceRules, NonceView, PoolView, SlotRange, SubmitterStatus, hand_out,
+    unblocks,
+};
 use tollgate_model::port::{OpenTx, Seen, SubmitterRecord};
 use tollgate_model::{Bytes, Nonce, Timestamp, TxHash, TxId, stuck};
 
 use super::open::{Born, Open};
+use super::pool::Pool;
 
 /// A transaction that waits for a slot.
 #[derive(Clone, Debug)]
@@ -39,6 +44,7 @@ pub(super) struct Book {
     pub(super) chain: Option<ChainCount>,
     pub(super) drift: bool,
     pub(super) queued: VecDeque<Waiting>,
+    pub(super) pool: Pool,
     open: BTreeMap<Nonce, Open>,
     nonces: HashMap<TxId, Nonce>,
     hashes: HashMap<TxHash, Nonce>,
@@ -52,6 +58,7 @@ impl Book {
             chain: None,
             drift: false,
             queued: VecDeque::new(),
+            pool: Pool::default(),
             open: BTreeMap::new(),
             nonces: HashMap::new(),
             hashes: HashMap::new(),
@@ -162,7 +169,41 @@ impl Book {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.open.is_empty() && self.queued.is_empty()
+        self.open.is_empty() && self.queued.is_empty() && self.pool.reserved.is_empty()
+    }
+
+    /// Nonces come back. I3: the chain is asked before they go out again, because what was sent
+    /// meanwhile shows there.
+    pub(super) fn put_back(&mut self, nonces: impl IntoIterator<Item = Nonce>) {
+        for nonce in nonces {
+            self.pool.reserved.remove(&nonce);
+            self.pool.recyclable.insert(nonce);
+            self.drift = true;
+        }
+    }
+
+    /// The slots that fill a range, what came back first.
+    pub(super) fn hand_out(
+        &self,
+        rules: &NonceRules,
+        range: SlotRange,
+    ) -> Result<Vec<HandedOut>, InvalidId> {
+        hand_out(rules.mode, &self.pool_view(&self.open_in_pool()), range)
+    }
+
+    /// The one that everything waits for, if it came back.
+    pub(super) fn unblocks(&self, rules: &NonceRules) -> Option<HandedOut> {
+        unblocks(rules.mode, &self.pool_view(&self.open_in_pool()))
+    }
+
+    fn pool_view<'a>(&'a self, open: &'a BTreeSet<Nonce>) -> PoolView<'a> {
+        PoolView { recyclable: &self.pool.recyclable, open, chain: self.chain }
+    }
+
+    /// The open slots that lie where the pool does: none while it is empty, as it mostly is.
+    fn open_in_pool(&self) -> BTreeSet<Nonce> {
+        let Some(lowest) = self.pool.recyclable.first() else { return BTreeSet::new() };
+        self.open.range(lowest..).map(|(nonce, _)| *nonce).collect()
     }
 
     /// What the nonce rules are asked about.

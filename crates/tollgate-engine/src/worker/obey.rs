@@ -32,6 +32,7 @@ impl Desk {
                 let done = self.reconcile_now().await;
                 answer(reply, done)
             }
+            Order::Reservation(order) => self.carry_out_reservation(order).await,
         }
     }
 

@@ -3,7 +3,6 @@
 //! The rules are the model's. A slot is called taken only after all its attempts were looked for at
 //! every endpoint, after its use was settled, and after the chain was asked who is in it (I8).
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tollgate_model::finality::settled_up_to;
@@ -97,7 +96,7 @@ impl Desk {
             counts,
             settled,
             open: &open,
-            reserved: &BTreeSet::new(),
+            reserved: &self.book.pool.with_callers(),
         })
     }
 
@@ -205,6 +204,7 @@ impl Desk {
             }
             ReconcileStep::Hole(hole) => {
                 self.note_hole(hole, now);
+                self.adopt_hole(hole).await?;
                 Ok(false)
             }
             ReconcileStep::Protect(_)

@@ -70,6 +70,7 @@ impl Desk {
             info!(%tx_id, state = %to, "final");
             let hashes = self.book.close(tx_id);
             self.context.attempts.remove(hashes);
+            self.book.put_back(update.freed_nonce);
             // Strict mode compares the chain's count with our slots: one of before is no use now.
             self.book.drift |= self.context.options.nonces.mode == Mode::Strict;
             return Ok(());

@@ -10,6 +10,7 @@ mod life;
 mod limits;
 mod pipeline;
 mod resends;
+mod reservations;
 mod rig;
 mod signed;
 mod takeover;

@@ -47,5 +47,7 @@ mod modest_nodes;
 mod neighbours;
 mod proxy;
 mod reorgs;
+mod reservations;
 mod rig;
+mod slots;
 mod strict;

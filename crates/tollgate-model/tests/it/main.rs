@@ -11,6 +11,7 @@ mod expiries;
 mod fees;
 mod lives;
 mod nonces;
+mod pools;
 mod reconciles;
 mod rejections;
 mod resubmits;

@@ -1,0 +1,143 @@
+//! Nonces for callers that send by themselves: what they ask, and what they are answered.
+//!
+//! The same lease, cursor and fence as everything else; the submitter's worker carries it out
+//! (`worker/reserve.rs`). Off unless [`EngineOptions::reservations`](crate::EngineOptions) says
+//! otherwise. What is out can be answered for even then, so that switching it off strands nobody.
+
+use std::time::Duration;
+
+use thiserror::Error;
+use tollgate_model::nonce::SubmitterStatus;
+use tollgate_model::port::{Owner, Page, Reservation, StoreError};
+use tollgate_model::{Nonce, Submitter, Text, TxHash};
+use uuid::Uuid;
+
+use crate::act::ActError;
+use crate::engine::Engine;
+use crate::worker::{Order, Reply};
+
+/// What a caller asks of a worker.
+pub(crate) enum ReservationAsk {
+    Reserve { hold: Duration, outstanding_max: u32 },
+    Used { nonce: Nonce, owner_token: Uuid, tx_hash: TxHash },
+    Recyclable { nonce: Nonce, owner_token: Uuid, reason: Text<500> },
+}
+
+/// The same with the way back.
+pub(crate) struct ReservationOrder {
+    pub(crate) ask: ReservationAsk,
+    pub(crate) reply: Reply<Result<Reservation, ReserveError>>,
+}
+
+/// Why a caller does not get what it asks for. Nothing was written, but for
+/// [`Self::Unavailable`], where the answer may be lost: a reservation then expires by itself, and
+/// the rest can be asked again.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ReserveError {
+    /// This node hands out no nonces.
+    #[error("reservations are switched off here (reservations.enabled)")]
+    Disabled,
+    /// A strict submitter opens its slots itself, one at a time (I12).
+    #[error("a strict submitter hands out no nonces")]
+    StrictMode,
+    /// The submitter takes no work.
+    #[error("the submitter is {}", .0.name())]
+    NotActive(SubmitterStatus),
+    /// The caller wants it for nothing, or for longer than is allowed (I13).
+    #[error("a nonce is held for at least a millisecond and at most {} s", .max.as_secs())]
+    HoldOutOfRange {
+        /// The longest.
+        max: Duration,
+    },
+    /// Callers hold as many as they may (I13).
+    #[error("callers hold as many nonces of this submitter as they may")]
+    TooMany,
+    /// The nonce is not the caller's: its time was over, it was given back, or used for another
+    /// hash. Do not send.
+    #[error("the nonce is not this caller's (any more): don't send")]
+    StaleToken,
+    /// No key for the account, or no such chain here.
+    #[error("submitter is not served here")]
+    UnknownSubmitter,
+    /// Another node owns the submitter.
+    #[error("another node owns the submitter")]
+    NotOwner(Option<Owner>),
+    /// Too much is asked of this submitter at once (I13).
+    #[error("too much is asked of this submitter at once")]
+    Busy,
+    /// The database or the chain can't be asked now.
+    #[error("not now: {0}")]
+    Unavailable(String),
+}
+
+impl From<ActError> for ReserveError {
+    fn from(error: ActError) -> Self {
+        match error {
+            ActError::UnknownSubmitter => Self::UnknownSubmitter,
+            ActError::NotOwner(owner) => Self::NotOwner(owner),
+            ActError::Busy => Self::Busy,
+            ActError::Unavailable(why) => Self::Unavailable(why),
+            // No worker says these about a reservation.
+            ActError::UnknownTx
+            | ActError::Forbidden(_)
+            | ActError::AboveCap(_)
+            | ActError::Reverts(_)
+            | ActError::CannotResume(_) => Self::Unavailable(error.to_string()),
+        }
+    }
+}
+
+impl Engine {
+    /// Gives a nonce into a caller's hands: the lowest that came back, else the cursor's. Durable
+    /// when this returns. If the caller says nothing in time, it comes back by itself.
+    pub async fn reserve(
+        &self,
+        of: Submitter,
+        hold: Option<Duration>,
+    ) -> Result<Reservation, ReserveError> {
+        let limits = self.context.options.reservations.ok_or(ReserveError::Disabled)?;
+        let hold = hold.unwrap_or(limits.hold);
+        if hold < Duration::from_millis(1) || hold > limits.hold_max {
+            return Err(ReserveError::HoldOutOfRange { max: limits.hold_max });
+        }
+        let outstanding_max = limits.outstanding_max;
+        self.ask(of, ReservationAsk::Reserve { hold, outstanding_max }).await
+    }
+
+    /// A caller uses its nonce: said before it sends, so that nobody else gets it whatever happens
+    /// next (I3, I5). Can be said again.
+    pub async fn reservation_used(
+        &self,
+        of: Submitter,
+        nonce: Nonce,
+        owner_token: Uuid,
+        tx_hash: TxHash,
+    ) -> Result<Reservation, ReserveError> {
+        self.ask(of, ReservationAsk::Used { nonce, owner_token, tx_hash }).await
+    }
+
+    /// A caller did not use its nonce, and will not.
+    pub async fn reservation_recyclable(
+        &self,
+        of: Submitter,
+        nonce: Nonce,
+        owner_token: Uuid,
+        reason: Text<500>,
+    ) -> Result<Reservation, ReserveError> {
+        self.ask(of, ReservationAsk::Recyclable { nonce, owner_token, reason }).await
+    }
+
+    /// A page of the nonces that callers hold or that came back, lowest first.
+    pub async fn reservations(
+        &self,
+        of: Submitter,
+        after: Option<Nonce>,
+        page: Page,
+    ) -> Result<Vec<Reservation>, StoreError> {
+        self.context.store.reservations(of, after, page).await
+    }
+
+    async fn ask(&self, of: Submitter, ask: ReservationAsk) -> Result<Reservation, ReserveError> {
+        self.order(of, |reply| Order::Reservation(ReservationOrder { ask, reply })).await?
+    }
+}

@@ -1,0 +1,293 @@
+//! Nonces for callers that send by themselves, beside the engine's own transactions.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tollgate_engine::{Engine, EngineOptions, ReservationLimits, ReserveError};
+use tollgate_model::nonce::{Mode, NonceRules, SubmitterStatus};
+use tollgate_model::port::batch::Fees;
+use tollgate_model::port::chain::Chain;
+use tollgate_model::port::signer::{SignedTx, Signer, TxDraft, TxKind};
+use tollgate_model::port::{
+    Acquisition, CursorMove, FencedBatch, LeaseStore, LeaseTerms, Page, Reservation,
+    ReservationState, ReservationStore, Section, SectionOutcome, StatusChange, TxStore,
+};
+use tollgate_model::{Address, Bytes, GasPrice, NodeId, Nonce, Text, TxHash, U256, Wei};
+use tollgate_testkit::fake_chain::FakeSigner;
+use uuid::Uuid;
+
+use crate::rig::{Rig, account, options, transfer};
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+const MINUTE: Option<Duration> = Some(Duration::from_secs(60));
+/// Over by the next tick.
+const A_MOMENT: Option<Duration> = Some(Duration::from_millis(1));
+
+fn open() -> EngineOptions {
+    EngineOptions { reservations: Some(ReservationLimits::default()), ..options() }
+}
+
+fn nonce(value: u64) -> Nonce {
+    Nonce::new(value).unwrap()
+}
+
+async fn reserved(engine: &Engine, hold: Option<Duration>) -> Reservation {
+    engine.reserve(account(1), hold).await.unwrap()
+}
+
+async fn used(engine: &Engine, of: &Reservation, hash: TxHash) -> Result<(), ReserveError> {
+    engine.reservation_used(account(1), of.nonce, of.owner_token, hash).await.map(|_| ())
+}
+
+async fn given_back(engine: &Engine, of: &Reservation) {
+    let why = Text::lossy("not needed");
+    let back = engine.reservation_recyclable(account(1), of.nonce, of.owner_token, why).await;
+    assert_eq!(back.unwrap().state, ReservationState::Recyclable);
+}
+
+async fn created(rig: &Rig, engine: &Engine, value: u64) -> u64 {
+    let created = engine.create(account(1), None, transfer(value)).await.unwrap();
+    rig.record(created.tx_id()).await.nonce.unwrap().get()
+}
+
+async fn states(rig: &Rig) -> Vec<(u64, ReservationState)> {
+    let all = rig.store.reservations(account(1), None, Page::new(1_000).unwrap()).await.unwrap();
+    all.iter().map(|one| (one.nonce.get(), one.state)).collect()
+}
+
+/// Waits until the store has these and no others.
+async fn until(rig: &Rig, wanted: &[(u64, ReservationState)]) {
+    let waits = async {
+        while states(rig).await != wanted {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    if tokio::time::timeout(PATIENCE, waits).await.is_err() {
+        panic!("never {wanted:?} but {:?}", states(rig).await);
+    }
+}
+
+/// What the caller signs with its own key.
+async fn signed(nonce: Nonce, value: u64) -> SignedTx {
+    let draft = TxDraft {
+        chain_id: account(1).chain_id,
+        from: account(1).address,
+        nonce,
+        to: Some(Address::repeat_byte(0xee)),
+        value: Wei(U256::from(value)),
+        data: Bytes::new(),
+        access_list: Vec::new(),
+        fees: Fees { gas_limit: 21_000, max_fee: GasPrice::default(), max_priority_fee: None },
+        kind: TxKind::Legacy,
+    };
+    FakeSigner(vec![draft.from]).sign(vec![draft]).await.remove(0).unwrap()
+}
+
+const FREE: ReservationState = ReservationState::Recyclable;
+const HELD: ReservationState = ReservationState::Reserved;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_gets_a_nonce_unless_that_is_switched_on() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", options());
+    assert_eq!(engine.reserve(account(1), None).await, Err(ReserveError::Disabled));
+    assert_eq!(created(&rig, &engine, 1).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_strict_submitter_hands_out_nothing() {
+    let rig = Rig::with_mode(Mode::Strict).await;
+    let nonces = NonceRules { mode: Mode::Strict, ..options().nonces };
+    let engine = rig.node("a", EngineOptions { nonces, ..open() });
+    let refused = engine.reserve(account(1), None).await;
+    assert_eq!(refused, Err(ReserveError::StrictMode), "I12");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_submitter_that_is_paused_hands_out_nothing() {
+    let rig = Rig::new().await;
+    let mut pause = Behind::new(&rig).await;
+    pause.status(SubmitterStatus::Active, SubmitterStatus::Paused).await;
+    pause.leave().await;
+    let engine = rig.node("a", open());
+    let refused = engine.reserve(account(1), None).await;
+    assert_eq!(refused, Err(ReserveError::NotActive(SubmitterStatus::Paused)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_nonce_is_held_for_no_longer_than_allowed_and_no_more_than_allowed() {
+    let rig = Rig::new().await;
+    let max = Duration::from_secs(90);
+    let limits = ReservationLimits { hold_max: max, outstanding_max: 2, ..Default::default() };
+    let engine = rig.node("a", EngineOptions { reservations: Some(limits), ..options() });
+    for wrong in [Duration::ZERO, Duration::from_secs(91)] {
+        let refused = engine.reserve(account(1), Some(wrong)).await;
+        assert_eq!(refused, Err(ReserveError::HoldOutOfRange { max }), "I13");
+    }
+    let first = reserved(&engine, None).await;
+    reserved(&engine, None).await;
+    assert_eq!(engine.reserve(account(1), None).await, Err(ReserveError::TooMany), "I13");
+    given_back(&engine, &first).await;
+    assert_eq!(reserved(&engine, None).await.nonce, nonce(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_and_transactions_share_one_line_of_nonces() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", open());
+    assert_eq!(created(&rig, &engine, 10).await, 0);
+    assert_eq!(reserved(&engine, None).await.nonce, nonce(1));
+    assert_eq!(created(&rig, &engine, 12).await, 2);
+    assert_eq!(reserved(&engine, None).await.nonce, nonce(3));
+    let waits = engine.reserve(account(2), None).await.unwrap();
+    assert_eq!(waits.nonce, nonce(0), "each submitter has its own line");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_callers_at_once_never_get_the_same_nonce() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", open());
+    let asks = (0..40).map(|_| reserved(&engine, None));
+    let mut got: Vec<_> = join_all(asks).await.iter().map(|one| one.nonce.get()).collect();
+    got.sort_unstable();
+    assert!(got.into_iter().eq(0..40), "I3");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expired_reservation_comes_back_and_the_lowest_goes_to_the_next() {
+    let rig = Rig::new().await;
+    // A worker that went away while callers hold nonces would never return them.
+    let engine = rig.node("a", EngineOptions { lease_idle: Duration::from_millis(300), ..open() });
+    let kept = reserved(&engine, MINUTE).await;
+    let late = reserved(&engine, A_MOMENT).await;
+    reserved(&engine, A_MOMENT).await;
+    until(&rig, &[(0, HELD), (1, FREE), (2, FREE)]).await;
+    let refused = used(&engine, &late, TxHash::repeat_byte(1)).await;
+    assert_eq!(refused, Err(ReserveError::StaleToken), "I3: it is in the pool");
+    assert_eq!(created(&rig, &engine, 11).await, 1, "the lowest first, to the next transaction");
+    assert_eq!(reserved(&engine, MINUTE).await.nonce, nonce(2), "or to the next caller");
+    assert_eq!(created(&rig, &engine, 13).await, 3, "then from the cursor again");
+    let refused = used(&engine, &late, TxHash::repeat_byte(1)).await;
+    assert_eq!(refused, Err(ReserveError::StaleToken), "I3: a transaction has it");
+    used(&engine, &kept, TxHash::repeat_byte(2)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_window_that_is_full_of_what_waits_for_a_nonce_does_not_keep_it_from_being_filled() {
+    let rig = Rig::new().await;
+    let nonces = NonceRules { window: 2, ..options().nonces };
+    let engine = rig.node("a", EngineOptions { nonces, ..open() });
+    let out = [reserved(&engine, MINUTE).await, reserved(&engine, MINUTE).await];
+    let mut ids = Vec::new();
+    for value in 10..14 {
+        ids.push(engine.create(account(1), None, transfer(value)).await.unwrap().tx_id());
+    }
+    for one in &out {
+        given_back(&engine, one).await;
+    }
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.paid(account(1)), [12, 13, 10, 11]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_used_stays_used_and_can_be_said_again() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", open());
+    let mine = reserved(&engine, A_MOMENT.map(|moment| moment * 1_500)).await;
+    let spent = signed(mine.nonce, 10).await;
+    used(&engine, &mine, spent.tx_hash).await.unwrap();
+    used(&engine, &mine, spent.tx_hash).await.unwrap();
+    let other = used(&engine, &mine, TxHash::repeat_byte(9)).await;
+    assert_eq!(other, Err(ReserveError::StaleToken), "I3: it was used for something else");
+    // The next one expires after it would have, and it is not there.
+    reserved(&engine, A_MOMENT.map(|moment| moment * 1_500)).await;
+    until(&rig, &[(1, FREE)]).await;
+    assert_eq!(created(&rig, &engine, 11).await, 1, "I3");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_sent_without_a_word_is_not_handed_out_again() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", open());
+    let silent = reserved(&engine, A_MOMENT).await;
+    let sent = signed(silent.nonce, 10).await;
+    rig.chain.send(&sent.raw).await;
+    until(&rig, &[(0, FREE)]).await;
+    let asks = [reserved(&engine, MINUTE).await.nonce, nonce(created(&rig, &engine, 12).await)];
+    assert_eq!(asks, [nonce(1), nonce(2)], "I3: a pool has what the caller sent");
+    rig.chain.mine();
+    until(&rig, &[(1, HELD)]).await;
+    assert_eq!(rig.paid(account(1)), [10], "I3: spent, whoever did it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_owner_keeps_what_is_out_and_what_came_back() {
+    let rig = Rig::new().await;
+    let a = rig.node("a", open());
+    let (held, back) = (reserved(&a, MINUTE).await, reserved(&a, MINUTE).await);
+    given_back(&a, &back).await;
+    a.stop().await;
+    let b = rig.node("b", open());
+    assert_eq!(created(&rig, &b, 10).await, 1, "the pool is the store's");
+    assert_eq!(created(&rig, &b, 11).await, 2);
+    used(&b, &held, TxHash::repeat_byte(1)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hole_that_was_adopted_is_filled_before_the_cursor_moves() {
+    let rig = Rig::new().await;
+    let mut behind = Behind::new(&rig).await;
+    behind.cursor(0, 3).await;
+    let holes = [nonce(0), nonce(1), nonce(2)];
+    let why = Text::lossy("hole");
+    let adopted = rig.store.adopt(&behind.node, behind.lease, &holes, &why).await;
+    assert_eq!(adopted.unwrap(), holes);
+    behind.leave().await;
+    let engine = rig.node("a", open());
+    let mut ids = Vec::new();
+    for value in 10..14 {
+        ids.push(engine.create(account(1), None, transfer(value)).await.unwrap().tx_id());
+    }
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.paid(account(1)), [10, 11, 12, 13], "lowest first, no hole is left");
+}
+
+/// A node that writes to the store by hand.
+struct Behind<'a> {
+    rig: &'a Rig,
+    node: NodeId,
+    lease: tollgate_model::port::Lease,
+}
+
+impl<'a> Behind<'a> {
+    async fn new(rig: &'a Rig) -> Self {
+        let node = NodeId::new("behind", Uuid::now_v7()).unwrap();
+        let terms = LeaseTerms::default();
+        let granted = rig.store.acquire(account(1), &node, &terms).await.unwrap();
+        let Acquisition::Granted { lease, .. } = granted else { panic!("{granted:?}") };
+        Self { rig, node, lease }
+    }
+
+    async fn commit(&mut self, section: Section) {
+        let batch = FencedBatch::new(self.node.clone(), vec![section]).unwrap();
+        let outcomes = self.rig.store.commit(&batch).await.unwrap();
+        assert!(matches!(outcomes[0], SectionOutcome::Committed { .. }), "{outcomes:?}");
+    }
+
+    async fn cursor(&mut self, from: u64, to: u64) {
+        let mut section = Section::new(self.lease);
+        section.cursor = Some(CursorMove { from: nonce(from), to: nonce(to) });
+        self.commit(section).await;
+    }
+
+    async fn status(&mut self, from: SubmitterStatus, to: SubmitterStatus) {
+        let mut section = Section::new(self.lease);
+        section.status = Some(StatusChange { from, to, reason: Text::lossy("test") });
+        self.commit(section).await;
+    }
+
+    async fn leave(self) {
+        self.rig.store.release(&self.node, &[self.lease]).await.unwrap();
+    }
+}

@@ -1,0 +1,105 @@
+//! Which nonces that came back are handed out again.
+
+use std::collections::BTreeSet;
+
+use proptest::collection::btree_set;
+use proptest::prelude::*;
+use tollgate_model::nonce::{ChainCount, HandedOut, Mode, PoolView, SlotRange, hand_out, unblocks};
+use tollgate_model::{Nonce, Timestamp};
+
+fn nonce(value: u64) -> Nonce {
+    Nonce::new(value).unwrap()
+}
+
+fn set(of: impl IntoIterator<Item = u64>) -> BTreeSet<Nonce> {
+    of.into_iter().map(nonce).collect()
+}
+
+fn counts(mined: u64, pending: u64) -> Option<ChainCount> {
+    let (mined, pending) = (nonce(mined), nonce(pending));
+    Some(ChainCount { pending, mined, read_at: Timestamp::EPOCH })
+}
+
+fn handed(
+    mode: Mode,
+    recyclable: &BTreeSet<Nonce>,
+    open: &BTreeSet<Nonce>,
+    chain: Option<ChainCount>,
+    (first, count): (u64, u32),
+) -> Vec<HandedOut> {
+    let range = SlotRange { first: nonce(first), count };
+    hand_out(mode, &PoolView { recyclable, open, chain }, range).unwrap()
+}
+
+fn numbers(handed: &[HandedOut]) -> Vec<(u64, bool)> {
+    handed.iter().map(|one| (one.nonce.get(), one.recycled)).collect()
+}
+
+#[test]
+fn what_came_back_goes_first_and_the_cursor_gives_the_rest() {
+    let (pool, none) = (set([7, 3, 5]), set([]));
+    let got = handed(Mode::Pipelined, &pool, &none, counts(0, 0), (10, 5));
+    assert_eq!(numbers(&got), [(3, true), (5, true), (7, true), (10, false), (11, false)]);
+    let got = handed(Mode::Pipelined, &pool, &none, counts(0, 0), (10, 2));
+    assert_eq!(numbers(&got), [(3, true), (5, true)], "lowest first, no more than the window has");
+}
+
+#[test]
+fn what_only_a_pool_counts_is_not_handed_out_again() {
+    let (pool, none) = (set([3, 5]), set([]));
+    let got = handed(Mode::Pipelined, &pool, &none, counts(3, 4), (10, 2));
+    assert_eq!(numbers(&got), [(5, true), (10, false)], "I3: whoever sent 3, it is with a node");
+}
+
+#[test]
+fn without_a_word_from_the_chain_nothing_is_handed_out_again() {
+    let got = handed(Mode::Pipelined, &set([3]), &set([]), None, (10, 1));
+    assert_eq!(numbers(&got), [(10, false)]);
+}
+
+#[test]
+fn only_the_nonce_that_the_chain_waits_for_passes_a_full_window() {
+    let (pool, none, third_open) = (set([3, 5]), set([]), set([3]));
+    let asked = |mode, open, chain| unblocks(mode, &PoolView { recyclable: &pool, open, chain });
+    let third = Some(HandedOut { nonce: nonce(3), recycled: true });
+    assert_eq!(asked(Mode::Pipelined, &none, counts(3, 3)), third);
+    assert_eq!(asked(Mode::Pipelined, &none, counts(3, 4)), None, "I3: a node has something there");
+    assert_eq!(asked(Mode::Pipelined, &none, counts(4, 4)), None, "it waits for another one");
+    assert_eq!(asked(Mode::Pipelined, &third_open, counts(3, 3)), None, "it is being filled");
+    assert_eq!(asked(Mode::Pipelined, &none, None), None);
+    assert_eq!(asked(Mode::Strict, &none, counts(3, 3)), None, "I12");
+}
+
+fn nonces() -> impl Strategy<Value = BTreeSet<Nonce>> {
+    btree_set(0u64..40, 0..20).prop_map(set)
+}
+
+proptest! {
+    #[test]
+    fn whatever_came_back_no_nonce_is_handed_out_that_may_be_in_use(
+        strict in any::<bool>(),
+        recyclable in nonces(),
+        open in nonces(),
+        mined in 0u64..40,
+        ahead in 0u64..10,
+        first in 20u64..50,
+        count in 1u32..20,
+    ) {
+        let mode = if strict { Mode::Strict } else { Mode::Pipelined };
+        let pending = mined + ahead;
+        let got = handed(mode, &recyclable, &open, counts(mined, pending), (first, count));
+        prop_assert_eq!(got.len(), count as usize, "all that was allowed");
+        prop_assert!(got.is_sorted_by(|one, next| one.nonce < next.nonce), "in order, each once");
+        for one in got.iter().filter(|one| one.recycled) {
+            prop_assert!(!strict, "I12");
+            prop_assert!(recyclable.contains(&one.nonce) && !open.contains(&one.nonce), "I3");
+            prop_assert!(one.nonce.get() >= pending && one.nonce.get() < first, "I3, I4");
+            let free = |n: &&Nonce| n.get() >= pending && !open.contains(*n);
+            let lower = recyclable.range(..one.nonce).filter(free);
+            let skipped = lower.filter(|n| !got.iter().any(|one| one.nonce == **n)).count();
+            prop_assert_eq!(skipped, 0, "lowest first");
+        }
+        let fresh: Vec<_> = got.iter().filter(|one| !one.recycled).map(|one| one.nonce).collect();
+        prop_assert!(fresh.iter().zip(first..).all(|(got, due)| got.get() == due), "no hole");
+    }
+}
