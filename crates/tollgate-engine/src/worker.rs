@@ -13,6 +13,7 @@ mod ask;
 mod book;
 mod follow;
 mod govern;
+mod holes;
 mod obey;
 mod open;
 mod pool;
@@ -234,6 +235,7 @@ impl Desk {
                 self.govern().await?;
             }
             self.admit(std::mem::take(&mut creates)).await?;
+            self.note_head();
             if stops || self.is_idle() {
                 return Err(Stop::Done);
             }

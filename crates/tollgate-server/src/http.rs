@@ -9,6 +9,7 @@ mod docs;
 mod feed;
 mod guard;
 mod health;
+mod nonces;
 mod operate;
 mod params;
 mod problem;
@@ -84,6 +85,10 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(operate::pause))
         .routes(routes!(operate::resume))
         .routes(routes!(operate::reconcile))
+        .routes(routes!(submitters::history))
+        .routes(routes!(nonces::reserve, nonces::list))
+        .routes(routes!(nonces::used))
+        .routes(routes!(nonces::recyclable))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(docs::document))

@@ -1,5 +1,6 @@
 //! Bodies: strict about what they say, clear about what is wrong.
 
+mod nonce;
 mod order;
 
 use axum::body::Bytes as RawBody;
@@ -21,6 +22,7 @@ use super::code::Code;
 use super::problem::Problem;
 use super::schema;
 
+pub(crate) use nonce::{ReserveBody, ReturnedBody, UsedBody};
 pub(crate) use order::{NeededReason, Reason, ReplaceBody};
 
 /// Longest metadata, in bytes (I13).

@@ -92,8 +92,12 @@ codes! {
     PayloadFixed "payload_fixed" CONFLICT false "The transaction's payload may not change";
     FeeCap "fee_cap" CONFLICT false "What would replace it is above a cap";
     CannotResume "cannot_resume" CONFLICT false "The account can't go on";
+    ReservationsDisabled "reservations_disabled" CONFLICT false "The account hands out no nonces";
+    SubmitterNotActive "submitter_not_active" CONFLICT false "The account takes no work";
+    StaleOwnerToken "stale_owner_token" CONFLICT false "The nonce is not the caller's any more";
     NotOwner "not_owner" CONFLICT true "Another node works for the account";
     Busy "busy" TOO_MANY_REQUESTS true "Too much waits for the account";
+    TooManyReservations "too_many_reservations" TOO_MANY_REQUESTS true "Callers hold as many nonces as they may";
     Unavailable "unavailable" SERVICE_UNAVAILABLE true "The chain or a worker can't be asked now";
     StoreUnavailable "store_unavailable" SERVICE_UNAVAILABLE true "The database can't be asked now";
     Timeout "timeout" SERVICE_UNAVAILABLE true "Not answered within the time limit";

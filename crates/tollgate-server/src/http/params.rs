@@ -2,7 +2,7 @@
 //! sends each of these to its route.
 
 use tollgate_model::port::Page;
-use tollgate_model::{RequestId, Seq};
+use tollgate_model::{Nonce, RequestId, Seq};
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
 use utoipa::openapi::{Object, RefOr, Required, Schema};
@@ -36,6 +36,9 @@ params! {
     FeedParams: after("The last `seq` that was seen; 0 is before the first."), limit(), wait();
     SubmittersParams: cursor("`next` of the page before: an address."), limit();
     SubmitterParams: address();
+    SubmitterHistoryParams: address(), after("`next` of the page before: a number."), limit();
+    NonceParams: address(), nonce();
+    NoncesParams: address(), cursor("`next` of the page before: a nonce."), limit();
     PageParams: code();
 }
 
@@ -76,6 +79,11 @@ fn tx_id() -> Parameter {
 fn address() -> Parameter {
     let about = "The account, in any letter case; mixed case must be a right EIP-55 checksum.";
     parameter(ParameterIn::Path, "address", about, schema::Address::schema())
+}
+
+fn nonce() -> Parameter {
+    let whole = whole(0, Nonce::MAX.get());
+    parameter(ParameterIn::Path, "nonce", "The nonce that the caller holds.", whole)
 }
 
 fn code() -> Parameter {

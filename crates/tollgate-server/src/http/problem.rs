@@ -2,7 +2,7 @@
 
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use tollgate_engine::{ActError, CreateError};
+use tollgate_engine::{ActError, CreateError, ReserveError};
 use tollgate_model::ids::InvalidId;
 use tollgate_model::port::StoreError;
 use tollgate_model::stuck::Forbidden;
@@ -142,6 +142,24 @@ impl From<ActError> for Problem {
             ActError::NotOwner(_) => Code::NotOwner,
             ActError::Busy => Code::Busy,
             ActError::Unavailable(_) => Code::Unavailable,
+        };
+        Self::new(code, detail)
+    }
+}
+
+impl From<ReserveError> for Problem {
+    fn from(error: ReserveError) -> Self {
+        let detail = error.to_string();
+        let code = match error {
+            ReserveError::Disabled | ReserveError::StrictMode => Code::ReservationsDisabled,
+            ReserveError::NotActive(_) => Code::SubmitterNotActive,
+            ReserveError::HoldOutOfRange { .. } => Code::InvalidDuration,
+            ReserveError::TooMany => Code::TooManyReservations,
+            ReserveError::StaleToken => Code::StaleOwnerToken,
+            ReserveError::UnknownSubmitter => Code::UnknownSubmitter,
+            ReserveError::NotOwner(_) => Code::NotOwner,
+            ReserveError::Busy => Code::Busy,
+            ReserveError::Unavailable(_) => Code::Unavailable,
         };
         Self::new(code, detail)
     }

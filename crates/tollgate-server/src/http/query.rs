@@ -31,6 +31,20 @@ impl<S: Send + Sync> FromRequestParts<S> for Segment {
     }
 }
 
+/// The two parts of a path that a route leaves open.
+pub(crate) struct TwoSegments(pub(crate) String, pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for TwoSegments {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path((first, second)) = Path::from_request_parts(parts, state)
+            .await
+            .map_err(|error| Problem::new(Code::InvalidPath, error.body_text()))?;
+        Ok(Self(first, second))
+    }
+}
+
 /// A query string's parameters, each at most once; what nobody asked for is refused at the end.
 pub(crate) struct Words(BTreeMap<String, String>);
 

@@ -68,10 +68,15 @@ values! {
         words(["withdrawn", "signed", "resent", "under_way", "done"]);
     ReasonText = "Why, in a person's words.",
         text().max_length(Some(500)).examples([json!("customer changed their mind")]);
+    OwnerToken = "A caller's proof that a nonce is its own: a UUID.",
+        text().format(format("uuid")).examples([json!("2f1c1a3e-9d0b-4c53-8a53-6d0d1f0b7a11")]);
     ReceiptStatus = "What the receipt says.", words(["success", "reverted"]);
     RequestId = "The caller's own name for a request: up to 256 bytes, no control characters.",
         text().min_length(Some(1)).max_length(Some(tollgate_model::RequestId::MAX_BYTES))
             .examples([json!("order-17")]);
+    ReservationState = "Where a nonce is: with a caller until the deadline, spent, or waiting for \
+                        whoever comes next.",
+        words(["RESERVED", "USED", "RECYCLABLE"]);
     Speed = "A price level.", words(["slow", "normal", "fast"]).default(Some(json!("normal")));
     State = "Where a transaction is. CONFIRMED and FAILED_FINAL are final.", words(states());
     SubState = "More about a state; for STUCK, the reason.",

@@ -4,6 +4,7 @@
 mod action;
 mod feed;
 mod history;
+mod nonce;
 mod submitter;
 mod tx;
 
@@ -11,7 +12,8 @@ use tollgate_model::{Address, Timestamp};
 
 pub(crate) use action::{ActionAnswer, ActionOutcome};
 pub(crate) use feed::Feed;
-pub(crate) use history::HistoryPage;
+pub(crate) use history::{HistoryPage, SubmitterHistoryPage};
+pub(crate) use nonce::{Reservation, ReservationPage, ReservedNonce};
 pub(crate) use submitter::{
     ChainSide, ReconciledSubmitter, StoodSubmitter, Submitter, SubmitterPage,
 };

@@ -11,10 +11,10 @@ use tollgate_model::{Address, Submitter};
 use super::Api;
 use super::code::Code;
 use super::doc::may_fail;
-use super::params::{SubmitterParams, SubmittersParams};
+use super::params::{SubmitterHistoryParams, SubmitterParams, SubmittersParams};
 use super::problem::Problem;
 use super::query::{Segment, Words};
-use super::shape::{self, ChainSide, SubmitterPage};
+use super::shape::{self, ChainSide, SubmitterHistoryPage, SubmitterPage};
 
 /// How long the chain is waited for: what it can't tell by then is left out.
 const CHAIN_PATIENCE: Duration = Duration::from_secs(3);
@@ -26,6 +26,8 @@ const OPEN_PAGES_MAX: usize = 10;
 may_fail! {
     SubmittersProblems: InvalidQuery, InvalidLimit, InvalidNumber, InvalidAddress,
         StoreUnavailable;
+    HistoryProblems: InvalidPath, InvalidAddress, NotFound, InvalidQuery, InvalidLimit,
+        InvalidNumber, StoreUnavailable;
     SubmitterProblems: InvalidPath, InvalidAddress, NotFound, InvalidQuery, StoreUnavailable;
 }
 
@@ -92,6 +94,33 @@ pub(crate) async fn shown(api: &Api, address: Address) -> Result<shape::Submitte
     let chain = chain_side(api, &found).await?;
     let (window, now) = (api.engine.window(), api.engine.now());
     Ok(shape::Submitter::new(&found, window, now, chain))
+}
+
+/// Read a submitter's audit trail
+///
+/// Every change of its status and every move of its cursor that opened no slot, oldest first: what
+/// happened, when, by which node, under which token, and why.
+#[utoipa::path(
+    get,
+    path = "/api/v1/submitters/{address}/history",
+    operation_id = "getSubmitterHistory",
+    tag = "submitters",
+    params(SubmitterHistoryParams),
+    responses((status = 200, description = "A page.", body = SubmitterHistoryPage), HistoryProblems)
+)]
+pub(crate) async fn history(
+    State(api): State<Api>,
+    Segment(address): Segment,
+    mut words: Words,
+) -> Result<axum::Json<SubmitterHistoryPage>, Problem> {
+    let page = words.page()?;
+    let after = words.number("after")?.unwrap_or(0);
+    words.end()?;
+    let of = Submitter::new(api.engine.chain_id(), parse(&address)?);
+    api.store.submitter(of).await?.ok_or_else(|| Problem::not_found("submitter"))?;
+    let found = api.store.submitter_history(of, after, page).await?;
+    let full = found.len() == page.limit() as usize;
+    Ok(axum::Json(SubmitterHistoryPage::new(&found, full)))
 }
 
 /// What the chain says of it. Trouble with the chain leaves things out; it is never a problem.

@@ -15,6 +15,7 @@ mod dev_site;
 mod document;
 mod kill;
 mod moody;
+mod nonces;
 mod operate;
 mod program;
 mod readme;

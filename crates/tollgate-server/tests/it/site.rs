@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
-use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, Policies, World};
+use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, Policies, ReservationLimits, World};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::clock::Clock;
@@ -96,6 +96,10 @@ impl Deref for Site {
 
 impl Site {
     pub(crate) async fn new() -> Self {
+        Self::with_reservations(None).await
+    }
+
+    pub(crate) async fn with_reservations(reservations: Option<ReservationLimits>) -> Self {
         let store = SqliteStore::open(SqliteOptions::memory()).await.unwrap();
         let chain_id = ChainId::new(7).unwrap();
         let genesis = B256::repeat_byte(1);
@@ -116,7 +120,8 @@ impl Site {
             alerts: Arc::new(LoggedAlerts),
         };
         let finality = FinalityRule::Confirmations(2);
-        let engine = Engine::start(world, EngineOptions { finality, ..EngineOptions::default() });
+        let options = EngineOptions { finality, reservations, ..EngineOptions::default() };
+        let engine = Engine::start(world, options);
         let router = router(Api { engine, store: Arc::new(store.clone()) });
         Self { store, chain, moody, door: Door(router) }
     }

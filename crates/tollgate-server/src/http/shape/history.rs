@@ -1,8 +1,8 @@
-//! The audit trail of a transaction.
+//! The audit trails of transactions and of submitters.
 
 use serde::Serialize;
 use tollgate_model::TxState;
-use tollgate_model::port::HistoryEntry as Entry;
+use tollgate_model::port::{HistoryEntry as Entry, SubmitterEntry as StoredEntry};
 use utoipa::ToSchema;
 
 use super::time;
@@ -73,6 +73,56 @@ impl HistoryEntry {
             event: entry.event.clone(),
             from: entry.from.map(words),
             to: words(entry.to),
+            detail: entry.detail.as_ref().map(|detail| detail.as_str().to_owned()),
+        }
+    }
+}
+
+/// A page of a submitter's audit trail, oldest first.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SubmitterHistoryPage {
+    /// The entries.
+    items: Vec<SubmitterEntry>,
+    /// The `after` of the next page; null after the last one.
+    #[schema(required)]
+    next: Option<u64>,
+}
+
+/// One change of a submitter.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SubmitterEntry {
+    /// Grows with each change of the submitter.
+    number: u64,
+    /// When, by the database's clock.
+    #[schema(value_type = schema::Time)]
+    time: String,
+    /// Which node did it.
+    node: String,
+    /// Under which fencing token.
+    fencing_token: u64,
+    /// What happened, one word: `paused`, `resumed`, `protected`, `cursor_moved`.
+    event: String,
+    /// The reason that was given, or from where to where.
+    #[schema(required)]
+    detail: Option<String>,
+}
+
+impl SubmitterHistoryPage {
+    pub(crate) fn new(found: &[StoredEntry], full: bool) -> Self {
+        let next = found.last().filter(|_| full).map(|entry| entry.number);
+        Self { items: found.iter().map(SubmitterEntry::new).collect(), next }
+    }
+}
+
+impl SubmitterEntry {
+    fn new(entry: &StoredEntry) -> Self {
+        Self {
+            number: entry.number,
+            time: time(entry.at),
+            node: entry.node.as_str().to_owned(),
+            fencing_token: entry.token.get(),
+            event: entry.event.clone(),
             detail: entry.detail.as_ref().map(|detail| detail.as_str().to_owned()),
         }
     }

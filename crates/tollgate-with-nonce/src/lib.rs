@@ -1,0 +1,44 @@
+//! Runs a caller's own send with a nonce that Tollgate reserved for it.
+//!
+//! For programs that sign and send by themselves, with an account that Tollgate also works for.
+//! [`Client::with_nonce`] reserves a nonce, runs a closure with it, and takes care of what becomes of
+//! the nonce, whatever happens:
+//!
+//! - before anything is signed, a closure that fails gives the nonce back at once, and a program that
+//!   dies lets it expire: somebody else gets it;
+//! - [`Slot::sign`] signs *and tells Tollgate the hash* before it hands the bytes out, so from the
+//!   moment at which they could be sent nobody else gets the nonce, even if the program dies.
+//!
+//! ```no_run
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! use with_nonce::{Client, SlotError, Tx};
+//! # use tollgate_evm::signer::LocalSigner;
+//! # use tollgate_model::{Address, GasPrice, Bytes};
+//! # async fn send(_: &Bytes) -> Result<(), SlotError> { Ok(()) }
+//! # let (me, to) = (Address::ZERO, Address::ZERO);
+//! let signer = LocalSigner::from_key_file("keys.txt".as_ref())?;
+//! let client = Client::new("http://127.0.0.1:8550")?;
+//! let tip = GasPrice::from_wei(1_000_000_000)?;
+//! let hash = client
+//!     .with_nonce(me, signer, |slot| async move {
+//!         let signed = slot.sign(Tx::transfer(to, 7, tip, tip)).await?;
+//!         send(&signed.raw).await?;
+//!         Ok::<_, SlotError>(signed.tx_hash)
+//!     })
+//!     .await?;
+//! # let _ = hash; Ok(()) }
+//! ```
+//!
+//! Never sends anything itself, and never decides a fee: that is the caller's business here.
+
+mod client;
+mod error;
+mod reservation;
+mod slot;
+mod tx;
+
+pub use client::{Client, Patience};
+pub use error::{BadUrl, ClientError, SlotError, WithNonceError};
+pub use reservation::Reservation;
+pub use slot::{Slot, SlotSigner};
+pub use tx::Tx;
