@@ -245,6 +245,12 @@ impl FakeChain {
         self.lock().witnesses[index].is_silent = is_silent;
     }
 
+    /// Whether endpoints find no receipt by its hash, as if their index lagged. What is in a block
+    /// is in it all the same.
+    pub fn lose_receipts(&self, loses: bool) {
+        self.lock().loses_receipts = loses;
+    }
+
     /// From now on no endpoint shows its pool.
     pub fn hide_pools(&self) {
         self.lock().hides_pools = true;

@@ -31,7 +31,7 @@ impl State {
         let blocks = self.seen_by(witness);
         if witness.is_silent {
             Looked::NoAnswer
-        } else if self.receipt_in(blocks, attempt).is_some() {
+        } else if !self.loses_receipts && self.receipt_in(blocks, attempt).is_some() {
             Looked::Found
         } else if count_in(blocks, of) > slot.get() {
             Looked::NotThere
@@ -97,7 +97,8 @@ impl Chain for FakeChain {
     }
 
     async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {
-        Ok(self.lock().receipt(of))
+        let state = self.lock();
+        Ok(state.receipt(of).filter(|_| !state.loses_receipts))
     }
 
     async fn sighting(&self, of: TxHash) -> Result<Option<Sighting>, ChainUnavailable> {

@@ -140,3 +140,25 @@ async fn a_chain_that_lost_our_past_is_not_resumed() {
     let refused = engine.resume(account(1), reason("try")).await;
     assert!(matches!(refused, Err(ActError::CannotResume(_))), "{refused:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn our_own_is_not_called_foreign_by_nodes_that_lost_its_receipt() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", watchful(options()));
+    let ids = transfers(&engine, [10]).await;
+    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    engine.stop().await;
+    for _ in 0..5 {
+        rig.chain.mine();
+    }
+    // Settled, and every endpoint says that it has no receipt of ours.
+    rig.chain.lose_receipts(true);
+    let engine = rig.node("b", watchful(options()));
+    for _ in 0..3 {
+        engine.reconcile(account(1)).await.unwrap();
+    }
+    assert!(!rig.record(ids[0]).await.seen.state.is_final(), "it is in the block all the same");
+    rig.chain.lose_receipts(false);
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.record(ids[0]).await.seen.state, TxState::Confirmed);
+}
