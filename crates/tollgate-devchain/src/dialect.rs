@@ -9,7 +9,7 @@ mod geth;
 mod nethermind;
 mod reth;
 
-use alloy_primitives::U256;
+use alloy_primitives::{B256, U256};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -128,6 +128,26 @@ impl Dialect {
             Self::Besu => RpcError::new(-32000, "Block not found"),
             Self::Erigon => RpcError::new(-32000, "block not found"),
             Self::Reth => RpcError::new(-32001, "block not found"),
+        }
+    }
+
+    /// A block that the node has, without its state.
+    pub fn state_missing(self, number: u64) -> RpcError {
+        match self {
+            Self::Geth => {
+                let root = B256::left_padding_from(&number.to_be_bytes());
+                let hash = alloy_primitives::hex::encode(root);
+                let message = format!(
+                    "missing trie node {hash} (path ) state {root} is not available, not found"
+                );
+                RpcError::new(-32000, message)
+            }
+            Self::Nethermind => {
+                RpcError::new(-32002, format!("No state available for block {number}"))
+            }
+            Self::Besu => RpcError::new(-32000, "World state unavailable"),
+            Self::Erigon => RpcError::new(-32000, "old data not available due to pruning"),
+            Self::Reth => RpcError::new(-32603, format!("state at block #{number} is pruned")),
         }
     }
 }

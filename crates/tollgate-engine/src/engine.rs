@@ -198,7 +198,7 @@ impl Engine {
 
     fn has_key(&self, submitter: Submitter) -> bool {
         submitter.chain_id == self.context.chain.chain_id()
-            && self.context.signer.accounts().contains(&submitter.address)
+            && self.context.signer.signs_for(submitter.address)
     }
 
     /// What a create would use and pay. Nothing is written, and no nonce is used.

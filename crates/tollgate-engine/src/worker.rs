@@ -13,6 +13,7 @@ mod ask;
 mod book;
 mod follow;
 mod govern;
+mod holes;
 mod obey;
 mod open;
 mod pool;
@@ -234,6 +235,7 @@ impl Desk {
                 self.govern().await?;
             }
             self.admit(std::mem::take(&mut creates)).await?;
+            self.note_head();
             if stops || self.is_idle() {
                 return Err(Stop::Done);
             }
@@ -245,7 +247,7 @@ impl Desk {
     }
 
     fn has_key(&self) -> bool {
-        self.context.signer.accounts().contains(&self.submitter.address)
+        self.context.signer.signs_for(self.submitter.address)
     }
 
     fn is_idle(&mut self) -> bool {

@@ -114,6 +114,10 @@ impl Signer for LocalSigner {
         accounts
     }
 
+    fn signs_for(&self, account: Address) -> bool {
+        self.keys.contains_key(&account)
+    }
+
     fn read(&self, chain_id: ChainId, raw: &Bytes) -> Result<TxDraft, SignError> {
         let read = recover(raw, chain_id);
         read.map(|signed| signed.draft).map_err(|error| SignError::Invalid(error.to_string()))

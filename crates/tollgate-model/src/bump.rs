@@ -130,6 +130,10 @@ pub fn raise(rules: &BumpRules, last: &Fees, quote: &FeeQuote, ceiling: &Ceiling
 }
 
 impl BumpPolicy for BumpRules {
+    fn is_on(&self) -> bool {
+        self.enabled
+    }
+
     fn decide(&self, view: &BumpView, now: Timestamp) -> BumpDecision {
         decide(self, view, now)
     }

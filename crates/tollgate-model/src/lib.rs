@@ -20,6 +20,7 @@ pub mod diagnose;
 pub mod expiry;
 pub mod fees;
 pub mod finality;
+pub mod hole;
 pub mod ids;
 pub mod intent;
 pub mod nonce;

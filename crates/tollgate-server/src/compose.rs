@@ -2,6 +2,7 @@
 
 mod heartbeat;
 mod keyring;
+mod policies;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,18 +10,15 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
-use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, Policies, World};
+use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, World};
 use tollgate_evm::chain::{ChainConfig, ConnectError, EvmChain};
 use tollgate_evm::signer::LocalSigner;
-use tollgate_hook::HttpHook;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
-use tollgate_model::port::policy::StuckPolicy;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{
     ChainRegistration, Checkpoints, LiveNode, Store, StoreError, SubmitterSetup,
 };
-use tollgate_model::stuck::rules::RulesFirst;
 use tollgate_model::{NodeId, Nonce, Submitter, Text, Timestamp};
 use tollgate_postgres::{PgOptions, PgStore};
 use tollgate_server::Api;
@@ -31,6 +29,7 @@ use uuid::Uuid;
 use crate::config::{Place, PolicySettings, Settings, io_words, masked_database, own_url};
 use heartbeat::Heartbeat;
 pub(crate) use keyring::Keyring;
+use policies::policies;
 
 /// The pause between two tries at something that does not answer yet.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -283,24 +282,11 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Nod
         signer: Arc::new(signer),
         clock: Arc::new(SystemClock),
         checkpoints,
-        policies: policies(config.policies),
+        policies: policies(config.policies, Arc::new(SystemClock)),
         alerts: Arc::new(LoggedAlerts),
     };
     let api = Api { engine: Engine::start(world, config.engine), store };
     Ok(Node { api, heartbeat })
-}
-
-/// Who decides: the rules, and where none fits the hook, if there is one.
-fn policies(settings: PolicySettings) -> Policies {
-    let PolicySettings { rules, hook, bump } = settings;
-    let stuck: Arc<dyn StuckPolicy> = match hook {
-        Some(hook) => {
-            let otherwise = Arc::new(HttpHook::new(hook, Arc::new(SystemClock)));
-            Arc::new(RulesFirst { rules, otherwise })
-        }
-        None => Arc::new(rules),
-    };
-    Policies { stuck, bump: Arc::new(bump) }
 }
 
 /// Who wants to know how far the work is.

@@ -166,9 +166,11 @@ impl<'a> View<'a> {
         self.chain.block(self.number(id)?)
     }
 
-    /// An account after a block.
+    /// An account after a block that is kept.
     pub fn account(&self, address: Address, id: BlockId) -> Option<Account> {
         let number = self.number(id)?;
+        // What it was before can't be told any more, and must not look like a fresh account.
+        self.chain.block(number)?;
         let is_now = number == self.chain.head().number();
         Some(if is_now {
             self.chain.accounts.now(address)

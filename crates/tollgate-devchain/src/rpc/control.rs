@@ -55,6 +55,10 @@ pub(super) fn call(endpoint: &Endpoint, name: &str, params: &Value) -> Answer {
             let is_mute = params.flag(0, "mute").unwrap_or(true);
             set(endpoint, |settings| settings.is_mute = is_mute)
         }
+        "setStates" => {
+            let states = params.number(0, "blocks")?;
+            set(endpoint, |settings| settings.states = states)
+        }
         "closeConnections" => {
             endpoint.hang_up();
             Ok(json!(true))
@@ -152,6 +156,7 @@ fn clear(endpoint: &Endpoint) -> Answer {
         settings.nonce_offset = 0;
         settings.is_syncing = false;
         settings.is_mute = false;
+        settings.states = None;
     })
 }
 

@@ -154,8 +154,8 @@ fn set_behaviour(endpoint: &Endpoint, params: &Params<'_>) -> Answer {
     Ok(json!(true))
 }
 
-/// Somebody else uses a dev account's key: mined at once if the nonce is the next one, else left
-/// in the pool of this endpoint.
+/// Somebody else uses a dev account's key: mined at once if the nonce is the next one and it is not
+/// to be pooled, else left in the pool of this endpoint.
 fn foreign_tx(endpoint: &Endpoint, params: &Params<'_>) -> Answer {
     let address = params.address(0, "address")?;
     let account = dev_account(address).ok_or_else(|| params.bad("not a dev account"))?;
@@ -164,7 +164,7 @@ fn foreign_tx(endpoint: &Endpoint, params: &Params<'_>) -> Answer {
     let nonce = params.number(1, "nonce")?.unwrap_or(next);
     let tx = sign_foreign(&chain, nonce, (address, account.private_key));
     let tx = tx.ok_or_else(|| params.bad("can't be signed"))?;
-    if nonce != next {
+    if nonce != next || params.flag(2, "pooled").unwrap_or(false) {
         let now_ms = endpoint.shared.now_ms();
         let refused = |rejection| endpoint.settings().dialect.rejection(&rejection);
         chain.submit(endpoint.pool, &tx, now_ms).map_err(refused)?;

@@ -28,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) is_syncing: bool,
     /// Subscriptions stay open and say nothing.
     pub(crate) is_mute: bool,
+    /// Has the states of this many blocks before its head; `None`: of all that are kept.
+    pub(crate) states: Option<u64>,
 }
 
 /// Who may reach it.
@@ -62,6 +64,7 @@ impl Endpoint {
             nonce_offset: 0,
             is_syncing: false,
             is_mute: false,
+            states: None,
         };
         Self {
             shared,

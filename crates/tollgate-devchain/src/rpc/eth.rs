@@ -1,11 +1,12 @@
 //! The `eth_*` methods: a read under the lock, the answer written outside of it.
 
+use alloy_primitives::Address;
 use serde_json::{Value, json};
 
 use super::endpoint::{Endpoint, Settings};
 use super::json;
 use super::params::Params;
-use crate::chain::{BlockId, Found, Tx};
+use crate::chain::{Account, BlockId, Found, Tx};
 use crate::error::RpcError;
 
 /// Stands for the code of everything that has code: there is no EVM.
@@ -33,6 +34,21 @@ pub(super) use seen;
 impl Ask<'_> {
     fn no_block(&self) -> RpcError {
         self.settings.dialect.block_not_found()
+    }
+
+    /// An account in a state that this endpoint has.
+    fn account(&self, address: Address, id: BlockId) -> Result<Account, RpcError> {
+        self.check_state(id)?;
+        seen!(self, view => view.account(address, id)).ok_or_else(|| self.no_block())
+    }
+
+    fn check_state(&self, id: BlockId) -> Result<(), RpcError> {
+        let Some(states) = self.settings.states else { return Ok(()) };
+        let (number, head) = seen!(self, view => (view.number(id), view.head()));
+        match number.filter(|number| number.saturating_add(states) < head) {
+            Some(number) => Err(self.settings.dialect.state_missing(number)),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn syncing(&self) -> Value {
@@ -67,24 +83,23 @@ impl Ask<'_> {
     pub(super) fn transaction_count(&self) -> Answer {
         let address = self.params.address(0, "address")?;
         let id = self.params.block(1)?;
-        let count = seen!(self, view => match id {
-            BlockId::Pending => Some(view.pending_nonce(address)),
-            id => view.account(address, id).map(|account| account.nonce),
-        });
-        let count = count.ok_or_else(|| self.no_block())?;
+        let count = match id {
+            BlockId::Pending => seen!(self, view => view.pending_nonce(address)),
+            id => self.account(address, id)?.nonce,
+        };
         Ok(json::quantity(count.saturating_add_signed(self.settings.nonce_offset)))
     }
 
     pub(super) fn balance(&self) -> Answer {
         let address = self.params.address(0, "address")?;
         let id = self.params.block(1)?;
-        let account = seen!(self, view => view.account(address, id));
-        account.map(|account| json::big(account.balance)).ok_or_else(|| self.no_block())
+        self.account(address, id).map(|account| json::big(account.balance))
     }
 
     pub(super) fn code(&self) -> Answer {
         let address = self.params.address(0, "address")?;
         let id = self.params.block(1)?;
+        self.check_state(id)?;
         let has_code = seen!(self, view => view.has_code(address, id));
         let has_code = has_code.ok_or_else(|| self.no_block())?;
         Ok(json!(if has_code { CODE } else { "0x" }))

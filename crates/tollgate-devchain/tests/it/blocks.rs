@@ -150,6 +150,7 @@ fn what_is_old_is_let_go_but_never_what_a_reorg_could_still_reach() {
     assert!(view.tx(&first.hash).is_none());
     assert!(view.block(BlockId::Number(3)).is_none());
     assert_eq!(view.account(account(0).address, BlockId::Number(14)).unwrap().nonce, 14);
+    assert_eq!(view.account(account(0).address, BlockId::Number(11)), None, "not a fresh account");
     let newest = &chain.head().txs[0].hash;
     assert!(matches!(view.tx(newest), Some(Found::Mined(_, 0))));
 }

@@ -3,7 +3,7 @@
 use alloy_primitives::U256;
 use serde_json::{Value, json};
 
-use crate::support::{NOBODY, account, error, number, plain, raw, result, send_over, start};
+use crate::support::{NOBODY, account, error, gwei, number, plain, raw, result, send_over, start};
 
 #[tokio::test]
 async fn blocks_can_be_mined_many_at_once_and_at_a_given_time() {
@@ -95,6 +95,15 @@ async fn a_foreign_transaction_uses_a_nonce_that_somebody_counted_on() {
     assert_eq!((pooled["blockHash"].clone(), number(&pooled["nonce"])), (Value::Null, 3));
     assert!(error(&url, "devchain_foreignTx", json!([sender, 0])).await.1.contains("too low"));
     assert_eq!(error(&url, "devchain_foreignTx", json!([NOBODY])).await.0, -32602);
+
+    // In the pool, it takes the place of what is there, if that pays less.
+    let cheap = raw(0, 1, |tx| tx.max_fee_per_gas = gwei(10));
+    let ours = send_over(&url, &cheap).await.to_string();
+    let rival = result(&url, "devchain_foreignTx", json!([sender, 1, true])).await;
+    assert_eq!(result(&url, "eth_getTransactionByHash", json!([ours])).await, Value::Null);
+    let pool = result(&url, "txpool_contentFrom", json!([sender])).await;
+    assert_eq!(pool["pending"]["1"]["hash"], rival);
+    assert_eq!(pool["queued"]["3"]["hash"], later);
 }
 
 #[tokio::test]

@@ -140,8 +140,7 @@ impl Book {
 
     /// The head of the line.
     pub(super) fn head(&self) -> Option<&Open> {
-        let slots = self.open.values().map(|open| (open.nonce, open.seen.state));
-        stuck::head(slots).and_then(|nonce| self.open.get(&nonce))
+        self.open.values().find(|open| stuck::head([(open.nonce, open.seen.state)]).is_some())
     }
 
     /// How many wait behind a slot, with a slot of their own or without.

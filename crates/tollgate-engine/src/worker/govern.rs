@@ -4,6 +4,7 @@
 //! Gathers what is known, asks the rules of the model, and carries out what they say: claimed under
 //! the fence first (I11), then done.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -14,7 +15,7 @@ use tollgate_model::port::{AlertKind, Checkpoint, Schedule, Section, TxUpdate};
 use tollgate_model::resubmit::{self, ResubmitDecision, ResubmitView, hold_of, is_resent};
 use tollgate_model::stuck::Trigger;
 use tollgate_model::{
-    Allocated, Queued, StuckReason, Text, Timestamp, TxEvent, TxId, TxState, U256, bump,
+    Allocated, Nonce, Queued, StuckReason, Text, Timestamp, TxEvent, TxId, TxState, U256, bump,
 };
 use tracing::warn;
 
@@ -38,6 +39,8 @@ pub(super) struct Agenda {
     pub(super) diagnose_at: Timestamp,
     /// Rejected slots are looked at next.
     pub(super) rejected_at: Timestamp,
+    /// Since when holes are seen, by their first nonces.
+    pub(super) holes: BTreeMap<Nonce, Timestamp>,
     head: Option<TxId>,
 }
 
@@ -50,6 +53,7 @@ impl Agenda {
             hold_may_be_over: false,
             diagnose_at: now,
             rejected_at: now,
+            holes: BTreeMap::new(),
             head: None,
         }
     }
@@ -69,13 +73,12 @@ impl Desk {
         self.agenda.ticked_at = Some(Instant::now());
         self.align_holds().await?;
         self.expire().await?;
-        self.note_head();
         self.reconcile_if_due().await?;
         self.settle_rejected().await?;
         self.diagnose_head().await?;
+        self.note_head();
         self.bump_head().await?;
         self.resubmit().await?;
-        self.note_head();
         self.ask_about_head();
         Ok(())
     }
@@ -138,7 +141,7 @@ impl Desk {
     }
 
     /// Patience with the head begins when it becomes the head.
-    fn note_head(&mut self) {
+    pub(super) fn note_head(&mut self) {
         let now = self.context.clock.now();
         let head = self.book.head().map(|head| head.tx_id);
         if head == self.agenda.head {

@@ -4,11 +4,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tollgate_model::nonce::Mode;
 use tollgate_model::port::{Page, ReservationState, StoreError};
-use tollgate_model::reconcile::Hole;
-use tollgate_model::rejected::RejectedSlot;
-use tollgate_model::{Nonce, Text, Timestamp};
+use tollgate_model::{Nonce, Timestamp};
 use tracing::{debug, info};
 
 use super::{Desk, Stop};
@@ -123,33 +120,10 @@ impl Desk {
         }
         Ok(())
     }
-
-    /// Gives the nonces of a hole to whoever comes next, where the policy wants it filled
-    /// (`stuck.rejected_slot = "recycle"`). The store knows what is no hole at all (I3).
-    pub(super) async fn adopt_hole(&mut self, hole: &Hole) -> Result<(), Stop> {
-        let wanted = match self.context.options.rejected_slot {
-            RejectedSlot::Recycle => self.context.options.nonces.mode == Mode::Pipelined,
-            RejectedSlot::Hold | RejectedSlot::Placeholder => false,
-        };
-        // What a node holds may fill it by itself.
-        if !wanted || hole.pending {
-            return Ok(());
-        }
-        let inside = (hole.first.get()..=hole.last.get()).map_while(|nonce| Nonce::new(nonce).ok());
-        let nonces: Vec<Nonce> = inside.take(Page::MAX as usize).collect();
-        let Context { store, node, .. } = self.context.as_ref();
-        let adopted = store.adopt(node, self.lease, &nonces, &Text::lossy("hole")).await;
-        let adopted = tended(adopted)?;
-        if !adopted.is_empty() {
-            info!(submitter = %self.submitter, ?adopted, "a hole is filled by whoever comes next");
-        }
-        self.book.put_back(adopted);
-        Ok(())
-    }
 }
 
 /// What can't be done now is done at the next tick; what may have been done is read back.
-fn tended(done: Result<Vec<Nonce>, StoreError>) -> Result<Vec<Nonce>, Stop> {
+pub(super) fn tended(done: Result<Vec<Nonce>, StoreError>) -> Result<Vec<Nonce>, Stop> {
     match done {
         Ok(nonces) => Ok(nonces),
         Err(StoreError::Fenced(_)) => Err(Stop::Fenced),

@@ -15,7 +15,8 @@ use super::{Desk, Stop};
 impl Desk {
     /// Asks the bump policy about the head.
     pub(super) async fn bump_head(&mut self) -> Result<(), Stop> {
-        let Some(open) = self.book.head().filter(|open| is_resent(open.seen.state)) else {
+        let head = self.book.head().filter(|open| is_resent(open.seen.state));
+        let Some(open) = head.filter(|_| self.context.policies.bump.is_on()) else {
             return Ok(());
         };
         let open = open.clone();

@@ -10,7 +10,7 @@ use tollgate_model::nonce::{ChainCount, SubmitterStatus};
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::{AlertKind, Section};
 use tollgate_model::reconcile::{
-    Foreign, Hole, OpenSlot, ReconcileStep, ReconcileView, judge_search, reconcile,
+    Foreign, OpenSlot, ReconcileStep, ReconcileView, judge_search, reconcile,
 };
 use tollgate_model::{Nonce, Text, Timestamp, TxEvent};
 use tracing::{error, info, warn};
@@ -62,6 +62,7 @@ impl Desk {
                 again |= self.take_step(step, settled, now).await?;
             }
             if !again {
+                self.note_holes(&steps).await?;
                 break;
             }
         }
@@ -202,20 +203,11 @@ impl Desk {
                 self.agenda.reconcile_soon(now.after(FOREIGN_LOOK));
                 Ok(false)
             }
-            ReconcileStep::Hole(hole) => {
-                self.note_hole(hole, now);
-                self.adopt_hole(hole).await?;
-                Ok(false)
-            }
             ReconcileStep::Protect(_)
+            | ReconcileStep::Hole(_)
             | ReconcileStep::MoveCursor(_)
             | ReconcileStep::SlotTaken { .. } => Ok(false),
         }
-    }
-
-    fn note_hole(&mut self, hole: &Hole, now: Timestamp) {
-        let about = About { tx_id: None, nonce: Some(hole.first) };
-        self.alarm.raise(AlertKind::Hole, about, &ReconcileStep::Hole(*hole).to_string(), now);
     }
 
     /// Looks for receipts of all attempts in a slot, at every endpoint.

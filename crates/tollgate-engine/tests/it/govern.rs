@@ -4,6 +4,7 @@ mod bumps;
 mod cancels;
 mod expiries;
 mod funds;
+mod holes;
 mod outsiders;
 mod policies;
 mod rejections;
@@ -14,9 +15,9 @@ use std::time::Duration;
 use tollgate_engine::{ActError, Acted, Action, Engine, EngineOptions};
 use tollgate_model::nonce::{Mode, NonceRules};
 use tollgate_model::resubmit::ResubmitRules;
-use tollgate_model::{Text, Tracking, TxId, TxState};
+use tollgate_model::{Text, Tracking, TxHash, TxId, TxState};
 
-use crate::rig::{account, id, options, transfer};
+use crate::rig::{Rig, account, id, options, transfer};
 
 pub(crate) const PENDING: TxState = TxState::Tracking(Tracking::Pending);
 pub(crate) const MINED: TxState = TxState::Tracking(Tracking::Mined);
@@ -48,6 +49,14 @@ pub(crate) async fn transfers(engine: &Engine, values: impl IntoIterator<Item = 
         ids.push(id(engine.create(account(1), None, transfer(value)).await.unwrap()));
     }
     ids
+}
+
+/// Has a further attempt signed, and waits until a node was handed it.
+pub(crate) async fn sign(rig: &Rig, engine: &Engine, tx: TxId, action: Action) -> TxHash {
+    let acted = act(engine, tx, action).await;
+    let Ok(Acted::Signed(hash)) = acted else { panic!("not signed: {acted:?}") };
+    rig.eventually("it is handed over", async || rig.chain.sends(hash) > 0).await;
+    hash
 }
 
 pub(crate) async fn act(engine: &Engine, tx: TxId, action: Action) -> Result<Acted, ActError> {

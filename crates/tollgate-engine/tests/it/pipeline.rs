@@ -49,4 +49,5 @@ mod proxy;
 mod reorgs;
 mod reservations;
 mod rig;
+mod slots;
 mod strict;

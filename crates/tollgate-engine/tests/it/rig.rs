@@ -24,13 +24,22 @@ use tollgate_testkit::fake_chain::{FakeChain, FakeSigner};
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The machine's clock.
-pub(crate) struct SystemClock;
+/// The machine's clock, which a test can set forward.
+#[derive(Default)]
+pub(crate) struct RigClock {
+    ahead: Mutex<Duration>,
+}
 
-impl Clock for SystemClock {
+impl RigClock {
+    pub(crate) fn advance(&self, by: Duration) {
+        *self.ahead.lock().unwrap() += by;
+    }
+}
+
+impl Clock for RigClock {
     #[expect(clippy::disallowed_methods, reason = "the clock itself")]
     fn now(&self) -> Timestamp {
-        SystemTime::now().into()
+        Timestamp::from(SystemTime::now()).after(*self.ahead.lock().unwrap())
     }
 }
 
@@ -56,6 +65,7 @@ pub(crate) struct Rig {
     pub(crate) gate: Arc<Gate>,
     pub(crate) chain: Arc<FakeChain>,
     pub(crate) alerts: Arc<Recorded>,
+    pub(crate) clock: Arc<RigClock>,
     _directory: tempfile::TempDir,
 }
 
@@ -104,7 +114,7 @@ impl Rig {
         let setup = |n| SubmitterSetup { submitter: account(n), mode, start_from };
         store.register_submitters(&[setup(1), setup(2), setup(3)]).await.unwrap();
         let (chain, alerts) = (Arc::new(FakeChain::new()), Arc::default());
-        Self { store, gate, chain, alerts, _directory: directory }
+        Self { store, gate, chain, alerts, clock: Arc::default(), _directory: directory }
     }
 
     pub(crate) fn node(&self, name: &str, options: EngineOptions) -> Engine {
@@ -123,7 +133,7 @@ impl Rig {
             store: Arc::new(self.store.clone()),
             chain: self.chain.clone(),
             signer: Arc::new(FakeSigner(accounts)),
-            clock: Arc::new(SystemClock),
+            clock: self.clock.clone(),
             checkpoints: self.gate.clone(),
             policies,
             alerts: self.alerts.clone(),

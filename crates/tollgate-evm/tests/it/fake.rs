@@ -76,8 +76,8 @@ pub(crate) struct State {
     pub(crate) slots: HashMap<TxHash, (Address, u64)>,
     /// States of blocks before this one are gone.
     pub(crate) oldest_state: u64,
-    /// What it counts from the moment on that it was asked for a receipt.
-    pub(crate) counts_then: Option<u64>,
+    /// What happens right after a call of a method was answered, each time.
+    pub(crate) after: HashMap<&'static str, fn(&mut Self)>,
     /// Many calls in one are answered with an error.
     pub(crate) no_batches: bool,
     /// What says no to a single one of a batch: its bytes, and what it says.
@@ -346,8 +346,8 @@ async fn answer(state: &Mutex<State>, body: &[u8]) -> Option<Value> {
     } else {
         result_of(&state, &method, &call["params"])?
     };
-    if let Some(count) = state.counts_then.filter(|_| method == "eth_getTransactionReceipt") {
-        state.mined = count;
+    if let Some(change) = state.after.get(&*method).copied() {
+        change(&mut state);
     }
     Some(match result {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),

@@ -92,7 +92,7 @@ async fn who_executes_the_slot_after_it_was_asked_for_receipts_does_not_deny_the
     let node = Node::start().await;
     let chain = connect(vec![node.http()]).await;
     node.set().mined = 5;
-    node.set().counts_then = Some(6);
+    node.set().after.insert("eth_getTransactionReceipt", |state| state.mined = 6);
     assert_eq!(said(&chain, 5).await, [Looked::Behind]);
     assert_eq!(said(&chain, 5).await, [Looked::NotThere], "asked again, it has executed it before");
 }
@@ -163,6 +163,22 @@ async fn one_that_hangs_holds_the_others_up_for_a_bounded_time() {
     let words = chain.pools(SOMEBODY, &[OURS]).await;
     assert_eq!(words.iter().filter(|word| word.knows_it.is_some()).count(), 1);
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn one_in_trouble_is_waited_for_less_than_the_others() {
+    let (limited, well) = (Node::start().await, Node::start().await);
+    well.set().mined = 6;
+    let patient = |node: &Node| EndpointConfig { timeout: Duration::from_secs(60), ..node.http() };
+    let mut config = config(vec![patient(&limited), well.http()]);
+    config.read_deadline = Duration::from_secs(8);
+    let chain = EvmChain::connect(config).await.unwrap();
+    limited.set().mood = Mood::Limited(60);
+    until("it is known to be in trouble", || async { chain.endpoints()[0].resting }).await;
+    limited.set().mood = Mood::Hangs;
+    let begun = Instant::now();
+    assert_eq!(said(&chain, 5).await, [Looked::NotThere, Looked::NoAnswer]);
+    assert!(begun.elapsed() < Duration::from_secs(7), "{:?}", begun.elapsed());
 }
 
 fn pooled(slot: u64, hash: TxHash) -> Value {
@@ -268,6 +284,14 @@ async fn a_past_count_is_not_believed_on_one_word_of_two_nor_on_another_branch()
     nodes[0].set().branch[20].0.hash = B256::repeat_byte(7);
     two.count_at(SOMEBODY, 20).await.unwrap_err();
     assert_eq!(three.count_at(SOMEBODY, 20).await.unwrap(), nonce(2));
+    // One whose block is replaced while it counts has counted nobody knows where.
+    nodes[1].set().after.insert("eth_getTransactionCount", |state| {
+        state.branch[30].0.hash = B256::repeat_byte(8);
+    });
+    let alone = connect(vec![nodes[1].http()]).await;
+    heads_at(&alone, 60).await;
+    let error = alone.count_at(SOMEBODY, 30).await.unwrap_err().to_string();
+    assert!(error.contains("replaced"), "{error}");
     // One without old states leaves it to the others.
     nodes[0].set().oldest_state = 50;
     assert_eq!(two.count_at(SOMEBODY, 20).await.unwrap(), nonce(2));

@@ -103,6 +103,7 @@ pub(crate) fn context() -> StuckContext {
         newest_hash: Some(attempts[1].tx_hash),
         next_resubmit_at: None,
         resubmits: 20,
+        diagnosis: None,
         last_error: Some(Text::lossy("transaction underpriced")),
         mined: None,
         valid_until: Some(at(1_800_003_600)),

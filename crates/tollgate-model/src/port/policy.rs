@@ -128,6 +128,11 @@ impl StuckDecision {
 
 /// Decides what a transaction may pay; never signs. [`crate::bump::BumpRules`] is the default.
 pub trait BumpPolicy: Send + Sync {
+    /// Whether transactions ever offer more by themselves; if not, [`Self::decide`] is not asked.
+    fn is_on(&self) -> bool {
+        true
+    }
+
     /// Whether a transaction offers more by itself now.
     fn decide(&self, view: &BumpView, now: Timestamp) -> BumpDecision;
 

@@ -97,6 +97,11 @@ pub trait Signer: Send + Sync {
     /// The accounts that it signs for.
     fn accounts(&self) -> Vec<Address>;
 
+    /// Whether it signs for an account.
+    fn signs_for(&self, account: Address) -> bool {
+        self.accounts().contains(&account)
+    }
+
     /// Reads back what was signed, by whomever.
     ///
     /// # Errors

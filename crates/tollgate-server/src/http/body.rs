@@ -39,7 +39,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
     }
 }
 
-/// A JSON body that may be left out.
+/// A JSON body that may be left out, or be null.
 pub(crate) struct OptionalJson<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalJson<T> {
@@ -47,7 +47,8 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalJ
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let body = read_whole(request, state).await?;
-        if body.is_empty() { Ok(Self(T::default())) } else { parse(&body).map(Self) }
+        let given: Option<T> = if body.is_empty() { None } else { parse(&body)? };
+        Ok(Self(given.unwrap_or_default()))
     }
 }
 

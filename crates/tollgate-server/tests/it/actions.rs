@@ -207,6 +207,14 @@ async fn what_came_signed_is_sent_again_and_nothing_else() {
     let site = DevSite::new().await;
     let chain_id = 31_337;
     let body = |raw: String| json!({ "rawTx": raw });
+    for (name, value) in
+        [("replaceable", json!(true)), ("validUntil", json!("2999-01-01T00:00:00Z"))]
+    {
+        let mut bound = body(signed_by(0, 0, 5, chain_id).await);
+        bound[name] = value;
+        let refused = site.post("/api/v1/tx", bound.to_string()).await;
+        assert_eq!(told(&refused), is(422, "invalid_raw_tx"), "{name}");
+    }
     let keyless = site.take(&body(signed_by(KEYLESS, 0, 5, chain_id).await)).await;
     let ours = site.take(&body(signed_by(0, 0, 5, chain_id).await)).await;
     site.until(&keyless, "TRACKING", "PENDING").await;

@@ -58,6 +58,7 @@ async fn a_reason_has_a_limit_and_a_body_has_no_surprises() {
     assert_eq!(site.post(&path, fits).await.code(), "not_found", "500 bytes fit");
     let none = Request::post(&path).body(Body::empty()).unwrap();
     assert_eq!(site.call(none).await.code(), "not_found", "no body is needed");
+    assert_eq!(site.post(&path, "null").await.code(), "not_found", "null is none");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,6 +88,16 @@ async fn a_replacement_says_with_what() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_chain_that_can_t_be_asked_is_no_reason_to_guess() {
+    let site = Site::new().await;
+    site.moody.fall_silent();
+    let path = format!("/api/v1/submitters/{SENDER}/reconcile");
+    let answer = site.post(&path, "").await;
+    assert_eq!((answer.status.as_u16(), answer.code().as_str()), (503, "unavailable"));
+    assert!(answer.headers.contains_key("retry-after"), "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn to_pause_and_to_resume_take_a_reason() {
     let site = Site::new().await;
     let long = "x".repeat(501);
@@ -94,6 +105,7 @@ async fn to_pause_and_to_resume_take_a_reason() {
         let path = format!("/api/v1/submitters/{SENDER}/{word}");
         for (body, code) in [
             (String::new(), "missing_field"),
+            ("null".to_owned(), "missing_field"),
             ("{}".to_owned(), "missing_field"),
             (json!({ "reason": null }).to_string(), "missing_field"),
             (json!({ "reason": "  " }).to_string(), "missing_field"),

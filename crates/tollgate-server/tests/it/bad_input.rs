@@ -87,11 +87,6 @@ fn bad_bodies() -> Vec<(String, &'static str)> {
         (json!({ "rawTx": "02f8" }).to_string(), "invalid_hex"),
         (json!({ "rawTx": 5 }).to_string(), "invalid_body"),
         (json!({ "rawTx": "0x", "speed": "fast" }).to_string(), "invalid_raw_tx"),
-        (json!({ "rawTx": "0x", "replaceable": true }).to_string(), "invalid_raw_tx"),
-        (
-            json!({ "rawTx": "0x", "validUntil": "2030-01-01T00:00:00Z" }).to_string(),
-            "invalid_raw_tx",
-        ),
         (
             with(|body| {
                 body["maxFeePerGas"] = json!("1");

@@ -30,6 +30,7 @@ pub(crate) const KEYLESS: usize = 1;
 /// A node on a dev chain.
 pub(crate) struct DevSite {
     door: Door,
+    store: SqliteStore,
     pub(crate) chain: RunningDevChain,
 }
 
@@ -66,35 +67,13 @@ impl DevSite {
     async fn with(options: EngineOptions) -> Self {
         let chain = DevChain::start(DevChainOptions::default()).await.unwrap();
         let store = SqliteStore::open(SqliteOptions::memory()).await.unwrap();
-        let endpoints = vec![EndpointConfig::new(chain.ws_url())];
-        let poll_interval = Duration::from_millis(50);
-        let evm = ChainConfig { poll_interval, ..ChainConfig::new(endpoints) };
-        let evm = EvmChain::connect(evm).await.unwrap();
-        let (chain_id, genesis) = (evm.chain_id(), evm.genesis());
-        store.register_chain(&ChainRegistration { chain_id, genesis }).await.unwrap();
-        let signer = LocalSigner::new([Key::from_bytes(&dev_accounts()[0].private_key).unwrap()]);
-        let keyless = dev_accounts()[KEYLESS].address;
-        let setup = |address| SubmitterSetup {
-            submitter: Submitter::new(chain_id, address),
-            mode: options.nonces.mode,
-            start_from: Nonce::MIN,
-        };
-        let setups: Vec<_> = signer.accounts().into_iter().chain([keyless]).map(setup).collect();
-        store.register_submitters(&setups).await.unwrap();
-        let world = World {
-            node: NodeId::new("site", Uuid::now_v7()).unwrap(),
-            store: Arc::new(store.clone()),
-            chain: Arc::new(evm),
-            signer: Arc::new(signer),
-            clock: Arc::new(SystemClock),
-            checkpoints: Arc::new(Unwatched),
-            policies: Policies::default(),
-            alerts: Arc::new(LoggedAlerts),
-        };
-        let finality = FinalityRule::Confirmations(2);
-        let options = EngineOptions { finality, presigned: vec![keyless], ..options };
-        let engine = Engine::start(world, options);
-        Self { door: Door(router(Api { engine, store: Arc::new(store) })), chain }
+        let door = node(&store, &chain, options).await;
+        Self { door, store, chain }
+    }
+
+    /// Another node of the same database.
+    pub(crate) async fn neighbour(&self) -> Door {
+        node(&self.store, &self.chain, EngineOptions::default()).await
     }
 
     /// Takes a create that must be taken; the id.
@@ -169,4 +148,37 @@ impl DevSite {
         })
         .await;
     }
+}
+
+/// A node with the first account's key.
+async fn node(store: &SqliteStore, chain: &RunningDevChain, options: EngineOptions) -> Door {
+    let endpoints = vec![EndpointConfig::new(chain.ws_url())];
+    let poll_interval = Duration::from_millis(50);
+    let evm = ChainConfig { poll_interval, ..ChainConfig::new(endpoints) };
+    let evm = EvmChain::connect(evm).await.unwrap();
+    let (chain_id, genesis) = (evm.chain_id(), evm.genesis());
+    store.register_chain(&ChainRegistration { chain_id, genesis }).await.unwrap();
+    let signer = LocalSigner::new([Key::from_bytes(&dev_accounts()[0].private_key).unwrap()]);
+    let keyless = dev_accounts()[KEYLESS].address;
+    let setup = |address| SubmitterSetup {
+        submitter: Submitter::new(chain_id, address),
+        mode: options.nonces.mode,
+        start_from: Nonce::MIN,
+    };
+    let setups: Vec<_> = signer.accounts().into_iter().chain([keyless]).map(setup).collect();
+    store.register_submitters(&setups).await.unwrap();
+    let world = World {
+        node: NodeId::new("site", Uuid::now_v7()).unwrap(),
+        store: Arc::new(store.clone()),
+        chain: Arc::new(evm),
+        signer: Arc::new(signer),
+        clock: Arc::new(SystemClock),
+        checkpoints: Arc::new(Unwatched),
+        policies: Policies::default(),
+        alerts: Arc::new(LoggedAlerts),
+    };
+    let finality = FinalityRule::Confirmations(2);
+    let options = EngineOptions { finality, presigned: vec![keyless], ..options };
+    let engine = Engine::start(world, options);
+    Door(router(Api { engine, store: Arc::new(store.clone()) }))
 }

@@ -32,6 +32,31 @@ async fn a_paused_submitter_takes_work_and_opens_no_slot_until_it_is_resumed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_does_not_own_the_submitter_does_nothing_and_says_so() {
+    let site = DevSite::new().await;
+    let tx_id = site.pending(json!({})).await;
+    let other = site.neighbour().await;
+    let pause = format!("/api/v1/submitters/{}/pause", sender());
+    for (path, body) in [
+        (format!("/api/v1/tx/{tx_id}/cancel"), json!({})),
+        (pause, json!({ "reason": "from next door" })),
+    ] {
+        let answer = other.post(&path, body.to_string()).await;
+        assert_eq!(
+            (answer.status.as_u16(), answer.code().as_str()),
+            (409, "not_owner"),
+            "{answer:?}"
+        );
+        assert!(answer.headers.contains_key("retry-after"), "{path}");
+    }
+    let done = site.finish(&tx_id).await;
+    assert_eq!(
+        (&done["state"], done["attempts"].as_array().unwrap().len()),
+        (&json!("CONFIRMED"), 1)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_pause_is_seen_by_whoever_reads_the_submitter() {
     let site = DevSite::new().await;
     site.operate("pause", json!({ "reason": "audit" })).await;

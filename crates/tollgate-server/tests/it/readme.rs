@@ -1,4 +1,5 @@
-//! The examples of the README and of the API's page are run as they stand, and answer as shown.
+//! The examples of the README and of the pages about the API and the command line are run as they
+//! stand, and answer as shown.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -13,6 +14,8 @@ const ANYTHING: &str = "…";
 const SEPARATOR: char = '\u{1e}';
 /// Where the pages say that the node is.
 const HOST: &str = "localhost:8550";
+/// What makes a block an example that is run.
+const RUN: [&str; 4] = ["curl ", "tollgate tx ", "tollgate submitter ", "tollgate completions"];
 /// A node that has not come up by then does not.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -88,7 +91,7 @@ fn examples(page: &str) -> Vec<(String, Block)> {
     let mut examples = Vec::new();
     let mut blocks = blocks(page).into_iter().peekable();
     while let Some(block) = blocks.next() {
-        if block.language == "sh" && block.text.contains("curl ") {
+        if block.language == "sh" && RUN.iter().any(|word| block.text.contains(word)) {
             let shown = blocks.next_if(|next| ["json", "text"].contains(&next.language.as_str()));
             let shown = shown.unwrap_or_else(|| panic!("shows no answer:\n{}", block.text));
             examples.push((block.text, shown));
@@ -100,6 +103,8 @@ fn examples(page: &str) -> Vec<(String, Block)> {
 /// Runs all examples in one shell, as a reader pastes them; returns what each printed.
 fn run(examples: &[(String, Block)], host: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_tollgate")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     let mut script = String::new();
     for (example, _) in examples {
         script += &format!("{}\nprintf '\\036'\n", example.replace(HOST, host));
@@ -108,6 +113,8 @@ fn run(examples: &[(String, Block)], host: &str) -> Vec<String> {
         .args(["-euo", "pipefail", "-c", &script])
         .current_dir(folder.path())
         .env("NO_PROXY", "*")
+        .env("PATH", path)
+        .env("TOLLGATE_URL", format!("http://{host}"))
         .stdin(Stdio::null())
         .output()
         .unwrap();
@@ -192,6 +199,11 @@ fn the_examples_of_the_readme_answer_as_shown() {
 #[test]
 fn the_examples_of_the_api_page_answer_as_shown() {
     check("docs/api.md");
+}
+
+#[test]
+fn the_examples_of_the_command_line_page_answer_as_shown() {
+    check("docs/cli.md");
 }
 
 #[test]

@@ -27,7 +27,7 @@ const ONE_STORE_ONLY: &[(&str, &str)] = &[(
 )];
 
 /// `(crate, what its [dependencies] must name, what they must not)`. A `*` stands for any rest.
-const DIRECTIONS: [(&str, &str, &str); 4] = [
+const DIRECTIONS: [(&str, &str, &str); 6] = [
     (
         "tollgate-model",
         "",
@@ -41,6 +41,8 @@ const DIRECTIONS: [(&str, &str, &str); 4] = [
     ),
     ("tollgate-postgres", "tollgate-model", "tollgate-sqlite tollgate-engine tollgate-server"),
     ("tollgate-sqlite", "tollgate-model", "tollgate-postgres tollgate-engine tollgate-server"),
+    ("tollgate-hook", "tollgate-model", "tollgate-engine tollgate-server tollgate-evm"),
+    ("tollgate-outbound", "", "tollgate-*"),
 ];
 
 /// Crates of the list above that need not be there yet.
@@ -391,6 +393,11 @@ fn each_rule_sees_what_it_is_for_and_nothing_else() {
                 "crates/tollgate-sqlite/Cargo.toml",
                 "[dependencies.tollgate-model]\nworkspace = true\n",
             ),
+            File::new(
+                "crates/tollgate-hook/Cargo.toml",
+                "[dependencies]\ntollgate-model.workspace = true\n",
+            ),
+            File::new("crates/tollgate-outbound/Cargo.toml", "[dependencies]\nhyper = \"1\"\n"),
             File::new("crates/tollgate-postgres/queries/a.sql", "-- One row, or none.\nselect 1"),
             File::new("crates/tollgate-sqlite/queries/a.sql", "-- One row, or none.\nselect 1"),
         ];

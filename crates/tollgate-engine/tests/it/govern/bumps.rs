@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_engine::{ActError, Acted, Action, EngineOptions, Policies};
+use tollgate_engine::{ActError, Action, EngineOptions, Policies};
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::bump::{BumpRules, Cap};
 use tollgate_model::fees::FeeCaps;
@@ -13,7 +13,7 @@ use tollgate_model::stuck::Forbidden;
 use tollgate_model::{Address, Bytes, GasPrice, Intent, TxState, U256};
 use tollgate_testkit::fake_chain::Which;
 
-use super::{PENDING, act, patient, transfers};
+use super::{PENDING, act, patient, sign, transfers};
 use crate::rig::{Rig, account, id, transfer};
 
 const GWEI: u128 = 1_000_000_000;
@@ -53,9 +53,7 @@ async fn when_the_older_attempt_is_mined_it_is_recognised_once() {
     rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
     // The pool keeps the older one.
     rig.chain.answer(Which::Any, AnswerClass::ReplacementUnderpriced, 1);
-    let Ok(Acted::Signed(newer)) = act(&engine, ids[0], Action::SpeedUp).await else {
-        panic!("not signed")
-    };
+    let newer = sign(&rig, &engine, ids[0], Action::SpeedUp).await;
     rig.mine_until_final(&ids).await;
     let record = rig.record(ids[0]).await;
     let attempts = rig.attempts(ids[0]).await;
@@ -112,7 +110,7 @@ async fn a_speed_up_beyond_the_callers_cap_is_refused_and_a_cancel_is_not() {
     let tx = id(engine.create(account(1), None, capped).await.unwrap());
     rig.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
     assert_eq!(act(&engine, tx, Action::SpeedUp).await, Err(ActError::AboveCap(Cap::Callers)));
-    assert!(matches!(act(&engine, tx, Action::Cancel).await, Ok(Acted::Signed(_))));
+    sign(&rig, &engine, tx, Action::Cancel).await;
     rig.mine_until_final(&[tx]).await;
     assert_eq!(rig.paid(account(1)), [0]);
 }
@@ -133,10 +131,9 @@ async fn another_call_stands_in_its_place_only_where_the_caller_allows_it() {
     rig.until(free, "was with a node", |tx| tx.seen.state == PENDING).await;
     let refused = act(&engine, fixed, Action::Replace(another_call())).await;
     assert_eq!(refused, Err(ActError::Forbidden(Forbidden::PayloadFixed)));
-    let replaced = act(&engine, free, Action::Replace(another_call())).await;
-    assert!(matches!(replaced, Ok(Acted::Signed(_))), "{replaced:?}");
+    sign(&rig, &engine, free, Action::Replace(another_call())).await;
     // More for it is more for what stands there now, not for what stood there first.
-    assert!(matches!(act(&engine, free, Action::SpeedUp).await, Ok(Acted::Signed(_))));
+    sign(&rig, &engine, free, Action::SpeedUp).await;
     rig.mine_until_final(&[fixed, free]).await;
     assert_eq!(rig.paid(account(1)), [10, 77]);
     assert_eq!(rig.record(free).await.seen.state, TxState::Confirmed);

@@ -7,7 +7,7 @@ use tollgate_model::stuck::Forbidden;
 use tollgate_model::{Allocated, Failed, TxState};
 use tollgate_testkit::fake_chain::Which;
 
-use super::{MINED, PENDING, act, patient, transfers, window};
+use super::{MINED, PENDING, act, patient, sign, transfers, window};
 use crate::rig::{Rig, account, options};
 
 const CANCELLED: TxState = TxState::Failed(Failed::Cancelled);
@@ -34,7 +34,7 @@ async fn one_that_may_be_with_a_node_is_closed_by_a_transfer_to_self() {
     let ids = transfers(&engine, [10]).await;
     let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
     rig.until(ids[0], "went grey", |tx| tx.seen.state == grey).await;
-    assert!(matches!(act(&engine, ids[0], Action::Cancel).await, Ok(Acted::Signed(_))));
+    sign(&rig, &engine, ids[0], Action::Cancel).await;
     rig.mine_until_final(&ids).await;
     assert_eq!(rig.record(ids[0]).await.seen.state, CANCELLED);
     assert_eq!(rig.paid(account(1)), [0], "nothing was paid, and the slot is closed");
@@ -48,9 +48,7 @@ async fn one_that_waits_in_a_pool_is_replaced_and_its_successors_are_mined() {
     for id in &ids {
         rig.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
     }
-    let Ok(Acted::Signed(hash)) = act(&engine, ids[1], Action::Cancel).await else {
-        panic!("not signed")
-    };
+    let hash = sign(&rig, &engine, ids[1], Action::Cancel).await;
     rig.mine_until_final(&ids).await;
     let record = rig.record(ids[1]).await;
     assert_eq!(record.seen.state, CANCELLED);
@@ -104,10 +102,10 @@ async fn asked_twice_it_is_cancelled_once_and_can_be_sped_up() {
     let engine = rig.node("a", patient());
     let ids = transfers(&engine, [10]).await;
     rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
-    assert!(matches!(act(&engine, ids[0], Action::Cancel).await, Ok(Acted::Signed(_))));
+    sign(&rig, &engine, ids[0], Action::Cancel).await;
     assert_eq!(act(&engine, ids[0], Action::Cancel).await, Ok(Acted::UnderWay));
     assert_eq!(rig.attempts(ids[0]).await.len(), 2);
-    assert!(matches!(act(&engine, ids[0], Action::SpeedUp).await, Ok(Acted::Signed(_))));
+    sign(&rig, &engine, ids[0], Action::SpeedUp).await;
     let attempts = rig.attempts(ids[0]).await;
     assert_eq!(attempts[2].kind, AttemptKind::Cancellation, "it stays cancelled");
     assert!(attempts[2].fees.max_fee > attempts[1].fees.max_fee);

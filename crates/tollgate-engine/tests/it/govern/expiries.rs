@@ -12,9 +12,11 @@ use tollgate_testkit::fake_chain::Which;
 use super::{PENDING, patient, transfers, window};
 use crate::rig::{Rig, account, id, request, transfer};
 
-/// A transfer that is valid for so long.
-fn valid_for(engine: &Engine, value: u64, time: Duration) -> Intent {
-    let valid_until = Some(engine.now().after(time).unix_micros());
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A transfer that is valid for a minute.
+fn brief(engine: &Engine, value: u64) -> Intent {
+    let valid_until = Some(engine.now().after(MINUTE).unix_micros());
     Intent { valid_until, ..transfer(value) }
 }
 
@@ -28,8 +30,9 @@ async fn what_expires_while_it_waits_ends_without_a_nonce() {
     let engine = rig.node("a", window(1));
     rig.chain.hold(Which::Value(10));
     let first = transfers(&engine, [10]).await;
-    let late = create(&engine, valid_for(&engine, 11, Duration::from_millis(300))).await;
+    let late = create(&engine, brief(&engine, 11)).await;
     let last = transfers(&engine, [12]).await;
+    rig.clock.advance(MINUTE);
     rig.until(late, "ended", |tx| tx.seen.state.is_final()).await;
     let record = rig.record(late).await;
     assert_eq!((record.seen.state, record.nonce), (TxState::Failed(Failed::Cancelled), None));
@@ -53,10 +56,10 @@ async fn what_is_over_before_it_begins_is_refused_and_nothing_is_created() {
 async fn a_request_that_was_accepted_in_time_is_answered_also_later() {
     let rig = Rig::new().await;
     let engine = rig.node("a", patient());
-    let intent = valid_for(&engine, 1, Duration::from_millis(200));
+    let intent = brief(&engine, 1);
     let first = engine.create(account(1), request("r"), intent.clone()).await.unwrap();
     rig.mine_until_final(&[first.tx_id()]).await;
-    tokio::time::sleep(Duration::from_millis(250)).await;
+    rig.clock.advance(MINUTE);
     let again = engine.create(account(1), request("r"), intent).await.unwrap();
     assert_eq!(again.tx_id(), first.tx_id());
 }
@@ -66,14 +69,18 @@ async fn with_a_slot_it_is_stuck_and_tracked_until_somebody_decides() {
     let rig = Rig::new().await;
     let engine = rig.node("a", crate::rig::options());
     rig.chain.hold(Which::Value(10));
-    let tx = create(&engine, valid_for(&engine, 10, Duration::from_millis(400))).await;
+    let tx = create(&engine, brief(&engine, 10)).await;
     let next = transfers(&engine, [11]).await;
+    let tracked = |state: TxState| matches!(state, TxState::Tracking(_));
+    rig.until(tx, "was with a node", |tx| tracked(tx.seen.state)).await;
+    rig.clock.advance(MINUTE);
     let expired = TxState::Stuck(StuckReason::Expired);
     rig.until(tx, "expired", |tx| tx.seen.state == expired).await;
     assert_eq!(rig.alerts.of(AlertKind::Stuck).len(), 1);
     let hash = rig.attempts(tx).await[0].tx_hash;
     let sends = rig.chain.sends(hash);
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    rig.clock.advance(MINUTE);
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
     assert_eq!(rig.chain.sends(hash), sends, "nobody wants it: it is not sent again by itself");
     // Evidence moves it all the same.
     rig.chain.release(Which::Value(10));
@@ -94,9 +101,10 @@ async fn the_policy_closes_the_slot_of_what_expired() {
     rig.chain.hold(Which::Value(10));
     rig.chain.hold(Which::Value(11));
     let head = transfers(&engine, [10]).await;
-    let late = create(&engine, valid_for(&engine, 11, Duration::from_millis(400))).await;
+    let late = create(&engine, brief(&engine, 11)).await;
     let next = transfers(&engine, [12]).await;
     rig.until(next[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    rig.clock.advance(MINUTE);
     // It is not the head, and the policy is asked about it all the same.
     rig.until(late, "is being cancelled", |tx| tx.attempts == 2).await;
     rig.chain.release(Which::Value(10));

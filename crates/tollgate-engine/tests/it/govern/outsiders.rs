@@ -8,7 +8,7 @@ use tollgate_model::port::AlertKind;
 use tollgate_model::{Failed, Queued, TxState};
 use tollgate_testkit::fake_chain::{Fate, Which};
 
-use super::{PENDING, patient, reason, strict, transfers};
+use super::{PENDING, reason, strict, transfers};
 use crate::rig::{Rig, account, options};
 
 const TAKEN: TxState = TxState::Failed(Failed::NonceTaken);
@@ -139,18 +139,4 @@ async fn a_chain_that_lost_our_past_is_not_resumed() {
     assert_eq!(rig.submitter(account(1)).await.status, SubmitterStatus::Protect);
     let refused = engine.resume(account(1), reason("try")).await;
     assert!(matches!(refused, Err(ActError::CannotResume(_))), "{refused:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_hole_is_seen_against_the_mined_count_and_told() {
-    let rig = Rig::new().await;
-    // An outsider's pending transaction is counted; then it vanishes.
-    let (hash, _) = rig.chain.outsider_sends(account(1).address, 0, 10_000_000_000);
-    let engine = rig.node("a", patient());
-    let ids = transfers(&engine, [10]).await;
-    assert_eq!(rig.record(ids[0]).await.nonce.unwrap().get(), 1);
-    rig.chain.evict(hash);
-    let found = engine.reconcile(account(1)).await.unwrap();
-    assert!(found.steps.iter().any(|step| step.contains("hole 0 to 0")), "{found:?}");
-    assert_eq!(rig.alerts.of(AlertKind::Hole).len(), 1);
 }

@@ -17,10 +17,13 @@ use tollgate_testkit::fake_chain::Which;
 use super::{PENDING, act, patient, transfers};
 use crate::rig::{Rig, account, id, options, transfer};
 
+const MINUTE: Duration = Duration::from_secs(60);
+
 fn watchful() -> EngineOptions {
     let stuck = StuckThresholds {
-        head_after: Duration::from_millis(600),
-        ask_interval: Duration::from_millis(600),
+        head_after: MINUTE,
+        ask_interval: MINUTE,
+        backlog_age: None,
         ..StuckThresholds::default()
     };
     EngineOptions { stuck, ..patient() }
@@ -75,6 +78,8 @@ async fn resolved_by(action: StuckAction, kind: AttemptKind, end: TxState, paid:
     rig.until(other, "was with a node", |tx| tx.seen.state == PENDING).await;
     rig.mine_until_final(&[other]).await;
     assert_eq!(rig.record(ids[0]).await.mined, None, "it is stuck, and delays only its own");
+    assert_eq!(asked.load(Ordering::SeqCst), 0, "not before the threshold");
+    rig.clock.advance(MINUTE);
     rig.eventually("the policy acted", async || rig.attempts(ids[0]).await.len() > 1).await;
     if end == TxState::Confirmed {
         rig.chain.release(Which::Value(1_000));
@@ -120,6 +125,7 @@ async fn a_lost_head_among_fifty_is_resolved_by_resubmit() {
     let hash = rig.attempts(ids[0]).await[0].tx_hash;
     rig.chain.release(Which::Value(1_000));
     assert!(rig.chain.evict(hash));
+    rig.clock.advance(MINUTE);
     rig.mine_until_final(&ids).await;
     assert_eq!(rig.paid(account(1)).len(), 51);
     assert_eq!(rig.record(ids[0]).await.attempts, 1, "the same bytes");
@@ -130,13 +136,17 @@ async fn by_default_nothing_is_done_but_an_alert_and_it_stays_tracked() {
     let rig = Rig::new().await;
     let engine = rig.node("a", watchful());
     let ids = stuck_line(&rig, &engine).await;
+    rig.clock.advance(MINUTE);
     rig.eventually("an alert", async || !rig.alerts.of(AlertKind::Stuck).is_empty()).await;
     rig.eventually("a decision is on record", async || {
         rig.history(ids[0]).await.iter().any(|entry| entry.event == "decided")
     })
     .await;
     // Asked again and again, written down once, said once.
-    tokio::time::sleep(Duration::from_millis(2_000)).await;
+    for _ in 0..3 {
+        rig.clock.advance(MINUTE);
+        tokio::time::sleep(Duration::from_millis(700)).await;
+    }
     let decided = |entry: &&tollgate_model::port::HistoryEntry| entry.event == "decided";
     assert_eq!(rig.history(ids[0]).await.iter().filter(decided).count(), 1);
     assert_eq!(rig.alerts.of(AlertKind::Stuck).len(), 1);
@@ -157,6 +167,8 @@ async fn rules_of_the_configuration_decide() {
     let rules = StuckRules::parse(&[spec("cancel"), spec("noop")]).unwrap();
     let engine = rig.node_with("a", watchful(), policies(rules));
     let ids = stuck_line(&rig, &engine).await;
+    rig.clock.advance(MINUTE);
+    rig.until(ids[0], "is being cancelled", |tx| tx.attempts == 2).await;
     rig.mine_until_final(&ids).await;
     assert_eq!(rig.record(ids[0]).await.seen.state, TxState::Failed(Failed::Cancelled));
     let history = rig.history(ids[0]).await;
@@ -179,6 +191,7 @@ async fn a_policy_that_dies_has_decided_nothing_and_somebody_is_told() {
     let rig = Rig::new().await;
     let engine = rig.node_with("a", watchful(), policies(Dies));
     let ids = stuck_line(&rig, &engine).await;
+    rig.clock.advance(MINUTE);
     rig.eventually("an alert", async || !rig.alerts.of(AlertKind::Policy).is_empty()).await;
     rig.chain.release(Which::Value(1_000));
     rig.mine_until_final(&ids).await;
@@ -193,6 +206,7 @@ async fn a_slow_policy_delays_nothing_and_its_late_answer_is_harmless() {
     let asked = policy.asked.clone();
     let engine = rig.node_with("a", watchful(), policies(policy));
     let ids = stuck_line(&rig, &engine).await;
+    rig.clock.advance(MINUTE);
     rig.eventually("asked", async || asked.load(Ordering::SeqCst) == 1).await;
     // While it thinks, the submitter takes and sends new work, and the head is mined after all.
     let late = transfers(&engine, [2_000]).await;
@@ -227,15 +241,14 @@ async fn a_backlog_that_is_deep_or_old_is_asked_about() {
         let rig = Rig::new().await;
         let stuck = StuckThresholds {
             backlog_depth: deep.then_some(50),
-            backlog_age: (!deep).then_some(Duration::from_millis(500)),
+            backlog_age: (!deep).then_some(MINUTE),
             ..StuckThresholds::default()
         };
         let options = EngineOptions { stuck, ..patient() };
         let engine = rig.node_with("a", options, policies(Always::new(StuckAction::Noop)));
         let ids = stuck_line(&rig, &engine).await;
+        rig.clock.advance(MINUTE);
         rig.eventually("an alert", async || !rig.alerts.of(AlertKind::Backlog).is_empty()).await;
-        let history = rig.history(ids[0]).await;
-        drop(history);
         let word = if deep { Trigger::BacklogDeep.name() } else { Trigger::BacklogOld.name() };
         rig.eventually("a decision is on record", async || {
             let history = rig.history(ids[0]).await;
@@ -270,11 +283,13 @@ async fn resends_that_bring_nothing_mark_the_head_stuck_and_evidence_still_moves
 #[tokio::test(flavor = "multi_thread")]
 async fn an_overall_time_out_marks_and_never_drops() {
     let rig = Rig::new().await;
-    let timeout = Some(Duration::from_millis(500));
+    let timeout = Some(MINUTE);
     let resubmit = ResubmitRules { timeout, ..patient().resubmit };
     let engine = rig.node("a", EngineOptions { resubmit, ..patient() });
     rig.chain.hold(Which::Value(10));
     let ids = transfers(&engine, [10]).await;
+    rig.until(ids[0], "is with a node", |tx| tx.seen.state == PENDING).await;
+    rig.clock.advance(MINUTE);
     let stuck = TxState::Stuck(StuckReason::TimedOut);
     rig.until(ids[0], "is stuck", |tx| tx.seen.state == stuck).await;
     // A person has it sent again: it is waited for anew.

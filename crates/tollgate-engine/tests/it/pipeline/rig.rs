@@ -28,7 +28,7 @@ use tollgate_testkit::{Gate, PgWorld, SqliteWorld, World};
 use uuid::Uuid;
 
 use super::chains::{ChainKind, Era, TestChain};
-use crate::rig::{SystemClock, id};
+use crate::rig::{RigClock, id};
 
 /// How long the work of a whole scenario may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -280,7 +280,7 @@ pub(crate) async fn start(
         store,
         chain: Arc::new(chain),
         signer: Arc::new(signer),
-        clock: Arc::new(SystemClock),
+        clock: Arc::new(RigClock::default()),
         checkpoints,
         policies: Policies::default(),
         alerts: Arc::new(LoggedAlerts),

@@ -58,7 +58,7 @@ pub(super) static KEYS: &[Key] = &[
         "grey_zone.lookback_blocks",
         Kind::Number(1, 100_000),
         Value("256"),
-        "How many blocks back it is looked for what has used a slot.",
+        "How many blocks back the transaction that used a slot is searched for.",
     ),
     key(
         "gasbump.enabled",

@@ -1,0 +1,122 @@
+//! Holes: shown and told as long as they are there, and filled where the policy allows it.
+
+use tokio::sync::oneshot;
+use tollgate_model::fees::gas_limit;
+use tollgate_model::hole::{HoleDecision, HoleView, decide};
+use tollgate_model::port::chain::{Call, Trial};
+use tollgate_model::port::{AlertKind, Page};
+use tollgate_model::reconcile::{Hole, ReconcileStep};
+use tollgate_model::{Bytes, Intent, Nonce, RequestId, Text, Timestamp, TxId, U256, Wei};
+use tracing::{info, warn};
+use uuid::Uuid;
+
+use super::alarm::About;
+use super::pool::tended;
+use super::{Create, Desk, Stop};
+use crate::context::Context;
+
+/// Holes that are filled by placeholders in one go (I13); the rest at the next comparison.
+const FILLED_MAX: usize = 16;
+
+impl Desk {
+    /// Takes notice of all holes that a comparison showed.
+    pub(super) async fn note_holes(&mut self, steps: &[ReconcileStep]) -> Result<(), Stop> {
+        let now = self.context.clock.now();
+        let holes: Vec<Hole> = steps.iter().filter_map(hole).collect();
+        // What is not seen any more was filled, or was none.
+        self.agenda.holes.retain(|first, _| holes.iter().any(|hole| hole.first == *first));
+        for hole in &holes {
+            let about = About { tx_id: None, nonce: Some(hole.first) };
+            self.alarm.raise(AlertKind::Hole, about, &ReconcileStep::Hole(*hole).to_string(), now);
+            self.note_hole(hole, now).await?;
+        }
+        Ok(())
+    }
+
+    async fn note_hole(&mut self, hole: &Hole, now: Timestamp) -> Result<(), Stop> {
+        let since = *self.agenda.holes.entry(hole.first).or_insert(now);
+        let options = &self.context.options;
+        let patience = options.stuck.head_after;
+        let view = HoleView {
+            hole: *hole,
+            seen_for: now.since(since),
+            patience,
+            mode: options.nonces.mode,
+            status: self.book.status,
+            next_waits: !self.book.queued.is_empty(),
+            has_key: self.has_key(),
+        };
+        match decide(options.rejected_slot, &view) {
+            HoleDecision::Show => Ok(()),
+            HoleDecision::Wait => {
+                self.agenda.reconcile_soon(now.max(since.after(patience)));
+                Ok(())
+            }
+            HoleDecision::Recycle => self.adopt(hole).await.map(|_| ()),
+            HoleDecision::Placeholder => {
+                for nonce in self.adopt(hole).await?.into_iter().take(FILLED_MAX) {
+                    self.fill_with_placeholder(nonce).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Puts the nonces of a hole into the pool; the store knows what is no hole at all (I3).
+    async fn adopt(&mut self, hole: &Hole) -> Result<Vec<Nonce>, Stop> {
+        let inside = (hole.first.get()..=hole.last.get()).map_while(|nonce| Nonce::new(nonce).ok());
+        let nonces: Vec<Nonce> = inside.take(Page::MAX as usize).collect();
+        let Context { store, node, .. } = self.context.as_ref();
+        let adopted = store.adopt(node, self.lease, &nonces, &Text::lossy("hole")).await;
+        let adopted = tended(adopted)?;
+        if !adopted.is_empty() {
+            info!(submitter = %self.submitter, ?adopted, "a hole is filled");
+        }
+        self.book.put_back(adopted.iter().copied());
+        // What was adopted before and is still free is as much in the way.
+        let free = nonces.into_iter().filter(|nonce| self.book.pool.recyclable.contains(nonce));
+        Ok(free.collect())
+    }
+
+    /// A transfer to self, taken in like any other intent: the lowest free nonce is its slot.
+    async fn fill_with_placeholder(&mut self, nonce: Nonce) -> Result<(), Stop> {
+        let from = self.submitter.address;
+        let (to, value) = (Some(from), Wei(U256::ZERO));
+        let call = Call { from, to, value, data: Bytes::new() };
+        let gas = match self.context.chain.try_call(&call).await {
+            Ok(Trial::Gas(estimate)) => gas_limit(estimate),
+            Ok(Trial::Reverts(_) | Trial::Refused(_)) | Err(_) => return Ok(()),
+        };
+        let metadata = Some(serde_json::json!({ "placeholder": nonce.get() }).to_string());
+        let intent = Intent { gas: Some(gas), metadata, ..Intent::call(to, U256::ZERO) };
+        let (payload, request_id) =
+            (intent.to_payload(), RequestId::new(format!("tollgate-placeholder-{nonce}")));
+        let (Ok(payload), Ok(request_id)) = (payload, request_id) else { return Ok(()) };
+        let (reply, answer) = oneshot::channel();
+        let create = Create {
+            tx_id: TxId::from_uuid(Uuid::now_v7()),
+            request_id: Some(request_id),
+            payload,
+            valid_until: None,
+            signed: None,
+            reply,
+        };
+        self.admit(vec![create]).await?;
+        if let Ok(Err(why)) = answer.await {
+            warn!(submitter = %self.submitter, %nonce, %why, "no placeholder");
+        }
+        Ok(())
+    }
+}
+
+const fn hole(step: &ReconcileStep) -> Option<Hole> {
+    match step {
+        ReconcileStep::Hole(hole) => Some(*hole),
+        ReconcileStep::Protect(_)
+        | ReconcileStep::MoveCursor(_)
+        | ReconcileStep::FindReceipts { .. }
+        | ReconcileStep::NoteReceipt { .. }
+        | ReconcileStep::AwaitFinality { .. }
+        | ReconcileStep::SlotTaken { .. } => None,
+    }
+}

@@ -1,0 +1,149 @@
+//! What two endpoints of a real chain say of one slot: who is in it, who was, who waits for it.
+
+use std::time::Duration;
+
+use tollgate_devchain::dev_accounts;
+use tollgate_evm::chain::{ChainConfig, EvmChain};
+use tollgate_evm::endpoint::EndpointConfig;
+use tollgate_evm::signer::{Key, LocalSigner};
+use tollgate_model::port::Fees;
+use tollgate_model::port::chain::{Chain, SlotSearch, Speed};
+use tollgate_model::port::signer::{SignedTx, Signer, TxDraft, TxKind};
+use tollgate_model::reconcile::{Looked, Search, judge_search};
+use tollgate_model::{Address, Bytes, Nonce, TxHash, U256, Wei};
+use tollgate_testkit::wait::until;
+
+use super::chains::{Breakable, ChainKind, Era, TestChain};
+use super::rig::account;
+
+const NEVER_SENT: TxHash = TxHash::repeat_byte(9);
+
+fn nonce(nonce: u64) -> Nonce {
+    Nonce::new(nonce).unwrap()
+}
+
+async fn connect(chain: &TestChain, other: &Breakable) -> EvmChain {
+    let endpoints = [chain.url(), other.url()].map(EndpointConfig::new).to_vec();
+    let poll_interval = Duration::from_millis(20);
+    EvmChain::connect(ChainConfig { poll_interval, ..ChainConfig::new(endpoints) }).await.unwrap()
+}
+
+async fn signed(evm: &EvmChain, slot: u64) -> SignedTx {
+    let quote = evm.fee_quote(Speed::Normal).await.unwrap();
+    let (max_fee, max_priority_fee) = (quote.max_fee, quote.max_priority_fee);
+    let draft = TxDraft {
+        chain_id: account(0).chain_id,
+        from: account(0).address,
+        nonce: nonce(slot),
+        to: Some(Address::repeat_byte(0xee)),
+        value: Wei(U256::from(slot)),
+        data: Bytes::new(),
+        access_list: Vec::new(),
+        fees: Fees { gas_limit: 21_000, max_fee, max_priority_fee },
+        kind: TxKind::DynamicFee,
+    };
+    let key = Key::from_hex(&dev_accounts()[0].private_key.to_string()).unwrap();
+    LocalSigner::new(vec![key]).sign(vec![draft]).await.remove(0).unwrap()
+}
+
+/// What the endpoints say of one attempt, in an order of their own.
+async fn said(evm: &EvmChain, slot: u64, attempt: TxHash) -> Vec<Looked> {
+    let SlotSearch { looked, found } =
+        evm.search(account(0).address, nonce(slot), &[attempt]).await;
+    assert_eq!(found.is_some(), looked[0].contains(&Looked::Found));
+    let mut said = looked[0].clone();
+    said.sort_by_key(|word| *word as u8);
+    said
+}
+
+async fn a_slot_is_looked_at_from_everywhere(kind: ChainKind) {
+    let chain = TestChain::start(kind, Era::London).await;
+    let other = chain.breakable().await;
+    let evm = connect(&chain, &other).await;
+    let of = account(0).address;
+    let mined = signed(&evm, 0).await;
+    assert_eq!(said(&evm, 0, mined.tx_hash).await, [Looked::Behind; 2]);
+    evm.send(&mined.raw).await;
+    chain.mine(5).await;
+    let head = chain.head().await;
+    until("the new head is seen", || async {
+        let heads = evm.endpoints();
+        let seen = heads.iter().all(|status| status.head.is_some_and(|at| at.number == head));
+        seen.then_some(())
+    })
+    .await;
+
+    assert_eq!(said(&evm, 0, mined.tx_hash).await, [Looked::Found; 2]);
+    assert_eq!(said(&evm, 0, NEVER_SENT).await, [Looked::NotThere; 2]);
+    assert_eq!(said(&evm, 1, NEVER_SENT).await, [Looked::Behind; 2]);
+    let search = evm.search(of, nonce(0), &[NEVER_SENT, mined.tx_hash]).await;
+    assert_eq!(judge_search(&search.looked), Search::Ours { attempt: 1 });
+    let receipt = search.found.unwrap();
+    let at = receipt.block_number;
+    assert_eq!(receipt.tx_hash, mined.tx_hash);
+
+    assert_eq!(evm.count_at(of, at - 1).await.unwrap(), nonce(0));
+    assert_eq!(evm.count_at(of, at).await.unwrap(), nonce(1));
+    assert_eq!(evm.occupant(of, nonce(0), head - at).await.unwrap(), Some(mined.tx_hash));
+    assert_eq!(evm.occupant(of, nonce(0), head - at - 1).await.unwrap(), None);
+    assert_eq!(evm.occupant(of, nonce(1), head).await.unwrap(), None);
+
+    let (due, waits) = (signed(&evm, 1).await, signed(&evm, 3).await);
+    for tx in [&due, &waits] {
+        evm.send(&tx.raw).await;
+    }
+    for word in evm.pools(of, &[NEVER_SENT, waits.tx_hash]).await {
+        assert_eq!(word.knows_it, Some(true));
+        match kind {
+            ChainKind::Devchain => {
+                let pool = word.pool.unwrap();
+                assert_eq!(pool.pending, [(nonce(1), due.tx_hash)].into());
+                assert_eq!(pool.queued, [(nonce(3), waits.tx_hash)].into());
+            }
+            // It has no such method.
+            ChainKind::Anvil => assert_eq!(word.pool, None),
+        }
+    }
+    for word in evm.pools(of, &[NEVER_SENT]).await {
+        assert_eq!(word.knows_it, Some(false));
+    }
+
+    other.set_lag(head);
+    assert_eq!(said(&evm, 0, NEVER_SENT).await, [Looked::NotThere, Looked::Behind]);
+    other.set_lag(0);
+    other.set_down(true);
+    assert_eq!(said(&evm, 0, NEVER_SENT).await, [Looked::NotThere, Looked::NoAnswer]);
+    assert_eq!(evm.occupant(of, nonce(0), head).await.unwrap(), Some(mined.tx_hash));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_is_looked_at_from_everywhere_devchain() {
+    a_slot_is_looked_at_from_everywhere(ChainKind::Devchain).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_is_looked_at_from_everywhere_anvil() {
+    a_slot_is_looked_at_from_everywhere(ChainKind::Anvil).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_without_an_archive_names_the_occupant_all_the_same() {
+    let chain = TestChain::start(ChainKind::Devchain, Era::London).await;
+    let other = chain.breakable().await;
+    let evm = connect(&chain, &other).await;
+    let of = account(0).address;
+    let mined = signed(&evm, 0).await;
+    evm.send(&mined.raw).await;
+    chain.mine(40).await;
+    let states = serde_json::json!([4]);
+    chain.call("devchain_setStates", states.clone()).await;
+    tollgate_testkit::rpc::call(&other.url(), "devchain_setStates", states).await;
+    assert_eq!(evm.occupant(of, nonce(0), 100).await.unwrap(), Some(mined.tx_hash));
+    assert_eq!(evm.occupant(of, nonce(0), 20).await.unwrap(), None);
+    until("the new head is seen", || async {
+        let past = evm.count_at(of, 2).await.unwrap_err().to_string();
+        past.contains("missing trie node").then_some(())
+    })
+    .await;
+    assert_eq!(evm.count_at(of, 38).await.unwrap(), nonce(1));
+}
