@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision};
-use tollgate_model::port::{AlertKind, Section, TxUpdate};
+use tollgate_model::port::{AlertKind, Attempt, Section, TxRecord, TxUpdate};
 use tollgate_model::stuck::{LineView, Trigger, trigger};
 use tollgate_model::{Timestamp, TxId};
 use tracing::{info, warn};
@@ -88,12 +88,20 @@ impl Desk {
         let number = self.asking.asked;
         let question = Question { number, lease: self.lease, tx_id, trigger: why };
         self.asking.open = Some(question);
-        let (context, notes) = (self.context.clone(), self.notes.clone());
+        let (context, notes, token) = (self.context.clone(), self.notes.clone(), self.lease.token);
         tokio::spawn(async move {
             let told = async {
                 let (tx, attempts) = read(&context, tx_id).await?;
-                let told =
-                    StuckContext { trigger: why, tx, attempts, last_answer, diagnosis, age, depth };
+                let told = StuckContext {
+                    question: number,
+                    trigger: why,
+                    tx: TxRecord { fencing_token: token, ..tx },
+                    attempts,
+                    last_answer,
+                    diagnosis,
+                    age,
+                    depth,
+                };
                 Ok::<_, String>(decide(&context, told).await)
             };
             let decision = told.await.unwrap_or_else(|error| failed(&error));
@@ -161,9 +169,7 @@ impl Desk {
     }
 }
 
-type Told = (tollgate_model::port::TxRecord, Vec<tollgate_model::port::Attempt>);
-
-async fn read(context: &Context, tx_id: TxId) -> Result<Told, String> {
+async fn read(context: &Context, tx_id: TxId) -> Result<(TxRecord, Vec<Attempt>), String> {
     let tx = context.store.tx(tx_id).await.map_err(|error| error.to_string())?;
     let tx = tx.ok_or("it is gone")?;
     let attempts = context.store.attempts(tx_id).await.map_err(|error| error.to_string())?;
