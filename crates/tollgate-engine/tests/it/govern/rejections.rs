@@ -28,7 +28,7 @@ async fn held_it_stays_stuck_with_an_alert_and_keeps_its_slot() {
     let engine = rig.node("a", policy(RejectedSlot::Hold));
     let tx = id(engine.create(account(1), None, bad()).await.unwrap());
     rig.until(tx, "is rejected", |tx| tx.seen.state == REJECTED).await;
-    assert!(!rig.alerts.of(AlertKind::Rejected).is_empty());
+    rig.eventually("an alert", async || !rig.alerts.of(AlertKind::Rejected).is_empty()).await;
     let next = transfers(&engine, [10]).await;
     assert_eq!(rig.record(next[0]).await.nonce.unwrap().get(), 1, "I3: not the same slot");
 }
