@@ -2,7 +2,7 @@
 
 use tollgate_engine::EngineOptions;
 use tollgate_model::answer::AnswerClass;
-use tollgate_model::port::AlertKind;
+use tollgate_model::port::{AlertKind, Checkpoint};
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::{Address, Allocated, Failed, Intent, StuckReason, TxState, U256};
 use tollgate_testkit::fake_chain::Which;
@@ -57,4 +57,32 @@ async fn a_rejection_after_a_lost_answer_is_no_proof_and_nothing_is_recycled() {
     rig.until(tx, "is in the grey zone", |tx| tx.seen.state == grey).await;
     tokio::time::sleep(std::time::Duration::from_millis(800)).await;
     assert_eq!(rig.record(tx).await.seen.state, grey, "I3: it may be with a node");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rejection_after_an_answer_that_nobody_heard_is_no_proof() {
+    let rig = Rig::new().await;
+    rig.chain.reject_calls_to(BAD);
+    // The sender dies with the answer to the first send in its hands.
+    rig.gate.trap(Checkpoint::NodeAnswered);
+    let resubmit = crate::rig::options().resubmit;
+    let options = EngineOptions { resubmit, ..policy(RejectedSlot::Recycle) };
+    let engine = rig.node("a", options);
+    let tx = id(engine.create(account(1), None, bad()).await.unwrap());
+    let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
+    rig.until(tx, "is in the grey zone", |tx| tx.seen.state == grey).await;
+    assert_eq!(engine.deaths(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_proof_the_slot_goes_to_the_next_one() {
+    let rig = Rig::new().await;
+    rig.chain.reject_calls_to(BAD);
+    let engine = rig.node("a", policy(RejectedSlot::Recycle));
+    let tx = id(engine.create(account(1), None, bad()).await.unwrap());
+    rig.until(tx, "ended", |tx| tx.seen.state == TxState::Failed(Failed::Rejected)).await;
+    let next = transfers(&engine, [10, 11]).await;
+    rig.mine_until_final(&next).await;
+    assert_eq!(rig.paid(account(1)), [10, 11], "nothing is left empty");
+    assert_eq!(rig.feed().await.len(), 3);
 }
