@@ -7,8 +7,8 @@ use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::{Address, Allocated, Failed, Intent, StuckReason, TxState, U256};
 use tollgate_testkit::fake_chain::Which;
 
-use super::{patient, transfers};
-use crate::rig::{Rig, account, id};
+use super::{PENDING, patient, transfers};
+use crate::rig::{Rig, account, id, options};
 
 const REJECTED: TxState = TxState::Stuck(StuckReason::Rejected);
 const BAD: Address = Address::repeat_byte(0xba);
@@ -85,4 +85,35 @@ async fn with_proof_the_slot_goes_to_the_next_one() {
     rig.mine_until_final(&next).await;
     assert_eq!(rig.paid(account(1)), [10, 11], "nothing is left empty");
     assert_eq!(rig.feed().await.len(), 3);
+}
+
+/// With the policy that gives slots away, nothing but proof does.
+async fn keeps_its_slot(class: AnswerClass) {
+    let rig = Rig::new().await;
+    rig.chain.answer(Which::Value(10), class, usize::MAX);
+    let rejected_slot = RejectedSlot::Recycle;
+    let engine = rig.node("a", EngineOptions { rejected_slot, ..options() });
+    let mut ids = transfers(&engine, [10]).await;
+    rig.until(ids[0], "was refused", |tx| tx.last_error.is_some()).await;
+    let hash = rig.record(ids[0]).await.newest_hash.unwrap();
+    let before = rig.chain.sends(hash);
+    rig.eventually("the same bytes are sent again", async || rig.chain.sends(hash) > before).await;
+    ids.extend(transfers(&engine, [11]).await);
+    rig.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
+    let nonces = [rig.record(ids[0]).await.nonce, rig.record(ids[1]).await.nonce];
+    assert_eq!(nonces.map(|nonce| nonce.unwrap().get()), [0, 1], "I3: {class}");
+    rig.chain.answer_truly();
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.paid(account(1)), [10, 11], "{class}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_send_that_is_never_answered_frees_no_slot() {
+    keeps_its_slot(AnswerClass::Unknown).await;
+    keeps_its_slot(AnswerClass::Transient).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_nodes_fee_cap_frees_no_slot() {
+    keeps_its_slot(AnswerClass::FeeTooHigh).await;
 }
