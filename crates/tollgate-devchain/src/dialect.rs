@@ -131,6 +131,14 @@ impl Dialect {
         }
     }
 
+    /// What is counted in a block without its state, by a client that does not say so.
+    pub fn count_without_state(self) -> Option<u64> {
+        match self {
+            Self::Besu => Some(0),
+            Self::Geth | Self::Nethermind | Self::Erigon | Self::Reth => None,
+        }
+    }
+
     /// A block that the node has, without its state.
     pub fn state_missing(self, number: u64) -> RpcError {
         match self {

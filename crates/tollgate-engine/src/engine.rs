@@ -254,10 +254,11 @@ impl Engine {
     }
 
     /// Gives a create to the submitter's worker, which is started if there is none.
+    #[expect(clippy::result_large_err, reason = "what is not taken comes back")]
     fn hand_over(&self, submitter: Submitter, mut create: Create) -> Result<(), CreateError> {
         // A worker that just ended is replaced once.
         for _ in 0..2 {
-            match self.worker(submitter).creates.try_send(create) {
+            match self.give(submitter, |worker| worker.creates.try_send(create)) {
                 Ok(()) => return Ok(()),
                 Err(mpsc::error::TrySendError::Full(_)) => return Err(CreateError::Busy),
                 Err(mpsc::error::TrySendError::Closed(back)) => create = back,
@@ -266,10 +267,12 @@ impl Engine {
         Err(CreateError::Unavailable("the worker stopped".to_owned()))
     }
 
-    fn worker(&self, submitter: Submitter) -> Handle {
+    /// Gives something to the submitter's worker. A new worker starts with it in its hands: one that
+    /// can't have the lease ends at once, and must not be gone before it could say so.
+    fn give<T>(&self, submitter: Submitter, give: impl FnOnce(&Handle) -> T) -> T {
         let mut handles = self.workers.lock();
         if let Some(handle) = handles.get(&submitter).filter(|h| !h.creates.is_closed()) {
-            return handle.clone();
+            return give(handle);
         }
         let (creates, intents) = mpsc::channel(self.context.options.queued_max.max(1));
         let (orders, asked) = mpsc::channel(ORDERS_MAX);
@@ -278,9 +281,10 @@ impl Engine {
         let inbox = Arc::new(AsyncMutex::new(Inbox { creates: intents, orders: asked }));
         let context = self.context.clone();
         let worker = Worker { context, submitter, inbox, notes };
+        let given = give(&handle);
         supervise(&self.context.deaths, "worker", move || worker.clone().run());
-        handles.insert(submitter, handle.clone());
-        handle
+        handles.insert(submitter, handle);
+        given
     }
 
     /// Does to a transaction what a person wants done, under the fence like everything else.
@@ -312,6 +316,7 @@ impl Engine {
     }
 
     /// Gives an order to the submitter's worker, which is started if there is none.
+    #[expect(clippy::result_large_err, reason = "what is not taken comes back")]
     pub(crate) async fn order<T>(
         &self,
         of: Submitter,
@@ -324,7 +329,7 @@ impl Engine {
         let mut order = order(reply);
         let gone = || ActError::Unavailable("the worker stopped; ask again".to_owned());
         for _ in 0..2 {
-            match self.worker(of).orders.try_send(order) {
+            match self.give(of, |worker| worker.orders.try_send(order)) {
                 Ok(()) => return answer.await.map_err(|_| gone())?,
                 Err(mpsc::error::TrySendError::Full(_)) => return Err(ActError::Busy),
                 Err(mpsc::error::TrySendError::Closed(back)) => order = back,
@@ -407,7 +412,7 @@ async fn wake_idle(context: Weak<Context>, workers: Weak<Workers>) {
         let engine = Engine { context, workers };
         for address in accounts {
             // It takes the lease if nobody has it, looks at the chain, and lets go when it is idle.
-            engine.worker(Submitter::new(chain_id, address));
+            engine.give(Submitter::new(chain_id, address), |_| ());
         }
     }
 }
@@ -422,7 +427,7 @@ async fn adopt_orphans(context: Weak<Context>, workers: Weak<Workers>) {
             Ok(orphans) => {
                 for submitter in orphans.into_iter().filter(|orphan| engine.serves(*orphan)) {
                     info!(%submitter, "work without an owner");
-                    engine.worker(submitter);
+                    engine.give(submitter, |_| ());
                 }
             }
             Err(error) => warn!(%error, "orphans not found"),

@@ -83,9 +83,10 @@ impl Ask<'_> {
     pub(super) fn transaction_count(&self) -> Answer {
         let address = self.params.address(0, "address")?;
         let id = self.params.block(1)?;
-        let count = match id {
-            BlockId::Pending => seen!(self, view => view.pending_nonce(address)),
-            id => self.account(address, id)?.nonce,
+        let count = match (id, self.settings.dialect.count_without_state()) {
+            (BlockId::Pending, _) => seen!(self, view => view.pending_nonce(address)),
+            (id, Some(count)) if self.check_state(id).is_err() => count,
+            (id, _) => self.account(address, id)?.nonce,
         };
         Ok(json::quantity(count.saturating_add_signed(self.settings.nonce_offset)))
     }

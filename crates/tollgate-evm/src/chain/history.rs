@@ -1,7 +1,8 @@
 //! An account's past: how far it had counted at a block, and who used a slot.
 //!
 //! Owns no state. A number means a block only as long as the endpoint that is asked has the same
-//! block there; nodes without old states say so with an error, which is never evidence.
+//! block there. Nodes without old states say so with an error, which is never evidence, or count
+//! zero (Besu): that is too low, which only delays.
 
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
@@ -162,7 +163,12 @@ impl Asked<'_> {
             }
             step = step.saturating_mul(2);
         }
-        self.walk(to, to, nonce).await
+        match self.walk(to, to, nonce).await? {
+            Some(hash) => Ok(Some(hash)),
+            // Some nodes (Besu) count zero where they have no state any more: it may be older.
+            None if to > oldest => self.walk(oldest, to - 1, nonce).await,
+            None => Ok(None),
+        }
     }
 
     /// Looks into whole blocks, from the highest down.

@@ -76,6 +76,8 @@ pub(crate) struct State {
     pub(crate) slots: HashMap<TxHash, (Address, u64)>,
     /// States of blocks before this one are gone.
     pub(crate) oldest_state: u64,
+    /// What it counts there, if it does not say that they are gone.
+    pub(crate) counts_without_state: Option<u64>,
     /// What happens right after a call of a method was answered, each time.
     pub(crate) after: HashMap<&'static str, fn(&mut Self)>,
     /// Many calls in one are answered with an error.

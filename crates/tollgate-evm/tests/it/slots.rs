@@ -334,9 +334,20 @@ async fn a_node_without_old_states_is_asked_for_its_blocks() {
         assert_eq!(found, Some(in_slot(slot)), "{slot}");
     }
     assert_eq!(chain.occupant(SOMEBODY, nonce(2), 30).await.unwrap(), None, "outside");
+    // Besu does not say that a state is gone: it counts zero.
+    node.set().counts_without_state = Some(0);
+    for slot in [2, 7, 9] {
+        let found = chain.occupant(SOMEBODY, nonce(slot), 1_000).await.unwrap();
+        assert_eq!(found, Some(in_slot(slot)), "{slot}");
+    }
+    assert_eq!(chain.occupant(SOMEBODY, nonce(2), 30).await.unwrap(), None, "outside");
+    node.set().counts_without_state = None;
     // Blocks that it lacks may hold it.
     node.set().branch.retain(|(at, _)| at.number >= 40 || at.number == 0);
     chain.occupant(SOMEBODY, nonce(2), 1_000).await.unwrap_err();
+    // Nobody looks for what is not used yet.
+    node.set().oldest_state = 60;
+    assert_eq!(chain.occupant(FOREIGN_ACCOUNT, nonce(0), 1_000).await.unwrap(), None);
     node.set().mood = Mood::Down;
     chain.occupant(SOMEBODY, nonce(9), 1_000).await.unwrap_err();
 }

@@ -223,6 +223,9 @@ async fn the_feed_is_printed_and_followed() {
         let line = follow.line_with(name).await;
         assert!(line.contains("CONFIRMED"), "{line}");
     }
+    follow.signal("INT");
+    let lines = follow.end().lines;
+    assert_eq!(lines.len(), 2, "each is told once: {lines:?}");
     let all = dev.good(&["completions"]).out;
     assert_eq!(all.lines().map(|line| line.starts_with(['1', '2'])).collect::<Vec<_>>(), [true; 2]);
     let rest = dev.good(&["completions", "--after", "1", "--json"]).json();

@@ -73,6 +73,7 @@ pub(super) struct State {
     pub(super) balances: HashMap<Address, (U256, usize)>,
     pub(super) witnesses: Vec<Witness>,
     pub(super) hides_pools: bool,
+    pub(super) loses_receipts: bool,
     pub(super) outsiders: u64,
 }
 
@@ -102,6 +103,7 @@ impl State {
             balances: HashMap::new(),
             witnesses: vec![Witness::default()],
             hides_pools: false,
+            loses_receipts: false,
             outsiders: 0,
         }
     }

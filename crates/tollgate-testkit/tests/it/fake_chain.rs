@@ -80,7 +80,8 @@ async fn who_can_not_pay_is_refused_until_funded() {
     let chain = FakeChain::new();
     let cost = |raw: &Bytes| decode(raw).unwrap().value + U256::from(25_000 * 1_000);
     let (first, second) = (tx(0, 1_000, 10), tx(1, 1_000, 10));
-    chain.set_balance(FROM, cost(&first));
+    // Enough for either, not for both.
+    chain.set_balance(FROM, cost(&second));
     assert_eq!(send(&chain, &first).await, AnswerClass::Accepted);
     assert_eq!(send(&chain, &second).await, AnswerClass::InsufficientFunds);
     chain.set_balance(FROM, U256::ZERO);

@@ -138,8 +138,14 @@ async fn a_node_without_an_archive_names_the_occupant_all_the_same() {
     let states = serde_json::json!([4]);
     chain.call("devchain_setStates", states.clone()).await;
     tollgate_testkit::rpc::call(&other.url(), "devchain_setStates", states).await;
-    assert_eq!(evm.occupant(of, nonce(0), 100).await.unwrap(), Some(mined.tx_hash));
-    assert_eq!(evm.occupant(of, nonce(0), 20).await.unwrap(), None);
+    for dialect in ["besu", "erigon", "nethermind", "reth", "geth"] {
+        let dialect = serde_json::json!([dialect]);
+        chain.call("devchain_setDialect", dialect.clone()).await;
+        tollgate_testkit::rpc::call(&other.url(), "devchain_setDialect", dialect.clone()).await;
+        let found = evm.occupant(of, nonce(0), 100).await.unwrap();
+        assert_eq!(found, Some(mined.tx_hash), "{dialect}");
+        assert_eq!(evm.occupant(of, nonce(0), 20).await.unwrap(), None, "{dialect}");
+    }
     until("the new head is seen", || async {
         let past = evm.count_at(of, 2).await.unwrap_err().to_string();
         past.contains("missing trie node").then_some(())

@@ -79,6 +79,9 @@ pub(super) fn result_of(
         "eth_getTransactionCount" if params[1] == "pending" => hex(state.pending),
         "eth_getTransactionCount" => {
             let at = number(&params[1])?;
+            if let Some(count) = state.counts_without_state.filter(|_| at < state.oldest_state) {
+                return Some(Ok(hex(count)));
+            }
             if at < state.oldest_state || state.branch.iter().all(|(block, _)| block.number < at) {
                 return Some(Err(json!({"code": -32000, "message": "missing trie node 0a"})));
             }
