@@ -189,9 +189,10 @@ impl Desk {
         let sender = Sender::start(&context, notes.clone());
         context.keeper.keep(lease, notes.clone());
         let submitter = worker.submitter;
-        let agenda = Agenda::from(context.clock.now());
+        let now = context.clock.now();
+        let (agenda, asking) = (Agenda::from(now), Asking::from(now));
         let alarm = Alarm::new(context.alerts.clone(), submitter);
-        let (busy_at, asking) = (Instant::now(), Asking::default());
+        let busy_at = Instant::now();
         Self { context, submitter, lease, book, sender, notes, busy_at, agenda, asking, alarm }
     }
 

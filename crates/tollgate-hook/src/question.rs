@@ -6,11 +6,11 @@ use tollgate_model::port::policy::StuckContext;
 use tollgate_model::port::{Attempt as StoredAttempt, TxRecord};
 use tollgate_model::{Intent, Timestamp};
 
-/// The id of a question: it is about one version of one transaction, on whichever node it is put,
-/// and whatever is done about a transaction makes another version.
+/// The id of a question: every try at it has the same, and no other question has it, because an
+/// owner counts its questions under its token.
 pub(crate) fn id(context: &StuckContext) -> String {
-    let version = context.tx.seen.version;
-    format!("{}:{version}:{}", context.tx.tx_id, context.trigger.name())
+    let StuckContext { question, tx, .. } = context;
+    format!("{}:{}:{question}", tx.tx_id, tx.fencing_token)
 }
 
 /// A question.

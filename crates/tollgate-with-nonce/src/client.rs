@@ -128,11 +128,7 @@ impl Client {
             progress: progress.clone(),
         };
         let ended = run(slot).await;
-        // A slot that outlives its closure signs nothing any more.
-        let mut kept = progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let reached = std::mem::replace(&mut *kept, Progress::Lost);
-        drop(kept);
-        match (reached, ended) {
+        match (close(&progress), ended) {
             (Progress::HandedOut(_), Ok(done)) => Ok(done),
             (Progress::HandedOut(signed), Err(error)) => {
                 Err(WithNonceError::MaybeSent { nonce, signed: Box::new(signed), error })
@@ -231,6 +227,12 @@ impl Client {
         }
         headers
     }
+}
+
+/// How far a slot has come. One that outlives its closure signs nothing any more.
+fn close(progress: &Mutex<Progress>) -> Progress {
+    let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
+    std::mem::replace(&mut *progress, Progress::Lost)
 }
 
 fn place(of: &Reservation, what: &str) -> String {

@@ -9,25 +9,7 @@
 //! - [`Slot::sign`] signs *and tells Tollgate the hash* before it hands the bytes out, so from the
 //!   moment at which they could be sent nobody else gets the nonce, even if the program dies.
 //!
-//! ```no_run
-//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! use with_nonce::{Client, SlotError, Tx};
-//! # use tollgate_evm::signer::LocalSigner;
-//! # use tollgate_model::{Address, GasPrice, Bytes};
-//! # async fn send(_: &Bytes) -> Result<(), SlotError> { Ok(()) }
-//! # let (me, to) = (Address::ZERO, Address::ZERO);
-//! let signer = LocalSigner::from_key_file("keys.txt".as_ref())?;
-//! let client = Client::new("http://127.0.0.1:8550")?;
-//! let tip = GasPrice::from_wei(1_000_000_000)?;
-//! let hash = client
-//!     .with_nonce(me, signer, |slot| async move {
-//!         let signed = slot.sign(Tx::transfer(to, 7, tip, tip)).await?;
-//!         send(&signed.raw).await?;
-//!         Ok::<_, SlotError>(signed.tx_hash)
-//!     })
-//!     .await?;
-//! # let _ = hash; Ok(()) }
-//! ```
+//! `examples/transfer.rs` shows it; `docs/reservations.md` tells the whole story.
 //!
 //! Never sends anything itself, and never decides a fee: that is the caller's business here.
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision};
-use tollgate_model::port::{AlertKind, Section, TxUpdate};
+use tollgate_model::port::{AlertKind, Attempt, Section, TxRecord, TxUpdate};
 use tollgate_model::stuck::{LineView, Trigger, trigger};
 use tollgate_model::{Timestamp, TxId};
 use tracing::{info, warn};
@@ -25,14 +25,20 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const WAITING_MAX: usize = 256;
 
 /// What is being asked, and what is to be asked next.
-#[derive(Default)]
 pub(super) struct Asking {
     open: Option<Question>,
     next: VecDeque<(TxId, Trigger)>,
+    /// The number of the last question. Counted from the time at which the desk began: a worker that
+    /// starts again under the same token gives no number twice.
     asked: u64,
 }
 
 impl Asking {
+    pub(super) fn from(now: Timestamp) -> Self {
+        let asked = u64::try_from(now.unix_micros()).unwrap_or_default();
+        Self { open: None, next: VecDeque::new(), asked }
+    }
+
     /// Has a transaction asked about, once.
     pub(super) fn add(&mut self, tx_id: TxId, trigger: Trigger) {
         if self.next.len() < WAITING_MAX && !self.next.contains(&(tx_id, trigger)) {
@@ -88,12 +94,20 @@ impl Desk {
         let number = self.asking.asked;
         let question = Question { number, lease: self.lease, tx_id, trigger: why };
         self.asking.open = Some(question);
-        let (context, notes) = (self.context.clone(), self.notes.clone());
+        let (context, notes, token) = (self.context.clone(), self.notes.clone(), self.lease.token);
         tokio::spawn(async move {
             let told = async {
                 let (tx, attempts) = read(&context, tx_id).await?;
-                let told =
-                    StuckContext { trigger: why, tx, attempts, last_answer, diagnosis, age, depth };
+                let told = StuckContext {
+                    question: number,
+                    trigger: why,
+                    tx: TxRecord { fencing_token: token, ..tx },
+                    attempts,
+                    last_answer,
+                    diagnosis,
+                    age,
+                    depth,
+                };
                 Ok::<_, String>(decide(&context, told).await)
             };
             let decision = told.await.unwrap_or_else(|error| failed(&error));
@@ -161,9 +175,7 @@ impl Desk {
     }
 }
 
-type Told = (tollgate_model::port::TxRecord, Vec<tollgate_model::port::Attempt>);
-
-async fn read(context: &Context, tx_id: TxId) -> Result<Told, String> {
+async fn read(context: &Context, tx_id: TxId) -> Result<(TxRecord, Vec<Attempt>), String> {
     let tx = context.store.tx(tx_id).await.map_err(|error| error.to_string())?;
     let tx = tx.ok_or("it is gone")?;
     let attempts = context.store.attempts(tx_id).await.map_err(|error| error.to_string())?;

@@ -7,6 +7,7 @@ use tollgate_engine::{Created, Engine, EngineOptions, Policies, World};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::clock::Clock;
+use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{
     Alert, AlertKind, Alerts, Attempt, ChainRegistration, Completion, FeedStore, HistoryEntry,
     LeaseTerms, Page, SubmitterRecord, SubmitterSetup, TxRecord, TxStore,
@@ -128,11 +129,21 @@ impl Rig {
         policies: Policies,
     ) -> Engine {
         let accounts = [1, 2, 3].map(|n| account(n).address).to_vec();
+        self.node_signing(name, options, policies, Arc::new(FakeSigner(accounts)))
+    }
+
+    pub(crate) fn node_signing(
+        &self,
+        name: &str,
+        options: EngineOptions,
+        policies: Policies,
+        signer: Arc<dyn Signer>,
+    ) -> Engine {
         let world = World {
             node: NodeId::new(name, Uuid::now_v7()).unwrap(),
             store: Arc::new(self.store.clone()),
             chain: self.chain.clone(),
-            signer: Arc::new(FakeSigner(accounts)),
+            signer,
             clock: self.clock.clone(),
             checkpoints: self.gate.clone(),
             policies,

@@ -70,6 +70,7 @@ fn nonsense_is_named() {
         ("cancel", "does not start with {"),
         ("\"cancel\"", "does not start with {"),
         ("[\"cancel\"]", "does not start with {"),
+        ("[\"cancel\", null, null, null, null, null]", "does not start with {"),
         ("null", "does not start with {"),
         ("<html>{\"action\": \"cancel\"}</html>", "does not start with {"),
         (r#"{"action": "cancel""#, "EOF"),

@@ -107,11 +107,11 @@ async fn the_receiver_of_the_page_decides_checks_the_signature_and_remembers() {
     let max_fee = decision.replacement.max_fee_per_gas.map(|fee| fee.wei());
     assert_eq!(max_fee, Some(45_000_000_000));
 
-    // The same version: the same answer, whatever else has changed.
+    // The same question: the same answer, whatever else has changed.
     let younger = StuckContext { age: Duration::ZERO, ..asked() };
     assert_eq!(genuine.decide(&younger).await, decision);
     let mut another = younger;
-    another.tx.seen.version += 1;
+    another.question += 1;
     let noop = genuine.decide(&another).await;
     assert_eq!((noop.action, noop.failed), (StuckAction::Noop, false));
     assert_eq!(noop.fields.unwrap().as_str(), "{\"depth\": 12}");

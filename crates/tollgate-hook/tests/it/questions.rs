@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tollgate_model::FencingToken;
 use tollgate_model::port::policy::StuckPolicy;
-use tollgate_model::stuck::Trigger;
 
 use crate::receiver::{Heard, Receiver, Reply, ok, status};
 use crate::support::{SECRET, SUBMITTER, TX_ID, context, patient};
@@ -41,7 +41,7 @@ async fn a_question_says_all_that_is_known() {
     assert_eq!(
         question,
         json!({
-            "id": format!("{TX_ID}:9:head_stuck"),
+            "id": format!("{TX_ID}:4:3"),
             "trigger": "head_stuck",
             "chainId": 1,
             "submitter": SUBMITTER,
@@ -97,7 +97,7 @@ async fn a_question_is_signed_and_another_body_would_not_pass() {
     let heard = receiver.heard().remove(0);
     verify(&heard);
     assert_eq!(heard.headers["webhook-timestamp"], "1800000000");
-    assert_eq!(heard.headers["webhook-id"], format!("{TX_ID}:9:head_stuck"));
+    assert_eq!(heard.headers["webhook-id"], format!("{TX_ID}:4:3"));
     let forged = Heard { body: b"{}".to_vec(), ..heard };
     assert!(std::panic::catch_unwind(|| verify(&forged)).is_err());
 }
@@ -118,19 +118,19 @@ async fn a_retry_is_the_same_question_with_a_signature_of_its_own() {
 }
 
 #[tokio::test]
-async fn another_version_or_trigger_is_another_question() {
+async fn a_question_that_is_put_again_later_is_another_one() {
     let receiver = Receiver::start(vec![ok(r#"{"action": "noop"}"#)]).await;
     let hook = patient(&receiver.url);
     let mut asked = context();
     hook.decide(&asked).await;
     hook.decide(&asked).await;
-    asked.tx.seen.version += 1;
+    asked.question += 1;
     hook.decide(&asked).await;
-    asked.trigger = Trigger::OperatorAsked;
+    asked.tx.fencing_token = FencingToken::new(5).unwrap();
     hook.decide(&asked).await;
     let ids: Vec<String> =
         receiver.heard().iter().map(|heard| heard.headers["webhook-id"].clone()).collect();
-    let expected = ["9:head_stuck", "9:head_stuck", "10:head_stuck", "10:operator_asked"];
+    let expected = ["4:3", "4:3", "4:4", "5:4"];
     assert_eq!(ids, expected.map(|end| format!("{TX_ID}:{end}")));
 }
 

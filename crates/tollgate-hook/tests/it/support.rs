@@ -112,6 +112,7 @@ pub(crate) fn context() -> StuckContext {
         finished_at: None,
     };
     StuckContext {
+        question: 3,
         trigger: Trigger::HeadStuck,
         tx,
         attempts,

@@ -19,6 +19,8 @@ use crate::time::Timestamp;
 /// What a policy is told.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StuckContext {
+    /// The number of this very question under its token: asked again later it is another one.
+    pub question: u64,
     /// Why it is asked.
     pub trigger: Trigger,
     /// The transaction: the head of its submitter's line, unless the trigger says otherwise.

@@ -41,6 +41,7 @@ fn the_page_on_decisions_has_the_answers_of_the_code() {
         ("rejected", slots::rejected()),
         ("search", chain::search()),
         ("reconcile", chain::reconcile()),
+        ("holes", slots::holes()),
         ("resume", chain::resume()),
     ];
     let written =

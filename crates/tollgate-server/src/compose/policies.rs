@@ -68,6 +68,7 @@ mod tests {
             finished_at: None,
         };
         StuckContext {
+            question: 1,
             trigger: Trigger::HeadStuck,
             tx,
             attempts: Vec::new(),

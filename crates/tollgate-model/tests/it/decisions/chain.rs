@@ -85,19 +85,10 @@ pub(super) fn search() -> String {
     table(["who says what", "judgement"], rows.map(row))
 }
 
+/// Why it is PROTECT depends on the row, and is told elsewhere.
 fn words(step: &ReconcileStep) -> String {
-    match step {
-        ReconcileStep::Protect(_) => "PROTECT".to_owned(),
-        ReconcileStep::MoveCursor(step) => format!("cursor to {}", step.to),
-        ReconcileStep::FindReceipts { nonce } => format!("look for receipts of {nonce}"),
-        ReconcileStep::NoteReceipt { nonce, .. } => format!("{nonce} is ours: note its receipt"),
-        ReconcileStep::AwaitFinality { nonce } => format!("{nonce} is foreign: wait for finality"),
-        ReconcileStep::SlotTaken { nonce } => format!("{nonce} ends as NONCE_TAKEN"),
-        ReconcileStep::Hole(hole) => {
-            let pending = if hole.pending { " (a pool counts it)" } else { "" };
-            format!("hole {} to {}{pending}", hole.first, hole.last)
-        }
-    }
+    let words = step.to_string();
+    if words.starts_with("PROTECT") { "PROTECT".to_owned() } else { words }
 }
 
 fn view(mode: Mode, cursor: u64, counts: AccountCounts, open: &[OpenSlot]) -> ReconcileView<'_> {

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use super::{nonce, table};
 use tollgate_model::answer::AnswerClass;
-use tollgate_model::nonce::Mode;
+use tollgate_model::hole::{self, HoleView};
+use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::policy::StuckAction;
+use tollgate_model::reconcile::Hole;
 use tollgate_model::rejected::{HoldReason, RejectedDecision, RejectedSlot, RejectedView, decide};
 use tollgate_model::stuck::{LineView, Plan, StuckThresholds, Subject, plan, trigger};
 use tollgate_model::{Allocated, Queued, StuckReason, Timestamp, Tracking, TxState};
@@ -146,4 +148,33 @@ pub(super) fn rejected() -> String {
         [situation.to_owned(), hold, placeholder, recycle]
     };
     table(["situation", "`hold`", "`placeholder`", "`recycle`"], rows.map(row))
+}
+
+pub(super) fn holes() -> String {
+    let patience = Duration::from_secs(300);
+    let hole = Hole { first: nonce(2), last: nonce(3), pending: false };
+    let old = HoleView {
+        hole,
+        seen_for: patience,
+        patience,
+        mode: Mode::Pipelined,
+        status: SubmitterStatus::Active,
+        next_waits: false,
+        has_key: true,
+    };
+    let rows = [
+        ("seen for 5 min, nobody waits", old),
+        ("the same, and a transaction waits for a slot", HoleView { next_waits: true, ..old }),
+        ("seen for less", HoleView { seen_for: Duration::from_secs(299), ..old }),
+        ("a pool counts it", HoleView { hole: Hole { pending: true, ..hole }, ..old }),
+        ("no key, nobody waits", HoleView { has_key: false, ..old }),
+        ("paused, or in PROTECT", HoleView { status: SubmitterStatus::Paused, ..old }),
+        ("strict mode", HoleView { mode: Mode::Strict, ..old }),
+    ];
+    let row = |(situation, view): (&str, HoleView)| {
+        let [hold, placeholder, recycle] =
+            RejectedSlot::ALL.map(|policy| hole::decide(policy, &view).name().to_owned());
+        [situation.to_owned(), hold, placeholder, recycle]
+    };
+    table(["hole", "`hold`", "`placeholder`", "`recycle`"], rows.map(row))
 }

@@ -64,6 +64,11 @@ fn every_setting_of_governance_arrives() {
         backlog_age = "15s"
         ask_interval = "16s"
         rejected_slot = "recycle"
+        [stuck.hook]
+        url = "https://hooks.example.com/stuck"
+        secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+        timeout = "21s"
+        retries = 3
         [reconcile]
         interval = "17s"
         [reservations]
@@ -108,6 +113,9 @@ fn every_setting_of_governance_arrives() {
     let limits =
         ReservationLimits { hold: seconds(18), hold_max: seconds(19), outstanding_max: 20 };
     assert_eq!(engine.reservations, Some(limits));
+    let hook = format!("{:?}", policies.hook.unwrap());
+    assert!(hook.contains("hooks.example.com"), "{hook}");
+    assert!(hook.contains("timeout: 21s, retries: 3"), "{hook}");
 }
 
 #[test]
