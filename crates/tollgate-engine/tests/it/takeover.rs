@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tollgate_engine::{Action, CreateError};
+use tollgate_engine::{Action, CreateError, EngineOptions};
 use tollgate_model::TxState;
 use tollgate_model::answer::AnswerClass;
+use tollgate_model::port::LeaseTerms;
 use tollgate_testkit::fake_chain::Which;
 
 use crate::govern::{PENDING, patient, sign, transfers};
@@ -110,7 +111,11 @@ async fn an_older_attempt_that_is_mined_while_nobody_looks_is_recognised() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_nodes_at_work_one_sends_what_an_account_has() {
     let rig = Rig::new().await;
-    let (a, b) = (rig.node("a", patient()), rig.node("b", patient()));
+    // Leases that outlast the test: nobody takes over because the machine is busy.
+    let (long, soon) = (Duration::from_secs(600), Duration::from_millis(200));
+    let lease = LeaseTerms::new(long, soon, Duration::ZERO).unwrap();
+    let owning = EngineOptions { lease, ..patient() };
+    let (a, b) = (rig.node("a", owning.clone()), rig.node("b", owning));
     let mut ids = Vec::new();
     for (n, value) in [(1, 0), (2, 0), (1, 1), (2, 1), (1, 2), (2, 2)] {
         let (owner, other) = if n == 1 { (&a, &b) } else { (&b, &a) };
