@@ -87,14 +87,22 @@ pub(crate) fn id(created: Created) -> TxId {
     created.tx_id()
 }
 
+/// Short times, but leases that outlast a test: nobody loses one because the machine is busy.
 pub(crate) fn options() -> EngineOptions {
     let millis = Duration::from_millis;
     EngineOptions {
-        lease: LeaseTerms::new(millis(900), millis(200), Duration::ZERO).unwrap(),
+        lease: LeaseTerms::new(millis(600_000), millis(200), Duration::ZERO).unwrap(),
         finality: FinalityRule::Confirmations(3),
         resubmit: ResubmitRules { interval: millis(400), ..ResubmitRules::default() },
         ..EngineOptions::default()
     }
+}
+
+/// Leases that end soon after their owner.
+pub(crate) fn hasty() -> EngineOptions {
+    let millis = Duration::from_millis;
+    let lease = LeaseTerms::new(millis(900), millis(200), Duration::ZERO).unwrap();
+    EngineOptions { lease, ..options() }
 }
 
 impl Rig {

@@ -3,20 +3,19 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tollgate_engine::{Action, CreateError, EngineOptions};
+use tollgate_engine::{Action, CreateError};
 use tollgate_model::TxState;
 use tollgate_model::answer::AnswerClass;
-use tollgate_model::port::LeaseTerms;
 use tollgate_testkit::fake_chain::Which;
 
 use crate::govern::{PENDING, patient, sign, transfers};
-use crate::rig::{Rig, account, id, options, request, transfer};
+use crate::rig::{Rig, account, hasty, id, options, request, transfer};
 
 /// A node on a runtime of its own, so that it can die as a whole, at whatever it is doing.
 fn doomed(rig: &Rig, count: u64) -> (tokio::runtime::Runtime, Vec<tollgate_model::TxId>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let ids = runtime.block_on(async {
-        let engine = rig.node("doomed", options());
+        let engine = rig.node("doomed", hasty());
         let creates = (0..count).map(|n| {
             let engine = engine.clone();
             async move { engine.create(account(1), request(&format!("r{n}")), transfer(n)).await }
@@ -34,7 +33,7 @@ async fn work_of_a_dead_node_is_finished_by_another() {
     let at = rig.clone();
     let (runtime, ids) = tokio::task::spawn_blocking(move || doomed(&at, 100)).await.unwrap();
     runtime.shutdown_background();
-    let _heir = rig.node("heir", options());
+    let _heir = rig.node("heir", hasty());
     rig.mine_until_final(&ids).await;
     let mut paid = rig.paid(account(1));
     paid.sort_unstable();
@@ -111,11 +110,7 @@ async fn an_older_attempt_that_is_mined_while_nobody_looks_is_recognised() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_nodes_at_work_one_sends_what_an_account_has() {
     let rig = Rig::new().await;
-    // Leases that outlast the test: nobody takes over because the machine is busy.
-    let (long, soon) = (Duration::from_secs(600), Duration::from_millis(200));
-    let lease = LeaseTerms::new(long, soon, Duration::ZERO).unwrap();
-    let owning = EngineOptions { lease, ..patient() };
-    let (a, b) = (rig.node("a", owning.clone()), rig.node("b", owning));
+    let (a, b) = (rig.node("a", patient()), rig.node("b", patient()));
     let mut ids = Vec::new();
     for (n, value) in [(1, 0), (2, 0), (1, 1), (2, 1), (1, 2), (2, 2)] {
         let (owner, other) = if n == 1 { (&a, &b) } else { (&b, &a) };
