@@ -170,6 +170,7 @@ impl BlockStream {
                 return self.catch_up(next).await.map(Some);
             }
             tokio::select! {
+                biased;
                 received = self.inbox.recv() => match received {
                     Some(block) => self.ahead = Some(block),
                     None => return Ok(None),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
+use tollgate_model::port::ids::Ids;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{Alerts, Checkpoints, Store};
 use tollgate_model::{NodeId, Submitter, TxHash};
@@ -24,6 +25,7 @@ pub(crate) struct Context {
     pub(crate) chain: Arc<dyn Chain>,
     pub(crate) signer: Arc<dyn Signer>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn Ids>,
     pub(crate) checkpoints: Arc<dyn Checkpoints>,
     pub(crate) policies: Policies,
     pub(crate) alerts: Arc<dyn Alerts>,

@@ -3,7 +3,7 @@
 //! Owns the canonical view. Driven by blocks: each new block costs one look at its hashes and one
 //! fetch of the receipts that are ours, however many transactions are pending. Never writes.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -126,18 +126,18 @@ impl Tracker {
     async fn receipts_in(
         &self,
         block: &Block,
-    ) -> Result<HashMap<Submitter, Vec<MinedIn>>, ChainUnavailable> {
-        let ours: HashMap<TxHash, Submitter> =
+    ) -> Result<BTreeMap<Submitter, Vec<MinedIn>>, ChainUnavailable> {
+        let ours: BTreeMap<TxHash, Submitter> =
             self.attempts.find(&block.transactions).into_iter().collect();
         if ours.is_empty() {
-            return Ok(HashMap::new());
+            return Ok(BTreeMap::new());
         }
         let hashes: Vec<TxHash> = ours.keys().copied().collect();
         let receipts = self.chain.receipts(&block.at, &hashes).await?;
         if receipts.len() < hashes.len() {
             return Err(ChainUnavailable(format!("receipts of block {} missing", block.at.number)));
         }
-        let mut told = HashMap::<Submitter, Vec<MinedIn>>::new();
+        let mut told = BTreeMap::<Submitter, Vec<MinedIn>>::new();
         for receipt in receipts {
             if let Some(owner) = ours.get(&receipt.tx_hash) {
                 told.entry(*owner).or_default().push(receipt);

@@ -47,7 +47,7 @@ pub(super) struct Book {
     pub(super) pool: Pool,
     open: BTreeMap<Nonce, Open>,
     nonces: HashMap<TxId, Nonce>,
-    hashes: HashMap<TxHash, Nonce>,
+    hashes: BTreeMap<TxHash, Nonce>,
 }
 
 impl Book {
@@ -61,7 +61,7 @@ impl Book {
             pool: Pool::default(),
             open: BTreeMap::new(),
             nonces: HashMap::new(),
-            hashes: HashMap::new(),
+            hashes: BTreeMap::new(),
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use tollgate_devchain::dev_accounts;
 use tollgate_engine::{
-    Created, Engine, EngineOptions, LoggedAlerts, Policies, World as EngineWorld,
+    Created, Engine, EngineOptions, LoggedAlerts, Policies, RandomIds, World as EngineWorld,
 };
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::EndpointConfig;
@@ -281,6 +281,7 @@ pub(crate) async fn start(
         chain: Arc::new(chain),
         signer: Arc::new(signer),
         clock: Arc::new(RigClock::default()),
+        ids: Arc::new(RandomIds),
         checkpoints,
         policies: Policies::default(),
         alerts: Arc::new(LoggedAlerts),
