@@ -29,6 +29,7 @@ mod ids;
 mod keeper;
 mod notes;
 mod options;
+mod planted;
 mod reserve;
 mod sender;
 mod supervisor;
@@ -43,5 +44,7 @@ pub use create::{CreateError, Created, SignedIntent};
 pub use engine::{Engine, World};
 pub use ids::RandomIds;
 pub use options::{EngineOptions, Policies, ReservationLimits};
+#[cfg(feature = "planted-bugs")]
+pub use planted::PlantedBug;
 pub use reserve::ReserveError;
 pub use view::{ChainView, Standing};

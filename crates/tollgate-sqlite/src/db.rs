@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rusqlite::{CachedStatement, Connection, Params, Row};
 use tokio::runtime::Handle;
-use tollgate_model::port::{Checkpoint, Checkpoints, StoreError};
+#[cfg(feature = "planted-bugs")]
+use tollgate_model::port::GrantKind;
+use tollgate_model::port::{Acquisition, Checkpoint, Checkpoints, StoreError};
 
 use crate::connection;
 use crate::error::{Fault, at_commit};
@@ -164,6 +166,20 @@ impl Scope<'_> {
             return;
         }
         self.runtime.block_on(self.options.checkpoints.reached(at));
+    }
+
+    /// Sets the cursor back after a takeover, where a test has asked for it.
+    pub(crate) fn rewind_if_planted(&self, granted: &Acquisition) -> Result<(), Fault> {
+        #[cfg(feature = "planted-bugs")]
+        if self.options.planted == Some(crate::PlantedBug::RewindingTakeover)
+            && let Acquisition::Granted { kind: GrantKind::TakenOver, .. } = granted
+        {
+            let sql = "update submitter_cursor set next_nonce = max(next_nonce - 1, 0)";
+            exec(self.conn, sql, [])?;
+        }
+        #[cfg(not(feature = "planted-bugs"))]
+        let _ = granted;
+        Ok(())
     }
 
     /// Whether a test has asked for the guard to be left out.

@@ -78,6 +78,8 @@ pub enum PlantedBug {
     SkippedGuard,
     /// Write transactions begin without the write lock.
     DeferredBegin,
+    /// A takeover sets the cursor back by one.
+    RewindingTakeover,
 }
 
 /// The machine's clock.

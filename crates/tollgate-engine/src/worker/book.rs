@@ -128,6 +128,11 @@ impl Book {
         self.hashes.insert(hash, nonce);
     }
 
+    /// Does not know these any more: a simulation breaks I5.
+    pub(super) fn forget(&mut self, hashes: &[TxHash]) {
+        self.hashes.retain(|hash, _| !hashes.contains(hash));
+    }
+
     /// Open transactions, lowest nonce first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Open> {
         self.open.values()

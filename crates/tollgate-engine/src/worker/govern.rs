@@ -23,6 +23,7 @@ use super::alarm::About;
 use super::open::Open;
 use super::write::moved;
 use super::{Desk, Stop, TICK};
+use crate::planted::PlantedBug;
 use crate::sender::Parcel;
 
 /// How often it is looked whether the cause of a hold is gone.
@@ -191,6 +192,9 @@ impl Desk {
                     claimed.push(open.tx_id);
                 }
             }
+        }
+        if self.context.options.breaks(PlantedBug::UnclaimedResends) {
+            section.updates.retain(|update| !update.resubmitted);
         }
         self.apply(section).await?;
         for (tx_id, reason) in gave_up {

@@ -12,6 +12,7 @@ use tracing::info;
 use super::write::moved;
 use super::{Desk, Stop};
 use crate::notes::Note;
+use crate::planted::PlantedBug;
 
 /// Receipts that are asked for at once.
 const ASKED_AT_ONCE: usize = 16;
@@ -37,7 +38,11 @@ impl Desk {
             let Some(last) = work.last() else { break };
             after = Some(last.record.tx_id);
             found += work.len();
-            for tx in work {
+            for mut tx in work {
+                if self.context.options.breaks(PlantedBug::OlderHashesForgotten) {
+                    let last = tx.attempts.len().saturating_sub(1);
+                    tx.attempts.drain(..last);
+                }
                 self.book.load(tx, now);
             }
         }

@@ -1,0 +1,105 @@
+//! One run: a storm, then calm, then rest.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+use crate::checker::Violation;
+use crate::life::{blow, call, help, mine, operate};
+use crate::node::keep_seat;
+use crate::planted::Bug;
+use crate::trace::Keep;
+use crate::world::World;
+
+/// How long everything may take to end by itself once it is calm.
+const REST: Duration = Duration::from_secs(150);
+/// How often an operator then helps, and how many times at most.
+const HELP_INTERVAL: Duration = Duration::from_secs(30);
+const HELPS_MAX: u32 = 20;
+
+/// What came of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// The seed that it follows from.
+    pub seed: u64,
+    /// The promise that was broken, if one was.
+    pub violation: Option<Violation>,
+    /// A digest of everything that happened, in order.
+    pub digest: u64,
+    /// How many events there were.
+    pub events: u64,
+    /// The events, if they were kept.
+    pub lines: Vec<String>,
+}
+
+/// Runs a seed, with a mistake or without.
+///
+/// # Errors
+/// The simulation could not be set up.
+pub fn run(seed: u64, bug: Option<Bug>, keep: Keep) -> Result<Report, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(|error| error.to_string())?;
+    runtime.block_on(async {
+        let world = World::new(seed, bug, keep).await.map_err(|error| error.to_string())?;
+        tokio::select! {
+            biased;
+            () = world.checker.failed() => {}
+            () = live(&world) => {}
+        }
+        let (digest, events) = world.trace.sum();
+        let (violation, lines) = (world.checker.violation(), world.trace.take_lines());
+        Ok(Report { seed, violation, digest, events, lines })
+    })
+}
+
+async fn live(world: &Arc<World>) {
+    for index in 0..world.plan.nodes {
+        tokio::spawn(keep_seat(world.clone(), index));
+    }
+    tokio::spawn(mine(world.clone()));
+    tokio::spawn(operate(world.clone()));
+    tokio::spawn(blow(world.clone()));
+    let callers = tokio::spawn(call(world.clone()));
+    sleep(world.plan.storm).await;
+    world.calm_down();
+    if timeout(REST, callers).await.is_err() {
+        let what = "a caller has no answer".to_owned();
+        return world.checker.fail(world, "I6", what);
+    }
+    rest(world).await;
+    world.check_end().await;
+    for node in world.alive() {
+        world.checker.note_deaths(&node.engine);
+    }
+}
+
+/// Waits until everything has ended; where it does not by itself, there must be a visible reason,
+/// and an operator sees to it.
+async fn rest(world: &World) {
+    let begun = tokio::time::Instant::now();
+    while begun.elapsed() < REST {
+        sleep(Duration::from_secs(2)).await;
+        world.read_feed().await;
+        if world.unfinished().is_empty() && begun.elapsed() > Duration::from_secs(20) {
+            return world.check_protected().await;
+        }
+    }
+    if world.is_finality_broken() {
+        return;
+    }
+    world.check_visible().await;
+    world.check_protected().await;
+    for round in 0..HELPS_MAX {
+        let unfinished = world.unfinished();
+        if unfinished.is_empty() {
+            return;
+        }
+        help(world, &unfinished, round > 0).await;
+        sleep(HELP_INTERVAL).await;
+        world.read_feed().await;
+    }
+}
