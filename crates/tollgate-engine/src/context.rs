@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::watch;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::ids::Ids;
@@ -14,6 +13,7 @@ use tollgate_model::{NodeId, Submitter, TxHash};
 use crate::blocks::Publisher;
 use crate::committer::Committer;
 use crate::keeper::Keeper;
+use crate::newest::Seen;
 use crate::options::{EngineOptions, Policies};
 use crate::supervisor::Deaths;
 use crate::view::ChainView;
@@ -34,7 +34,7 @@ pub(crate) struct Context {
     pub(crate) committer: Committer,
     pub(crate) keeper: Keeper,
     pub(crate) attempts: AttemptIndex,
-    pub(crate) view: watch::Receiver<Arc<ChainView>>,
+    pub(crate) view: Seen<ChainView>,
     pub(crate) published: Publisher,
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot, watch};
+use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
 use tollgate_model::expiry::is_expired;
 use tollgate_model::fees::{first_offer, gas_limit};
 use tollgate_model::nonce::Mode;
@@ -24,6 +24,7 @@ use crate::committer::Committer;
 use crate::context::{AttemptIndex, Context};
 use crate::create::{CreateError, Created, SignedIntent};
 use crate::keeper::Keeper;
+use crate::newest;
 use crate::notes::{Note, Notes};
 use crate::options::{EngineOptions, Policies};
 use crate::supervisor::{Deaths, supervise};
@@ -101,7 +102,7 @@ impl Engine {
         let keeper = Keeper::start(store.clone(), node.clone(), options.lease, &deaths);
         let attempts = AttemptIndex::default();
         let workers = Arc::new(Workers::default());
-        let (view, watched) = watch::channel(Arc::new(ChainView::default()));
+        let (view, watched) = newest::place(ChainView::default());
         let tracker = Arc::new(Tracker {
             chain: chain.clone(),
             rule: options.finality,
@@ -389,7 +390,7 @@ impl Engine {
 
     /// How the chain looks from here.
     pub fn view(&self) -> Arc<ChainView> {
-        self.context.view.borrow().clone()
+        self.context.view.get()
     }
 }
 

@@ -27,6 +27,7 @@ mod create;
 mod engine;
 mod ids;
 mod keeper;
+mod newest;
 mod notes;
 mod options;
 mod planted;

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{Block, BlockRef, BlockTag, Chain, ChainUnavailable};
@@ -15,6 +14,7 @@ use tollgate_model::{Submitter, TxHash};
 use tracing::{debug, warn};
 
 use crate::context::AttemptIndex;
+use crate::newest::Shown;
 use crate::view::ChainView;
 
 /// Blocks that the view keeps beyond those that finality needs.
@@ -34,14 +34,14 @@ pub(crate) struct Tracker {
     pub(crate) rule: FinalityRule,
     pub(crate) attempts: AttemptIndex,
     pub(crate) tell: Arc<dyn Tell>,
-    pub(crate) view: watch::Sender<Arc<ChainView>>,
+    pub(crate) view: Shown<ChainView>,
 }
 
 impl Tracker {
     /// Follows until nobody looks at the view any more.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut known = None;
-        while !self.view.is_closed() {
+        while !self.view.is_unseen() {
             match self.chain.head_after(known).await {
                 Ok(head) => match self.pass(head).await {
                     Ok(()) => known = Some(head),
@@ -61,7 +61,7 @@ impl Tracker {
     /// Brings the view up to a head. A block that can't be fetched fails the pass, which is then
     /// tried again as a whole: no block is ever skipped.
     async fn pass(&self, head: BlockRef) -> Result<(), ChainUnavailable> {
-        let mut view = ChainView::clone(&self.view.borrow());
+        let mut view = ChainView::clone(&self.view.get());
         let added = self.blocks_up_to(&view, head).await?;
         let mut receipts = Vec::new();
         for block in &added {
@@ -79,7 +79,7 @@ impl Tracker {
         let replaced = view.extend(&refs, self.view_length());
         debug!(block = head.number, added = refs.len(), replaced, "view moved");
         // The view first: what is told below is judged by it.
-        self.view.send_replace(Arc::new(view));
+        self.view.show(view);
         for (submitter, receipts) in receipts {
             self.tell.mined(submitter, receipts);
         }

@@ -229,7 +229,7 @@ impl Desk {
                 return Err(Stop::Fenced);
             }
             let stops = notes.contains(&Note::Stop);
-            let seen = view.borrow_and_update().clone();
+            let seen = view.look();
             self.follow(notes, &seen).await?;
             self.tend_pool().await?;
             for order in orders.drain(..) {

@@ -5,7 +5,7 @@ mod port;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tollgate_devchain::chain::{
     BaseFee, Behaviour, Beyond, Chain, ChainConfig, Fate, FinalityDistances, GWEI, MAIN_POOL,
     Rejection, Reorg, Tx, View,
@@ -35,7 +35,7 @@ const ACCOUNTS: usize = 3;
 /// The chain and who watches it.
 pub(crate) struct SimChain {
     state: Mutex<State>,
-    moves: watch::Sender<u64>,
+    moves: Notify,
 }
 
 pub(crate) struct State {
@@ -72,7 +72,7 @@ impl SimChain {
         let second = chain.add_pool();
         chain.pool_mut(second).gossip_delay_ms = Some(GOSSIP_MILLIS);
         let state = State { chain, decoded: HashMap::new(), lag: 0, peaks: BTreeMap::new() };
-        Self { state: Mutex::new(state), moves: watch::Sender::new(0) }
+        Self { state: Mutex::new(state), moves: Notify::new() }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -80,7 +80,7 @@ impl SimChain {
     }
 
     fn moved(&self) {
-        self.moves.send_modify(|moves| *moves += 1);
+        self.moves.notify_waiters();
     }
 
     /// Mines a block with what the pools hold.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::checker::Violation;
 use crate::life::{blow, call, help, mine, operate};
@@ -12,8 +12,12 @@ use crate::planted::Bug;
 use crate::trace::Keep;
 use crate::world::World;
 
-/// How long everything may take to end by itself once it is calm.
-const REST: Duration = Duration::from_secs(150);
+/// How long a caller waits for its answer once it is calm.
+const ANSWERED: Duration = Duration::from_secs(150);
+/// What has not moved for so long, stands still.
+const STILL: Duration = Duration::from_secs(75);
+/// How long it takes at most until an outsider's use of a key is noticed.
+const NOTICED: Duration = Duration::from_secs(20);
 /// How often an operator then helps, and how many times at most.
 const HELP_INTERVAL: Duration = Duration::from_secs(30);
 const HELPS_MAX: u32 = 20;
@@ -66,7 +70,7 @@ async fn live(world: &Arc<World>) {
     let callers = tokio::spawn(call(world.clone()));
     sleep(world.plan.storm).await;
     world.calm_down();
-    if timeout(REST, callers).await.is_err() {
+    if timeout(ANSWERED, callers).await.is_err() {
         let what = "a caller has no answer".to_owned();
         return world.checker.fail(world, "I6", what);
     }
@@ -80,19 +84,26 @@ async fn live(world: &Arc<World>) {
 /// Waits until everything has ended; where it does not by itself, there must be a visible reason,
 /// and an operator sees to it.
 async fn rest(world: &World) {
-    let begun = tokio::time::Instant::now();
-    while begun.elapsed() < REST {
-        sleep(Duration::from_secs(2)).await;
+    let mut moved = (Instant::now(), world.unfinished().len());
+    while moved.0.elapsed() < STILL {
+        sleep(Duration::from_secs(1)).await;
         world.read_feed().await;
-        if world.unfinished().is_empty() && begun.elapsed() > Duration::from_secs(20) {
-            return world.check_protected().await;
+        let left = world.unfinished().len();
+        if left == 0 {
+            break;
+        }
+        if left != moved.1 {
+            moved = (Instant::now(), left);
         }
     }
     if world.is_finality_broken() {
         return;
     }
     world.check_visible().await;
-    world.check_protected().await;
+    if world.is_strict() && world.has_outsiders() {
+        sleep(NOTICED).await;
+        world.check_protected().await;
+    }
     for round in 0..HELPS_MAX {
         let unfinished = world.unfinished();
         if unfinished.is_empty() {

@@ -212,7 +212,7 @@ impl Desk {
         let hashes = claimed.iter().filter_map(|id| self.book.get(*id));
         let hashes = hashes.flat_map(Open::hashes).collect();
         let receipts = self.receipts_of(hashes).await;
-        let view = self.context.view.borrow().clone();
+        let view = self.context.view.get();
         self.note_receipts(receipts, &view).await?;
         self.resolve_grey(&claimed).await?;
         for tx_id in claimed {

@@ -108,7 +108,7 @@ impl Desk {
         if !self.book.iter().any(in_doubt) {
             return None;
         }
-        let height = self.context.view.borrow().height()?;
+        let height = self.context.view.get().height()?;
         let block = settled_up_to(self.context.options.finality, height)?;
         self.context.chain.count_at(self.submitter.address, block).await.ok()
     }
@@ -220,7 +220,7 @@ impl Desk {
         };
         let found = self.context.chain.search(self.submitter.address, nonce, &hashes).await;
         let result = judge_search(&found.looked);
-        let view = self.context.view.borrow().clone();
+        let view = self.context.view.get();
         self.note_receipts(found.found.into_iter().collect(), &view).await?;
         let Some(open) = self.book.at_mut(nonce) else { return Ok(true) };
         open.searched = Searched { result, settled };

@@ -22,7 +22,7 @@ impl Desk {
         self.load().await?;
         self.doubt_what_was_unsent().await?;
         let receipts = self.look_for_receipts().await;
-        let view = self.context.view.borrow().clone();
+        let view = self.context.view.get();
         self.follow(receipts.into_iter().map(Note::Mined).collect(), &view).await?;
         // Everything that was loaded is due to be sent again, where the rules send it by themselves.
         self.govern().await

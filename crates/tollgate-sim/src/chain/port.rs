@@ -144,15 +144,15 @@ impl Chain for NodeChain {
     async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable> {
         let lost = |_| ChainUnavailable("head: the network".to_owned());
         sleep(self.line.depart(Far::Chain, "head").await.map_err(lost)?).await;
-        let mut moves = self.world.chain.moves.subscribe();
         loop {
+            // Made before the look, so that nothing moves in between.
+            let moved = self.world.chain.moves.notified();
             let head = self.world.chain.head();
             if Some(head) != known {
                 self.line.arrive("head").await;
                 return Ok(head);
             }
-            let moved = moves.changed().await;
-            moved.map_err(|error| ChainUnavailable(error.to_string()))?;
+            moved.await;
         }
     }
 

@@ -70,6 +70,10 @@ impl World {
         accepted.filter(|(_, tx_id)| !seen.done.contains_key(tx_id)).collect()
     }
 
+    pub(crate) fn has_outsiders(&self) -> bool {
+        !self.checker.lock().outsiders.is_empty()
+    }
+
     pub(crate) fn is_finality_broken(&self) -> bool {
         self.checker.lock().finality_broken
     }
