@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tollgate_devchain::chain::{Beyond, Fate, GWEI};
-use tollgate_engine::{Action, CreateError};
+use tollgate_engine::{ActError, Action, CreateError};
 use tollgate_model::{GasPrice, Intent, RequestId, Submitter, Text, Timestamp, TxId, U256};
 
 use crate::chain::{BLOCK_GAS, PAID, REVERTS, accounts};
@@ -158,19 +158,25 @@ pub(crate) async fn operate(world: Arc<World>) {
 pub(crate) async fn help(world: &World, unfinished: &[(Submitter, TxId)], cancels: bool) {
     let reason = || Text::lossy("tidying up");
     for of in world.submitters() {
-        let Some(node) = world.any_node() else { return };
-        if let Ok(Ok(_)) = timeout(PATIENCE, node.engine.resume(of, reason())).await {
-            world.checker.note_resume(of);
+        for node in world.alive() {
+            if let Ok(Ok(_)) = timeout(PATIENCE, node.engine.resume(of, reason())).await {
+                world.checker.note_resume(of);
+                break;
+            }
         }
         let count = world.chain.lock().count(of.address);
-        if unfinished.iter().any(|(by, _)| *by == of) && world.is_hole(of.address, count) {
+        if unfinished.iter().any(|(by, _)| *by == of) && world.is_hole(of, count) {
             outsider(world, of, count, true);
         }
     }
     for (_, tx_id) in unfinished.iter().filter(|_| cancels) {
-        let Some(node) = world.any_node() else { return };
-        let acted = timeout(PATIENCE, node.engine.act(*tx_id, Action::Cancel, reason())).await;
-        world.note(format_args!("help: cancel {tx_id} {acted:?}"));
+        for node in world.alive() {
+            let acted = timeout(PATIENCE, node.engine.act(*tx_id, Action::Cancel, reason())).await;
+            world.note(format_args!("help: cancel {tx_id} {acted:?}"));
+            if !matches!(acted, Ok(Err(ActError::NotOwner(_)))) {
+                break;
+            }
+        }
     }
 }
 

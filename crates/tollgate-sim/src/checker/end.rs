@@ -78,10 +78,12 @@ impl World {
         self.checker.lock().finality_broken
     }
 
-    /// Whether nothing of ours ever went into a slot.
-    pub(crate) fn is_hole(&self, of: Address, nonce: u64) -> bool {
+    /// Whether a nonce was passed over: it is below the cursor, and nothing of ours went into it.
+    pub(crate) fn is_hole(&self, of: Submitter, nonce: u64) -> bool {
         let seen = self.checker.lock();
-        !seen.sent.values().any(|sent| (sent.from, sent.nonce) == (of, nonce))
+        let is_passed = seen.cursors.get(&of).is_some_and(|cursor| cursor.get() > nonce);
+        let slot = (of.address, nonce);
+        is_passed && !seen.sent.values().any(|sent| (sent.from, sent.nonce) == slot)
     }
 
     /// I6: whatever does not move shows why: a transaction of its submitter is STUCK, the submitter
@@ -102,7 +104,7 @@ impl World {
     async fn shows_why(&self, of: Submitter, mine: &[TxId]) -> bool {
         let status = self.store.submitter(of).await.ok().flatten().map(|record| record.status);
         let count = self.chain.lock().count(of.address);
-        if status != Some(SubmitterStatus::Active) || self.is_hole(of.address, count) {
+        if status != Some(SubmitterStatus::Active) || self.is_hole(of, count) {
             return true;
         }
         for tx_id in mine {
