@@ -7,6 +7,7 @@ use tollgate_engine::CreateError;
 use tollgate_model::TxState;
 
 use crate::rig::{Rig, account, id, options, request, transfer};
+use tollgate_testkit::fake_chain::Fate;
 
 /// A node on a runtime of its own, so that it can die as a whole, at whatever it is doing.
 fn doomed(rig: &Rig, count: u64) -> (tokio::runtime::Runtime, Vec<tollgate_model::TxId>) {
@@ -60,4 +61,22 @@ async fn a_node_that_does_not_own_says_who_does_and_a_graceful_stop_hands_over_a
     };
     rig.mine_until_final(&[first, second]).await;
     assert_eq!(rig.paid(account(1)), [0, 1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receipt_whose_block_left_the_chain_before_the_new_owner_came_is_not_waited_for() {
+    let rig = Rig::new().await;
+    let a = rig.node("a", options());
+    let tx = id(a.create(account(1), None, transfer(1)).await.unwrap());
+    rig.until(tx, "sent", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
+    rig.chain.mine();
+    rig.until(tx, "mined", |tx| tx.mined.is_some()).await;
+    a.stop().await;
+    drop(a);
+    // The new owner's view begins above the block that is gone.
+    rig.chain.reorg(1, Fate::BackInTheChain);
+    let _b = rig.node("b", options());
+    rig.mine_until_final(&[tx]).await;
+    assert_eq!(rig.record(tx).await.seen.state, TxState::Confirmed);
+    assert_eq!(rig.paid(account(1)), [1]);
 }

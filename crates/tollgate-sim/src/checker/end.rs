@@ -93,7 +93,7 @@ impl World {
         for of in self.submitters() {
             let mine: Vec<TxId> =
                 unfinished.iter().filter(|(by, _)| *by == of).map(|(_, id)| *id).collect();
-            if mine.is_empty() || self.shows_why(of, &mine).await {
+            if mine.is_empty() || self.shows_why(of).await {
                 continue;
             }
             let what = format!("{of} stands still and does not say why: {mine:?}");
@@ -101,22 +101,23 @@ impl World {
         }
     }
 
-    async fn shows_why(&self, of: Submitter, mine: &[TxId]) -> bool {
+    async fn shows_why(&self, of: Submitter) -> bool {
         let status = self.store.submitter(of).await.ok().flatten().map(|record| record.status);
         let count = self.chain.lock().count(of.address);
         if status != Some(SubmitterStatus::Active) || self.is_hole(of, count) {
             return true;
         }
-        for tx_id in mine {
-            let state = self.store.tx(*tx_id).await.ok().flatten().map(|tx| tx.seen.state);
-            if matches!(state, Some(TxState::Stuck(_))) {
-                return true;
-            }
-        }
         // What stands in the way may be nobody's request: a placeholder for a hole.
         let Ok(page) = Page::new(Page::MAX) else { return false };
         let open = self.store.open_work(of, None, page).await.unwrap_or_default();
-        open.iter().any(|tx| matches!(tx.record.seen.state, TxState::Stuck(_)))
+        for tx in open {
+            // A policy that has it sent again and again takes the mark off for a while.
+            let history = self.store.history(tx.record.tx_id, 0, page).await.unwrap_or_default();
+            if history.iter().any(|entry| matches!(entry.to, TxState::Stuck(_))) {
+                return true;
+            }
+        }
+        false
     }
 
     /// I12: where an outsider's transaction is settled in a strict submitter's account, the
