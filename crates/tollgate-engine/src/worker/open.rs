@@ -197,6 +197,12 @@ impl Open {
         self.heard.newest = false;
     }
 
+    /// Forgets all forms but the newest; returns their hashes. A simulation breaks I5.
+    pub(super) fn forget_older(&mut self) -> Vec<TxHash> {
+        let last = self.attempts.len().saturating_sub(1);
+        self.attempts.drain(..last).map(|form| form.hash).collect()
+    }
+
     pub(super) fn newest(&self) -> Option<&Form> {
         self.attempts.last()
     }

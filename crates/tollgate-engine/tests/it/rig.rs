@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use tollgate_engine::{Created, Engine, EngineOptions, Policies, World};
+use tollgate_engine::{Created, Engine, EngineOptions, Policies, RandomIds, World};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::clock::Clock;
@@ -153,6 +153,7 @@ impl Rig {
             chain: self.chain.clone(),
             signer,
             clock: self.clock.clone(),
+            ids: Arc::new(RandomIds),
             checkpoints: self.gate.clone(),
             policies,
             alerts: self.alerts.clone(),

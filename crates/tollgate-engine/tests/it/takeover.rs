@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use tollgate_engine::{Action, CreateError};
 use tollgate_model::TxState;
 use tollgate_model::answer::AnswerClass;
-use tollgate_testkit::fake_chain::Which;
+use tollgate_testkit::fake_chain::{Fate, Which};
 
 use crate::govern::{PENDING, patient, sign, transfers};
 use crate::rig::{Rig, account, hasty, id, options, request, transfer};
@@ -125,4 +125,22 @@ async fn of_two_nodes_at_work_one_sends_what_an_account_has() {
         assert_eq!(rig.chain.sends(attempts[0].tx_hash), 1, "sent once, by its owner");
     }
     assert_eq!((rig.paid(account(1)), rig.paid(account(2))), (vec![0, 1, 2], vec![0, 1, 2]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receipt_whose_block_left_the_chain_before_the_new_owner_came_is_not_waited_for() {
+    let rig = Rig::new().await;
+    let a = rig.node("a", options());
+    let tx = id(a.create(account(1), None, transfer(1)).await.unwrap());
+    rig.until(tx, "sent", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
+    rig.chain.mine();
+    rig.until(tx, "mined", |tx| tx.mined.is_some()).await;
+    a.stop().await;
+    drop(a);
+    // The new owner's view begins above the block that is gone.
+    rig.chain.reorg(1, Fate::BackInTheChain);
+    let _b = rig.node("b", options());
+    rig.mine_until_final(&[tx]).await;
+    assert_eq!(rig.record(tx).await.seen.state, TxState::Confirmed);
+    assert_eq!(rig.paid(account(1)), [1]);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
-use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, Policies, World};
+use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, Policies, RandomIds, World};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_evm::signer::{Key, LocalSigner};
@@ -173,6 +173,7 @@ async fn node(store: &SqliteStore, chain: &RunningDevChain, options: EngineOptio
         chain: Arc::new(evm),
         signer: Arc::new(signer),
         clock: Arc::new(SystemClock),
+        ids: Arc::new(RandomIds),
         checkpoints: Arc::new(Unwatched),
         policies: Policies::default(),
         alerts: Arc::new(LoggedAlerts),

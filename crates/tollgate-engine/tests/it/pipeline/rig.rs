@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use tollgate_devchain::dev_accounts;
-use tollgate_engine::{Created, Engine, EngineOptions, Policies, World as EngineWorld};
+use tollgate_engine::{Created, Engine, EngineOptions, Policies, RandomIds, World as EngineWorld};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_evm::signer::{Key, LocalSigner};
@@ -316,6 +316,7 @@ impl Pipeline {
             chain: Arc::new(chain),
             signer: Arc::new(signer),
             clock: self.clock.clone(),
+            ids: Arc::new(RandomIds),
             checkpoints,
             policies,
             alerts: self.alerts.clone(),
