@@ -14,6 +14,7 @@ use crate::blocks::Publisher;
 use crate::committer::Committer;
 use crate::keeper::Keeper;
 use crate::options::{EngineOptions, Policies};
+use crate::placement::Placement;
 use crate::supervisor::Deaths;
 use crate::view::ChainView;
 
@@ -34,6 +35,7 @@ pub(crate) struct Context {
     pub(crate) attempts: AttemptIndex,
     pub(crate) view: watch::Receiver<Arc<ChainView>>,
     pub(crate) published: Publisher,
+    pub(crate) placement: Placement,
 }
 
 /// The hashes of all open attempts of the submitters that this node owns: what the tracker looks

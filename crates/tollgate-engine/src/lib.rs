@@ -10,6 +10,7 @@
 //! - `committer` groups the writes of all workers into fenced batches.
 //! - `sender` hands signed bytes to nodes, in order; `tracker` follows the head and finds receipts;
 //!   `keeper` renews all leases in one statement.
+//! - `placement` says which node a submitter's work belongs to; `orphans` takes up what nobody owns.
 //! - `reserve` is the door for callers that send by themselves: nonces from the same cursor, under the
 //!   same lease.
 //! - `blocks` gives blocks past the threshold to whoever listens, in order, each once.
@@ -28,6 +29,8 @@ mod engine;
 mod keeper;
 mod notes;
 mod options;
+mod orphans;
+mod placement;
 mod reserve;
 mod sender;
 mod supervisor;
@@ -41,5 +44,6 @@ pub use blocks::{BlockStream, StableBlock};
 pub use create::{CreateError, Created, SignedIntent};
 pub use engine::{Engine, World};
 pub use options::{EngineOptions, Policies, ReservationLimits};
+pub use placement::{Destination, Place};
 pub use reserve::ReserveError;
 pub use view::{ChainView, Standing};

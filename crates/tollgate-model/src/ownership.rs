@@ -74,7 +74,8 @@ pub struct Manners {
     /// A node that was silent for longer counts as dead. Never later than its leases run out, so that
     /// nobody waits for a dead node to take up its own work again.
     pub live_within: Duration,
-    /// How long work without an owner is left to the node that is preferred.
+    /// How long work without an owner is left to the node that is preferred: it may have to wait for
+    /// the end of `clock_skew_allowance` first.
     pub grace: Duration,
     /// For how long another node must have been preferred before the owner lets go.
     pub outranked_for: Duration,
@@ -84,7 +85,8 @@ impl Manners {
     /// Those that go with a lease.
     pub fn of(terms: &LeaseTerms) -> Self {
         let beat = terms.renew_interval();
-        Self { live_within: terms.duration() - beat, grace: beat, outranked_for: beat * 3 }
+        let grace = beat + terms.clock_skew_allowance();
+        Self { live_within: terms.duration() - beat, grace, outranked_for: beat * 3 }
     }
 
     /// Whether a node takes up work that has had no owner for some time.
