@@ -285,7 +285,7 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Nod
         policies: policies(config.policies, Arc::new(SystemClock)),
         alerts: Arc::new(LoggedAlerts),
     };
-    let api = Api { engine: Engine::start(world, config.engine), store };
+    let api = Api::new(Engine::start(world, config.engine), store);
     Ok(Node { api, heartbeat })
 }
 

@@ -180,5 +180,5 @@ async fn node(store: &SqliteStore, chain: &RunningDevChain, options: EngineOptio
     let finality = FinalityRule::Confirmations(2);
     let options = EngineOptions { finality, presigned: vec![keyless], ..options };
     let engine = Engine::start(world, options);
-    Door(router(Api { engine, store: Arc::new(store.clone()) }))
+    Door(router(Api::new(engine, Arc::new(store.clone()))))
 }
