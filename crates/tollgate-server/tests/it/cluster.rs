@@ -1,4 +1,8 @@
 //! Several nodes on one database: any of them takes any request.
 
+mod callers;
+mod failover;
 mod forwarding;
+mod restarts;
 mod seats;
+mod stage;

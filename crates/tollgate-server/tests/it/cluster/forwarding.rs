@@ -99,7 +99,6 @@ async fn actions_and_orders_go_to_the_owner_as_well() {
     ] {
         let answer = other.post(&path, &body).await;
         assert_eq!(answer.status.as_u16(), status, "{path}: {answer:?}");
-        assert_ne!(answer.text.find("not_owner"), Some(0));
         assert_eq!(header(&answer, "tollgate-forwarded"), Some("1"), "{path}");
         assert_eq!(owner.heard().await.len(), 1, "{path}");
     }
