@@ -17,13 +17,14 @@ use tollgate_outbound::{Limits, PostError, Posted, Poster};
 use super::forward::FORWARDED;
 use super::guard::REQUEST_ID;
 
-/// How long a connection may take to come about: nodes are near each other (I13).
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a connection may take to come about (I13). Nodes are near each other, but a full queue at
+/// the other end drops the first packet, which is sent again after a second.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long another node has for its answer: less than a caller has to wait at most (I13).
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(25);
 /// Requests on their way to one node. A bound for each, so that a slow one takes nothing from the
 /// others (I13, I14).
-const UNDER_WAY_MAX: usize = 512;
+const UNDER_WAY_MAX: usize = 256;
 /// Connections that are kept for later.
 const IDLE_MAX: usize = 64;
 /// The longest answer: that to a full batch.

@@ -3,6 +3,8 @@
 mod callers;
 mod failover;
 mod forwarding;
+mod frozen;
 mod restarts;
 mod seats;
 mod stage;
+mod straight;

@@ -85,6 +85,10 @@ impl Stage {
         Self { folder, server, database, chain, lease: (lease, renewed) }
     }
 
+    pub(super) fn rpc_url(&self) -> String {
+        self.chain.url()
+    }
+
     /// Starts a node and waits until it is ready.
     pub(super) async fn node(&self, name: &str) -> Node {
         self.node_at(name, free_port()).await
