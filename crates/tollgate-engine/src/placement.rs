@@ -13,6 +13,7 @@ use tollgate_model::ownership::{Manners, preferred_but};
 use tollgate_model::port::{LeaseTerms, LiveNode, Owner, Store, StoreError};
 use tollgate_model::{NodeId, Submitter, Text};
 
+use crate::context::Context;
 use crate::engine::Engine;
 
 /// How long it is believed who owns a submitter that is not this node's.
@@ -263,9 +264,12 @@ impl Engine {
         self.context.placement.is_alone()
     }
 
-    /// Whether another node that takes new work is alive.
-    pub fn has_peer(&self) -> bool {
-        self.context.placement.has_peer()
+    /// Whether another node that takes new work is alive, by the list as it is now.
+    pub async fn has_peer(&self) -> bool {
+        let Context { placement, store, .. } = self.context.as_ref();
+        // A list that can't be read is as it was.
+        let _ = placement.refresh(store.as_ref()).await;
+        placement.has_peer()
     }
 
     /// Whether a node is alive, as far as this one knows.

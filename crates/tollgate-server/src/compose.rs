@@ -233,7 +233,7 @@ impl Node {
         self.api.engine.drain();
         self.heartbeat.drain().await;
         self.api.engine.stop().await;
-        if self.api.engine.has_peer() {
+        if self.api.engine.has_peer().await {
             tokio::time::sleep(self.drain_wait).await;
         }
     }

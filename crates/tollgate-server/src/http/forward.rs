@@ -98,8 +98,14 @@ impl Errand {
             };
             let tried = match place {
                 Place::Nowhere => return Problem::draining().into_response(),
-                // It was there already, and nothing has changed.
-                Place::There(to) if asked.as_ref() == Some(&to.node) => break,
+                // It was there already. Who holds the lease will say the same again; who merely should
+                // have taken it, and did not, has had its chance.
+                Place::There(to) if asked.as_ref() == Some(&to.node) => {
+                    if to.owns {
+                        break;
+                    }
+                    Tried::NotThere
+                }
                 Place::There(to) => {
                     asked = Some(to.node.clone());
                     self.pass_on(submitter, &to).await

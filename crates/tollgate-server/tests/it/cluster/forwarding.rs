@@ -223,7 +223,13 @@ async fn a_node_that_stops_hands_over_and_passes_requests_on() {
     let room = Room::new().await;
     let (owner, other, of, _) = with_owner(&room).await;
     assert_eq!(owner.door.get("/readyz").await.status.as_u16(), 200);
+    // The other one knows who owns it, and does not know better when that one lets go.
+    let forwarded = other.post("/api/v1/tx", &create(of, "before")).await;
+    assert_eq!(header(&forwarded, "tollgate-owner"), Some(owner.url()), "{forwarded:?}");
     owner.engine.stop().await;
+    let taken = other.post("/api/v1/tx", &create(of, "at-once")).await;
+    assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
+    assert_eq!(header(&taken, "tollgate-owner"), Some(other.url()));
     let ready = owner.door.get("/readyz").await;
     assert_eq!((ready.status.as_u16(), ready.code().as_str()), (503, "draining"));
     assert!(ready.headers.contains_key("retry-after"));

@@ -90,6 +90,10 @@ async fn requests_to_a_frozen_owner_are_bounded_and_end_with_its_last_sign_of_li
         let answer = answer.unwrap();
         assert_eq!((answer.status.as_u16(), answer.code().as_str()), (503, "unavailable"));
         assert!(answer.text.contains("may have heard"), "{answer:?}");
+        assert!(
+            answer.text.contains("no sign of life"),
+            "long before its time is over: {answer:?}"
+        );
         assert!(answer.headers.contains_key("retry-after"));
     }
 }

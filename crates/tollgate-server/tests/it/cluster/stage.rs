@@ -22,6 +22,8 @@ pub(super) struct Stage {
     database: String,
     chain: RunningDevChain,
     lease: (&'static str, &'static str),
+    /// How long a node that stops still passes requests on.
+    pub(super) drain_wait: &'static str,
 }
 
 /// A node's process.
@@ -82,7 +84,8 @@ impl Stage {
         let accounts = dev_accounts();
         let keys = SENDERS.map(|n| alloy_primitives::hex::encode(accounts[n].private_key));
         std::fs::write(folder.path().join("keys"), keys.collect::<Vec<_>>().join("\n")).unwrap();
-        Self { folder, server, database, chain, lease: (lease, renewed) }
+        let lease = (lease, renewed);
+        Self { folder, server, database, chain, lease, drain_wait: "1s" }
     }
 
     pub(super) fn rpc_url(&self) -> String {
@@ -105,7 +108,7 @@ impl Stage {
             .arg("--private-key-file")
             .arg(self.folder.path().join("keys"))
             .env("TOLLGATE_LEASE_CLOCK_SKEW_ALLOWANCE", "0s")
-            .env("TOLLGATE_DRAIN_WAIT", "1s")
+            .env("TOLLGATE_DRAIN_WAIT", self.drain_wait)
             .env("RUST_LOG", "warn,tollgate_engine=info");
         let program = Program::start(&mut command);
         let node = Node { name: name.to_owned(), port, program };
