@@ -47,7 +47,8 @@ pub(crate) async fn adopt(context: Weak<Context>, workers: Weak<Workers>) {
         }
         let closely = !seen.is_empty() || closely_until.is_some_and(|until| now < until);
         let pause = if closely { LOOK_CLOSELY_EVERY } else { LOOK_EVERY };
-        let pause = pause.min(lease.renew_interval());
+        // Within the grace that others give this node.
+        let pause = pause.min(lease.renew_interval() / 2);
         drop(engine);
         tokio::time::sleep(pause).await;
     }

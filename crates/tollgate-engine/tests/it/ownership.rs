@@ -230,3 +230,28 @@ async fn a_request_belongs_to_the_owner_else_to_the_preferred_node() {
     a.engine.misplaced(unowned);
     assert_eq!(a.engine.place(unowned).await.unwrap(), Place::Nowhere);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_let_go_is_not_taken_back_by_the_next_request() {
+    let rig = rig().await;
+    let renewed = Duration::from_secs(2);
+    let a = Member::with(&rig, "a", ACCOUNTS.collect(), renewed).await;
+    let b = Member::with(&rig, "b", ACCOUNTS.collect(), renewed).await;
+    let both = [a.entry.clone(), b.entry.clone()];
+    let of = ACCOUNTS.map(account).find(|of| preferred(*of, &both).unwrap().node == b.entry.node);
+    let of = of.unwrap();
+    // Callers that never leave the owner a quiet moment, and do not go elsewhere.
+    let (mut ids, mut refused) = (Vec::new(), 0);
+    rig.eventually("the preferred node to own it", async || {
+        match a.engine.create(of, None, transfer(ids.len() as u64)).await {
+            Ok(created) => ids.push(id(created)),
+            Err(CreateError::NotOwner(_)) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+        owners(&rig).await.get(&of).is_some_and(|(owner, _)| *owner == b.entry.node)
+    })
+    .await;
+    assert_eq!(owners(&rig).await[&of].1, 3, "let go once, taken up once");
+    rig.mine_until_final(&ids).await;
+    assert!(rig.paid(of).into_iter().eq(0..ids.len() as u64), "{refused} were turned away");
+}
