@@ -39,6 +39,11 @@ impl Asking {
         Self { open: None, next: VecDeque::new(), asked }
     }
 
+    /// Whether a policy is being asked.
+    pub(super) const fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// Has a transaction asked about, once.
     pub(super) fn add(&mut self, tx_id: TxId, trigger: Trigger) {
         if self.next.len() < WAITING_MAX && !self.next.contains(&(tx_id, trigger)) {

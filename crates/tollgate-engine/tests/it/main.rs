@@ -9,6 +9,7 @@ mod govern;
 mod life;
 mod limits;
 mod outages;
+mod ownership;
 mod pipeline;
 mod resends;
 mod reservations;
