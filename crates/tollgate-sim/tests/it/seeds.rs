@@ -10,7 +10,7 @@ fn holds(part: u64) {
     for seed in part * PART..(part + 1) * PART {
         if let Some(violation) = run(seed, None, Keep::Digest).unwrap().violation {
             let (promise, what) = (violation.promise, violation.what);
-            broken.push(format!("{promise}: {what}\n  to see it: just sim-replay {seed}"));
+            broken.push(format!("{promise}: {what}\n  to see it: just sim-replay SEED={seed}"));
         }
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));
