@@ -2,6 +2,7 @@
 
 /// A way to break a promise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(not(feature = "planted-bugs"), expect(unreachable_pub, reason = "then nobody asks"))]
 pub enum PlantedBug {
     /// An answer that is not clear counts as a rejection (I3).
     SlotFreedOnTimeout,

@@ -48,7 +48,7 @@ fn seeds(count: u64, from: u64) -> ExitCode {
             }
         }
         let done = seed - from + 1;
-        if done % TELL_EVERY == 0 || done == count {
+        if done.is_multiple_of(TELL_EVERY) || done == count {
             let seconds = begun.elapsed().as_secs_f64();
             println!("{done} seeds, {events} events, {failed} failed, {seconds:.1} s");
         }
