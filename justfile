@@ -31,3 +31,15 @@ bench *seconds:
 # a whole node under load, with database and chain on this machine; arguments: scripts/bench-node --help
 load *args:
     scripts/bench-node {{ args }}
+
+# so many simulated worlds, from one seed each; a failing one is named (docs/simulation.md)
+sim SEEDS="10000" FROM="0":
+    cargo run --release -p tollgate-sim -- seeds {{ SEEDS }} {{ FROM }}
+
+# all events of one simulated world
+sim-replay SEED *bug:
+    cargo run --release -p tollgate-sim -- replay {{ SEED }} {{ bug }}
+
+# which seed notices each planted mistake first
+sim-bugs:
+    cargo run --release -p tollgate-sim -- bugs

@@ -200,6 +200,9 @@ pub(crate) async fn blow(world: Arc<World>) {
     let mut breaks_at = world.plan.faults.breaks_finality.then(|| 10 + world.below(30));
     while !world.is_calm() {
         sleep(GUST).await;
+        if world.is_calm() {
+            return;
+        }
         gust_at_nodes(&world);
         gust_at_chain(&world);
         if let Some(left) = &mut breaks_at {
@@ -240,7 +243,7 @@ fn gust_at_nodes(world: &World) {
         node.line.cut(Far::Chain, length);
     }
     if comes(world, faults.clock_jump) {
-        let ahead = i64::try_from(world.below(240_000_000)).unwrap_or(0) - 120_000_000;
+        let ahead = i64::try_from(world.below(60_000_000)).unwrap_or(0) - 30_000_000;
         world.note(format_args!("{name} clock {ahead}us ahead"));
         node.line.set_clock_ahead(ahead);
     }

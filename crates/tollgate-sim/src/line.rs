@@ -14,7 +14,8 @@ use tollgate_model::port::clock::Clock;
 use crate::world::World;
 
 /// How long a caller waits for what never comes.
-const PATIENCE: Duration = Duration::from_secs(4);
+const PATIENCE: Duration = Duration::from_millis(PATIENCE_MILLIS);
+const PATIENCE_MILLIS: u64 = 4_000;
 
 /// Who is called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -168,9 +169,11 @@ impl Line {
         self.may_die(&world, what).await;
     }
 
-    /// The way back of an answer that gets lost.
+    /// The way back of an answer that gets lost: a connection breaks at once, or patience ends.
     pub(crate) async fn arrive_lost(&self, what: &'static str) {
-        sleep(PATIENCE).await;
+        let Some(world) = self.world.upgrade() else { return std::future::pending().await };
+        sleep(world.between(20, PATIENCE_MILLIS)).await;
+        drop(world);
         self.arrive(what).await;
     }
 }

@@ -12,8 +12,9 @@ const TELL_EVERY: u64 = 500;
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    // `10000` and `SEEDS=10000` are the same.
     let number = |word: Option<&&str>, otherwise: u64| {
-        word.and_then(|word| word.parse().ok()).unwrap_or(otherwise)
+        word.and_then(|word| word.rsplit('=').next()?.parse().ok()).unwrap_or(otherwise)
     };
     match words.split_first() {
         Some((&"seeds", rest)) => seeds(number(rest.first(), 1_000), number(rest.get(1), 0)),
@@ -38,7 +39,7 @@ fn seeds(count: u64, from: u64) -> ExitCode {
                 if let Some(broken) = report.violation {
                     failed += 1;
                     println!("seed {seed} breaks {}: {}", broken.promise, broken.what);
-                    println!("  just sim-replay {seed}");
+                    println!("  just sim-replay SEED={seed}");
                 }
             }
             Err(error) => {
@@ -47,7 +48,7 @@ fn seeds(count: u64, from: u64) -> ExitCode {
             }
         }
         let done = seed - from + 1;
-        if done % TELL_EVERY == 0 || done == count {
+        if done.is_multiple_of(TELL_EVERY) || done == count {
             let seconds = begun.elapsed().as_secs_f64();
             println!("{done} seeds, {events} events, {failed} failed, {seconds:.1} s");
         }

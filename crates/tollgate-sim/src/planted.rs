@@ -106,7 +106,7 @@ impl Bug {
         }
     }
 
-    /// A plan in which it can show at all. The weather is left as it was drawn.
+    /// A plan in which it can show at all.
     pub(crate) fn favour(self, plan: &mut Plan) {
         match self {
             Self::SlotFreedOnTimeout => plan.rejected_slot = RejectedSlot::Recycle,
@@ -115,13 +115,14 @@ impl Bug {
                 (plan.mode, plan.strict_advance) = (Mode::Strict, StrictAdvance::Final);
             }
             Self::OlderHashesForgotten => plan.bumps = true,
+            // Endpoints that answer leave nothing to misunderstand.
+            Self::SilenceIsNo => plan.faults.lose_chain = 0.3,
             Self::SkippedGuard
             | Self::RewindingTakeover
             | Self::SendFirst
             | Self::AnswerFirst
             | Self::WaitingLeftOut
             | Self::OwnNames
-            | Self::SilenceIsNo
             | Self::ForksIgnored
             | Self::FeedSkips
             | Self::UnclaimedResends => {}

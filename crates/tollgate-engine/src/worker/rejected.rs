@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::policy::{Replacement, StuckAction};
 use tollgate_model::port::{AlertKind, Section};
 use tollgate_model::rejected::{RejectedDecision, RejectedSlot, RejectedView, decide};
@@ -13,6 +14,7 @@ use super::alarm::About;
 use super::open::Open;
 use super::write::moved;
 use super::{Desk, Stop};
+use crate::planted::PlantedBug;
 
 /// How often what is rejected and held is looked at again.
 const LOOK: Duration = Duration::from_secs(5);
@@ -45,12 +47,13 @@ impl Desk {
         Ok(())
     }
 
-    fn judge_rejected(
-        &self,
-        tx_id: TxId,
-        counts: Option<tollgate_model::port::chain::AccountCounts>,
-    ) -> RejectedDecision {
+    fn judge_rejected(&self, tx_id: TxId, counts: Option<AccountCounts>) -> RejectedDecision {
         let Some(open) = self.book.get(tx_id) else { return RejectedDecision::Leave };
+        let counts = if self.context.options.breaks(PlantedBug::SlotFreedOnTimeout) {
+            Some(AccountCounts { mined: open.nonce, pending: open.nonce })
+        } else {
+            counts
+        };
         let view = RejectedView {
             state: open.seen.state,
             nonce: open.nonce,

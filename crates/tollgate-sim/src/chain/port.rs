@@ -247,6 +247,9 @@ impl Chain for NodeChain {
         slot: Nonce,
         lookback: u64,
     ) -> Result<Option<TxHash>, ChainUnavailable> {
+        if self.world.has(Bug::SilenceIsNo) {
+            return Ok(None);
+        }
         self.ask("occupant", |state, at| {
             let head = state.view(at).head();
             let blocks = state.chain.blocks().filter(|block| {

@@ -8,7 +8,7 @@ use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{Page, TxStore};
 use tollgate_model::{Address, Failed, Submitter, TxId, TxState, U256};
 
-use super::Told;
+use super::{Sent, Told};
 use crate::world::World;
 
 /// What the chain holds of an intent.
@@ -78,12 +78,14 @@ impl World {
         self.checker.lock().finality_broken
     }
 
-    /// Whether a nonce was passed over: it is below the cursor, and nothing of ours went into it.
+    /// Whether a nonce was passed over: it is below the cursor, and no node took anything of ours
+    /// in it.
     pub(crate) fn is_hole(&self, of: Submitter, nonce: u64) -> bool {
         let seen = self.checker.lock();
         let is_passed = seen.cursors.get(&of).is_some_and(|cursor| cursor.get() > nonce);
         let slot = (of.address, nonce);
-        is_passed && !seen.sent.values().any(|sent| (sent.from, sent.nonce) == slot)
+        let fills = |sent: &Sent| sent.taken && (sent.from, sent.nonce) == slot;
+        is_passed && !seen.sent.values().any(fills)
     }
 
     /// I6: whatever does not move shows why: a transaction of its submitter is STUCK, the submitter

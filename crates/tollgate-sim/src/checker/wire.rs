@@ -1,6 +1,8 @@
 //! The bytes that leave nodes: durable first, claimed first, one transaction in a slot, strict in
 //! order (I3, I5, I11, I12).
 
+use std::collections::BTreeSet;
+
 use alloy_consensus::Transaction as _;
 use tollgate_devchain::chain::Tx;
 use tollgate_model::answer::{AnswerAction, AnswerClass, action_for};
@@ -53,7 +55,14 @@ impl World {
         let (settled, peak) = {
             let state = self.chain.lock();
             let peak = state.peaks.get(&tx.sender).copied().unwrap_or(0);
-            (state.settled_count(tx.sender), peak)
+            let seen = self.checker.lock();
+            let txs = state.chain.blocks().flat_map(|block| &block.txs);
+            let outsiders = txs.filter(|it| it.sender == tx.sender);
+            let outsiders = outsiders.filter(|it| seen.outsiders.contains(&it.hash));
+            let outsiders: BTreeSet<u64> = outsiders.map(|it| it.nonce()).collect();
+            let settled = state.settled_count(tx.sender);
+            // Who resumes accepts what outsiders have mined, settled or not.
+            ((settled..).find(|nonce| !outsiders.contains(nonce)).unwrap_or(settled), peak)
         };
         let least = match self.plan.strict_advance {
             StrictAdvance::Final => settled,
