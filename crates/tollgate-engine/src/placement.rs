@@ -309,3 +309,79 @@ fn bound<T>(memory: &mut HashMap<Submitter, T>, is_fresh: impl Fn(&T) -> bool) {
 fn lock<T>(memory: &Mutex<T>) -> MutexGuard<'_, T> {
     memory.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use tollgate_model::{Address, ChainId};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn node(name: &str) -> LiveNode {
+        LiveNode {
+            node: NodeId::new(name, Uuid::nil()).unwrap(),
+            advertise_url: Text::lossy(&format!("http://{name}")),
+            draining: false,
+        }
+    }
+
+    fn account(n: u8) -> Submitter {
+        Submitter::new(ChainId::new(1).unwrap(), Address::repeat_byte(n))
+    }
+
+    /// As seen by `me`, with one other node.
+    fn placement() -> Placement {
+        let placement = Placement::new(node("me").node, &LeaseTerms::default());
+        *lock(&placement.nodes) = Arc::new(vec![node("me"), node("other")]);
+        placement
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_few_submitters_are_let_go_in_a_second_and_no_more() {
+        let (placement, begun) = (placement(), Instant::now());
+        let mut moved = 0;
+        while begun.elapsed() < Duration::from_secs(10) {
+            let to = node("other").node;
+            moved += u32::from(placement.may_hand_over(account(moved as u8), to));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert!((35..=40).contains(&moved), "{moved} in ten seconds");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_let_go_is_left_to_the_other_node_while_it_lives_and_for_the_grace() {
+        let placement = placement();
+        assert!(!placement.is_left_to_another(account(1)));
+        assert!(placement.may_hand_over(account(1), node("other").node));
+        assert!(placement.is_left_to_another(account(1)));
+        assert!(!placement.is_left_to_another(account(2)));
+        let both = placement.nodes();
+        *lock(&placement.nodes) = Arc::new(vec![node("me")]);
+        assert!(!placement.is_left_to_another(account(1)), "nobody is there to take it");
+        *lock(&placement.nodes) = both;
+        tokio::time::sleep(placement.manners.grace).await;
+        assert!(!placement.is_left_to_another(account(1)), "it had its chance");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_let_its_chance_pass_is_passed_over_for_a_while() {
+        let placement = placement();
+        let of_other =
+            |of: &Submitter| placement.preferred(*of).unwrap().node == node("other").node;
+        let of = (0..100).map(account).find(of_other).unwrap();
+        assert!(!placement.adopts(of, Duration::ZERO));
+        assert_eq!(placement.better_owner(of), Some(node("other").node));
+        assert!(placement.adopts(of, placement.manners.grace));
+        assert!(placement.adopts(of, Duration::ZERO), "at once from now on");
+        assert_eq!(placement.better_owner(of), None);
+        tokio::time::sleep(UNWILLING_FOR + Duration::from_secs(1)).await;
+        assert_eq!(placement.better_owner(of), Some(node("other").node));
+    }
+
+    #[test]
+    fn a_node_that_is_not_on_the_list_itself_hands_nothing_over() {
+        let placement = placement();
+        *lock(&placement.nodes) = Arc::new(vec![node("other")]);
+        assert!((0..100).all(|n| placement.better_owner(account(n)).is_none()));
+    }
+}
