@@ -12,6 +12,7 @@ use tollgate_model::finality::{FinalityRule, settled_up_to};
 use tollgate_model::port::chain::{BlockRef, BlockTag, Chain, ChainUnavailable};
 use tracing::warn;
 
+use crate::newest::Seen;
 use crate::supervisor::{Deaths, supervise};
 use crate::view::ChainView;
 
@@ -46,7 +47,7 @@ impl Publisher {
     pub(crate) fn start(
         chain: Arc<dyn Chain>,
         rule: FinalityRule,
-        view: watch::Receiver<Arc<ChainView>>,
+        view: Seen<ChainView>,
         deaths: &Deaths,
     ) -> Self {
         let listeners = Mutex::default();
@@ -89,13 +90,9 @@ impl Shared {
     }
 }
 
-async fn publish(
-    shared: Weak<Shared>,
-    rule: FinalityRule,
-    mut view: watch::Receiver<Arc<ChainView>>,
-) {
-    while view.changed().await.is_ok() {
-        let seen = view.borrow_and_update().clone();
+async fn publish(shared: Weak<Shared>, rule: FinalityRule, mut view: Seen<ChainView>) {
+    while view.changed().await {
+        let seen = view.look();
         let Some(up_to) = seen.height().and_then(|height| settled_up_to(rule, height)) else {
             continue;
         };
@@ -170,6 +167,7 @@ impl BlockStream {
                 return self.catch_up(next).await.map(Some);
             }
             tokio::select! {
+                biased;
                 received = self.inbox.recv() => match received {
                     Some(block) => self.ahead = Some(block),
                     None => return Ok(None),

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::watch;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
+use tollgate_model::port::ids::Ids;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{Alerts, Checkpoints, Store};
 use tollgate_model::{NodeId, Submitter, TxHash};
@@ -13,6 +13,7 @@ use tollgate_model::{NodeId, Submitter, TxHash};
 use crate::blocks::Publisher;
 use crate::committer::Committer;
 use crate::keeper::Keeper;
+use crate::newest::Seen;
 use crate::options::{EngineOptions, Policies};
 use crate::placement::Placement;
 use crate::supervisor::Deaths;
@@ -25,6 +26,7 @@ pub(crate) struct Context {
     pub(crate) chain: Arc<dyn Chain>,
     pub(crate) signer: Arc<dyn Signer>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn Ids>,
     pub(crate) checkpoints: Arc<dyn Checkpoints>,
     pub(crate) policies: Policies,
     pub(crate) alerts: Arc<dyn Alerts>,
@@ -33,7 +35,7 @@ pub(crate) struct Context {
     pub(crate) committer: Committer,
     pub(crate) keeper: Keeper,
     pub(crate) attempts: AttemptIndex,
-    pub(crate) view: watch::Receiver<Arc<ChainView>>,
+    pub(crate) view: Seen<ChainView>,
     pub(crate) published: Publisher,
     pub(crate) placement: Placement,
 }

@@ -1,20 +1,20 @@
 //! A node's engine: starts the actors, and is the door for intents.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot, watch};
+use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
 use tollgate_model::expiry::is_expired;
 use tollgate_model::fees::{first_offer, gas_limit};
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::{AccountCounts, Call, Chain, ChainUnavailable, Trial};
 use tollgate_model::port::clock::Clock;
+use tollgate_model::port::ids::Ids;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{Alerts, Checkpoints, Fees, MinedIn, Payload, Store};
 use tollgate_model::{
     Address, ChainId, Intent, NodeId, RequestId, Submitter, Text, Timestamp, TxId, Wei,
 };
-use uuid::Uuid;
 
 use crate::act::{ActError, Acted, Action, Reconciled, Standstill};
 use crate::blocks::{BlockStream, Publisher};
@@ -22,6 +22,7 @@ use crate::committer::Committer;
 use crate::context::{AttemptIndex, Context};
 use crate::create::{CreateError, Created, SignedIntent};
 use crate::keeper::Keeper;
+use crate::newest;
 use crate::notes::{Note, Notes};
 use crate::options::{EngineOptions, Policies};
 use crate::orphans::{adopt, wake_idle};
@@ -46,6 +47,8 @@ pub struct World {
     pub signer: Arc<dyn Signer>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// New ids.
+    pub ids: Arc<dyn Ids>,
     /// Who wants to know how far the work is; `Unwatched` outside of tests.
     pub checkpoints: Arc<dyn Checkpoints>,
     /// Who decides where there is a choice.
@@ -64,7 +67,7 @@ pub struct Engine {
 /// The submitters that this node works for at the moment.
 #[derive(Default)]
 pub(crate) struct Workers {
-    handles: Mutex<HashMap<Submitter, Handle>>,
+    handles: Mutex<BTreeMap<Submitter, Handle>>,
 }
 
 #[derive(Clone)]
@@ -75,7 +78,7 @@ pub(crate) struct Handle {
 }
 
 impl Workers {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Submitter, Handle>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Submitter, Handle>> {
         self.handles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -91,14 +94,14 @@ impl Tell for Workers {
 impl Engine {
     /// Starts the actors. They end when the last handle is gone.
     pub fn start(world: World, options: EngineOptions) -> Self {
-        let World { node, store, chain, signer, clock, checkpoints, policies, alerts } = world;
+        let World { node, store, chain, signer, clock, ids, checkpoints, policies, alerts } = world;
         let deaths = Deaths::default();
         let committer = Committer::start(&store, &node, options.batch_max, &deaths);
         let keeper = Keeper::start(store.clone(), node.clone(), options.lease, &deaths);
         let attempts = AttemptIndex::default();
         let placement = Placement::new(node.clone(), &options.lease);
         let workers = Arc::new(Workers::default());
-        let (view, watched) = watch::channel(Arc::new(ChainView::default()));
+        let (view, watched) = newest::place(ChainView::default());
         let tracker = Arc::new(Tracker {
             chain: chain.clone(),
             rule: options.finality,
@@ -114,6 +117,7 @@ impl Engine {
             chain,
             signer,
             clock,
+            ids,
             checkpoints,
             policies,
             alerts,
@@ -156,7 +160,7 @@ impl Engine {
         let bytes = prepared.to_payload()?.bytes().clone();
         let payload = Payload::filled_in(bytes, &asked)?;
         let (reply, answer) = oneshot::channel();
-        let tx_id = TxId::from_uuid(Uuid::now_v7());
+        let tx_id = self.context.ids.tx_id();
         let create = Create { tx_id, request_id, payload, valid_until, signed: None, reply };
         self.hand_over(submitter, create)?;
         decided(answer).await
@@ -178,7 +182,7 @@ impl Engine {
         let request_id = request_id.map_or_else(by_hash, Ok)?;
         let (reply, answer) = oneshot::channel();
         let create = Create {
-            tx_id: TxId::from_uuid(Uuid::now_v7()),
+            tx_id: self.context.ids.tx_id(),
             request_id: Some(request_id),
             payload: intent.to_payload()?,
             valid_until: None,
@@ -411,7 +415,7 @@ impl Engine {
 
     /// How the chain looks from here.
     pub fn view(&self) -> Arc<ChainView> {
-        self.context.view.borrow().clone()
+        self.context.view.get()
     }
 }
 

@@ -3,7 +3,7 @@
 //! Owns the list of leases, nothing else. Only liveness hangs on it: a write under a lease that ran
 //! out is refused by the store.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tollgate_model::port::{Lease, LeaseTerms, Store};
@@ -19,7 +19,7 @@ pub(crate) struct Keeper {
     leases: Arc<Leases>,
 }
 
-type Leases = Mutex<HashMap<Submitter, (Lease, Notes)>>;
+type Leases = Mutex<BTreeMap<Submitter, (Lease, Notes)>>;
 
 impl Keeper {
     /// Starts renewing; ends when the last handle is gone.
@@ -66,7 +66,7 @@ async fn run(store: Arc<dyn Store>, node: NodeId, terms: LeaseTerms, leases: Wea
 }
 
 fn tell_losers(leases: &Leases, held: &[Lease], kept: &[Lease]) {
-    let kept: std::collections::HashSet<&Lease> = kept.iter().collect();
+    let kept: HashSet<&Lease> = kept.iter().collect();
     let mut leases = lock(leases);
     for lost in held.iter().filter(|lease| !kept.contains(lease)) {
         if leases.get(&lost.submitter).is_some_and(|(lease, _)| lease == lost)
@@ -77,6 +77,6 @@ fn tell_losers(leases: &Leases, held: &[Lease], kept: &[Lease]) {
     }
 }
 
-fn lock(leases: &Leases) -> MutexGuard<'_, HashMap<Submitter, (Lease, Notes)>> {
+fn lock(leases: &Leases) -> MutexGuard<'_, BTreeMap<Submitter, (Lease, Notes)>> {
     leases.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -15,6 +15,8 @@ use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::stuck::StuckThresholds;
 use tollgate_model::stuck::rules::StuckRules;
 
+use crate::planted::PlantedBug;
+
 /// How an engine runs.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
@@ -49,6 +51,22 @@ pub struct EngineOptions {
     pub fee_caps: FeeCaps,
     /// Accounts without a key here, whose transactions come signed.
     pub presigned: Vec<Address>,
+    /// The promise to break, to show that a simulation notices.
+    #[cfg(feature = "planted-bugs")]
+    pub planted: Option<PlantedBug>,
+}
+
+impl EngineOptions {
+    /// Whether a simulation has asked for this promise to be broken.
+    pub(crate) fn breaks(&self, bug: PlantedBug) -> bool {
+        #[cfg(feature = "planted-bugs")]
+        return self.planted == Some(bug);
+        #[cfg(not(feature = "planted-bugs"))]
+        {
+            let _ = bug;
+            false
+        }
+    }
 }
 
 /// Bounds on what callers may reserve (I13).
@@ -110,6 +128,8 @@ impl Default for EngineOptions {
             reservations: None,
             fee_caps: FeeCaps::default(),
             presigned: Vec::new(),
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
         }
     }
 }

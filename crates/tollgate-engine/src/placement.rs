@@ -3,7 +3,7 @@
 //! Owns a copy of the list of nodes and some short memories, all of which may be wrong or lost: only
 //! speed hangs on them. The lease alone says who may write (I1).
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -65,7 +65,7 @@ pub(crate) struct Placement {
     manners: Manners,
     draining: AtomicBool,
     nodes: Mutex<Arc<Vec<LiveNode>>>,
-    owners: Mutex<HashMap<Submitter, (Whose, Instant)>>,
+    owners: Mutex<BTreeMap<Submitter, (Whose, Instant)>>,
     moves: Mutex<Moves>,
 }
 
@@ -74,9 +74,9 @@ struct Moves {
     /// When a submitter was last let go.
     last: Option<Instant>,
     /// Let go for these.
-    left: HashMap<Submitter, (NodeId, Instant)>,
+    left: BTreeMap<Submitter, (NodeId, Instant)>,
     /// These did not take them.
-    unwilling: HashMap<Submitter, (NodeId, Instant)>,
+    unwilling: BTreeMap<Submitter, (NodeId, Instant)>,
 }
 
 impl Placement {
@@ -297,7 +297,7 @@ impl Engine {
 }
 
 /// I13: a full memory loses what is old, or else everything. It may be lost at any time.
-fn bound<T>(memory: &mut HashMap<Submitter, T>, is_fresh: impl Fn(&T) -> bool) {
+fn bound<T>(memory: &mut BTreeMap<Submitter, T>, is_fresh: impl Fn(&T) -> bool) {
     if memory.len() >= REMEMBERED_MAX {
         memory.retain(|_, it| is_fresh(it));
     }

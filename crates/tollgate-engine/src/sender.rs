@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, mpsc};
-use tollgate_model::answer::{AnswerAction, action_for};
+use tollgate_model::answer::{AnswerAction, AnswerClass, action_for};
 use tollgate_model::port::Checkpoint;
 use tollgate_model::port::chain::SendAnswer;
 use tollgate_model::{Bytes, TxId};
@@ -17,6 +17,7 @@ use tracing::debug;
 
 use crate::context::Context;
 use crate::notes::{Answered, Note, Notes};
+use crate::planted::PlantedBug;
 use crate::supervisor::supervise;
 
 /// How many are handed over at once.
@@ -109,11 +110,13 @@ async fn deliver(context: &Context, notes: &Notes, mut parcels: Vec<Parcel>) {
     for tried in 1..=TRIES_MAX {
         let raws: Vec<Bytes> = parcels.iter().map(|parcel| parcel.raw.clone()).collect();
         context.checkpoints.reached(Checkpoint::Sending).await;
-        let answers = context.chain.send_in_order(&raws).await;
+        let mut answers = context.chain.send_in_order(&raws).await;
+        if context.options.breaks(PlantedBug::SlotFreedOnTimeout) {
+            let unclear = |answer: &&mut SendAnswer| is_unclear(answer);
+            answers.iter_mut().filter(unclear).for_each(|it| it.class = AnswerClass::Invalid);
+        }
         context.checkpoints.reached(Checkpoint::NodeAnswered).await;
-        // The node may not have it, and may take it if it is asked again.
-        let again = |answer: &SendAnswer| action_for(answer.class) == AnswerAction::ResendSame;
-        let unclear = answers.iter().position(again);
+        let unclear = answers.iter().position(is_unclear);
         let clear = if tried == TRIES_MAX { None } else { unclear };
         let clear = clear.unwrap_or(answers.len()).min(parcels.len());
         let done = parcels.drain(..clear).zip(answers);
@@ -128,6 +131,11 @@ async fn deliver(context: &Context, notes: &Notes, mut parcels: Vec<Parcel>) {
         tokio::time::sleep(pause).await;
         pause *= 2;
     }
+}
+
+/// The node may not have it, and may take it if it is asked again.
+fn is_unclear(answer: &SendAnswer) -> bool {
+    action_for(answer.class) == AnswerAction::ResendSame
 }
 
 fn answered(parcel: Parcel, answer: SendAnswer) -> Note {

@@ -3,11 +3,10 @@
 //! Owns the canonical view. Driven by blocks: each new block costs one look at its hashes and one
 //! fetch of the receipts that are ours, however many transactions are pending. Never writes.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{Block, BlockRef, BlockTag, Chain, ChainUnavailable};
@@ -15,6 +14,7 @@ use tollgate_model::{Submitter, TxHash};
 use tracing::{debug, warn};
 
 use crate::context::AttemptIndex;
+use crate::newest::Shown;
 use crate::view::ChainView;
 
 /// Blocks that the view keeps beyond those that finality needs.
@@ -34,14 +34,14 @@ pub(crate) struct Tracker {
     pub(crate) rule: FinalityRule,
     pub(crate) attempts: AttemptIndex,
     pub(crate) tell: Arc<dyn Tell>,
-    pub(crate) view: watch::Sender<Arc<ChainView>>,
+    pub(crate) view: Shown<ChainView>,
 }
 
 impl Tracker {
     /// Follows until nobody looks at the view any more.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut known = None;
-        while !self.view.is_closed() {
+        while !self.view.is_unseen() {
             match self.chain.head_after(known).await {
                 Ok(head) => match self.pass(head).await {
                     Ok(()) => known = Some(head),
@@ -61,7 +61,7 @@ impl Tracker {
     /// Brings the view up to a head. A block that can't be fetched fails the pass, which is then
     /// tried again as a whole: no block is ever skipped.
     async fn pass(&self, head: BlockRef) -> Result<(), ChainUnavailable> {
-        let mut view = ChainView::clone(&self.view.borrow());
+        let mut view = ChainView::clone(&self.view.get());
         let added = self.blocks_up_to(&view, head).await?;
         let mut receipts = Vec::new();
         for block in &added {
@@ -79,7 +79,7 @@ impl Tracker {
         let replaced = view.extend(&refs, self.view_length());
         debug!(block = head.number, added = refs.len(), replaced, "view moved");
         // The view first: what is told below is judged by it.
-        self.view.send_replace(Arc::new(view));
+        self.view.show(view);
         for (submitter, receipts) in receipts {
             self.tell.mined(submitter, receipts);
         }
@@ -126,18 +126,18 @@ impl Tracker {
     async fn receipts_in(
         &self,
         block: &Block,
-    ) -> Result<HashMap<Submitter, Vec<MinedIn>>, ChainUnavailable> {
-        let ours: HashMap<TxHash, Submitter> =
+    ) -> Result<BTreeMap<Submitter, Vec<MinedIn>>, ChainUnavailable> {
+        let ours: BTreeMap<TxHash, Submitter> =
             self.attempts.find(&block.transactions).into_iter().collect();
         if ours.is_empty() {
-            return Ok(HashMap::new());
+            return Ok(BTreeMap::new());
         }
         let hashes: Vec<TxHash> = ours.keys().copied().collect();
         let receipts = self.chain.receipts(&block.at, &hashes).await?;
         if receipts.len() < hashes.len() {
             return Err(ChainUnavailable(format!("receipts of block {} missing", block.at.number)));
         }
-        let mut told = HashMap::<Submitter, Vec<MinedIn>>::new();
+        let mut told = BTreeMap::<Submitter, Vec<MinedIn>>::new();
         for receipt in receipts {
             if let Some(owner) = ours.get(&receipt.tx_hash) {
                 told.entry(*owner).or_default().push(receipt);

@@ -226,7 +226,10 @@ impl Desk {
         let (mut creates, mut orders) = (Vec::new(), Vec::new());
         loop {
             let batch_max = self.context.options.batch_max;
+            // The order harms nobody: after each wait everything that is there is taken care of. By
+            // chance instead, one seed of a simulation would not be one run.
             tokio::select! {
+                biased;
                 count = inbox.creates.recv_many(&mut creates, batch_max) => {
                     if count == 0 {
                         return Err(Stop::Done);
@@ -237,12 +240,13 @@ impl Desk {
                 _ = view.changed() => {}
                 () = tokio::time::sleep(TICK) => {}
             }
+            orders.extend(std::iter::from_fn(|| inbox.orders.try_recv().ok()));
             let notes = self.notes.take();
             if notes.contains(&Note::LeaseLost(self.lease)) {
                 return Err(Stop::Fenced);
             }
             let stops = notes.contains(&Note::Stop);
-            let seen = view.borrow_and_update().clone();
+            let seen = view.look();
             self.follow(notes, &seen).await?;
             self.tend_pool().await?;
             for order in orders.drain(..) {

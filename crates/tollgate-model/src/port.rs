@@ -3,8 +3,8 @@
 //! [`Store`] is the database, split by area: [`LeaseStore`] (who may write), [`TxStore`] (the
 //! fenced batch and everything read back), [`FeedStore`] (outcomes in order), [`ReservationStore`]
 //! (nonces for callers that send by themselves), [`NodeStore`] (who is alive).
-//! [`Chain`](chain::Chain), [`Signer`](signer::Signer), [`Clock`](clock::Clock) and
-//! [`StuckPolicy`](policy::StuckPolicy) are the rest.
+//! [`Chain`](chain::Chain), [`Signer`](signer::Signer), [`Clock`](clock::Clock),
+//! [`Ids`](ids::Ids) and [`StuckPolicy`](policy::StuckPolicy) are the rest.
 
 pub mod alert;
 pub mod batch;
@@ -13,6 +13,7 @@ pub mod checkpoint;
 pub mod clock;
 pub mod error;
 pub mod feed;
+pub mod ids;
 pub mod lease;
 pub mod node;
 pub mod policy;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
-use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, World};
+use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, RandomIds, World};
 use tollgate_evm::chain::{ChainConfig, ConnectError, EvmChain};
 use tollgate_evm::signer::LocalSigner;
 use tollgate_model::port::chain::Chain;
@@ -296,6 +296,7 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Nod
         chain: Arc::new(chain),
         signer: Arc::new(signer),
         clock: Arc::new(SystemClock),
+        ids: Arc::new(RandomIds),
         checkpoints,
         policies: policies(config.policies, Arc::new(SystemClock)),
         alerts: Arc::new(LoggedAlerts),

@@ -8,12 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rusqlite::{CachedStatement, Connection, Params, Row};
 use tokio::runtime::Handle;
-use tollgate_model::port::{Checkpoint, Checkpoints, StoreError};
+#[cfg(feature = "planted-bugs")]
+use tollgate_model::port::GrantKind;
+use tollgate_model::port::{Acquisition, Checkpoint, Checkpoints, StoreError};
 
 use crate::connection;
 use crate::error::{Fault, at_commit};
 use crate::migrate;
-use crate::options::{SqliteOptions, SqlitePath};
+use crate::options::{SqliteOptions, SqlitePath, Threads};
 use crate::worker::Worker;
 
 /// Threads that only read.
@@ -34,13 +36,16 @@ impl Db {
         let runtime =
             Handle::try_current().map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let for_writer = options.clone();
-        let writer = Worker::start("tollgate-sqlite-writer", move || {
+        let open = move || {
             let mut conn = connection::writer(&for_writer)?;
             let applied = migrate::run(&mut conn)?;
             tracing::info!(applied, "schema is up to date");
             Ok(conn)
-        })
-        .await?;
+        };
+        let writer = match options.threads {
+            Threads::Own => Worker::start("tollgate-sqlite-writer", open).await?,
+            Threads::Callers => Worker::here(open()?),
+        };
         let readers = readers(&options).await?.into();
         Ok(Self { writer, readers, turn: Arc::default(), options, runtime })
     }
@@ -113,9 +118,12 @@ async fn readers(options: &SqliteOptions) -> Result<Vec<Worker>, StoreError> {
     let SqlitePath::File(path) = &options.path else { return Ok(Vec::new()) };
     let mut readers = Vec::with_capacity(READERS);
     for _ in 0..READERS {
-        let (options, path) = (options.clone(), path.clone());
+        let (options, path, threads) = (options.clone(), path.clone(), options.threads);
         let open = move || connection::reader(&options, &path);
-        readers.push(Worker::start("tollgate-sqlite-reader", open).await?);
+        readers.push(match threads {
+            Threads::Own => Worker::start("tollgate-sqlite-reader", open).await?,
+            Threads::Callers => Worker::here(open()?),
+        });
     }
     Ok(readers)
 }
@@ -151,9 +159,27 @@ impl Scope<'_> {
         answer.map(drop).map_err(|error| Fault::Store(at_commit(&error)))
     }
 
-    /// Waits at a place inside the transaction, on the writer's thread.
+    /// Waits at a place inside the transaction, on the writer's thread. A caller's own thread can't
+    /// wait for what other tasks of it do.
     pub(crate) fn reached(&self, at: Checkpoint) {
+        if self.options.threads == Threads::Callers {
+            return;
+        }
         self.runtime.block_on(self.options.checkpoints.reached(at));
+    }
+
+    /// Sets the cursor back after a takeover, where a test has asked for it.
+    pub(crate) fn rewind_if_planted(&self, granted: &Acquisition) -> Result<(), Fault> {
+        #[cfg(feature = "planted-bugs")]
+        if self.options.planted == Some(crate::PlantedBug::RewindingTakeover)
+            && let Acquisition::Granted { kind: GrantKind::TakenOver, .. } = granted
+        {
+            let sql = "update submitter_cursor set next_nonce = max(next_nonce - 1, 0)";
+            exec(self.conn, sql, [])?;
+        }
+        #[cfg(not(feature = "planted-bugs"))]
+        let _ = granted;
+        Ok(())
     }
 
     /// Whether a test has asked for the guard to be left out.

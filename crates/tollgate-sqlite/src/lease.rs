@@ -59,7 +59,12 @@ impl LeaseStore for SqliteStore {
             }
         }
         let node = node.clone();
-        self.db.write(move |scope| grant(scope.conn, submitter, &node, &terms)).await
+        let granted = self.db.write(move |scope| {
+            let granted = grant(scope.conn, submitter, &node, &terms)?;
+            scope.rewind_if_planted(&granted)?;
+            Ok(granted)
+        });
+        granted.await
     }
 
     async fn renew(

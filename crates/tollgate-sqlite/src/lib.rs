@@ -35,7 +35,7 @@ use tollgate_model::port::{Checkpoints, StoreError};
 pub use migrate::migrate;
 #[cfg(feature = "planted-bugs")]
 pub use options::PlantedBug;
-pub use options::{SqliteOptions, SqlitePath};
+pub use options::{SqliteOptions, SqlitePath, Threads};
 
 use db::Db;
 

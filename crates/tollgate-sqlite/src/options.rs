@@ -29,6 +29,8 @@ pub struct SqliteOptions {
     pub clock: Arc<dyn Clock>,
     /// Who watches the places in this store's transactions.
     pub checkpoints: Arc<dyn Checkpoints>,
+    /// Whose thread does the work.
+    pub threads: Threads,
     /// The promise to break, to show that a test notices.
     #[cfg(feature = "planted-bugs")]
     pub planted: Option<PlantedBug>,
@@ -51,10 +53,21 @@ impl SqliteOptions {
             busy_timeout: Duration::from_secs(5),
             clock: Arc::new(SystemClock),
             checkpoints: Arc::new(Unwatched),
+            threads: Threads::Own,
             #[cfg(feature = "planted-bugs")]
             planted: None,
         }
     }
+}
+
+/// Whose thread does a store's work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Threads {
+    /// The store's own, so that a runtime never waits for a disk.
+    Own,
+    /// The caller's, at once: nothing runs beside a simulation, so that a seed is one run. Places
+    /// inside transactions are not waited at.
+    Callers,
 }
 
 /// A way to break the fence.
@@ -65,6 +78,8 @@ pub enum PlantedBug {
     SkippedGuard,
     /// Write transactions begin without the write lock.
     DeferredBegin,
+    /// A takeover sets the cursor back by one.
+    RewindingTakeover,
 }
 
 /// The machine's clock.

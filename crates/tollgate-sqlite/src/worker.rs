@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use rusqlite::Connection;
@@ -16,15 +17,23 @@ use crate::error::Fault;
 /// Jobs that may wait for one thread; callers beyond that wait to queue (I13).
 const QUEUE_MAX: usize = 256;
 
-type Job = Box<dyn FnOnce(&mut Connection) + Send>;
+pub(crate) type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 
-/// The way to give work to a thread.
+/// The way to have work done on a connection.
 #[derive(Clone)]
-pub(crate) struct Worker {
-    jobs: mpsc::Sender<Job>,
+pub(crate) enum Worker {
+    /// By a thread.
+    Thread(mpsc::Sender<Job>),
+    /// Here and now: for simulations, where nothing runs beside the caller.
+    Here(Arc<Mutex<Connection>>),
 }
 
 impl Worker {
+    /// Works on the callers' own thread.
+    pub(crate) fn here(conn: Connection) -> Self {
+        Self::Here(Arc::new(Mutex::new(conn)))
+    }
+
     /// Starts a thread on the connection that `open` makes there.
     pub(crate) async fn start(
         name: &str,
@@ -45,15 +54,24 @@ impl Worker {
             .spawn(body)
             .map_err(|error| StoreError::Unavailable(format!("no thread: {error}")))?;
         opened.await.map_err(|_| ended())??;
-        Ok(Self { jobs })
+        Ok(Self::Thread(jobs))
     }
 
-    /// Runs `work` on the thread, after what was queued before it. If the caller has gone when its
+    /// Runs `work`, on a thread after what was queued before it. If the caller has gone when its
     /// turn comes, nothing is done.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, StoreError> {
+        let jobs = match self {
+            Self::Thread(jobs) => jobs,
+            Self::Here(conn) => {
+                let mut conn = conn.lock().unwrap_or_else(PoisonError::into_inner);
+                let result = unpanicked(|| work(&mut conn).map_err(StoreError::from));
+                leave_no_transaction(&conn);
+                return result;
+            }
+        };
         let (answer, answered) = oneshot::channel();
         let job = move |conn: &mut Connection| {
             if answer.is_closed() {
@@ -64,7 +82,7 @@ impl Worker {
             // A caller that has gone meanwhile does not want to know.
             drop(answer.send(result));
         };
-        self.jobs.send(Box::new(job)).await.map_err(|_| ended())?;
+        jobs.send(Box::new(job)).await.map_err(|_| ended())?;
         // The thread can't end with a job in its hands; if it did, nobody knows how far it came.
         answered
             .await

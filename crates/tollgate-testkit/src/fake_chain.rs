@@ -155,6 +155,11 @@ impl FakeChain {
         self.lock().sends.get(&hash).copied().unwrap_or_default()
     }
 
+    /// How often anything was handed over.
+    pub fn all_sends(&self) -> usize {
+        self.lock().sends.values().sum()
+    }
+
     /// The next sends are accepted, and their answers lost.
     pub fn lose_answers(&self, count: usize) {
         self.lock().lose_answers = count;

@@ -3,14 +3,15 @@
 //! In this order: who is known already (I7), which slots may be opened (I3, I12), signatures, one
 //! fenced commit (I5), and only then the answer to the caller (I6) and the way to the sender.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use tokio::sync::oneshot;
 use tollgate_model::expiry::is_expired;
 use tollgate_model::port::{
-    Acquisition, Checkpoint, CreateAnswer, KnownRequest, Section, SectionOutcome, Seen, StoreError,
-    TxRecord, UpdateAnswer,
+    Acquisition, Checkpoint, CreateAnswer, Section, SectionOutcome, Seen, StoreError, TxRecord,
+    UpdateAnswer,
 };
-use tollgate_model::{RequestId, Timestamp, TxId};
+use tollgate_model::{Bytes, RequestId, Timestamp, TxId};
 use tracing::{error, warn};
 
 use super::allot::{in_order, refuse_misfits};
@@ -19,14 +20,27 @@ use super::open::Open;
 use super::{Create, Desk, Stop};
 use crate::context::Context;
 use crate::create::{CreateError, Created};
+use crate::planted::PlantedBug;
+use crate::sender::Parcel;
 
 /// How often a batch that was overtaken is put together anew.
 const TRIES_MAX: u32 = 4;
 
 impl Desk {
     /// Takes new intents in, and opens slots for what waits.
-    pub(super) async fn admit(&mut self, creates: Vec<Create>) -> Result<(), Stop> {
-        let creates = self.answer_known(creates).await;
+    pub(super) async fn admit(&mut self, mut creates: Vec<Create>) -> Result<(), Stop> {
+        loop {
+            let Sorted { new, doubles } = self.answer_known(creates).await;
+            self.admit_new(new).await?;
+            if doubles.is_empty() {
+                return Ok(());
+            }
+            // I6: what they ask for is durable by now, or is not and they are the first.
+            creates = doubles;
+        }
+    }
+
+    async fn admit_new(&mut self, creates: Vec<Create>) -> Result<(), Stop> {
         let now = self.context.clock.now();
         let (expired, mut creates): (Vec<_>, Vec<_>) =
             creates.into_iter().partition(|create| is_expired(create.valid_until, now));
@@ -50,43 +64,41 @@ impl Desk {
         Ok(())
     }
 
-    /// I7: the first of the two checks. Requests that are stored, and doubles among these.
-    async fn answer_known(&self, creates: Vec<Create>) -> Vec<Create> {
+    /// I7: the first of the two checks. Requests that are stored are answered; doubles among these
+    /// wait until the first of them is durable (I6).
+    async fn answer_known(&self, creates: Vec<Create>) -> Sorted {
         let asked: Vec<_> = creates
             .iter()
             .filter_map(|create| Some((self.submitter, create.request_id.clone()?)))
             .collect();
         if asked.is_empty() {
-            return creates;
+            return Sorted { new: creates, doubles: Vec::new() };
         }
         let known = match self.context.store.known_requests(&asked).await {
             Ok(known) => known,
             Err(why) => {
                 refuse(creates, &CreateError::Unavailable(why.to_string()));
-                return Vec::new();
+                return Sorted::default();
             }
         };
-        let mut known: HashMap<RequestId, _> = asked
+        let known: HashMap<RequestId, _> = asked
             .into_iter()
             .zip(known)
             .filter_map(|((_, request_id), known)| Some((request_id, known?)))
             .collect();
-        let mut new: Vec<Create> = Vec::new();
+        let (mut sorted, mut named) = (Sorted::default(), HashSet::new());
         for create in creates {
             let taken = create.request_id.as_ref().and_then(|id| known.get(id).copied());
             let answer = CreateAnswer::judge(&create.payload, taken);
-            if answer == CreateAnswer::Created {
-                if let Some(request_id) = &create.request_id {
-                    let payload_digest = create.payload.digest();
-                    let mine = KnownRequest { tx_id: create.tx_id, payload_digest };
-                    known.insert(request_id.clone(), mine);
-                }
-                new.push(create);
-            } else {
+            if answer != CreateAnswer::Created {
                 answer_create(create, answer, None);
+            } else if create.request_id.clone().is_none_or(|id| named.insert(id)) {
+                sorted.new.push(create);
+            } else {
+                sorted.doubles.push(create);
             }
         }
-        new
+        sorted
     }
 
     /// One try: slots for what waits, then for what is new, as far as the window goes.
@@ -124,7 +136,25 @@ impl Desk {
         };
         self.reached(Checkpoint::AttemptsSigned).await;
         let section = self.section(&waiting, &creates, filled)?;
+        if self.context.options.breaks(PlantedBug::SendFirst) {
+            for (raw, tx_id) in first_forms(&section) {
+                self.sender.send(Parcel::new(tx_id, raw));
+            }
+        }
+        let creates = self.answer_early(creates);
         self.carry_out(section, waiting, creates).await
+    }
+
+    /// Answers before the commit, where a simulation wants to see that noticed.
+    fn answer_early(&self, mut creates: Vec<Create>) -> Vec<Create> {
+        if self.context.options.breaks(PlantedBug::AnswerFirst) {
+            for create in &mut creates {
+                let nobody = oneshot::channel().0;
+                let caller = std::mem::replace(&mut create.reply, nobody);
+                let _ = caller.send(Ok(Created::Known(create.tx_id)));
+            }
+        }
+        creates
     }
 
     async fn carry_out(
@@ -284,11 +314,27 @@ where
     }
 }
 
+/// Creates that the store knows nothing of.
+#[derive(Default)]
+struct Sorted {
+    /// The first of each name.
+    new: Vec<Create>,
+    /// Those with a name that one of the new ones has.
+    doubles: Vec<Create>,
+}
+
 /// How a try at admitting ended.
 enum Admitted {
     Done,
     /// It was overtaken: these are still new.
     Again(Vec<Create>),
+}
+
+/// The bytes of the slots that a section opens.
+fn first_forms(section: &Section) -> Vec<(Bytes, TxId)> {
+    let waited = section.updates.iter().map(|update| (update.slot.as_ref(), update.tx_id));
+    let new = section.creates.iter().map(|tx| (tx.slot.as_ref(), tx.tx_id));
+    waited.chain(new).filter_map(|(slot, tx_id)| Some((slot?.attempt.raw.clone(), tx_id))).collect()
 }
 
 fn answer_create(create: Create, answer: CreateAnswer, record: Option<TxRecord>) {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use tollgate_model::fees::first_offer;
-use tollgate_model::nonce::{HandedOut, NonceDecision, SubmitterStatus, decide};
+use tollgate_model::nonce::{HandedOut, NonceDecision, SlotRange, SubmitterStatus, decide};
 use tollgate_model::port::signer::TxDraft;
 use tollgate_model::port::{AttemptKind, CursorMove, NewAttempt, NewTx, Section, Slot, TxUpdate};
 use tollgate_model::reconcile::Foreign;
@@ -14,6 +14,7 @@ use tollgate_model::{Bytes, Intent, Nonce, TxEvent, Wei};
 use super::book::Waiting;
 use super::{Create, Desk, Stop};
 use crate::create::CreateError;
+use crate::planted::PlantedBug;
 
 impl Desk {
     /// Which slots may be opened now, lowest first; asks the chain where the rules want it.
@@ -33,6 +34,13 @@ impl Desk {
                     return Ok(self.book.unblocks(&rules).into_iter().collect());
                 }
                 NonceDecision::Held => return Ok(Vec::new()),
+                NonceDecision::Protect(_)
+                    if self.context.options.breaks(PlantedBug::StrictUnchecked) =>
+                {
+                    let first = self.book.cursor;
+                    let handed = self.book.hand_out(&rules, SlotRange { first, count: 1 });
+                    return handed.map_err(|error| Stop::Restart(error.to_string()));
+                }
                 NonceDecision::Protect(why) => {
                     let mut section = Section::new(self.lease);
                     let now = self.context.clock.now();

@@ -47,7 +47,7 @@ pub(super) struct Book {
     pub(super) pool: Pool,
     open: BTreeMap<Nonce, Open>,
     nonces: HashMap<TxId, Nonce>,
-    hashes: HashMap<TxHash, Nonce>,
+    hashes: BTreeMap<TxHash, Nonce>,
 }
 
 impl Book {
@@ -61,7 +61,7 @@ impl Book {
             pool: Pool::default(),
             open: BTreeMap::new(),
             nonces: HashMap::new(),
-            hashes: HashMap::new(),
+            hashes: BTreeMap::new(),
         }
     }
 
@@ -126,6 +126,11 @@ impl Book {
     /// Knows a hash as one of the attempts in a slot.
     pub(super) fn know(&mut self, hash: TxHash, nonce: Nonce) {
         self.hashes.insert(hash, nonce);
+    }
+
+    /// Does not know these any more: a simulation breaks I5.
+    pub(super) fn forget(&mut self, hashes: &[TxHash]) {
+        self.hashes.retain(|hash, _| !hashes.contains(hash));
     }
 
     /// Open transactions, lowest nonce first.

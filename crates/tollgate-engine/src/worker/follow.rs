@@ -15,6 +15,7 @@ use super::open::Open;
 use super::write::moved;
 use super::{Desk, Stop};
 use crate::notes::Note;
+use crate::planted::PlantedBug;
 use crate::view::{ChainView, Standing};
 
 impl Desk {
@@ -77,18 +78,27 @@ impl Desk {
 
     /// I9: a receipt whose block left the canonical chain is no receipt.
     async fn note_forks(&mut self, view: &ChainView) -> Result<(), Stop> {
+        let left = |mined: &MinedIn| {
+            view.standing(mined.block_number, mined.block_hash) == Standing::Orphaned
+        };
+        let orphans = self.book.iter().filter(|open| open.mined.as_ref().is_some_and(left));
+        let orphans = orphans.map(|open| open.tx_id).collect();
+        self.take_back(orphans, view).await
+    }
+
+    /// Goes back to tracking what was in blocks that left the chain, and sends it again.
+    async fn take_back(&mut self, orphans: Vec<TxId>, view: &ChainView) -> Result<(), Stop> {
+        if self.context.options.breaks(PlantedBug::ForksIgnored) {
+            return Ok(());
+        }
         let mut section = Section::new(self.lease);
-        for open in self.book.iter() {
+        for open in orphans.iter().filter_map(|tx_id| self.book.get(*tx_id)) {
             let Some(mined) = &open.mined else { continue };
-            if view.standing(mined.block_number, mined.block_hash) != Standing::Orphaned {
-                continue;
-            }
             let mut update = moved(open, TxEvent::Orphaned)?;
             update.evidence = Evidence::Clear;
             update.confirmations = Some(confirmations(mined, view, true));
             section.updates.push(update);
         }
-        let orphans: Vec<TxId> = section.updates.iter().map(|update| update.tx_id).collect();
         self.apply(section).await?;
         for tx_id in orphans {
             warn!(%tx_id, "its block left the chain: tracked and sent again");
@@ -109,35 +119,44 @@ impl Desk {
             .cloned()
             .collect();
         let mut section = Section::new(self.lease);
+        let mut orphans = Vec::new();
         for open in &candidates {
             let Some(mined) = &open.mined else { continue };
-            if !self.is_canonical(mined, view).await {
-                continue;
+            match self.standing(mined, view).await {
+                Standing::Canonical => {}
+                Standing::Orphaned => {
+                    orphans.push(open.tx_id);
+                    continue;
+                }
+                Standing::Older => continue,
             }
             let mut update = moved(open, TxEvent::Finalised(verdict_of(open, mined)))?;
             let forked = self.was_forked(open).await?;
             update.confirmations = Some(confirmations(mined, view, forked));
             section.updates.push(update);
         }
-        if section.updates.is_empty() {
-            return Ok(());
+        if !section.updates.is_empty() {
+            self.reached(Checkpoint::FinalityJudged).await;
+            self.apply(section).await?;
+            self.reached(Checkpoint::FinalityRecorded).await;
         }
-        self.reached(Checkpoint::FinalityJudged).await;
-        self.apply(section).await?;
-        self.reached(Checkpoint::FinalityRecorded).await;
-        Ok(())
+        self.take_back(orphans, view).await
     }
 
-    /// What lies below the view is asked for: no answer is no proof.
-    async fn is_canonical(&self, mined: &MinedIn, view: &ChainView) -> bool {
-        match view.standing(mined.block_number, mined.block_hash) {
-            Standing::Canonical => true,
-            Standing::Orphaned => false,
-            Standing::Older => {
-                let tag = BlockTag::Number(mined.block_number);
-                let block = self.context.chain.block(tag).await;
-                block.is_ok_and(|block| block.is_some_and(|b| b.at.hash == mined.block_hash))
-            }
+    /// What lies below the view is asked for, because its block may have left the chain before the
+    /// view began. No answer is no proof.
+    async fn standing(&self, mined: &MinedIn, view: &ChainView) -> Standing {
+        if self.context.options.breaks(PlantedBug::ForksIgnored) {
+            return Standing::Canonical;
+        }
+        let seen = view.standing(mined.block_number, mined.block_hash);
+        if seen != Standing::Older {
+            return seen;
+        }
+        match self.context.chain.block(BlockTag::Number(mined.block_number)).await {
+            Ok(Some(block)) if block.at.hash == mined.block_hash => Standing::Canonical,
+            Ok(Some(_)) => Standing::Orphaned,
+            Ok(None) | Err(_) => Standing::Older,
         }
     }
 

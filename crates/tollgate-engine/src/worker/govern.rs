@@ -23,6 +23,7 @@ use super::alarm::About;
 use super::open::Open;
 use super::write::moved;
 use super::{Desk, Stop, TICK};
+use crate::planted::PlantedBug;
 use crate::sender::Parcel;
 
 /// How often it is looked whether the cause of a hold is gone.
@@ -192,6 +193,9 @@ impl Desk {
                 }
             }
         }
+        if self.context.options.breaks(PlantedBug::UnclaimedResends) {
+            section.updates.retain(|update| !update.resubmitted);
+        }
         self.apply(section).await?;
         for (tx_id, reason) in gave_up {
             self.marked_stuck(tx_id, reason, now);
@@ -208,7 +212,7 @@ impl Desk {
         let hashes = claimed.iter().filter_map(|id| self.book.get(*id));
         let hashes = hashes.flat_map(Open::hashes).collect();
         let receipts = self.receipts_of(hashes).await;
-        let view = self.context.view.borrow().clone();
+        let view = self.context.view.get();
         self.note_receipts(receipts, &view).await?;
         self.resolve_grey(&claimed).await?;
         for tx_id in claimed {

@@ -6,9 +6,8 @@ use tollgate_model::hole::{HoleDecision, HoleView, decide};
 use tollgate_model::port::chain::{Call, Trial};
 use tollgate_model::port::{AlertKind, Page};
 use tollgate_model::reconcile::{Hole, ReconcileStep};
-use tollgate_model::{Bytes, Intent, Nonce, RequestId, Text, Timestamp, TxId, U256, Wei};
+use tollgate_model::{Bytes, Intent, Nonce, RequestId, Text, Timestamp, U256, Wei};
 use tracing::{info, warn};
-use uuid::Uuid;
 
 use super::alarm::About;
 use super::pool::tended;
@@ -94,7 +93,7 @@ impl Desk {
         let (Ok(payload), Ok(request_id)) = (payload, request_id) else { return Ok(()) };
         let (reply, answer) = oneshot::channel();
         let create = Create {
-            tx_id: TxId::from_uuid(Uuid::now_v7()),
+            tx_id: self.context.ids.tx_id(),
             request_id: Some(request_id),
             payload,
             valid_until: None,

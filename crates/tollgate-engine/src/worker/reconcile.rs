@@ -21,6 +21,7 @@ use super::open::Searched;
 use super::write::moved;
 use super::{Desk, Stop};
 use crate::act::{ActError, Reconciled};
+use crate::planted::PlantedBug;
 
 /// How soon a foreign transaction in one of our slots is looked at again.
 const FOREIGN_LOOK: Duration = Duration::from_secs(1);
@@ -107,7 +108,7 @@ impl Desk {
         if !self.book.iter().any(in_doubt) {
             return None;
         }
-        let height = self.context.view.borrow().height()?;
+        let height = self.context.view.get().height()?;
         let block = settled_up_to(self.context.options.finality, height)?;
         self.context.chain.count_at(self.submitter.address, block).await.ok()
     }
@@ -119,6 +120,8 @@ impl Desk {
         let mut section = Section::new(self.lease);
         for step in steps {
             match step {
+                ReconcileStep::Protect(_)
+                    if self.context.options.breaks(PlantedBug::StrictUnchecked) => {}
                 ReconcileStep::Protect(why) => {
                     section.status = Some(self.protect(why, now));
                 }
@@ -225,7 +228,7 @@ impl Desk {
         };
         let found = self.context.chain.search(self.submitter.address, nonce, &hashes).await;
         let result = judge_search(&found.looked);
-        let view = self.context.view.borrow().clone();
+        let view = self.context.view.get();
         self.note_receipts(found.found.into_iter().collect(), &view).await?;
         let Some(open) = self.book.at_mut(nonce) else { return Ok(true) };
         open.searched = Searched { result, settled };

@@ -12,6 +12,7 @@ use tracing::info;
 use super::write::moved;
 use super::{Desk, Stop};
 use crate::notes::Note;
+use crate::planted::PlantedBug;
 
 /// Receipts that are asked for at once.
 const ASKED_AT_ONCE: usize = 16;
@@ -21,7 +22,7 @@ impl Desk {
         self.load().await?;
         self.doubt_what_was_unsent().await?;
         let receipts = self.look_for_receipts().await;
-        let view = self.context.view.borrow().clone();
+        let view = self.context.view.get();
         self.follow(receipts.into_iter().map(Note::Mined).collect(), &view).await?;
         // Everything that was loaded is due to be sent again, where the rules send it by themselves.
         self.govern().await
@@ -37,7 +38,11 @@ impl Desk {
             let Some(last) = work.last() else { break };
             after = Some(last.record.tx_id);
             found += work.len();
-            for tx in work {
+            for mut tx in work {
+                if self.context.options.breaks(PlantedBug::OlderHashesForgotten) {
+                    let last = tx.attempts.len().saturating_sub(1);
+                    tx.attempts.drain(..last);
+                }
                 self.book.load(tx, now);
             }
         }

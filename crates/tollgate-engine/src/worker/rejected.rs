@@ -77,7 +77,7 @@ impl Desk {
             }
         }
         let none = all_answered && found.is_empty();
-        let view = self.context.view.borrow().clone();
+        let view = self.context.view.get();
         self.note_receipts(found, &view).await?;
         if let Some(open) = self.book.get_mut(tx_id) {
             open.heard.no_receipts = none;

@@ -5,7 +5,6 @@
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{Reservation, Reserve, StoreError};
 use tracing::debug;
-use uuid::Uuid;
 
 use super::{Desk, Stop};
 use crate::act::ActError;
@@ -48,7 +47,7 @@ impl Desk {
                 let Ok(counts) = self.chain_counts().await else {
                     return Ok(Err(ReserveError::Unavailable("the chain can't be asked".into())));
                 };
-                let owner_token = Uuid::new_v4();
+                let owner_token = self.context.ids.owner_token();
                 let (lease, floor) = (self.lease, Reserve::floor_of(counts));
                 let ask = Reserve { lease, owner_token, hold, floor, outstanding_max };
                 let Context { store, node, .. } = self.context.as_ref();

@@ -10,6 +10,7 @@ use tracing::{debug, info};
 
 use super::open::{Open, Searched};
 use super::{Desk, Stop};
+use crate::planted::PlantedBug;
 
 impl Desk {
     /// Commits a section. Whatever is not an answer about its contents ends this desk.
@@ -86,6 +87,11 @@ impl Desk {
             if let Some(attempt) = &update.attempt {
                 open.add(attempt, now);
                 let nonce = open.nonce;
+                if self.context.options.breaks(PlantedBug::OlderHashesForgotten) {
+                    let older = open.forget_older();
+                    self.context.attempts.remove(older.iter().copied());
+                    self.book.forget(&older);
+                }
                 self.context.attempts.insert(attempt.tx_hash, self.submitter);
                 self.book.know(attempt.tx_hash, nonce);
             }

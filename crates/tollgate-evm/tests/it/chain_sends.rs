@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tollgate_evm::chain::EvmChain;
+use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::Role;
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::chain::Chain;
@@ -204,16 +204,24 @@ async fn a_send_only_endpoint_is_sent_to_and_never_read_from() {
 
 #[tokio::test]
 async fn of_a_hundred_sends_none_fails_where_one_of_two_endpoints_is_rate_limited() {
-    let (limited, well) = (Node::start().await, Node::start().await);
-    let chain = connect(vec![limited.http(), well.http()]).await;
-    // Nothing but the sends themselves tells that the quota is used up, again and again.
-    limited.set().mood = Mood::Limited(0);
-    for n in 0..100 {
-        let raw = Bytes::from(vec![0x02, 0xc1, n]);
-        assert_eq!(chain.send(&raw).await.class, AnswerClass::Accepted, "{n}");
-        chain.balance(Address::repeat_byte(1)).await.unwrap();
+    for fan_out in [1, usize::MAX] {
+        let (limited, well) = (Node::start().await, Node::start().await);
+        let endpoints = config(vec![limited.http(), well.http()]);
+        let chain = EvmChain::connect(ChainConfig { fan_out, ..endpoints }).await.unwrap();
+        until("both are there", || async {
+            chain.endpoints().iter().all(|status| status.standing == "good")
+        })
+        .await;
+        // It says that it may be asked again at once, and so it is.
+        limited.set().mood = Mood::Limited(0);
+        for n in 0..100 {
+            let raw = Bytes::from(vec![0x02, 0xc1, n]);
+            assert_eq!(chain.send(&raw).await.class, AnswerClass::Accepted, "{n}");
+            chain.balance(Address::repeat_byte(1)).await.unwrap();
+        }
+        assert_eq!(well.calls_of(SEND), 100);
+        assert!(fan_out == 1 || limited.calls_of(SEND) > 0, "both were asked");
     }
-    assert_eq!(well.calls_of(SEND), 100);
 }
 
 #[tokio::test]

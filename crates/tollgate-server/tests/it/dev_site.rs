@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
-use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, Policies, World};
+use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, Policies, RandomIds, World};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_evm::signer::{Key, LocalSigner};
@@ -186,6 +186,7 @@ pub(crate) async fn node_with(
         chain: Arc::new(evm),
         signer: Arc::new(signer),
         clock: Arc::new(SystemClock),
+        ids: Arc::new(RandomIds),
         checkpoints: Arc::new(Unwatched),
         policies: Policies::default(),
         alerts: Arc::new(LoggedAlerts),

@@ -9,7 +9,9 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
-use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, Policies, ReservationLimits, World};
+use tollgate_engine::{
+    Engine, EngineOptions, LoggedAlerts, Policies, RandomIds, ReservationLimits, World,
+};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::clock::Clock;
@@ -115,6 +117,7 @@ impl Site {
             chain: moody.clone(),
             signer: Arc::new(FakeSigner(vec![submitter.address])),
             clock: Arc::new(SystemClock),
+            ids: Arc::new(RandomIds),
             checkpoints: Arc::new(tollgate_model::port::Unwatched),
             policies: Policies::default(),
             alerts: Arc::new(LoggedAlerts),

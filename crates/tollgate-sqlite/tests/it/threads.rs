@@ -1,13 +1,19 @@
 //! The threads behind a store: what they survive, and that they end.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::{Notify, oneshot};
-use tollgate_model::port::{Checkpoint, Checkpoints, FencedBatch, Section, StoreError, TxStore};
-use tollgate_sqlite::SqliteOptions;
+use tollgate_model::port::clock::Clock;
+use tollgate_model::port::{
+    Checkpoint, Checkpoints, FencedBatch, LiveNode, NodeStore, Section, StoreError, TxStore,
+};
+use tollgate_model::{NodeId, Text, Timestamp};
+use tollgate_sqlite::{SqliteOptions, SqliteStore, Threads};
+use uuid::Uuid;
 
 use crate::support::{Folder, World, connect, new_tx};
 
@@ -120,4 +126,32 @@ async fn the_threads_end_with_the_last_handle() {
     assert!(clone.tx(new_tx(None, None).tx_id).await.unwrap().is_none());
     drop(clone);
     is_gone.await.unwrap();
+}
+
+/// Tells which thread reads the clock, which happens inside of transactions.
+struct WhoAsks(Mutex<Vec<ThreadId>>);
+
+impl Clock for WhoAsks {
+    fn now(&self) -> Timestamp {
+        self.0.lock().unwrap().push(thread::current().id());
+        Timestamp::EPOCH
+    }
+}
+
+#[tokio::test]
+async fn a_simulations_store_works_on_its_callers_thread_alone() {
+    let clock = Arc::new(WhoAsks(Mutex::default()));
+    let options = SqliteOptions {
+        clock: Arc::<WhoAsks>::clone(&clock),
+        checkpoints: Arc::new(PanicsOnce::default()),
+        threads: Threads::Callers,
+        ..SqliteOptions::memory()
+    };
+    let store = SqliteStore::open(options).await.unwrap();
+    let node = NodeId::new("a", Uuid::now_v7()).unwrap();
+    let live = LiveNode { node, advertise_url: Text::lossy("http://node"), draining: false };
+    store.heartbeat(&live).await.unwrap();
+    let asked = clock.0.lock().unwrap().clone();
+    assert!(!asked.is_empty());
+    assert!(asked.iter().all(|thread| *thread == thread::current().id()));
 }

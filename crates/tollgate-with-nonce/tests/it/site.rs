@@ -11,7 +11,9 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
-use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, Policies, ReservationLimits, World};
+use tollgate_engine::{
+    Engine, EngineOptions, LoggedAlerts, Policies, RandomIds, ReservationLimits, World,
+};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_evm::signer::{Key, LocalSigner};
@@ -99,6 +101,7 @@ impl Site {
             chain: Arc::new(evm),
             signer: Arc::new(signer()),
             clock: Arc::new(SystemClock),
+            ids: Arc::new(RandomIds),
             checkpoints: Arc::new(Unwatched),
             policies: Policies::default(),
             alerts: Arc::new(LoggedAlerts),

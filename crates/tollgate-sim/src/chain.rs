@@ -1,0 +1,235 @@
+//! The chain: the dev chain's core with two endpoints, one of which lags and has a pool of its own.
+
+mod port;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use tollgate_devchain::chain::{
+    BaseFee, Behaviour, Beyond, Chain, ChainConfig, Fate, FinalityDistances, GWEI, MAIN_POOL,
+    Rejection, Reorg, Tx, View,
+};
+use tollgate_devchain::{DevAccount, dev_accounts, sign};
+use tollgate_model::answer::AnswerClass;
+use tollgate_model::port::chain::{BlockRef, SendAnswer};
+use tollgate_model::{Address, Bytes, TxHash, U256};
+
+pub(crate) use port::NodeChain;
+
+/// The chain's id.
+pub(crate) const CHAIN_ID: u64 = 7;
+/// Whom the intents pay.
+pub(crate) const PAID: Address = Address::repeat_byte(0xee);
+/// Who says no.
+pub(crate) const REVERTS: Address = Address::repeat_byte(0xdd);
+/// Gas in a block.
+pub(crate) const BLOCK_GAS: u64 = 30_000_000;
+/// Endpoints that are read from.
+const ENDPOINTS: usize = 2;
+/// How long the second endpoint's transactions take to the first, in milliseconds.
+const GOSSIP_MILLIS: u64 = 300;
+/// How many keys there are.
+const ACCOUNTS: usize = 3;
+
+/// The chain and who watches it.
+pub(crate) struct SimChain {
+    state: Mutex<State>,
+    moves: Notify,
+}
+
+pub(crate) struct State {
+    pub(crate) chain: Chain,
+    /// Signed transactions, decoded once.
+    decoded: HashMap<Bytes, Result<Arc<Tx>, Rejection>>,
+    /// How many blocks the second endpoint is behind.
+    lag: u64,
+    /// The highest count of each account that any block ever gave.
+    pub(crate) peaks: BTreeMap<Address, u64>,
+}
+
+/// The accounts that nodes sign for.
+pub(crate) fn accounts() -> Vec<DevAccount> {
+    dev_accounts().into_iter().take(ACCOUNTS).collect()
+}
+
+impl SimChain {
+    /// A chain whose blocks are settled after `confirmations`.
+    pub(crate) fn new(seed: u64, confirmations: u64) -> Self {
+        let distance = confirmations.saturating_sub(1);
+        let funds = U256::from(10_u64.pow(18)) * U256::from(1_000);
+        let config = ChainConfig {
+            chain_id: CHAIN_ID,
+            base_fee: BaseFee::Moving(GWEI),
+            block_gas_limit: BLOCK_GAS,
+            finality: FinalityDistances { safe: distance, finalized: distance },
+            funded: accounts().iter().map(|account| (account.address, funds)).collect(),
+            seed,
+            ..ChainConfig::default()
+        };
+        let mut chain = Chain::new(config);
+        chain.set_behaviour(REVERTS, Behaviour::Revert("no".to_owned()));
+        let second = chain.add_pool();
+        chain.pool_mut(second).gossip_delay_ms = Some(GOSSIP_MILLIS);
+        let state = State { chain, decoded: HashMap::new(), lag: 0, peaks: BTreeMap::new() };
+        Self { state: Mutex::new(state), moves: Notify::new() }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn moved(&self) {
+        self.moves.notify_waiters();
+    }
+
+    /// Mines a block with what the pools hold.
+    pub(crate) fn mine(&self, now_millis: u64) -> (u64, usize) {
+        let mut state = self.lock();
+        state.chain.gossip(now_millis);
+        let block = state.chain.mine(now_millis / 1_000);
+        state.note_peaks();
+        let mined = (block.number(), block.txs.len());
+        drop(state);
+        self.moved();
+        mined
+    }
+
+    /// Mines a block with exactly this transaction.
+    pub(crate) fn mine_exactly(&self, tx: Arc<Tx>, now_millis: u64) {
+        let mut state = self.lock();
+        state.chain.mine_exactly(vec![tx], now_millis / 1_000);
+        state.note_peaks();
+        drop(state);
+        self.moved();
+    }
+
+    /// Replaces the last blocks, as far as finality allows it, or further. Whether it was done.
+    pub(crate) fn reorg(&self, depth: u64, fate: Fate, shorter: u64, beyond: Beyond) -> bool {
+        let mut state = self.lock();
+        let replacements = depth.saturating_sub(shorter);
+        let now = state.chain.head().header.timestamp;
+        let done = state.chain.reorg(Reorg { depth, replacements, fate, beyond }, now).is_ok();
+        drop(state);
+        self.moved();
+        done
+    }
+
+    pub(crate) fn set_lag(&self, lag: u64) {
+        self.lock().lag = lag;
+    }
+
+    /// Throws transactions out of both pools.
+    pub(crate) fn evict(&self, chance: f64) -> Vec<TxHash> {
+        let mut state = self.lock();
+        let gone = state.chain.evict(MAIN_POOL, chance);
+        for hash in &gone {
+            state.chain.drop_pooled(1, hash);
+        }
+        gone
+    }
+
+    pub(crate) fn head(&self) -> BlockRef {
+        let state = self.lock();
+        let head = state.chain.head();
+        BlockRef { number: head.number(), hash: head.hash, parent: head.header.parent_hash }
+    }
+
+    /// Hands a transaction to an endpoint.
+    pub(crate) fn submit(&self, raw: &Bytes, endpoint: usize, now_millis: u64) -> AnswerClass {
+        let mut state = self.lock();
+        let decoded = state.decode(raw);
+        let admitted = decoded.and_then(|tx| state.chain.submit(endpoint, &tx, now_millis));
+        match admitted {
+            Ok(_) => AnswerClass::Accepted,
+            Err(rejection) => class_of(&rejection),
+        }
+    }
+
+    /// A transfer to self that nobody told Tollgate about.
+    pub(crate) fn outsiders_tx(&self, from: &DevAccount, nonce: u64, mark: u64) -> Option<Arc<Tx>> {
+        let mut state = self.lock();
+        let base_fee = state.chain.next_base_fee();
+        let to = (from.address, U256::ZERO);
+        let tip = u128::from(GWEI) * 3 + u128::from(mark);
+        let tx = sign::transfer(CHAIN_ID, nonce, to, base_fee, tip);
+        let raw = sign::sign(tx, &from.private_key).ok()?;
+        state.decode(&raw).ok()
+    }
+}
+
+impl State {
+    pub(crate) fn decode(&mut self, raw: &Bytes) -> Result<Arc<Tx>, Rejection> {
+        if let Some(known) = self.decoded.get(raw) {
+            return known.clone();
+        }
+        let decoded = Tx::decode(raw.clone());
+        self.decoded.insert(raw.clone(), decoded.clone());
+        decoded
+    }
+
+    fn view(&self, endpoint: usize) -> View<'_> {
+        self.chain.view(endpoint, if endpoint == 0 { 0 } else { self.lag })
+    }
+
+    /// The highest block that is settled.
+    pub(crate) fn settled(&self) -> u64 {
+        let finalized = tollgate_devchain::chain::BlockId::Finalized;
+        self.chain.view(MAIN_POOL, 0).number(finalized).unwrap_or(0)
+    }
+
+    /// An account's count in the highest settled block.
+    pub(crate) fn settled_count(&self, of: Address) -> u64 {
+        self.chain.accounts().at(of, self.settled()).nonce
+    }
+
+    pub(crate) fn count(&self, of: Address) -> u64 {
+        self.chain.accounts().now(of).nonce
+    }
+
+    fn note_peaks(&mut self) {
+        for account in accounts() {
+            let count = self.count(account.address);
+            let peak = self.peaks.entry(account.address).or_default();
+            *peak = count.max(*peak);
+        }
+    }
+
+    /// Where a transaction is in the canonical chain: block number and whether it succeeded.
+    pub(crate) fn place(&self, hash: &TxHash) -> Option<(u64, bool)> {
+        let place = |block: &Arc<tollgate_devchain::chain::Block>| {
+            let at = block.position(hash)?;
+            Some((block.number(), block.receipts[at].is_success))
+        };
+        self.chain.blocks().find_map(place)
+    }
+}
+
+fn answer(class: AnswerClass) -> SendAnswer {
+    SendAnswer { class, said: class.name().to_owned() }
+}
+
+fn class_of(rejection: &Rejection) -> AnswerClass {
+    match rejection {
+        Rejection::Undecodable
+        | Rejection::TypeNotSupported(_)
+        | Rejection::BadSignature
+        | Rejection::Unprotected
+        | Rejection::WrongChainId { .. }
+        | Rejection::Oversized { .. }
+        | Rejection::TipAboveFeeCap { .. }
+        | Rejection::NonceMax => AnswerClass::Invalid,
+        Rejection::GasAboveBlock { .. }
+        | Rejection::IntrinsicGas { .. }
+        | Rejection::FloorGas { .. } => AnswerClass::GasLimit,
+        Rejection::FeeAboveCap { .. } => AnswerClass::FeeTooHigh,
+        Rejection::TipTooLow { .. } | Rejection::BelowBaseFee { .. } => AnswerClass::FeeTooLow,
+        Rejection::NonceTooLow { .. } => AnswerClass::NonceTooLow,
+        Rejection::NonceTooHigh { .. } => AnswerClass::NonceTooHigh,
+        Rejection::InsufficientFunds { .. } => AnswerClass::InsufficientFunds,
+        Rejection::AlreadyKnown(_) => AnswerClass::AlreadyKnown,
+        Rejection::ReplacementUnderpriced(_) => AnswerClass::ReplacementUnderpriced,
+        Rejection::Underpriced => AnswerClass::Underpriced,
+        Rejection::PoolFull | Rejection::SenderLimit { .. } => AnswerClass::PoolFull,
+    }
+}

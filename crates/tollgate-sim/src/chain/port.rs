@@ -1,0 +1,323 @@
+//! The chain as one node sees it, over a network, through two endpoints that may disagree.
+//!
+//! Keeps what the port promises: counts never fall below what this node has seen, unless the chain
+//! itself went back, and the head is the highest that an endpoint has.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+use tollgate_devchain::chain::{Block as DevBlock, BlockId, Call as DevCall, CallRefused, Found};
+use tollgate_devchain::chain::{GWEI, View};
+use tollgate_model::answer::AnswerClass;
+use tollgate_model::diagnose::{EndpointWord, PoolContent};
+use tollgate_model::port::MinedIn;
+use tollgate_model::port::chain::{
+    AccountCounts, Block, BlockRef, BlockTag, Call, Chain, ChainUnavailable, FeeQuote, SendAnswer,
+    Sighting, SlotSearch, Speed, Trial,
+};
+use tollgate_model::reconcile::Looked;
+use tollgate_model::{Address, Bytes, ChainId, GasPrice, Nonce, Text, TxHash, Wei};
+
+use super::{CHAIN_ID, ENDPOINTS, State, answer};
+use crate::line::{Far, Line};
+use crate::planted::Bug;
+use crate::world::World;
+
+/// One node's way to the chain.
+pub(crate) struct NodeChain {
+    pub(crate) world: Arc<World>,
+    pub(crate) line: Arc<Line>,
+    pub(crate) marks: Mutex<BTreeMap<Address, u64>>,
+}
+
+fn nonce(count: u64) -> Nonce {
+    Nonce::new(count).unwrap_or(Nonce::MAX)
+}
+
+fn price(wei: u128) -> GasPrice {
+    GasPrice::from_wei(wei).unwrap_or_default()
+}
+
+fn block_ref(block: &DevBlock) -> BlockRef {
+    BlockRef { number: block.number(), hash: block.hash, parent: block.header.parent_hash }
+}
+
+fn receipt_in(block: &DevBlock, at: usize) -> MinedIn {
+    let receipt = &block.receipts[at];
+    MinedIn {
+        tx_hash: block.txs[at].hash,
+        block_number: block.number(),
+        block_hash: block.hash,
+        gas_used: receipt.gas_used,
+        succeeded: receipt.is_success,
+        revert_reason: (!receipt.is_success).then(|| Text::lossy("no")),
+    }
+}
+
+fn mined(view: &View<'_>, hash: &TxHash) -> Option<MinedIn> {
+    match view.tx(hash) {
+        Some(Found::Mined(block, at)) => Some(receipt_in(&block, at)),
+        Some(Found::Pooled(_)) | None => None,
+    }
+}
+
+fn count_in(view: &View<'_>, of: Address) -> u64 {
+    view.account(of, BlockId::Latest).unwrap_or_default().nonce
+}
+
+impl NodeChain {
+    fn endpoint(&self) -> usize {
+        usize::from(self.world.strikes(|faults| faults.other_endpoint))
+    }
+
+    async fn ask<T: Send>(
+        &self,
+        what: &'static str,
+        ask: impl FnOnce(&State, usize) -> T + Send,
+    ) -> Result<T, ChainUnavailable> {
+        let lost = |_| ChainUnavailable(format!("{what}: the network"));
+        sleep(self.line.depart(Far::Chain, what).await.map_err(lost)?).await;
+        let endpoint = self.endpoint();
+        let answer = ask(&self.world.chain.lock(), endpoint);
+        self.world.note(format_args!("{} {what} at {endpoint}", self.line.name));
+        self.line.arrive(what).await;
+        Ok(answer)
+    }
+
+    /// Takes a reading, which may lag, and never falls below what is known.
+    fn marked(&self, of: Address, reading: u64, truth: u64) -> u64 {
+        let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mark = marks.entry(of).or_default();
+        *mark = reading.max((*mark).min(truth));
+        *mark
+    }
+
+    fn looked(
+        &self,
+        state: &State,
+        endpoint: usize,
+        slot: (Address, Nonce),
+        of: &TxHash,
+    ) -> Looked {
+        let view = state.view(endpoint);
+        let is_silent = self.world.strikes(|faults| faults.lose_chain);
+        let word = if is_silent {
+            Looked::NoAnswer
+        } else if mined(&view, of).is_some() {
+            Looked::Found
+        } else if count_in(&view, slot.0) > slot.1.get() {
+            Looked::NotThere
+        } else {
+            Looked::Behind
+        };
+        match word {
+            Looked::NoAnswer | Looked::Behind if self.world.has(Bug::SilenceIsNo) => {
+                Looked::NotThere
+            }
+            Looked::NoAnswer | Looked::Behind | Looked::Found | Looked::NotThere => word,
+        }
+    }
+
+    fn word(state: &State, endpoint: usize, of: Address, attempts: &[TxHash]) -> EndpointWord {
+        let view = state.view(endpoint);
+        let (pending, queued) = view.pooled(of);
+        let entry =
+            |pooled: &tollgate_devchain::chain::Pooled| (nonce(pooled.tx.nonce()), pooled.tx.hash);
+        let content = PoolContent {
+            pending: pending.into_iter().map(entry).collect(),
+            queued: queued.into_iter().map(entry).collect(),
+        };
+        let knows_it = attempts.iter().any(|hash| view.tx(hash).is_some());
+        EndpointWord { pool: Some(content), knows_it: Some(knows_it) }
+    }
+}
+
+#[async_trait]
+impl Chain for NodeChain {
+    fn chain_id(&self) -> ChainId {
+        ChainId::new(CHAIN_ID).unwrap_or(ChainId::MIN)
+    }
+
+    async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable> {
+        let lost = |_| ChainUnavailable("head: the network".to_owned());
+        sleep(self.line.depart(Far::Chain, "head").await.map_err(lost)?).await;
+        loop {
+            // Made before the look, so that nothing moves in between.
+            let moved = self.world.chain.moves.notified();
+            let head = self.world.chain.head();
+            if Some(head) != known {
+                self.line.arrive("head").await;
+                return Ok(head);
+            }
+            moved.await;
+        }
+    }
+
+    async fn block(&self, tag: BlockTag) -> Result<Option<Block>, ChainUnavailable> {
+        let id = match tag {
+            BlockTag::Latest => BlockId::Latest,
+            BlockTag::Safe => BlockId::Safe,
+            BlockTag::Finalized => BlockId::Finalized,
+            BlockTag::Number(number) => BlockId::Number(number),
+        };
+        let block = |block: &Arc<DevBlock>| Block {
+            at: block_ref(block),
+            transactions: block.txs.iter().map(|tx| tx.hash).collect(),
+        };
+        self.ask("block", |state, at| state.view(at).block(id).map(block)).await
+    }
+
+    async fn receipts(
+        &self,
+        block: &BlockRef,
+        of: &[TxHash],
+    ) -> Result<Vec<MinedIn>, ChainUnavailable> {
+        self.ask("receipts", |state, at| {
+            let view = state.view(at);
+            let found = of.iter().filter_map(|hash| mined(&view, hash));
+            found.filter(|receipt| receipt.block_hash == block.hash).collect()
+        })
+        .await
+    }
+
+    async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {
+        self.ask("receipt", |state, at| mined(&state.view(at), &of)).await
+    }
+
+    async fn sighting(&self, of: TxHash) -> Result<Option<Sighting>, ChainUnavailable> {
+        self.ask("sighting", |state, at| match state.view(at).tx(&of)? {
+            Found::Mined(block, _) => {
+                Some(Sighting::InBlock { number: block.number(), hash: block.hash })
+            }
+            Found::Pooled(_) => Some(Sighting::Pending),
+        })
+        .await
+    }
+
+    async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
+        let read = |state: &State, at: usize| {
+            let view = state.view(at);
+            (count_in(&view, of), view.pending_nonce(of), state.count(of))
+        };
+        let (mined, pending, truth) = self.ask("counts", read).await?;
+        let mined = self.marked(of, mined, truth);
+        Ok(AccountCounts { mined: nonce(mined), pending: nonce(pending.max(mined)) })
+    }
+
+    async fn count_at(&self, of: Address, block: u64) -> Result<Nonce, ChainUnavailable> {
+        let count = self.ask("count_at", |state, at| {
+            state.view(at).account(of, BlockId::Number(block)).map(|account| account.nonce)
+        });
+        let missing = || ChainUnavailable(format!("no block {block} yet"));
+        count.await?.map(nonce).ok_or_else(missing)
+    }
+
+    async fn search(&self, of: Address, slot: Nonce, attempts: &[TxHash]) -> SlotSearch {
+        let search = |state: &State, _: usize| {
+            let look = |attempt: &TxHash| {
+                let endpoints = 0..ENDPOINTS;
+                endpoints.map(|at| self.looked(state, at, (of, slot), attempt)).collect()
+            };
+            let looked: Vec<Vec<Looked>> = attempts.iter().map(look).collect();
+            let mut words = attempts.iter().zip(&looked);
+            let found = words.find(|(_, words)| words.contains(&Looked::Found));
+            let found = found.and_then(|(hash, _)| mined(&state.view(0), hash));
+            SlotSearch { found, looked }
+        };
+        // Nobody could be asked: nobody's word.
+        self.ask("search", search).await.unwrap_or_else(|_| SlotSearch {
+            looked: vec![vec![Looked::NoAnswer; ENDPOINTS]; attempts.len()],
+            found: None,
+        })
+    }
+
+    async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointWord> {
+        let words = self.ask("pools", |state, _| {
+            (0..ENDPOINTS).map(|at| Self::word(state, at, of, attempts)).collect()
+        });
+        words.await.unwrap_or_else(|_| vec![EndpointWord::default(); ENDPOINTS])
+    }
+
+    async fn occupant(
+        &self,
+        of: Address,
+        slot: Nonce,
+        lookback: u64,
+    ) -> Result<Option<TxHash>, ChainUnavailable> {
+        self.ask("occupant", |state, at| {
+            let head = state.view(at).head();
+            let blocks = state.chain.blocks().filter(|block| {
+                block.number() <= head && block.number() >= head.saturating_sub(lookback)
+            });
+            let mut txs = blocks.flat_map(|block| &block.txs);
+            let there = txs.find(|tx| tx.sender == of && tx.nonce() == slot.get());
+            there.map(|tx| tx.hash)
+        })
+        .await
+    }
+
+    async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {
+        self.ask("balance", |state, at| {
+            Wei(state.view(at).account(of, BlockId::Latest).unwrap_or_default().balance)
+        })
+        .await
+    }
+
+    async fn fee_quote(&self, _speed: Speed) -> Result<FeeQuote, ChainUnavailable> {
+        let base = self.ask("fees", |state, at| state.view(at).next_base_fee()).await?;
+        let (base, tip) = (u128::from(base.unwrap_or(GWEI)), u128::from(GWEI));
+        Ok(FeeQuote {
+            base_fee: Some(price(base)),
+            max_fee: price(base * 2 + tip),
+            max_priority_fee: Some(price(tip)),
+        })
+    }
+
+    async fn try_call(&self, call: &Call) -> Result<Trial, ChainUnavailable> {
+        let Call { from, to, value, data } = call.clone();
+        let call = DevCall { from: Some(from), to, value: value.0, data, gas: None };
+        let tried = self.ask("try", |state, at| state.view(at).call(&call, BlockId::Latest));
+        Ok(match tried.await? {
+            Ok(gas) => Trial::Gas(gas),
+            Err(CallRefused::Reverted(reason)) => Trial::Reverts(Text::lossy(&reason)),
+            Err(CallRefused::GasAboveAllowance(_)) => Trial::Refused(answer(AnswerClass::GasLimit)),
+            Err(CallRefused::InsufficientFunds { .. }) => {
+                Trial::Refused(answer(AnswerClass::InsufficientFunds))
+            }
+        })
+    }
+
+    async fn send(&self, raw: &Bytes) -> SendAnswer {
+        // Looked at as it leaves the node: nothing may leave that is not durable (I5).
+        if self.line.is_dead() {
+            return std::future::pending().await;
+        }
+        self.world.leaves(&self.line.name, raw).await;
+        let Ok(travels) = self.line.depart(Far::Chain, "send").await else {
+            self.world.answered(&self.line.name, raw, AnswerClass::Transient);
+            return answer(AnswerClass::Transient);
+        };
+        let untold = self.world.strikes(|faults| faults.lose_send);
+        let (reply, replied) = oneshot::channel();
+        let (world, name, bytes) = (self.world.clone(), self.line.name.clone(), raw.clone());
+        let endpoint = self.endpoint();
+        tokio::spawn(async move {
+            sleep(travels).await;
+            let class = world.chain.submit(&bytes, endpoint, world.millis());
+            world.reached_a_node(&name, &bytes, endpoint, class);
+            let _ = reply.send(class);
+        });
+        let class = replied.await.unwrap_or(AnswerClass::Unknown);
+        let class = if untold { AnswerClass::Unknown } else { class };
+        if untold {
+            self.line.arrive_lost("send").await;
+        } else {
+            self.line.arrive("send").await;
+        }
+        self.world.answered(&self.line.name, raw, class);
+        answer(class)
+    }
+}

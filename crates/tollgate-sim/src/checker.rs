@@ -1,0 +1,149 @@
+//! Whether the promises are kept, judged from outside: by the chain's blocks, the feed, what callers
+//! were told, and the bytes that left nodes. Tollgate's own state is read only where the promise is
+//! about it (cursor and token never go back, what was told is stored, bytes are durable first).
+
+mod end;
+mod feed;
+mod told;
+mod wire;
+mod writes;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use tollgate_engine::Engine;
+use tollgate_model::port::Completion;
+use tollgate_model::{Address, FencingToken, NodeId, Nonce, Seq, Submitter, TxHash, TxId};
+
+use crate::plan::Plan;
+use crate::world::World;
+
+/// A promise that was broken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation {
+    /// Which: its number, or `sim` if the simulation itself failed.
+    pub promise: &'static str,
+    /// How.
+    pub what: String,
+}
+
+/// The checker of one run.
+pub(crate) struct Checker {
+    seen: Mutex<Seen>,
+    failed: Notify,
+}
+
+/// All that was seen so far.
+struct Seen {
+    violation: Option<Violation>,
+    grants: BTreeMap<Submitter, Grant>,
+    cursors: BTreeMap<Submitter, Nonce>,
+    /// The one thing that a reader of the feed remembers.
+    last_seq: Seq,
+    done: BTreeMap<TxId, Completion>,
+    /// Everything that left a node.
+    sent: BTreeMap<TxHash, Sent>,
+    /// Whose bytes a pool has ever taken in a slot.
+    taken: BTreeMap<(Address, u64), BTreeSet<TxId>>,
+    /// Sends that were not tries of an unclear one.
+    sends: BTreeMap<TxId, u64>,
+    /// The node had no clear answer to its last send of these bytes.
+    unclear: BTreeSet<(String, TxHash)>,
+    outsiders: BTreeSet<TxHash>,
+    requests: BTreeMap<(Submitter, String), Told>,
+    resumed: BTreeSet<Submitter>,
+    /// The chain went back beyond finality: what was final need not be.
+    finality_broken: bool,
+}
+
+/// The newest grant of a lease.
+struct Grant {
+    token: FencingToken,
+    node: NodeId,
+    released: bool,
+}
+
+/// Bytes that left a node.
+#[derive(Clone, Copy)]
+struct Sent {
+    tx_id: TxId,
+    from: Address,
+    nonce: u64,
+    closes: bool,
+    /// A pool took it.
+    taken: bool,
+}
+
+/// What a caller was told about its request.
+#[derive(Clone, Copy)]
+struct Told {
+    tx_id: TxId,
+    value: u64,
+}
+
+impl Checker {
+    pub(crate) fn new(_plan: &Plan) -> Self {
+        let seen = Seen {
+            violation: None,
+            grants: BTreeMap::new(),
+            cursors: BTreeMap::new(),
+            last_seq: Seq::MIN,
+            done: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            taken: BTreeMap::new(),
+            sends: BTreeMap::new(),
+            unclear: BTreeSet::new(),
+            outsiders: BTreeSet::new(),
+            requests: BTreeMap::new(),
+            resumed: BTreeSet::new(),
+            finality_broken: false,
+        };
+        Self { seen: Mutex::new(seen), failed: Notify::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the first violation; the run ends with it.
+    pub(crate) fn fail(&self, world: &World, promise: &'static str, what: String) {
+        world.note(format_args!("BROKEN {promise}: {what}"));
+        self.lock().violation.get_or_insert(Violation { promise, what });
+        self.failed.notify_one();
+    }
+
+    /// Waits for a violation.
+    pub(crate) async fn failed(&self) {
+        while self.violation().is_none() {
+            self.failed.notified().await;
+        }
+    }
+
+    pub(crate) fn violation(&self) -> Option<Violation> {
+        self.lock().violation.clone()
+    }
+
+    /// A transaction that an outsider sends.
+    pub(crate) fn note_outsider(&self, hash: TxHash) {
+        self.lock().outsiders.insert(hash);
+    }
+
+    pub(crate) fn note_resume(&self, submitter: Submitter) {
+        self.lock().resumed.insert(submitter);
+    }
+
+    pub(crate) fn note_broken_finality(&self) {
+        self.lock().finality_broken = true;
+    }
+
+    /// An actor that dies, dies of a defect.
+    pub(crate) fn note_deaths(&self, engine: &Engine) {
+        let deaths = engine.deaths();
+        if deaths > 0 {
+            let what = format!("{deaths} actors died of a defect");
+            self.lock().violation.get_or_insert(Violation { promise: "defect", what });
+            self.failed.notify_one();
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The chain after each block, and the whole at the end: everything that was accepted has one
+//! outcome, and the chain agrees with it (I3, I6, I9, I12).
+
+use std::collections::BTreeMap;
+
+use alloy_consensus::Transaction as _;
+use tollgate_model::nonce::SubmitterStatus;
+use tollgate_model::port::{Page, TxStore};
+use tollgate_model::{Address, Failed, Submitter, TxId, TxState, U256};
+
+use super::Told;
+use crate::world::World;
+
+/// What the chain holds of an intent.
+#[derive(Clone, Copy, Default)]
+struct Mined {
+    succeeded: u64,
+    failed: u64,
+}
+
+impl World {
+    /// Looks at all blocks: whose transactions are in them, and no intent twice.
+    pub(crate) fn check_chain(&self) {
+        let fault = {
+            let state = self.chain.lock();
+            let seen = self.checker.lock();
+            let ours = self.submitters();
+            let txs = state.chain.blocks().flat_map(|block| &block.txs);
+            let mut ours = txs.filter(|tx| ours.iter().any(|of| of.address == tx.sender));
+            let stranger = ours
+                .find(|tx| !seen.sent.contains_key(&tx.hash) && !seen.outsiders.contains(&tx.hash));
+            stranger.map(|tx| format!("{} is in the chain, and nobody sent it", tx.hash))
+        };
+        if let Some(what) = fault {
+            self.checker.fail(self, "I5", what);
+        }
+        for ((from, value), mined) in self.mined_intents() {
+            if mined.succeeded + mined.failed > 1 {
+                let what = format!("the intent of {from} that pays {value} is in the chain twice");
+                self.checker.fail(self, "I3", what);
+            }
+        }
+    }
+
+    /// What the chain holds, by account and value.
+    fn mined_intents(&self) -> BTreeMap<(Address, U256), Mined> {
+        let state = self.chain.lock();
+        let mut found: BTreeMap<(Address, U256), Mined> = BTreeMap::new();
+        for block in state.chain.blocks() {
+            for (tx, receipt) in block.txs.iter().zip(&block.receipts) {
+                let value = tx.envelope.value();
+                if value == U256::ZERO {
+                    continue;
+                }
+                let mined = found.entry((tx.sender, value)).or_default();
+                if receipt.is_success {
+                    mined.succeeded += 1;
+                } else {
+                    mined.failed += 1;
+                }
+            }
+        }
+        found
+    }
+
+    /// What was accepted and has no outcome yet.
+    pub(crate) fn unfinished(&self) -> Vec<(Submitter, TxId)> {
+        let seen = self.checker.lock();
+        let accepted = seen.requests.iter().map(|((of, _), told)| (*of, told.tx_id));
+        accepted.filter(|(_, tx_id)| !seen.done.contains_key(tx_id)).collect()
+    }
+
+    pub(crate) fn has_outsiders(&self) -> bool {
+        !self.checker.lock().outsiders.is_empty()
+    }
+
+    pub(crate) fn is_finality_broken(&self) -> bool {
+        self.checker.lock().finality_broken
+    }
+
+    /// Whether a nonce was passed over: it is below the cursor, and nothing of ours went into it.
+    pub(crate) fn is_hole(&self, of: Submitter, nonce: u64) -> bool {
+        let seen = self.checker.lock();
+        let is_passed = seen.cursors.get(&of).is_some_and(|cursor| cursor.get() > nonce);
+        let slot = (of.address, nonce);
+        is_passed && !seen.sent.values().any(|sent| (sent.from, sent.nonce) == slot)
+    }
+
+    /// I6: whatever does not move shows why: a transaction of its submitter is STUCK, the submitter
+    /// takes no work, or the chain waits for a nonce that is not ours.
+    pub(crate) async fn check_visible(&self) {
+        let unfinished = self.unfinished();
+        for of in self.submitters() {
+            let mine: Vec<TxId> =
+                unfinished.iter().filter(|(by, _)| *by == of).map(|(_, id)| *id).collect();
+            if mine.is_empty() || self.shows_why(of).await {
+                continue;
+            }
+            let what = format!("{of} stands still and does not say why: {mine:?}");
+            self.checker.fail(self, "I6", what);
+        }
+    }
+
+    async fn shows_why(&self, of: Submitter) -> bool {
+        let status = self.store.submitter(of).await.ok().flatten().map(|record| record.status);
+        let count = self.chain.lock().count(of.address);
+        if status != Some(SubmitterStatus::Active) || self.is_hole(of, count) {
+            return true;
+        }
+        // What stands in the way may be nobody's request: a placeholder for a hole.
+        let Ok(page) = Page::new(Page::MAX) else { return false };
+        let open = self.store.open_work(of, None, page).await.unwrap_or_default();
+        for tx in open {
+            // A policy that has it sent again and again takes the mark off for a while.
+            let history = self.store.history(tx.record.tx_id, 0, page).await.unwrap_or_default();
+            if history.iter().any(|entry| matches!(entry.to, TxState::Stuck(_))) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// I12: where an outsider's transaction is settled in a strict submitter's account, the
+    /// submitter is in PROTECT until somebody resumes it.
+    pub(crate) async fn check_protected(&self) {
+        if !self.is_strict() || self.is_finality_broken() {
+            return;
+        }
+        for of in self.submitters() {
+            let (is_used, is_resumed) = {
+                let state = self.chain.lock();
+                let seen = self.checker.lock();
+                let settled = state.settled();
+                let mut used = seen.outsiders.iter().filter_map(|hash| {
+                    let (block, _) = state.place(hash).filter(|(block, _)| *block <= settled)?;
+                    let block = state.chain.block(block)?;
+                    Some(block.txs[block.position(hash)?].sender)
+                });
+                (used.any(|sender| sender == of.address), seen.resumed.contains(&of))
+            };
+            let status = self.store.submitter(of).await.ok().flatten().map(|record| record.status);
+            if is_used && !is_resumed && status != Some(SubmitterStatus::Protect) {
+                let what = format!("an outsider used {of}, which is {status:?}");
+                self.checker.fail(self, "I12", what);
+            }
+        }
+    }
+
+    /// Everything at rest: each accepted intent was executed once, or ended and was not.
+    pub(crate) async fn check_end(&self) {
+        self.read_feed().await;
+        self.check_chain();
+        if self.is_finality_broken() {
+            return;
+        }
+        let mined = self.mined_intents();
+        let (requests, done) = {
+            let seen = self.checker.lock();
+            (seen.requests.clone(), seen.done.clone())
+        };
+        for ((of, request), Told { tx_id, value }) in requests {
+            let Some(completion) = done.get(&tx_id) else {
+                let what = format!("{request} ({tx_id}) never ended");
+                self.checker.fail(self, "I6", what);
+                continue;
+            };
+            let key = (of.address, U256::from(value));
+            let Mined { succeeded, failed } = mined.get(&key).copied().unwrap_or_default();
+            let wanted = match completion.state {
+                TxState::Confirmed => (1, 0),
+                TxState::Failed(Failed::Reverted) => (0, 1),
+                TxState::Failed(Failed::Cancelled | Failed::Rejected | Failed::NonceTaken)
+                | TxState::Queued(_)
+                | TxState::Allocated(_)
+                | TxState::Tracking(_)
+                | TxState::Stuck(_) => (0, 0),
+            };
+            if (succeeded, failed) != wanted {
+                let what = format!(
+                    "{request} ({tx_id}) ended as {} and was executed {succeeded} times, failed \
+                     {failed} times",
+                    completion.state
+                );
+                self.checker.fail(self, "I8", what);
+            }
+        }
+        for (tx_id, completion) in done {
+            let state = self.store.tx(tx_id).await.ok().flatten().map(|tx| tx.seen.state);
+            if state != Some(completion.state) {
+                let what = format!("{tx_id} was {} and is {state:?}", completion.state);
+                self.checker.fail(self, "I9", what);
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! A reader of the feed that remembers only the last place it saw, and what each outcome rests on
+//! (I8, I9, I10).
+
+use tollgate_model::port::{Completion, FeedStore, Page};
+use tollgate_model::{Failed, TxState};
+
+use crate::world::World;
+
+impl World {
+    /// Reads what is new.
+    pub(crate) async fn read_feed(&self) {
+        let Ok(page) = Page::new(Page::MAX) else { return };
+        let after = self.checker.lock().last_seq;
+        let new = self.store.completions(after, page).await.unwrap_or_default();
+        for completion in crate::planted::skipped(self, new) {
+            self.take_completion(completion);
+        }
+    }
+
+    fn take_completion(&self, completion: Completion) {
+        let Completion { seq, tx_id, state, .. } = completion;
+        self.note(format_args!("feed {} {tx_id} {state}", seq.get()));
+        let (last, known, broken) = {
+            let mut seen = self.checker.lock();
+            let last = std::mem::replace(&mut seen.last_seq, seq);
+            let known = seen.done.insert(tx_id, completion.clone());
+            (last, known, seen.finality_broken)
+        };
+        if seq.get() != last.get() + 1 {
+            let what = format!("after {} came {}", last.get(), seq.get());
+            self.checker.fail(self, "I10", what);
+        }
+        if let Some(known) = known {
+            let what = format!("{tx_id} ended twice: {} and {state}", known.state);
+            self.checker.fail(self, "I9", what);
+        }
+        if broken {
+            return;
+        }
+        if let Err(why) = self.judge(&completion) {
+            self.checker.fail(self, "I8", format!("{tx_id} {state}: {why}"));
+        }
+    }
+
+    /// What the chain says to an outcome.
+    fn judge(&self, completion: &Completion) -> Result<(), String> {
+        match completion.state {
+            TxState::Confirmed => self.judge_mined(completion, Some(true), false),
+            TxState::Failed(Failed::Reverted) => self.judge_mined(completion, Some(false), false),
+            TxState::Failed(Failed::Cancelled | Failed::Rejected) => match completion.tx_hash {
+                Some(_) => self.judge_mined(completion, None, true),
+                None => self.judge_never_taken(completion),
+            },
+            TxState::Failed(Failed::NonceTaken) => self.judge_taken(completion),
+            TxState::Queued(_)
+            | TxState::Allocated(_)
+            | TxState::Tracking(_)
+            | TxState::Stuck(_) => Err("is not final".to_owned()),
+        }
+    }
+
+    fn judge_mined(
+        &self,
+        completion: &Completion,
+        succeeded: Option<bool>,
+        closes: bool,
+    ) -> Result<(), String> {
+        let hash = completion.tx_hash.ok_or("no hash")?;
+        let (place, settled) = {
+            let state = self.chain.lock();
+            (state.place(&hash), state.settled())
+        };
+        let (block, success) = place.ok_or_else(|| format!("{hash} is in no block"))?;
+        if block > settled {
+            return Err(format!("in block {block}, settled is {settled}"));
+        }
+        if succeeded.is_some_and(|wanted| wanted != success) {
+            return Err(format!("the receipt says {success}"));
+        }
+        let seen = self.checker.lock();
+        match seen.sent.get(&hash) {
+            Some(sent) if sent.tx_id != completion.tx_id => Err("mined is another's".to_owned()),
+            Some(sent) if closes && !sent.closes => Err("the intent itself was mined".to_owned()),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn judge_never_taken(&self, completion: &Completion) -> Result<(), String> {
+        let seen = self.checker.lock();
+        let taken = seen.sent.values().any(|sent| sent.tx_id == completion.tx_id && sent.taken);
+        if taken { Err("a node has taken it".to_owned()) } else { Ok(()) }
+    }
+
+    fn judge_taken(&self, completion: &Completion) -> Result<(), String> {
+        let ours: Vec<_> = {
+            let seen = self.checker.lock();
+            let ours = seen.sent.iter().filter(|(_, sent)| sent.tx_id == completion.tx_id);
+            ours.map(|(hash, sent)| (*hash, *sent)).collect()
+        };
+        let Some((_, sent)) = ours.first() else { return Ok(()) };
+        let state = self.chain.lock();
+        if let Some((hash, _)) = ours.iter().find(|(hash, _)| state.place(hash).is_some()) {
+            return Err(format!("{hash}, which is ours, is in the slot"));
+        }
+        if state.settled_count(sent.from) <= sent.nonce {
+            return Err(format!("nobody's is settled in slot {}", sent.nonce));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,149 @@
+//! The bytes that leave nodes: durable first, claimed first, one transaction in a slot, strict in
+//! order (I3, I5, I11, I12).
+
+use alloy_consensus::Transaction as _;
+use tollgate_devchain::chain::Tx;
+use tollgate_model::answer::{AnswerAction, AnswerClass, action_for};
+use tollgate_model::nonce::StrictAdvance;
+use tollgate_model::port::{Page, TxStore};
+use tollgate_model::{Bytes, TxEvent, TxHash, TxId, U256};
+
+use super::Sent;
+use crate::world::World;
+
+impl World {
+    /// Bytes leave a node.
+    pub(crate) async fn leaves(&self, name: &str, raw: &Bytes) {
+        let decoded = self.chain.lock().decode(raw);
+        let Ok(tx) = decoded else {
+            return self.checker.fail(self, "sim", "bytes that are no transaction".to_owned());
+        };
+        let owner = self.store.tx_ids_by_hash(&[tx.hash]).await.unwrap_or_default();
+        let Some((_, tx_id)) = owner.first().copied() else {
+            let what = format!("{name} sends {} (nonce {}), not durable", tx.hash, tx.nonce());
+            return self.checker.fail(self, "I5", what);
+        };
+        let is_new = self.note_sent(&tx, tx_id);
+        if is_new && self.is_strict() {
+            self.check_strict(&tx);
+        }
+        let is_try = self.checker.lock().unclear.contains(&(name.to_owned(), tx.hash));
+        if !is_try {
+            self.check_claim(name, tx_id).await;
+        }
+        self.note(format_args!("{name} sends {tx_id} nonce {} {}", tx.nonce(), tx.hash));
+    }
+
+    /// Whether nothing of this slot was ever sent.
+    fn note_sent(&self, tx: &Tx, tx_id: TxId) -> bool {
+        let mut seen = self.checker.lock();
+        let slot = (tx.sender, tx.nonce());
+        let is_new = !seen.sent.values().any(|sent| (sent.from, sent.nonce) == slot);
+        let closes = tx.envelope.to() == Some(tx.sender) && tx.envelope.value() == U256::ZERO;
+        let sent = Sent { tx_id, from: slot.0, nonce: slot.1, closes, taken: false };
+        seen.sent.entry(tx.hash).or_insert(sent);
+        is_new
+    }
+
+    /// I12: a strict submitter has one open slot at a time.
+    fn check_strict(&self, tx: &Tx) {
+        if self.checker.lock().finality_broken {
+            return;
+        }
+        let (settled, peak) = {
+            let state = self.chain.lock();
+            let peak = state.peaks.get(&tx.sender).copied().unwrap_or(0);
+            (state.settled_count(tx.sender), peak)
+        };
+        let least = match self.plan.strict_advance {
+            StrictAdvance::Final => settled,
+            StrictAdvance::Mined => peak,
+        };
+        if tx.nonce() > least {
+            let what =
+                format!("slot {} of {} while the chain counts {least}", tx.nonce(), tx.sender);
+            self.checker.fail(self, "I12", what);
+        }
+    }
+
+    /// I11: whatever is sent again was claimed before.
+    async fn check_claim(&self, name: &str, tx_id: TxId) {
+        let sends = {
+            let mut seen = self.checker.lock();
+            let sends = seen.sends.entry(tx_id).or_default();
+            *sends += 1;
+            *sends
+        };
+        if sends == 1 {
+            return;
+        }
+        let Ok(Some(record)) = self.store.tx(tx_id).await else { return };
+        let mut claims = u64::from(record.attempts) + u64::from(record.resubmits);
+        if let (true, Ok(page)) = (sends > claims, Page::new(Page::MAX)) {
+            // What left the chain is sent again by that very entry.
+            let history = self.store.history(tx_id, 0, page).await.unwrap_or_default();
+            let orphaned = TxEvent::Orphaned.name();
+            claims += history.iter().filter(|entry| entry.event == orphaned).count() as u64;
+        }
+        if sends > claims {
+            let what = format!("{name} sends {tx_id} for the {sends}th time on {claims} claims");
+            self.checker.fail(self, "I11", what);
+        }
+    }
+
+    /// Bytes reached an endpoint.
+    pub(crate) fn reached_a_node(
+        &self,
+        name: &str,
+        raw: &Bytes,
+        endpoint: usize,
+        class: AnswerClass,
+    ) {
+        let hash = tollgate_model::keccak256(raw);
+        self.note(format_args!("{name} reaches {endpoint}: {class} {hash}"));
+        match class {
+            AnswerClass::Accepted | AnswerClass::AlreadyKnown => self.check_slot(hash),
+            AnswerClass::NonceTooLow
+            | AnswerClass::NonceTooHigh
+            | AnswerClass::ReplacementUnderpriced
+            | AnswerClass::Underpriced
+            | AnswerClass::FeeTooLow
+            | AnswerClass::FeeTooHigh
+            | AnswerClass::InsufficientFunds
+            | AnswerClass::GasLimit
+            | AnswerClass::Reverted
+            | AnswerClass::Invalid
+            | AnswerClass::PoolFull
+            | AnswerClass::RateLimited
+            | AnswerClass::Transient
+            | AnswerClass::Unknown => {}
+        }
+    }
+
+    /// I3: what a node has ever taken in a slot belongs to one transaction.
+    fn check_slot(&self, hash: TxHash) {
+        let fault = {
+            let mut seen = self.checker.lock();
+            let Some(sent) = seen.sent.get_mut(&hash) else { return };
+            sent.taken = true;
+            let Sent { tx_id, from, nonce, .. } = *sent;
+            let owners = seen.taken.entry((from, nonce)).or_default();
+            owners.insert(tx_id);
+            (owners.len() > 1).then(|| format!("slot {nonce} of {from} has {owners:?}"))
+        };
+        if let Some(what) = fault {
+            self.checker.fail(self, "I3", what);
+        }
+    }
+
+    /// A node hears what came of a send.
+    pub(crate) fn answered(&self, name: &str, raw: &Bytes, class: AnswerClass) {
+        let key = (name.to_owned(), tollgate_model::keccak256(raw));
+        let mut seen = self.checker.lock();
+        if action_for(class) == AnswerAction::ResendSame {
+            seen.unclear.insert(key);
+        } else {
+            seen.unclear.remove(&key);
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! What happens in a world: blocks, callers, operators, and the weather.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tollgate_devchain::chain::{Beyond, Fate, GWEI};
+use tollgate_engine::{ActError, Action, CreateError};
+use tollgate_model::{GasPrice, Intent, RequestId, Submitter, Text, Timestamp, TxId, U256};
+
+use crate::chain::{BLOCK_GAS, PAID, REVERTS, accounts};
+use crate::line::Far;
+use crate::world::World;
+
+/// How long a caller or an operator waits for a node.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The weather changes so often.
+const GUST: Duration = Duration::from_millis(500);
+
+/// Mines for ever.
+pub(crate) async fn mine(world: Arc<World>) {
+    loop {
+        sleep(Duration::from_millis(world.plan.block_millis)).await;
+        let (number, count) = world.chain.mine(world.millis());
+        world.note(format_args!("block {number} with {count}"));
+        world.check_chain();
+    }
+}
+
+/// An intent that differs from all others by its value.
+#[derive(Clone)]
+struct Wish {
+    submitter: Submitter,
+    request: String,
+    value: u64,
+    intent: Intent,
+}
+
+fn wish(world: &World, number: u64) -> Wish {
+    let submitters = world.submitters();
+    let submitter = submitters[world.below(submitters.len() as u64) as usize];
+    let value = 1_000 + number;
+    let mut intent = Intent::transfer(PAID, U256::from(value));
+    match world.below(12) {
+        0 => (intent.to, intent.gas) = (Some(REVERTS), Some(60_000)),
+        // No node takes it.
+        1 if world.flips() => intent.gas = Some(BLOCK_GAS + 1),
+        // It waits until the market comes down.
+        2 => intent.max_fee_per_gas = GasPrice::from_wei(u128::from(GWEI / 2)).ok(),
+        3 => {
+            let until = world.now().after(world.between(2_000, 40_000));
+            intent.valid_until = Some(Timestamp::unix_micros(until));
+        }
+        4..=6 => intent.gas = Some(21_000),
+        _ => {}
+    }
+    Wish { submitter, request: format!("r{number}"), value, intent }
+}
+
+/// All callers of a run; done when each has its answer.
+pub(crate) async fn call(world: Arc<World>) {
+    let mut callers = JoinSet::new();
+    let storm = u64::try_from(world.plan.storm.as_millis()).unwrap_or(u64::MAX);
+    for number in 0..world.plan.intents as u64 {
+        let wish = wish(&world, number);
+        let starts = world.between(0, storm * 3 / 4);
+        let doubles =
+            if world.strikes(|faults| faults.duplicates) { 1 + world.below(3) } else { 0 };
+        for _ in 0..=doubles {
+            let starts = starts + world.between(0, 20);
+            callers.spawn(insist(world.clone(), wish.clone(), starts));
+        }
+        if world.chance(0.03) {
+            // The same name for another payment: one of them is refused.
+            let value = wish.value + 100_000;
+            let intent = Intent { value: U256::from(value), ..wish.intent.clone() };
+            let other = Wish { value, intent, ..wish };
+            callers.spawn(insist(world.clone(), other, starts));
+        }
+    }
+    while callers.join_next().await.is_some() {}
+}
+
+/// Repeats a request until there is an answer to it.
+async fn insist(world: Arc<World>, wish: Wish, starts: Duration) {
+    let Wish { submitter, request, value, intent } = wish;
+    let Ok(request_id) = RequestId::new(request.clone()) else { return };
+    sleep(starts).await;
+    loop {
+        let Some(node) = world.any_node() else {
+            sleep(world.between(100, 600)).await;
+            continue;
+        };
+        let asked = node.engine.create(submitter, Some(request_id.clone()), intent.clone());
+        let answer = timeout(PATIENCE, asked).await;
+        // A dead node tells nobody anything.
+        match answer.ok().filter(|_| !node.line.is_dead()) {
+            Some(Ok(created)) => {
+                return world.told(submitter, &request, value, created.tx_id()).await;
+            }
+            Some(Err(CreateError::RequestIdConflict(_))) => {
+                return world.told_conflict(submitter, &request, value);
+            }
+            Some(Err(CreateError::Expired)) => return,
+            Some(Err(
+                CreateError::NotOwner(_)
+                | CreateError::Busy
+                | CreateError::Unavailable(_)
+                | CreateError::Reverts(_),
+            ))
+            | None => {}
+            Some(Err(
+                error @ (CreateError::Invalid(_)
+                | CreateError::UnknownSubmitter
+                | CreateError::NonceMismatch { .. }),
+            )) => return world.checker.fail(&world, "sim", error.to_string()),
+        }
+        sleep(world.between(100, 1_500)).await;
+    }
+}
+
+/// Operators who do this and that while the storm lasts.
+pub(crate) async fn operate(world: Arc<World>) {
+    while !world.is_calm() {
+        sleep(GUST).await;
+        let chance = world.plan.faults.operator / 2.0;
+        let Some(node) = world.any_node().filter(|_| world.chance(chance)) else { continue };
+        let submitters = world.submitters();
+        let of = submitters[world.below(submitters.len() as u64) as usize];
+        let reason = Text::lossy("a mood");
+        let unfinished = world.unfinished();
+        let which = world.below(unfinished.len() as u64) as usize;
+        let act = match world.below(8) {
+            0 => None,
+            1 | 2 => {
+                if let Ok(Ok(_)) = timeout(PATIENCE, node.engine.resume(of, reason)).await {
+                    world.checker.note_resume(of);
+                }
+                continue;
+            }
+            3 | 4 => Some(Action::Cancel),
+            5 => Some(Action::Resubmit),
+            _ => Some(Action::SpeedUp),
+        };
+        let Some(action) = act else {
+            let paused = timeout(PATIENCE, node.engine.pause(of, reason)).await;
+            world.note(format_args!("pause {of} {paused:?}"));
+            continue;
+        };
+        let Some((_, tx_id)) = unfinished.get(which).copied() else { continue };
+        let acted = timeout(PATIENCE, node.engine.act(tx_id, action.clone(), reason)).await;
+        world.note(format_args!("{} {tx_id} {acted:?}", action.name()));
+    }
+}
+
+/// One step of an operator who brings things to an end: resume, fill holes, cancel.
+pub(crate) async fn help(world: &World, unfinished: &[(Submitter, TxId)], cancels: bool) {
+    let reason = || Text::lossy("tidying up");
+    for of in world.submitters() {
+        for node in world.alive() {
+            if let Ok(Ok(_)) = timeout(PATIENCE, node.engine.resume(of, reason())).await {
+                world.checker.note_resume(of);
+                break;
+            }
+        }
+        let count = world.chain.lock().count(of.address);
+        if unfinished.iter().any(|(by, _)| *by == of) && world.is_hole(of, count) {
+            outsider(world, of, count, true);
+        }
+    }
+    for (_, tx_id) in unfinished.iter().filter(|_| cancels) {
+        for node in world.alive() {
+            let acted = timeout(PATIENCE, node.engine.act(*tx_id, Action::Cancel, reason())).await;
+            world.note(format_args!("help: cancel {tx_id} {acted:?}"));
+            if !matches!(acted, Ok(Err(ActError::NotOwner(_)))) {
+                break;
+            }
+        }
+    }
+}
+
+/// Somebody else with the same key sends something.
+fn outsider(world: &World, of: Submitter, nonce: u64, mines: bool) {
+    let Some(account) = accounts().into_iter().find(|it| it.address == of.address) else { return };
+    let Some(tx) = world.chain.outsiders_tx(&account, nonce, world.below(1_000_000)) else {
+        return;
+    };
+    world.checker.note_outsider(tx.hash);
+    world.note(format_args!("outsider {of} nonce {nonce} {}", tx.hash));
+    if mines {
+        world.chain.mine_exactly(tx, world.millis());
+    } else {
+        world.chain.submit(&tx.raw, 0, world.millis());
+    }
+}
+
+/// The weather, while it is bad.
+pub(crate) async fn blow(world: Arc<World>) {
+    let mut breaks_at = world.plan.faults.breaks_finality.then(|| 10 + world.below(30));
+    while !world.is_calm() {
+        sleep(GUST).await;
+        gust_at_nodes(&world);
+        gust_at_chain(&world);
+        if let Some(left) = &mut breaks_at {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                breaks_at = None;
+                let depth = world.plan.confirmations + 1 + world.below(3);
+                world.note(format_args!("reorg of {depth}, beyond finality"));
+                world.checker.note_broken_finality();
+                world.chain.reorg(depth, fate(&world), 0, Beyond::Finalized);
+            }
+        }
+    }
+}
+
+/// Whether something with a rate per second happens in this gust.
+fn comes(world: &World, rate: f64) -> bool {
+    rate > 0.0 && world.chance(rate * GUST.as_secs_f64())
+}
+
+fn gust_at_nodes(world: &World) {
+    let faults = world.plan.faults;
+    let Some(node) = world.any_node() else { return };
+    let name = &node.line.name;
+    if comes(world, faults.pause) {
+        let length = world.between(200, 12_000);
+        world.note(format_args!("{name} is paused for {length:?}"));
+        node.line.pause(length);
+    }
+    if comes(world, faults.cut_store) {
+        let length = world.between(500, 8_000);
+        world.note(format_args!("{name} is cut off the store for {length:?}"));
+        node.line.cut(Far::Store, length);
+    }
+    if comes(world, faults.cut_chain) {
+        let length = world.between(500, 8_000);
+        world.note(format_args!("{name} is cut off the chain for {length:?}"));
+        node.line.cut(Far::Chain, length);
+    }
+    if comes(world, faults.clock_jump) {
+        let ahead = i64::try_from(world.below(240_000_000)).unwrap_or(0) - 120_000_000;
+        world.note(format_args!("{name} clock {ahead}us ahead"));
+        node.line.set_clock_ahead(ahead);
+    }
+    if comes(world, faults.restart) {
+        world.note(format_args!("{name} is killed"));
+        node.line.kill();
+    }
+}
+
+fn fate(world: &World) -> Fate {
+    match world.below(4) {
+        0 => Fate::Kept,
+        1 => Fate::Moved,
+        2 => Fate::Returned,
+        _ => Fate::Dropped,
+    }
+}
+
+fn gust_at_chain(world: &World) {
+    let faults = world.plan.faults;
+    if comes(world, faults.lag) {
+        world.chain.set_lag(world.below(4));
+    }
+    if comes(world, faults.evict) {
+        let gone = world.chain.evict(0.5);
+        world.note(format_args!("evicted {gone:?}"));
+    }
+    if comes(world, faults.reorg) {
+        let depth = 1 + world.below(world.plan.confirmations);
+        let (fate, shorter) = (fate(world), world.below(2));
+        let done = world.chain.reorg(depth, fate, shorter, Beyond::Nothing);
+        world.note(format_args!("reorg of {depth} {fate:?} {done}"));
+        world.check_chain();
+    }
+    if comes(world, faults.foreign) {
+        let submitters = world.submitters();
+        let of = submitters[world.below(submitters.len() as u64) as usize];
+        let nonce = world.chain.lock().count(of.address) + world.below(2);
+        outsider(world, of, nonce, world.below(3) == 0);
+    }
+}

@@ -1,0 +1,158 @@
+//! A node: a real engine whose every port goes through its line.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, Policies, World as EngineWorld};
+use tollgate_model::bump::BumpRules;
+use tollgate_model::finality::FinalityRule;
+use tollgate_model::ids::InvalidId;
+use tollgate_model::nonce::NonceRules;
+use tollgate_model::port::ids::Ids;
+use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision, StuckPolicy};
+use tollgate_model::port::{LeaseTerms, Unwatched};
+use tollgate_model::resubmit::ResubmitRules;
+use tollgate_model::stuck::StuckThresholds;
+use tollgate_model::{NodeId, TxId};
+use uuid::{Builder, Uuid};
+
+use crate::chain::NodeChain;
+use crate::line::Line;
+use crate::planted::Bug;
+use crate::signer::Keys;
+use crate::store::NodeStore;
+use crate::world::World;
+
+/// A running node.
+#[derive(Clone)]
+pub(crate) struct Node {
+    pub(crate) engine: Engine,
+    pub(crate) line: Arc<Line>,
+}
+
+impl Node {
+    fn start(world: &Arc<World>, index: usize, start: u64) -> Result<Self, InvalidId> {
+        let name = format!("n{index}.{start}");
+        let line = Arc::new(Line::new(world, name.clone()));
+        let ids = Arc::new(SeededIds { world: world.clone(), line: line.clone() });
+        let node = NodeId::new(&name, ids.owner_token())?;
+        let policies = Policies {
+            stuck: if world.plan.moody_policy {
+                Arc::new(Moody(world.clone()))
+            } else {
+                Policies::default().stuck
+            },
+            bump: Arc::new(BumpRules {
+                enabled: world.plan.bumps,
+                min_interval: Duration::from_secs(4),
+                ..BumpRules::default()
+            }),
+        };
+        let ports = EngineWorld {
+            node,
+            store: Arc::new(NodeStore { world: world.clone(), line: line.clone() }),
+            chain: Arc::new(NodeChain {
+                world: world.clone(),
+                line: line.clone(),
+                marks: Mutex::default(),
+            }),
+            signer: Arc::new(Keys::default()),
+            clock: line.clone(),
+            ids,
+            checkpoints: Arc::new(Unwatched),
+            policies,
+            alerts: Arc::new(LoggedAlerts),
+        };
+        world.note(format_args!("{name} starts"));
+        Ok(Self { engine: Engine::start(ports, options(world)?), line })
+    }
+}
+
+/// Starts a node in its seat, and another one after each death.
+pub(crate) async fn keep_seat(world: Arc<World>, index: usize) {
+    for start in 0.. {
+        match Node::start(&world, index, start) {
+            Ok(node) => {
+                world.seat(index, Some(node.clone()));
+                node.line.death().await;
+                world.checker.note_deaths(&node.engine);
+                world.seat(index, None);
+            }
+            Err(error) => return world.checker.fail(&world, "sim", error.to_string()),
+        }
+        tokio::time::sleep(world.between(500, 8_000)).await;
+    }
+}
+
+fn options(world: &World) -> Result<EngineOptions, InvalidId> {
+    let plan = &world.plan;
+    let millis = Duration::from_millis;
+    let finality = match plan.finality {
+        FinalityRule::Confirmations(count) if world.has(Bug::EarlyFinality) => {
+            FinalityRule::Confirmations(count - 1)
+        }
+        rule => rule,
+    };
+    Ok(EngineOptions {
+        lease: LeaseTerms::new(millis(3_000), millis(1_000), millis(300))?,
+        lease_idle: Duration::from_secs(5),
+        nonces: NonceRules {
+            mode: plan.mode,
+            window: plan.window,
+            strict_advance: plan.strict_advance,
+            state_timeout: Duration::from_secs(10),
+        },
+        finality,
+        resubmit: ResubmitRules {
+            interval: Duration::from_secs(3),
+            interval_max: Duration::from_secs(10),
+            max_attempts: 8,
+            timeout: Some(Duration::from_secs(40)),
+            grey_zone_timeout: Duration::from_secs(20),
+            ..ResubmitRules::default()
+        },
+        stuck: StuckThresholds {
+            head_after: Duration::from_secs(15),
+            ask_interval: Duration::from_secs(8),
+            ..StuckThresholds::default()
+        },
+        rejected_slot: plan.rejected_slot,
+        reconcile_interval: Duration::from_secs(15),
+        diagnose: plan.bumps.then_some(Duration::from_secs(5)),
+        planted: world.bug.and_then(Bug::of_the_engine),
+        ..EngineOptions::default()
+    })
+}
+
+/// Ids that follow from the seed.
+struct SeededIds {
+    world: Arc<World>,
+    line: Arc<Line>,
+}
+
+impl Ids for SeededIds {
+    fn tx_id(&self) -> TxId {
+        let millis = tollgate_model::port::clock::Clock::now(&*self.line).unix_micros() / 1_000;
+        let mut chance = [0; 10];
+        chance[..8].copy_from_slice(&self.world.below(u64::MAX).to_be_bytes());
+        let id = Builder::from_unix_timestamp_millis(u64::try_from(millis).unwrap_or(0), &chance);
+        TxId::from_uuid(id.into_uuid())
+    }
+
+    fn owner_token(&self) -> Uuid {
+        Uuid::from_u64_pair(self.world.below(u64::MAX), self.world.below(u64::MAX))
+    }
+}
+
+/// A policy that says anything, at any time.
+struct Moody(Arc<World>);
+
+#[async_trait]
+impl StuckPolicy for Moody {
+    async fn decide(&self, _context: &StuckContext) -> StuckDecision {
+        tokio::time::sleep(self.0.between(10, 15_000)).await;
+        let action = StuckAction::ALL[self.0.below(StuckAction::ALL.len() as u64) as usize];
+        StuckDecision::new(action, "a mood")
+    }
+}

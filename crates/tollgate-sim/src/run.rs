@@ -1,0 +1,116 @@
+//! One run: a storm, then calm, then rest.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::checker::Violation;
+use crate::life::{blow, call, help, mine, operate};
+use crate::node::keep_seat;
+use crate::planted::Bug;
+use crate::trace::Keep;
+use crate::world::World;
+
+/// How long a caller waits for its answer once it is calm.
+const ANSWERED: Duration = Duration::from_secs(150);
+/// What has not moved for so long, stands still.
+const STILL: Duration = Duration::from_secs(75);
+/// How long it takes at most until an outsider's use of a key is noticed.
+const NOTICED: Duration = Duration::from_secs(20);
+/// How often an operator then helps, and how many times at most.
+const HELP_INTERVAL: Duration = Duration::from_secs(30);
+const HELPS_MAX: u32 = 20;
+
+/// What came of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// The seed that it follows from.
+    pub seed: u64,
+    /// The promise that was broken, if one was.
+    pub violation: Option<Violation>,
+    /// A digest of everything that happened, in order.
+    pub digest: u64,
+    /// How many events there were.
+    pub events: u64,
+    /// The events, if they were kept.
+    pub lines: Vec<String>,
+}
+
+/// Runs a seed, with a mistake or without.
+///
+/// # Errors
+/// The simulation could not be set up.
+pub fn run(seed: u64, bug: Option<Bug>, keep: Keep) -> Result<Report, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(|error| error.to_string())?;
+    runtime.block_on(async {
+        let world = World::new(seed, bug, keep).await.map_err(|error| error.to_string())?;
+        tokio::select! {
+            biased;
+            () = world.checker.failed() => {}
+            () = live(&world) => {}
+        }
+        let (digest, events) = world.trace.sum();
+        let (violation, lines) = (world.checker.violation(), world.trace.take_lines());
+        Ok(Report { seed, violation, digest, events, lines })
+    })
+}
+
+async fn live(world: &Arc<World>) {
+    for index in 0..world.plan.nodes {
+        tokio::spawn(keep_seat(world.clone(), index));
+    }
+    tokio::spawn(mine(world.clone()));
+    tokio::spawn(operate(world.clone()));
+    tokio::spawn(blow(world.clone()));
+    let callers = tokio::spawn(call(world.clone()));
+    sleep(world.plan.storm).await;
+    world.calm_down();
+    if timeout(ANSWERED, callers).await.is_err() {
+        let what = "a caller has no answer".to_owned();
+        return world.checker.fail(world, "I6", what);
+    }
+    rest(world).await;
+    world.check_end().await;
+    for node in world.alive() {
+        world.checker.note_deaths(&node.engine);
+    }
+}
+
+/// Waits until everything has ended; where it does not by itself, there must be a visible reason,
+/// and an operator sees to it.
+async fn rest(world: &World) {
+    let mut moved = (Instant::now(), world.unfinished().len());
+    while moved.0.elapsed() < STILL {
+        sleep(Duration::from_secs(1)).await;
+        world.read_feed().await;
+        let left = world.unfinished().len();
+        if left == 0 {
+            break;
+        }
+        if left != moved.1 {
+            moved = (Instant::now(), left);
+        }
+    }
+    if world.is_finality_broken() {
+        return;
+    }
+    world.check_visible().await;
+    if world.is_strict() && world.has_outsiders() {
+        sleep(NOTICED).await;
+        world.check_protected().await;
+    }
+    for round in 0..HELPS_MAX {
+        let unfinished = world.unfinished();
+        if unfinished.is_empty() {
+            return;
+        }
+        help(world, &unfinished, round > 0).await;
+        sleep(HELP_INTERVAL).await;
+        world.read_feed().await;
+    }
+}

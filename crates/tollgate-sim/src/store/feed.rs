@@ -1,0 +1,113 @@
+//! The feed and the reservations over the network. The workload reserves nothing by itself; holes
+//! that are filled come through here.
+
+use async_trait::async_trait;
+use tollgate_model::port::{
+    Completion, FeedStore, Lease, OutboxEvent, Page, Reservation, ReservationStore, Reserve,
+    StoreError,
+};
+use tollgate_model::{NodeId, Nonce, Seq, Submitter, Text, TxHash};
+use uuid::Uuid;
+
+use super::NodeStore;
+
+#[async_trait]
+impl FeedStore for NodeStore {
+    async fn completions(&self, after: Seq, page: Page) -> Result<Vec<Completion>, StoreError> {
+        self.read("completions", |store| async move { store.completions(after, page).await }).await
+    }
+
+    async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError> {
+        self.read("outbox", |store| async move { store.outbox(page).await }).await
+    }
+
+    async fn forget_outbox(&self, ids: &[i64]) -> Result<(), StoreError> {
+        self.read("forget_outbox", |store| async move { store.forget_outbox(ids).await }).await
+    }
+}
+
+#[async_trait]
+impl ReservationStore for NodeStore {
+    async fn reserve(
+        &self,
+        node: &NodeId,
+        ask: &Reserve,
+    ) -> Result<Option<Reservation>, StoreError> {
+        self.read("reserve", |store| async move { store.reserve(node, ask).await }).await
+    }
+
+    async fn reservation_used(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        nonce: Nonce,
+        owner_token: Uuid,
+        tx_hash: TxHash,
+    ) -> Result<Option<Reservation>, StoreError> {
+        self.read("reservation_used", |store| async move {
+            store.reservation_used(node, lease, nonce, owner_token, tx_hash).await
+        })
+        .await
+    }
+
+    async fn reservation_recyclable(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        nonce: Nonce,
+        owner_token: Uuid,
+        reason: &Text<500>,
+    ) -> Result<Option<Reservation>, StoreError> {
+        self.read("reservation_recyclable", |store| async move {
+            store.reservation_recyclable(node, lease, nonce, owner_token, reason).await
+        })
+        .await
+    }
+
+    async fn expire_reservations(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+    ) -> Result<Vec<Nonce>, StoreError> {
+        self.read("expire_reservations", |store| async move {
+            store.expire_reservations(node, lease).await
+        })
+        .await
+    }
+
+    async fn retire_passed(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        mined: Nonce,
+    ) -> Result<Vec<Nonce>, StoreError> {
+        self.read(
+            "retire_passed",
+            |store| async move { store.retire_passed(node, lease, mined).await },
+        )
+        .await
+    }
+
+    async fn adopt(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        nonces: &[Nonce],
+        reason: &Text<500>,
+    ) -> Result<Vec<Nonce>, StoreError> {
+        self.read("adopt", |store| async move { store.adopt(node, lease, nonces, reason).await })
+            .await
+    }
+
+    async fn reservations(
+        &self,
+        submitter: Submitter,
+        after: Option<Nonce>,
+        page: Page,
+    ) -> Result<Vec<Reservation>, StoreError> {
+        self.read("reservations", |store| async move {
+            store.reservations(submitter, after, page).await
+        })
+        .await
+    }
+}

@@ -1,0 +1,202 @@
+//! What everybody in one run shares: time, chance, the database, the chain, and who checks.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tollgate_devchain::chain::Rng;
+use tollgate_model::nonce::Mode;
+use tollgate_model::port::clock::Clock;
+use tollgate_model::port::{ChainRegistration, StoreError, SubmitterSetup, TxStore};
+use tollgate_model::{B256, ChainId, Nonce, Submitter, Timestamp};
+use tollgate_sqlite::{SqliteOptions, SqliteStore, Threads};
+
+use crate::chain::{CHAIN_ID, SimChain, accounts};
+use crate::checker::Checker;
+use crate::node::Node;
+use crate::plan::{Faults, Plan};
+use crate::planted::Bug;
+use crate::trace::{Keep, Trace};
+
+/// When every run starts: 2025-06-15, a little after the chain's first block.
+const START_MICROS: i64 = 1_750_000_100_000_000;
+
+/// Simulated time, which is also the database's clock.
+#[derive(Clone, Copy)]
+pub(crate) struct SimTime {
+    start: Instant,
+}
+
+impl SimTime {
+    fn since_start_micros(&self) -> i64 {
+        i64::try_from(self.start.elapsed().as_micros()).unwrap_or(i64::MAX)
+    }
+}
+
+impl Clock for SimTime {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_unix_micros(START_MICROS + self.since_start_micros())
+    }
+}
+
+/// One run.
+pub(crate) struct World {
+    pub(crate) plan: Plan,
+    pub(crate) bug: Option<Bug>,
+    pub(crate) store: SqliteStore,
+    pub(crate) chain: SimChain,
+    pub(crate) checker: Checker,
+    pub(crate) trace: Trace,
+    time: SimTime,
+    rng: Mutex<Rng>,
+    is_calm: AtomicBool,
+    nodes: Mutex<Vec<Option<Node>>>,
+}
+
+impl World {
+    pub(crate) async fn new(
+        seed: u64,
+        bug: Option<Bug>,
+        keep: Keep,
+    ) -> Result<Arc<Self>, StoreError> {
+        let mut rng = Rng::new(seed);
+        let mut plan = Plan::draw(&mut rng);
+        if let Some(bug) = bug {
+            bug.favour(&mut plan);
+        }
+        let time = SimTime { start: Instant::now() };
+        let options = SqliteOptions {
+            clock: Arc::new(time),
+            threads: Threads::Callers,
+            planted: bug.and_then(Bug::of_the_store),
+            ..SqliteOptions::memory()
+        };
+        let store = SqliteStore::open(options).await?;
+        let chain_id = ChainId::new(CHAIN_ID)?;
+        store.register_chain(&ChainRegistration { chain_id, genesis: B256::ZERO }).await?;
+        let world = Self {
+            chain: SimChain::new(seed, plan.confirmations),
+            checker: Checker::new(&plan),
+            nodes: Mutex::new((0..plan.nodes).map(|_| None).collect()),
+            plan,
+            bug,
+            store,
+            trace: Trace::new(keep),
+            time,
+            rng: Mutex::new(rng),
+            is_calm: AtomicBool::new(false),
+        };
+        let (mode, start_from) = (world.plan.mode, Nonce::MIN);
+        let setup = |submitter| SubmitterSetup { submitter, mode, start_from };
+        let setups: Vec<_> = world.submitters().into_iter().map(setup).collect();
+        world.store.register_submitters(&setups).await?;
+        world.note(format_args!("{:?}", world.plan));
+        Ok(Arc::new(world))
+    }
+
+    /// The submitters of this run.
+    pub(crate) fn submitters(&self) -> Vec<Submitter> {
+        let chain_id = ChainId::new(CHAIN_ID).unwrap_or(ChainId::MIN);
+        let accounts = accounts().into_iter().take(self.plan.submitters);
+        accounts.map(|account| Submitter::new(chain_id, account.address)).collect()
+    }
+
+    pub(crate) fn is_strict(&self) -> bool {
+        self.plan.mode == Mode::Strict
+    }
+
+    pub(crate) fn has(&self, bug: Bug) -> bool {
+        self.bug == Some(bug)
+    }
+
+    // Time.
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.time.now()
+    }
+
+    pub(crate) fn millis(&self) -> u64 {
+        u64::try_from(self.now().unix_micros() / 1_000).unwrap_or(0)
+    }
+
+    pub(crate) fn note(&self, what: fmt::Arguments<'_>) {
+        self.trace.note(self.time.since_start_micros(), what);
+    }
+
+    // Chance.
+
+    fn rng(&self) -> MutexGuard<'_, Rng> {
+        self.rng.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number below a bound.
+    pub(crate) fn below(&self, bound: u64) -> u64 {
+        self.rng().below(bound)
+    }
+
+    pub(crate) fn chance(&self, probability: f64) -> bool {
+        self.rng().chance(probability)
+    }
+
+    pub(crate) fn flips(&self) -> bool {
+        self.below(2) == 0
+    }
+
+    /// A time between two, in milliseconds.
+    pub(crate) fn between(&self, least: u64, most: u64) -> Duration {
+        Duration::from_millis(least + self.below(most.saturating_sub(least).max(1)))
+    }
+
+    /// Whether a fault happens to a call. None does once the weather is calm.
+    pub(crate) fn strikes(&self, chance: impl FnOnce(&Faults) -> f64) -> bool {
+        let chance = chance(&self.plan.faults);
+        !self.is_calm() && chance > 0.0 && self.chance(chance)
+    }
+
+    pub(crate) fn is_calm(&self) -> bool {
+        self.is_calm.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn calm_down(&self) {
+        self.note(format_args!("calm"));
+        self.is_calm.store(true, Ordering::Relaxed);
+        for node in self.alive() {
+            node.line.heal();
+        }
+    }
+
+    /// How long a call travels: a few milliseconds, or up to beyond a lease.
+    pub(crate) fn travel_time(&self) -> Duration {
+        if self.strikes(|faults| faults.slow) {
+            return self.between(500, 9_000);
+        }
+        self.short_time()
+    }
+
+    pub(crate) fn short_time(&self) -> Duration {
+        Duration::from_millis(1 + self.below(12))
+    }
+
+    // Nodes.
+
+    fn nodes(&self) -> MutexGuard<'_, Vec<Option<Node>>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn seat(&self, index: usize, node: Option<Node>) {
+        self.nodes()[index] = node;
+    }
+
+    pub(crate) fn alive(&self) -> Vec<Node> {
+        self.nodes().iter().flatten().filter(|node| !node.line.is_dead()).cloned().collect()
+    }
+
+    /// Any node that runs.
+    pub(crate) fn any_node(&self) -> Option<Node> {
+        let mut alive = self.alive();
+        let count = alive.len() as u64;
+        (count > 0).then(|| alive.swap_remove(self.below(count) as usize))
+    }
+}
