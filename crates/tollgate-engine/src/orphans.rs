@@ -3,7 +3,7 @@
 //! What this node is preferred for it takes at once; the rest it leaves to others for a while, so that
 //! ownership goes where it should be without a detour.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Weak;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const LOOK_CLOSELY_EVERY: Duration = Duration::from_millis(200);
 
 /// Looks at the list of nodes and for orphans until the engine is gone.
 pub(crate) async fn adopt(context: Weak<Context>, workers: Weak<Workers>) {
-    let mut seen: HashMap<Submitter, Instant> = HashMap::new();
+    let mut seen: BTreeMap<Submitter, Instant> = BTreeMap::new();
     let (mut before, mut closely_until): (Vec<NodeId>, Option<Instant>) = (Vec::new(), None);
     loop {
         let (Some(context), Some(workers)) = (context.upgrade(), workers.upgrade()) else { return };
@@ -58,14 +58,14 @@ fn takes_work(listed: &[LiveNode], node: &NodeId) -> bool {
     listed.iter().any(|entry| entry.node == *node && !entry.draining)
 }
 
-async fn look(engine: &Engine, seen: &mut HashMap<Submitter, Instant>) {
+async fn look(engine: &Engine, seen: &mut BTreeMap<Submitter, Instant>) {
     let orphans = match engine.context.store.orphans(ORPHANS_MAX).await {
         Ok(orphans) => orphans,
         Err(error) => return warn!(%error, "orphans not found"),
     };
     let now = Instant::now();
     let orphans: Vec<_> = orphans.into_iter().filter(|orphan| engine.serves(*orphan)).collect();
-    let mut still = HashMap::with_capacity(orphans.len());
+    let mut still = BTreeMap::new();
     for submitter in orphans {
         let since = seen.get(&submitter).copied();
         if since.is_none() {

@@ -3,7 +3,7 @@
 //! Owns a copy of the list of nodes and some short memories, all of which may be wrong or lost: only
 //! speed hangs on them. The lease alone says who may write (I1).
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -65,7 +65,7 @@ pub(crate) struct Placement {
     manners: Manners,
     draining: AtomicBool,
     nodes: Mutex<Arc<Vec<LiveNode>>>,
-    owners: Mutex<HashMap<Submitter, (Whose, Instant)>>,
+    owners: Mutex<BTreeMap<Submitter, (Whose, Instant)>>,
     moves: Mutex<Moves>,
 }
 
@@ -74,9 +74,9 @@ struct Moves {
     /// When a submitter was last let go.
     last: Option<Instant>,
     /// Let go for these.
-    left: HashMap<Submitter, (NodeId, Instant)>,
+    left: BTreeMap<Submitter, (NodeId, Instant)>,
     /// These did not take them.
-    unwilling: HashMap<Submitter, (NodeId, Instant)>,
+    unwilling: BTreeMap<Submitter, (NodeId, Instant)>,
 }
 
 impl Placement {
@@ -297,7 +297,7 @@ impl Engine {
 }
 
 /// I13: a full memory loses what is old, or else everything. It may be lost at any time.
-fn bound<T>(memory: &mut HashMap<Submitter, T>, is_fresh: impl Fn(&T) -> bool) {
+fn bound<T>(memory: &mut BTreeMap<Submitter, T>, is_fresh: impl Fn(&T) -> bool) {
     if memory.len() >= REMEMBERED_MAX {
         memory.retain(|_, it| is_fresh(it));
     }
@@ -308,4 +308,80 @@ fn bound<T>(memory: &mut HashMap<Submitter, T>, is_fresh: impl Fn(&T) -> bool) {
 
 fn lock<T>(memory: &Mutex<T>) -> MutexGuard<'_, T> {
     memory.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_model::{Address, ChainId};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn node(name: &str) -> LiveNode {
+        LiveNode {
+            node: NodeId::new(name, Uuid::nil()).unwrap(),
+            advertise_url: Text::lossy(&format!("http://{name}")),
+            draining: false,
+        }
+    }
+
+    fn account(n: u8) -> Submitter {
+        Submitter::new(ChainId::new(1).unwrap(), Address::repeat_byte(n))
+    }
+
+    /// As seen by `me`, with one other node.
+    fn placement() -> Placement {
+        let placement = Placement::new(node("me").node, &LeaseTerms::default());
+        *lock(&placement.nodes) = Arc::new(vec![node("me"), node("other")]);
+        placement
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_few_submitters_are_let_go_in_a_second_and_no_more() {
+        let (placement, begun) = (placement(), Instant::now());
+        let mut moved = 0;
+        while begun.elapsed() < Duration::from_secs(10) {
+            let to = node("other").node;
+            moved += u32::from(placement.may_hand_over(account(moved as u8), to));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert!((35..=40).contains(&moved), "{moved} in ten seconds");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_let_go_is_left_to_the_other_node_while_it_lives_and_for_the_grace() {
+        let placement = placement();
+        assert!(!placement.is_left_to_another(account(1)));
+        assert!(placement.may_hand_over(account(1), node("other").node));
+        assert!(placement.is_left_to_another(account(1)));
+        assert!(!placement.is_left_to_another(account(2)));
+        let both = placement.nodes();
+        *lock(&placement.nodes) = Arc::new(vec![node("me")]);
+        assert!(!placement.is_left_to_another(account(1)), "nobody is there to take it");
+        *lock(&placement.nodes) = both;
+        tokio::time::sleep(placement.manners.grace).await;
+        assert!(!placement.is_left_to_another(account(1)), "it had its chance");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_let_its_chance_pass_is_passed_over_for_a_while() {
+        let placement = placement();
+        let of_other =
+            |of: &Submitter| placement.preferred(*of).unwrap().node == node("other").node;
+        let of = (0..100).map(account).find(of_other).unwrap();
+        assert!(!placement.adopts(of, Duration::ZERO));
+        assert_eq!(placement.better_owner(of), Some(node("other").node));
+        assert!(placement.adopts(of, placement.manners.grace));
+        assert!(placement.adopts(of, Duration::ZERO), "at once from now on");
+        assert_eq!(placement.better_owner(of), None);
+        tokio::time::sleep(UNWILLING_FOR + Duration::from_secs(1)).await;
+        assert_eq!(placement.better_owner(of), Some(node("other").node));
+    }
+
+    #[test]
+    fn a_node_that_is_not_on_the_list_itself_hands_nothing_over() {
+        let placement = placement();
+        *lock(&placement.nodes) = Arc::new(vec![node("other")]);
+        assert!((0..100).all(|n| placement.better_owner(account(n)).is_none()));
+    }
 }
