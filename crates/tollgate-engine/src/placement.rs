@@ -21,8 +21,6 @@ const OWNER_BELIEVED: Duration = Duration::from_secs(1);
 /// The pause between two submitters that are let go for another node: never more than a few per
 /// second, so that a node that comes is not flooded.
 const HAND_OVER_PAUSE: Duration = Duration::from_millis(250);
-/// How long a node that did not take up what was left to it is not offered it again.
-const UNWILLING_FOR: Duration = Duration::from_secs(600);
 /// Submitters that each of its memories holds (I13).
 const REMEMBERED_MAX: usize = 20_000;
 
@@ -138,7 +136,7 @@ impl Placement {
         let nodes = self.nodes();
         let mut moves = lock(&self.moves);
         let unwilling = match moves.unwilling.get(&submitter) {
-            Some((_, since)) if since.elapsed() > UNWILLING_FOR => {
+            Some((_, since)) if since.elapsed() > self.manners.unwilling_for => {
                 moves.unwilling.remove(&submitter);
                 None
             }
@@ -170,7 +168,7 @@ impl Placement {
             return false;
         }
         moves.last = Some(now);
-        let kept = UNWILLING_FOR;
+        let kept = self.manners.grace;
         bound(&mut moves.left, |(_, at)| now - *at < kept);
         moves.left.insert(submitter, (to, now));
         true
@@ -190,7 +188,7 @@ impl Placement {
         let adopts = self.manners.adopts(&self.me, preferred.as_ref(), orphaned);
         if let Some(other) = preferred.filter(|node| adopts && *node != self.me) {
             let (mut moves, now) = (lock(&self.moves), Instant::now());
-            bound(&mut moves.unwilling, |(_, at)| now - *at < UNWILLING_FOR);
+            bound(&mut moves.unwilling, |(_, at)| now - *at < self.manners.unwilling_for);
             moves.unwilling.insert(submitter, (other, now));
         }
         adopts
@@ -374,7 +372,7 @@ mod tests {
         assert!(placement.adopts(of, placement.manners.grace));
         assert!(placement.adopts(of, Duration::ZERO), "at once from now on");
         assert_eq!(placement.better_owner(of), None);
-        tokio::time::sleep(UNWILLING_FOR + Duration::from_secs(1)).await;
+        tokio::time::sleep(placement.manners.unwilling_for + Duration::from_secs(1)).await;
         assert_eq!(placement.better_owner(of), Some(node("other").node));
     }
 

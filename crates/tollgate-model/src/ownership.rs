@@ -68,6 +68,9 @@ fn mixed(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
+/// A busy node is not an unwilling one, however short its leases are.
+const GRACE_MIN: Duration = Duration::from_secs(1);
+
 /// How patient nodes are with each other; all of it follows from the lease.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Manners {
@@ -79,14 +82,20 @@ pub struct Manners {
     pub grace: Duration,
     /// For how long another node must have been preferred before the owner lets go.
     pub outranked_for: Duration,
+    /// How long a node that did not take up what was left to it is passed over.
+    pub unwilling_for: Duration,
 }
 
 impl Manners {
     /// Those that go with a lease.
     pub fn of(terms: &LeaseTerms) -> Self {
         let beat = terms.renew_interval();
-        let grace = beat + terms.clock_skew_allowance();
-        Self { live_within: terms.duration() - beat, grace, outranked_for: beat * 3 }
+        Self {
+            live_within: terms.duration() - beat,
+            grace: (beat + terms.clock_skew_allowance()).max(GRACE_MIN),
+            outranked_for: beat * 3,
+            unwilling_for: beat * 30,
+        }
     }
 
     /// Whether a node takes up work that has had no owner for some time.

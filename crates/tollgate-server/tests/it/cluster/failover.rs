@@ -8,17 +8,17 @@ use tollgate_testkit::wait;
 use super::callers::Callers;
 use super::stage::{Node, SENDERS, Stage};
 
-/// Accounts that a node owns, once every account has an owner.
-async fn owned_by(of: &Node, ask: &Node) -> Vec<usize> {
-    let owners = wait::until("an owner for every account", || async {
-        let mut owners = Vec::new();
+/// Accounts that a node owns, once every account is where it should be.
+async fn owned_by(of: &Node, stage: &Stage, nodes: [&Node; 2]) -> Vec<usize> {
+    wait::until("every account to be where it should be", || async {
         for account in SENDERS {
-            owners.push((account, ask.owner_of(account).await?.0));
+            let (owner, _) = of.owner_of(account).await?;
+            (owner == stage.preferred(account, nodes)).then_some(())?;
         }
-        Some(owners)
+        Some(())
     })
     .await;
-    owners.into_iter().filter(|(_, owner)| *owner == of.name).map(|(account, _)| account).collect()
+    SENDERS.filter(|account| stage.preferred(*account, nodes) == of.name).collect()
 }
 
 /// Two nodes under load, the first of which owns something; ports are random, so it may be the other.
@@ -29,11 +29,11 @@ async fn two(stage: &Stage) -> (Node, Node, Vec<usize>, Callers) {
         SENDERS.clone().all(|account| callers.count(account) >= 5).then_some(())
     })
     .await;
-    let of_a = owned_by(&a, &a).await;
+    let of_a = owned_by(&a, stage, [&a, &b]).await;
     if !of_a.is_empty() {
         return (a, b, of_a, callers);
     }
-    let of_b = owned_by(&b, &a).await;
+    let of_b = owned_by(&b, stage, [&a, &b]).await;
     (b, a, of_b, callers)
 }
 

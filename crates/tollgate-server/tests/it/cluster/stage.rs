@@ -8,7 +8,11 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
+use tollgate_model::ownership::preferred;
+use tollgate_model::port::LiveNode;
+use tollgate_model::{ChainId, NodeId, Submitter, Text};
 use tollgate_testkit::{PgServer, rpc, wait};
+use uuid::Uuid;
 
 use crate::program::{Program, command, free_port};
 
@@ -86,6 +90,20 @@ impl Stage {
         std::fs::write(folder.path().join("keys"), keys.collect::<Vec<_>>().join("\n")).unwrap();
         let lease = (lease, renewed);
         Self { folder, server, database, chain, lease, drain_wait: "1s" }
+    }
+
+    /// The name of the node that should own an account.
+    pub(super) fn preferred(&self, account: usize, nodes: [&Node; 2]) -> String {
+        let live = nodes.map(|node| LiveNode {
+            node: NodeId::new(&node.name, Uuid::nil()).unwrap(),
+            advertise_url: Text::lossy(&format!("http://127.0.0.1:{}", node.port)),
+            draining: false,
+        });
+        let said = self.chain.view().call("eth_chainId", &json!([])).unwrap();
+        let chain_id = ChainId::new(rpc::number(&said)).unwrap();
+        let of = Submitter::new(chain_id, dev_accounts()[account].address);
+        let should = &preferred(of, &live).unwrap().node;
+        nodes.iter().zip(&live).find(|(_, it)| it.node == *should).unwrap().0.name.clone()
     }
 
     pub(super) fn rpc_url(&self) -> String {
