@@ -15,6 +15,7 @@ use crate::committer::Committer;
 use crate::keeper::Keeper;
 use crate::newest::Seen;
 use crate::options::{EngineOptions, Policies};
+use crate::placement::Placement;
 use crate::supervisor::Deaths;
 use crate::view::ChainView;
 
@@ -36,6 +37,7 @@ pub(crate) struct Context {
     pub(crate) attempts: AttemptIndex,
     pub(crate) view: Seen<ChainView>,
     pub(crate) published: Publisher,
+    pub(crate) placement: Placement,
 }
 
 /// The hashes of all open attempts of the submitters that this node owns: what the tracker looks

@@ -1,8 +1,7 @@
 //! A node's engine: starts the actors, and is the door for intents.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
 use tollgate_model::expiry::is_expired;
@@ -16,7 +15,6 @@ use tollgate_model::port::{Alerts, Checkpoints, Fees, MinedIn, Payload, Store};
 use tollgate_model::{
     Address, ChainId, Intent, NodeId, RequestId, Submitter, Text, Timestamp, TxId, Wei,
 };
-use tracing::{info, warn};
 
 use crate::act::{ActError, Acted, Action, Reconciled, Standstill};
 use crate::blocks::{BlockStream, Publisher};
@@ -27,6 +25,8 @@ use crate::keeper::Keeper;
 use crate::newest;
 use crate::notes::{Note, Notes};
 use crate::options::{EngineOptions, Policies};
+use crate::orphans::{adopt, wake_idle};
+use crate::placement::Placement;
 use crate::supervisor::{Deaths, supervise};
 use crate::tracker::{Tell, Tracker};
 use crate::view::ChainView;
@@ -34,8 +34,6 @@ use crate::worker::{Create, Inbox, Order, Reply, Worker};
 
 /// Orders that may wait for one submitter (I13).
 const ORDERS_MAX: usize = 64;
-/// Submitters that one look for orphans may find.
-const ORPHANS_MAX: u32 = 1_000;
 
 /// The world that an engine runs in.
 pub struct World {
@@ -63,17 +61,17 @@ pub struct World {
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) context: Arc<Context>,
-    workers: Arc<Workers>,
+    pub(crate) workers: Arc<Workers>,
 }
 
 /// The submitters that this node works for at the moment.
 #[derive(Default)]
-struct Workers {
+pub(crate) struct Workers {
     handles: Mutex<BTreeMap<Submitter, Handle>>,
 }
 
 #[derive(Clone)]
-struct Handle {
+pub(crate) struct Handle {
     creates: mpsc::Sender<Create>,
     orders: mpsc::Sender<Order>,
     notes: Notes,
@@ -101,6 +99,7 @@ impl Engine {
         let committer = Committer::start(&store, &node, options.batch_max, &deaths);
         let keeper = Keeper::start(store.clone(), node.clone(), options.lease, &deaths);
         let attempts = AttemptIndex::default();
+        let placement = Placement::new(node.clone(), &options.lease);
         let workers = Arc::new(Workers::default());
         let (view, watched) = newest::place(ChainView::default());
         let tracker = Arc::new(Tracker {
@@ -129,11 +128,12 @@ impl Engine {
             attempts,
             view: watched,
             published,
+            placement,
         };
         let engine = Self { context: Arc::new(context), workers };
         let (context, workers) = (Arc::downgrade(&engine.context), Arc::downgrade(&engine.workers));
         let (seen, at_work) = (context.clone(), workers.clone());
-        supervise(&deaths, "orphans", move || adopt_orphans(context.clone(), workers.clone()));
+        supervise(&deaths, "orphans", move || adopt(context.clone(), workers.clone()));
         if engine.context.options.nonces.mode == Mode::Strict {
             supervise(&deaths, "guard", move || wake_idle(seen.clone(), at_work.clone()));
         }
@@ -227,7 +227,7 @@ impl Engine {
         Ok(first_offer(&prepared, &quote, gas, &self.context.options.fee_caps).0)
     }
 
-    fn serves(&self, submitter: Submitter) -> bool {
+    pub(crate) fn serves(&self, submitter: Submitter) -> bool {
         let presigned = &self.context.options.presigned;
         self.has_key(submitter)
             || submitter.chain_id == self.chain_id() && presigned.contains(&submitter.address)
@@ -262,21 +262,44 @@ impl Engine {
     fn hand_over(&self, submitter: Submitter, mut create: Create) -> Result<(), CreateError> {
         // A worker that just ended is replaced once.
         for _ in 0..2 {
-            match self.give(submitter, |worker| worker.creates.try_send(create)) {
-                Ok(()) => return Ok(()),
-                Err(mpsc::error::TrySendError::Full(_)) => return Err(CreateError::Busy),
-                Err(mpsc::error::TrySendError::Closed(back)) => create = back,
+            match self.offer(submitter, |worker| worker.creates.try_send(create)) {
+                Some(Ok(())) => return Ok(()),
+                Some(Err(mpsc::error::TrySendError::Full(_))) => return Err(CreateError::Busy),
+                Some(Err(mpsc::error::TrySendError::Closed(back))) => create = back,
+                None => return Err(CreateError::NotOwner(None)),
             }
         }
         Err(CreateError::Unavailable("the worker stopped".to_owned()))
     }
 
+    /// The same, unless it would need a new worker and the submitter was just let go for another node.
+    fn offer<T>(&self, submitter: Submitter, give: impl FnOnce(&Handle) -> T) -> Option<T> {
+        let placement = &self.context.placement;
+        if placement.is_left_to_another(submitter) && !self.works_for(submitter) {
+            return None;
+        }
+        self.give(submitter, give)
+    }
+
+    /// Whether there is a worker for a submitter.
+    pub(crate) fn works_for(&self, submitter: Submitter) -> bool {
+        self.workers.lock().get(&submitter).is_some_and(|handle| !handle.creates.is_closed())
+    }
+
     /// Gives something to the submitter's worker. A new worker starts with it in its hands: one that
-    /// can't have the lease ends at once, and must not be gone before it could say so.
-    fn give<T>(&self, submitter: Submitter, give: impl FnOnce(&Handle) -> T) -> T {
+    /// can't have the lease ends at once, and must not be gone before it could say so. A node that
+    /// drains starts none.
+    pub(crate) fn give<T>(
+        &self,
+        submitter: Submitter,
+        give: impl FnOnce(&Handle) -> T,
+    ) -> Option<T> {
         let mut handles = self.workers.lock();
         if let Some(handle) = handles.get(&submitter).filter(|h| !h.creates.is_closed()) {
-            return give(handle);
+            return Some(give(handle));
+        }
+        if self.context.placement.is_draining() {
+            return None;
         }
         let (creates, intents) = mpsc::channel(self.context.options.queued_max.max(1));
         let (orders, asked) = mpsc::channel(ORDERS_MAX);
@@ -288,7 +311,7 @@ impl Engine {
         let given = give(&handle);
         supervise(&self.context.deaths, "worker", move || worker.clone().run());
         handles.insert(submitter, handle);
-        given
+        Some(given)
     }
 
     /// Does to a transaction what a person wants done, under the fence like everything else.
@@ -333,10 +356,11 @@ impl Engine {
         let mut order = order(reply);
         let gone = || ActError::Unavailable("the worker stopped; ask again".to_owned());
         for _ in 0..2 {
-            match self.give(of, |worker| worker.orders.try_send(order)) {
-                Ok(()) => return answer.await.map_err(|_| gone())?,
-                Err(mpsc::error::TrySendError::Full(_)) => return Err(ActError::Busy),
-                Err(mpsc::error::TrySendError::Closed(back)) => order = back,
+            match self.offer(of, |worker| worker.orders.try_send(order)) {
+                Some(Ok(())) => return answer.await.map_err(|_| gone())?,
+                Some(Err(mpsc::error::TrySendError::Full(_))) => return Err(ActError::Busy),
+                Some(Err(mpsc::error::TrySendError::Closed(back))) => order = back,
+                None => return Err(ActError::NotOwner(None)),
             }
         }
         Err(gone())
@@ -344,6 +368,7 @@ impl Engine {
 
     /// Stops taking work and lets every lease go.
     pub async fn stop(&self) {
+        self.drain();
         let handles: Vec<Handle> = self.workers.lock().values().cloned().collect();
         for handle in &handles {
             handle.notes.leave([Note::Stop]);
@@ -400,43 +425,4 @@ async fn decided(
 ) -> Result<Created, CreateError> {
     let gone = || CreateError::Unavailable("the worker stopped; ask again".to_owned());
     answer.await.map_err(|_| gone())?
-}
-
-/// I12: a strict submitter is compared with the chain also while it has no work.
-async fn wake_idle(context: Weak<Context>, workers: Weak<Workers>) {
-    loop {
-        let Some(interval) = context.upgrade().map(|it| it.options.reconcile_interval) else {
-            return;
-        };
-        tokio::time::sleep(interval).await;
-        let (Some(context), Some(workers)) = (context.upgrade(), workers.upgrade()) else { return };
-        let chain_id = context.chain.chain_id();
-        let mut accounts = context.signer.accounts();
-        accounts.extend(&context.options.presigned);
-        let engine = Engine { context, workers };
-        for address in accounts {
-            // It takes the lease if nobody has it, looks at the chain, and lets go when it is idle.
-            engine.give(Submitter::new(chain_id, address), |_| ());
-        }
-    }
-}
-
-/// Takes up work that nobody owns: after a start, and after another node's death.
-async fn adopt_orphans(context: Weak<Context>, workers: Weak<Workers>) {
-    loop {
-        let (Some(context), Some(workers)) = (context.upgrade(), workers.upgrade()) else { return };
-        let interval = context.options.lease.renew_interval().min(Duration::from_secs(1));
-        let engine = Engine { context, workers };
-        match engine.context.store.orphans(ORPHANS_MAX).await {
-            Ok(orphans) => {
-                for submitter in orphans.into_iter().filter(|orphan| engine.serves(*orphan)) {
-                    info!(%submitter, "work without an owner");
-                    engine.give(submitter, |_| ());
-                }
-            }
-            Err(error) => warn!(%error, "orphans not found"),
-        }
-        drop(engine);
-        tokio::time::sleep(interval).await;
-    }
 }

@@ -10,6 +10,7 @@
 //! - `committer` groups the writes of all workers into fenced batches.
 //! - `sender` hands signed bytes to nodes, in order; `tracker` follows the head and finds receipts;
 //!   `keeper` renews all leases in one statement.
+//! - `placement` says which node a submitter's work belongs to; `orphans` takes up what nobody owns.
 //! - `reserve` is the door for callers that send by themselves: nonces from the same cursor, under the
 //!   same lease.
 //! - `blocks` gives blocks past the threshold to whoever listens, in order, each once.
@@ -30,6 +31,8 @@ mod keeper;
 mod newest;
 mod notes;
 mod options;
+mod orphans;
+mod placement;
 mod planted;
 mod reserve;
 mod sender;
@@ -45,6 +48,7 @@ pub use create::{CreateError, Created, SignedIntent};
 pub use engine::{Engine, World};
 pub use ids::RandomIds;
 pub use options::{EngineOptions, Policies, ReservationLimits};
+pub use placement::{Destination, Place};
 #[cfg(feature = "planted-bugs")]
 pub use planted::PlantedBug;
 pub use reserve::ReserveError;

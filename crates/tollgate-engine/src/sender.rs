@@ -5,6 +5,7 @@
 //! worker has made durable (I5).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, mpsc};
@@ -45,6 +46,8 @@ impl Parcel {
 #[derive(Clone)]
 pub(crate) struct Sender {
     parcels: mpsc::UnboundedSender<Parcel>,
+    /// Given, and not yet answered.
+    under_way: Arc<AtomicUsize>,
 }
 
 impl Sender {
@@ -52,13 +55,21 @@ impl Sender {
     pub(crate) fn start(context: &Arc<Context>, notes: Notes) -> Self {
         let (parcels, inbox) = mpsc::unbounded_channel();
         let (inbox, world) = (Arc::new(Mutex::new(inbox)), context.clone());
-        let run = move || run(world.clone(), notes.clone(), inbox.clone());
+        let under_way = Arc::new(AtomicUsize::new(0));
+        let left = under_way.clone();
+        let run = move || run(world.clone(), notes.clone(), inbox.clone(), left.clone());
         supervise(&context.deaths, "sender", run);
-        Self { parcels }
+        Self { parcels, under_way }
+    }
+
+    /// Whether everything that was given has its answer.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.under_way.load(Ordering::Acquire) == 0
     }
 
     /// Sends, after everything that was given before.
     pub(crate) fn send(&self, parcel: Parcel) {
+        self.under_way.fetch_add(1, Ordering::AcqRel);
         // A sender that is gone was stopped with its worker.
         let _ = self.parcels.send(parcel);
     }
@@ -66,11 +77,29 @@ impl Sender {
 
 type Inbox = Arc<Mutex<mpsc::UnboundedReceiver<Parcel>>>;
 
-async fn run(context: Arc<Context>, notes: Notes, inbox: Inbox) {
+async fn run(context: Arc<Context>, notes: Notes, inbox: Inbox, under_way: Arc<AtomicUsize>) {
     let mut inbox = inbox.lock().await;
     let mut parcels = Vec::new();
-    while inbox.recv_many(&mut parcels, BATCH_MAX).await > 0 {
+    loop {
+        let count = inbox.recv_many(&mut parcels, BATCH_MAX).await;
+        if count == 0 {
+            return;
+        }
+        let done = Done { count, under_way: &under_way };
         deliver(&context, &notes, std::mem::take(&mut parcels)).await;
+        drop(done);
+    }
+}
+
+/// Counts parcels off, also where their delivery dies.
+struct Done<'a> {
+    count: usize,
+    under_way: &'a AtomicUsize,
+}
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.under_way.fetch_sub(self.count, Ordering::AcqRel);
     }
 }
 

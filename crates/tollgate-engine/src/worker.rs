@@ -13,6 +13,7 @@ mod ask;
 mod book;
 mod follow;
 mod govern;
+mod hand_over;
 mod holes;
 mod obey;
 mod open;
@@ -31,7 +32,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::Instant;
 use tollgate_model::port::{Acquisition, Checkpoint, Lease, NewAttempt, Owner, Payload};
-use tollgate_model::{Nonce, RequestId, Submitter, Text, Timestamp, TxId};
+use tollgate_model::{NodeId, Nonce, RequestId, Submitter, Text, Timestamp, TxId};
 use tracing::{info, warn};
 
 use crate::act::{ActError, Acted, Action, Reconciled, Standstill};
@@ -180,6 +181,8 @@ pub(super) struct Desk {
     agenda: Agenda,
     asking: Asking,
     alarm: Alarm,
+    /// The node that should be the owner instead, and since when.
+    outranked: Option<(NodeId, Instant)>,
 }
 
 impl Desk {
@@ -189,10 +192,24 @@ impl Desk {
         let sender = Sender::start(&context, notes.clone());
         context.keeper.keep(lease, notes.clone());
         let submitter = worker.submitter;
-        let agenda = Agenda::from(context.clock.now());
+        let now = context.clock.now();
+        let (agenda, asking) = (Agenda::from(now), Asking::from(now));
         let alarm = Alarm::new(context.alerts.clone(), submitter);
-        let (busy_at, asking) = (Instant::now(), Asking::default());
-        Self { context, submitter, lease, book, sender, notes, busy_at, agenda, asking, alarm }
+        let busy_at = Instant::now();
+        let outranked = None;
+        Self {
+            context,
+            submitter,
+            lease,
+            book,
+            sender,
+            notes,
+            busy_at,
+            agenda,
+            asking,
+            alarm,
+            outranked,
+        }
     }
 
     async fn work(&mut self, inbox: &mut Inbox) -> Stop {
@@ -240,7 +257,7 @@ impl Desk {
             }
             self.admit(std::mem::take(&mut creates)).await?;
             self.note_head();
-            if stops || self.is_idle() {
+            if stops || self.is_idle() || self.hands_over(inbox) {
                 return Err(Stop::Done);
             }
         }

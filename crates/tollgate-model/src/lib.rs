@@ -12,6 +12,8 @@
 //! tables): [`expiry`] (is it still wanted), [`resubmit`] (is it sent again), [`bump`] (does it offer
 //! more), [`diagnose`] (what do the pools say), [`rejected`] (what becomes of a slot that no node
 //! wants to fill), [`stuck`] (who is asked, and what may be done), [`reconcile`] (does the chain agree).
+//!
+//! And about nodes: [`ownership`] (who should work for a submitter).
 
 pub mod amount;
 pub mod answer;
@@ -24,6 +26,7 @@ pub mod hole;
 pub mod ids;
 pub mod intent;
 pub mod nonce;
+pub mod ownership;
 pub mod port;
 pub mod reconcile;
 pub mod rejected;

@@ -208,7 +208,8 @@ pub fn reconcile(view: &ReconcileView<'_>) -> Result<Vec<ReconcileStep>, Invalid
         }
     }
     steps.extend(slots);
-    steps.extend(holes(view)?.into_iter().map(ReconcileStep::Hole));
+    let open: BTreeSet<Nonce> = view.open.iter().map(|slot| slot.nonce).collect();
+    steps.extend(holes(view.counts, &open, view.reserved)?.into_iter().map(ReconcileStep::Hole));
     Ok(steps)
 }
 
@@ -235,18 +236,20 @@ fn unsettled(view: &ReconcileView<'_>) -> u32 {
 
 /// Every hole from the *mined* count up to the highest open slot, as ranges: their number is bound
 /// by the open slots and the reservations, however far apart they lie (I13).
-fn holes(view: &ReconcileView<'_>) -> Result<Vec<Hole>, InvalidId> {
+pub fn holes(
+    counts: AccountCounts,
+    open: &BTreeSet<Nonce>,
+    reserved: &BTreeSet<Nonce>,
+) -> Result<Vec<Hole>, InvalidId> {
     let mut holes = Vec::new();
-    let mut next = view.counts.mined;
-    let ours: BTreeSet<Nonce> =
-        view.open.iter().map(|slot| slot.nonce).chain(view.reserved.iter().copied()).collect();
-    let Some(highest) = view.open.iter().map(|slot| slot.nonce).max() else { return Ok(holes) };
-    if highest < next {
+    let mut next = counts.mined;
+    let ours: BTreeSet<Nonce> = open.union(reserved).copied().collect();
+    let Some(highest) = open.last().copied().filter(|highest| *highest >= next) else {
         return Ok(holes);
-    }
+    };
     for nonce in ours.range(next..=highest) {
         // What a pool counts ends at the pending count: a range across it is two holes.
-        let filled = view.counts.pending.clamp(next, *nonce);
+        let filled = counts.pending.clamp(next, *nonce);
         for (from, to, pending) in [(next, filled, true), (filled, *nonce, false)] {
             if let Some(last) = to.get().checked_sub(1).filter(|last| *last >= from.get()) {
                 holes.push(Hole { first: from, last: Nonce::new(last)?, pending });

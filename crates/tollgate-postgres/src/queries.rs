@@ -50,6 +50,7 @@ queries! {
     RESERVATION_RECYCLABLE = "reservation_recyclable",
     RESERVATION_RETIRE = "reservation_retire",
     RESERVATION_USED = "reservation_used",
+    RESERVATION_USED_FROM = "reservation_used_from",
     SLOT_FREE = "slot_free",
     STATUS_CHANGE = "status_change",
     SUBMITTER_DEPTH = "submitter_depth",

@@ -168,6 +168,21 @@ impl ReservationStore for PgStore {
             client.query(&read, &[&chain_id, &address, &after, &limit]).await.map_err(failed)?;
         rows.iter().map(row::reservation).collect()
     }
+
+    async fn used_from(
+        &self,
+        submitter: Submitter,
+        from: Nonce,
+        page: Page,
+    ) -> Result<Vec<Nonce>, StoreError> {
+        let (chain_id, address) = key(&submitter);
+        let (from, limit) = (from.as_i64(), i64::from(page.limit()));
+        let client = self.pools.work().await?;
+        let read = prepared(&client, queries::RESERVATION_USED_FROM).await?;
+        let rows =
+            client.query(&read, &[&chain_id, &address, &from, &limit]).await.map_err(failed)?;
+        nonces(&rows)
+    }
 }
 
 impl PgStore {

@@ -159,6 +159,8 @@ pub(crate) struct NodeConfig {
     pub(crate) policies: PolicySettings,
     /// How long it waits for what does not answer yet.
     pub(crate) startup_wait: Duration,
+    /// How long it passes requests on once it is told to stop.
+    pub(crate) drain_wait: Duration,
 }
 
 impl NodeConfig {
@@ -175,6 +177,7 @@ impl NodeConfig {
             engine: settings.engine.clone(),
             policies: settings.policies.clone(),
             startup_wait: settings.startup_wait,
+            drain_wait: settings.drain_wait,
         }
     }
 
@@ -220,12 +223,24 @@ impl NodeConfig {
 pub(crate) struct Node {
     pub(crate) api: Api,
     heartbeat: Heartbeat,
+    drain_wait: Duration,
 }
 
 impl Node {
-    /// Tells the others that it takes nothing new.
-    pub(crate) fn drain(&self) {
-        self.heartbeat.drain();
+    /// Takes up nothing new, tells the others so, and lets every lease go. What still comes in is
+    /// passed on from then on, for as long as it takes load balancers to notice.
+    pub(crate) async fn drain(&self) {
+        self.api.engine.drain();
+        self.heartbeat.drain().await;
+        self.api.engine.stop().await;
+        if self.api.engine.has_peer().await {
+            tokio::time::sleep(self.drain_wait).await;
+        }
+    }
+
+    /// How long it passes requests on before it stops.
+    pub(crate) const fn drain_wait(&self) -> Duration {
+        self.drain_wait
     }
 
     /// Lets every lease go, and leaves the list of nodes.
@@ -273,7 +288,7 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Nod
     store.register_submitters(&setups).await.map_err(trouble)?;
     let advertise_url = config.advertise_url.clone();
     let alive = LiveNode { node: node.clone(), advertise_url, draining: false };
-    let interval = config.engine.lease.renew_interval();
+    let (interval, drain_wait) = (config.engine.lease.renew_interval(), config.drain_wait);
     let heartbeat = Heartbeat::start(store.clone(), alive, interval).await;
     let world = World {
         node,
@@ -286,8 +301,8 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Nod
         policies: policies(config.policies, Arc::new(SystemClock)),
         alerts: Arc::new(LoggedAlerts),
     };
-    let api = Api { engine: Engine::start(world, config.engine), store };
-    Ok(Node { api, heartbeat })
+    let api = Api::new(Engine::start(world, config.engine), store);
+    Ok(Node { api, heartbeat, drain_wait })
 }
 
 /// Who wants to know how far the work is.

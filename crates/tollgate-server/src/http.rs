@@ -1,17 +1,20 @@
 //! The routes, and what all of them have in common.
 
 mod actions;
+mod batch;
 mod body;
 mod code;
 mod create;
 mod doc;
 mod docs;
 mod feed;
+mod forward;
 mod guard;
 mod health;
 mod nonces;
 mod operate;
 mod params;
+mod peers;
 mod problem;
 mod query;
 mod read;
@@ -30,6 +33,8 @@ use tollgate_model::port::Store;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use peers::Peers;
+
 /// The largest body that is read (I13).
 const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// The longest that a request may take (I13).
@@ -44,6 +49,15 @@ pub struct Api {
     pub engine: Engine,
     /// Answers questions.
     pub store: Arc<dyn Store>,
+    /// Reaches the other nodes.
+    peers: Arc<Peers>,
+}
+
+impl Api {
+    /// What a node with this engine and this store answers with.
+    pub fn new(engine: Engine, store: Arc<dyn Store>) -> Self {
+        Self { engine, store, peers: Arc::default() }
+    }
 }
 
 /// All routes of the API.
@@ -52,6 +66,7 @@ pub fn router(api: Api) -> Router {
     router
         .fallback(guard::no_route)
         .method_not_allowed_fallback(guard::no_method)
+        .layer(middleware::from_fn_with_state(api.clone(), forward::to_the_owner))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(middleware::from_fn(guard::with_request_id))
         .with_state(api)
@@ -71,7 +86,7 @@ pub fn openapi() -> String {
 fn documented() -> OpenApiRouter<Api> {
     let prompt = OpenApiRouter::with_openapi(doc::base())
         .routes(routes!(create::create, read::list))
-        .routes(routes!(create::create_batch))
+        .routes(routes!(batch::create_batch))
         .routes(routes!(read::by_request))
         .routes(routes!(read::one))
         .routes(routes!(read::history))

@@ -74,6 +74,7 @@ queries! {
     RESERVATION_EXPIRE = "reservation_expire";
     RESERVATION_RETIRE = "reservation_retire";
     RESERVATION_PAGE = "reservation_page";
+    RESERVATION_USED_FROM = "reservation_used_from";
     NODE_HEARTBEAT = "node_heartbeat";
     NODE_LIVE = "node_live";
     NODE_LEAVE = "node_leave";

@@ -161,6 +161,20 @@ impl ReservationStore for SqliteStore {
         });
         reservations.await
     }
+
+    async fn used_from(
+        &self,
+        Submitter { chain_id, address }: Submitter,
+        from: Nonce,
+        page: Page,
+    ) -> Result<Vec<Nonce>, StoreError> {
+        let used = self.db.read(move |conn| {
+            let params =
+                params![chain_id.as_i64(), address.as_slice(), from.as_i64(), page.limit()];
+            nonces(conn, queries::RESERVATION_USED_FROM, params)
+        });
+        used.await
+    }
 }
 
 /// The nonces that a statement returns, lowest first.

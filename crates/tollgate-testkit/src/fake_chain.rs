@@ -6,6 +6,7 @@
 
 mod port;
 mod state;
+mod trouble;
 mod tx;
 
 use std::sync::{Mutex, MutexGuard};
@@ -17,8 +18,10 @@ use tollgate_model::port::chain::BlockRef;
 use tollgate_model::{Address, Bytes, GasPrice, TxHash, U256};
 
 use state::{Script, State, Witness, genesis};
+use trouble::Trouble;
 
 pub use state::Which;
+pub use trouble::Question;
 pub use tx::{FakeSigner, FakeTx, decode, encode, hash_of};
 
 /// The tip that is asked where there is a base fee.
@@ -30,6 +33,7 @@ const OUTSIDERS_FRIEND: Address = Address::repeat_byte(0xf0);
 pub struct FakeChain {
     state: Mutex<State>,
     head: watch::Sender<BlockRef>,
+    trouble: Trouble,
 }
 
 impl Default for FakeChain {
@@ -58,7 +62,8 @@ impl FakeChain {
     /// A chain with nothing but its first block.
     pub fn new() -> Self {
         let state = State::new(price(TIP_WEI));
-        Self { state: Mutex::new(state), head: watch::Sender::new(genesis()) }
+        let head = watch::Sender::new(genesis());
+        Self { state: Mutex::new(state), head, trouble: Trouble::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -148,6 +153,11 @@ impl FakeChain {
     /// How often a transaction was handed over.
     pub fn sends(&self, hash: TxHash) -> usize {
         self.lock().sends.get(&hash).copied().unwrap_or_default()
+    }
+
+    /// How often anything was handed over.
+    pub fn all_sends(&self) -> usize {
+        self.lock().sends.values().sum()
     }
 
     /// The next sends are accepted, and their answers lost.

@@ -127,10 +127,11 @@ impl Desk {
         self.reached(Checkpoint::SlotsChosen).await;
         let filled = match self.fill(&slots, &waiting, &creates).await {
             Ok(filled) => filled,
-            Err(why) => {
-                error!(submitter = %self.submitter, why, "not signed: nothing was allocated");
-                refuse(creates, &CreateError::Unavailable(why));
-                return Ok(Admitted::Done);
+            Err(unfilled) => {
+                error!(submitter = %self.submitter, ?unfilled, "not signed: nothing was allocated");
+                let left = unfilled.refuse(waiting.len(), creates);
+                let none_left = left.is_empty();
+                return Ok(if none_left { Admitted::Done } else { Admitted::Again(left) });
             }
         };
         self.reached(Checkpoint::AttemptsSigned).await;

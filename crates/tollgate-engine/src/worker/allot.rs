@@ -2,6 +2,8 @@
 //!
 //! Decides nothing by itself: the nonce rules are asked. Writes nothing but PROTECT.
 
+use std::collections::BTreeMap;
+
 use tollgate_model::fees::first_offer;
 use tollgate_model::nonce::{HandedOut, NonceDecision, SlotRange, SubmitterStatus, decide};
 use tollgate_model::port::signer::TxDraft;
@@ -58,38 +60,45 @@ impl Desk {
     }
 
     /// What fills the slots as far as they go: what waits, then what is new. All or none: a hole must
-    /// not be written.
+    /// not be written. What could not be signed is told apart from what could.
     pub(super) async fn fill(
         &self,
         slots: &[HandedOut],
         waiting: &[Waiting],
         creates: &[Create],
-    ) -> Result<Vec<Slot>, String> {
+    ) -> Result<Vec<Slot>, Unfilled> {
         let waiting = waiting.iter().map(|waiting| (&waiting.payload, None));
         let creates = creates.iter().map(|create| (create.payload.bytes(), create.signed.as_ref()));
-        let (mut filled, mut drafts) = (Vec::new(), Vec::new());
+        let (mut forms, mut drafts) = (Vec::new(), Vec::new());
         for (slot, (payload, signed)) in slots.iter().zip(waiting.chain(creates)) {
-            if signed.is_none() {
-                drafts.push(self.draft(payload, slot.nonce).await?);
-            }
-            filled.push((*slot, signed.map(|(_, attempt)| attempt.clone())));
+            forms.push(match signed {
+                Some((_, attempt)) => Ok(Some(attempt.clone())),
+                None => self.draft(payload, slot.nonce).await.map(|draft| {
+                    drafts.push(draft);
+                    None
+                }),
+            });
         }
         let fees: Vec<_> = drafts.iter().map(|draft| draft.fees).collect();
         let mut signed = fees.into_iter().zip(self.context.signer.sign(drafts).await);
-        let slot = |(slot, given): (HandedOut, Option<NewAttempt>)| {
-            let attempt = match given {
-                Some(attempt) => attempt,
-                None => {
-                    let (fees, signed) = signed.next().ok_or("the signer left one out")?;
-                    let signed = signed.map_err(|error| error.to_string())?;
-                    let kind = AttemptKind::Intent;
-                    NewAttempt { tx_hash: signed.tx_hash, raw: signed.raw, kind, fees }
-                }
-            };
-            let HandedOut { nonce, recycled } = slot;
-            Ok(Slot { nonce, recycled, attempt })
+        let mut attempt = |form: Result<Option<NewAttempt>, String>| match form? {
+            Some(attempt) => Ok(attempt),
+            None => {
+                let (fees, signed) = signed.next().ok_or("the signer left one out")?;
+                let signed = signed.map_err(|error| error.to_string())?;
+                let kind = AttemptKind::Intent;
+                Ok(NewAttempt { tx_hash: signed.tx_hash, raw: signed.raw, kind, fees })
+            }
         };
-        filled.into_iter().map(slot).collect()
+        let (mut filled, mut unfilled) = (Vec::new(), Unfilled::default());
+        for (place, (slot, form)) in slots.iter().zip(forms).enumerate() {
+            let HandedOut { nonce, recycled } = *slot;
+            match attempt(form) {
+                Ok(attempt) => filled.push(Slot { nonce, recycled, attempt }),
+                Err(why) => drop(unfilled.0.insert(place, why)),
+            }
+        }
+        if unfilled.0.is_empty() { Ok(filled) } else { Err(unfilled) }
     }
 
     async fn draft(&self, payload: &Bytes, nonce: Nonce) -> Result<TxDraft, String> {
@@ -146,6 +155,29 @@ impl Desk {
             });
         }
         Ok(section)
+    }
+}
+
+/// What could not be signed, and why, by its place: first what waits, then what is new.
+#[derive(Default, Debug)]
+pub(super) struct Unfilled(pub(super) BTreeMap<usize, String>);
+
+impl Unfilled {
+    /// Refuses the creates that could not be signed. The rest is given back, to be numbered anew: one
+    /// bad create fails none of its neighbours. What waits is not overtaken: if it can't be signed,
+    /// nothing behind it is.
+    pub(super) fn refuse(self, waiting: usize, creates: Vec<Create>) -> Vec<Create> {
+        let held_up = self.0.range(..waiting).next();
+        let mut left = Vec::new();
+        for (place, create) in (waiting..).zip(creates) {
+            match held_up.map(|(_, why)| why).or(self.0.get(&place)) {
+                Some(why) => {
+                    let _ = create.reply.send(Err(CreateError::Unavailable(why.clone())));
+                }
+                None => left.push(create),
+            }
+        }
+        left
     }
 }
 

@@ -1,6 +1,6 @@
 //! What nodes answered to sends, turned into changes of the submitter's transactions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tollgate_model::answer::{AnswerAction, AnswerClass, action_for, event_for};
 use tollgate_model::port::{AlertKind, Checkpoint, Section, TxUpdate};
@@ -24,12 +24,16 @@ impl Desk {
         let now = self.context.clock.now();
         // The newest word of each slot, from the lowest up.
         let mut newest: BTreeMap<Nonce, Answered> = BTreeMap::new();
-        let mut hold_is_over = false;
+        let (mut further, mut hold_is_over) = (BTreeSet::new(), false);
         for answered in answers {
             let Some(open) = self.book.get_mut(answered.tx_id) else { continue };
             let class = answered.answer.class;
             hold_is_over |= open.is_held() && action_for(class) == AnswerAction::Track;
+            let is_first_word = open.attempts.len() > 1 && !open.heard.newest;
             open.heard.note(class, answered.doubted);
+            if is_first_word {
+                further.insert(open.nonce);
+            }
             newest.insert(open.nonce, answered);
         }
         let mut section = Section::new(self.lease);
@@ -40,7 +44,7 @@ impl Desk {
                 continue;
             }
             follow_up.add(open, *nonce, answered.answer.class);
-            section.updates.extend(update_for(open, answered)?);
+            section.updates.extend(update_for(open, answered, further.contains(nonce))?);
         }
         if !section.updates.is_empty() {
             self.reached(Checkpoint::AnswersSeen).await;
@@ -111,13 +115,26 @@ impl FollowUp {
     }
 }
 
-fn update_for(open: &Open, answered: &Answered) -> Result<Option<TxUpdate>, Stop> {
+/// The change that an answer makes. The first word on a further form is written down also where it
+/// moves nothing.
+fn update_for(
+    open: &Open,
+    answered: &Answered,
+    is_first_word: bool,
+) -> Result<Option<TxUpdate>, Stop> {
     let class = answered.answer.class;
     // I3: a send that was not answered may have been the one that a node took.
     let doubted = answered.doubted || open.heard.all().is_none();
     let event = event_for(action_for(class), open.seen.state, open.attempts.len(), doubted);
-    let Some(event) = event else { return Ok(None) };
-    let mut update = moved(open, event)?;
+    let (event, mut update) = match event {
+        Some(event) => (event, moved(open, event)?),
+        None if is_first_word => {
+            let taken = action_for(class) == AnswerAction::Track;
+            let event = if taken { TxEvent::NodeAccepted } else { TxEvent::AnswerUnclear };
+            (event, TxUpdate::noted(open.tx_id, open.seen, event.name()))
+        }
+        None => return Ok(None),
+    };
     if event != TxEvent::NodeAccepted {
         update.last_error = Some(Text::lossy(&answered.answer.said));
         let (tx_id, said) = (open.tx_id, &answered.answer.said);

@@ -25,14 +25,25 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const WAITING_MAX: usize = 256;
 
 /// What is being asked, and what is to be asked next.
-#[derive(Default)]
 pub(super) struct Asking {
     open: Option<Question>,
     next: VecDeque<(TxId, Trigger)>,
+    /// The number of the last question. Counted from the time at which the desk began: a worker that
+    /// starts again under the same token gives no number twice.
     asked: u64,
 }
 
 impl Asking {
+    pub(super) fn from(now: Timestamp) -> Self {
+        let asked = u64::try_from(now.unix_micros()).unwrap_or_default();
+        Self { open: None, next: VecDeque::new(), asked }
+    }
+
+    /// Whether a policy is being asked.
+    pub(super) const fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// Has a transaction asked about, once.
     pub(super) fn add(&mut self, tx_id: TxId, trigger: Trigger) {
         if self.next.len() < WAITING_MAX && !self.next.contains(&(tx_id, trigger)) {

@@ -93,6 +93,8 @@ pub(super) struct Heard {
     answers: Option<Vec<AnswerClass>>,
     /// Sends that were begun.
     sends: usize,
+    /// A node has answered to its newest form.
+    pub(super) newest: bool,
     /// Its receipts were looked for since the last answer, and there are none.
     pub(super) no_receipts: bool,
 }
@@ -109,8 +111,7 @@ impl Heard {
 
     /// Takes notice of an answer; `doubted` if an earlier send of the same bytes had no clear one.
     pub(super) fn note(&mut self, class: AnswerClass, doubted: bool) {
-        self.last = Some(class);
-        self.no_receipts = false;
+        (self.last, self.newest, self.no_receipts) = (Some(class), true, false);
         match &mut self.answers {
             Some(answers) if !doubted && answers.len() < ANSWERS_MAX => answers.push(class),
             Some(_) | None => self.answers = None,
@@ -193,6 +194,7 @@ impl Open {
     pub(super) fn add(&mut self, attempt: &NewAttempt, now: Timestamp) {
         self.attempts.push(Form::new(attempt, now));
         self.searched = Searched::NOT_YET;
+        self.heard.newest = false;
     }
 
     /// Forgets all forms but the newest; returns their hashes. A simulation breaks I5.

@@ -72,11 +72,25 @@ impl Desk {
             }
             after = found.last().map(|last| last.nonce);
         }
+        self.load_used(page).await?;
         let Pool { recyclable, reserved, .. } = &self.book.pool;
         if !recyclable.is_empty() || !reserved.is_empty() {
             let (free, held) = (recyclable.len(), reserved.len());
             info!(submitter = %self.submitter, free, held, "nonces outside of the cursor");
         }
+        Ok(())
+    }
+
+    /// What callers have used and the chain may not have yet: no holes. Where the chain can't be asked
+    /// they are shown as such until it has them.
+    async fn load_used(&mut self, page: Page) -> Result<(), Stop> {
+        if self.context.options.reservations.is_none() {
+            return Ok(());
+        }
+        let Ok(counts) = self.chain_counts().await else { return Ok(()) };
+        let used = self.context.store.used_from(self.submitter, counts.mined, page).await;
+        let used = used.map_err(|error| Stop::Restart(error.to_string()))?;
+        self.book.pool.used.extend(used);
         Ok(())
     }
 

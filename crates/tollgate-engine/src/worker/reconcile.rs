@@ -164,7 +164,15 @@ impl Desk {
     ) -> Result<Option<tollgate_model::port::TxUpdate>, Stop> {
         let lookback = self.context.options.lookback_blocks;
         let address = self.submitter.address;
-        let occupant = self.context.chain.occupant(address, nonce, lookback).await.ok().flatten();
+        let occupant = match self.context.chain.occupant(address, nonce, lookback).await {
+            Ok(occupant) => occupant,
+            // I8: who can't say who is there has not said that it is somebody else.
+            Err(error) => {
+                warn!(submitter = %self.submitter, %nonce, %error, "the occupant is not known");
+                self.agenda.reconcile_soon(now.after(FOREIGN_LOOK));
+                return Ok(None);
+            }
+        };
         let Some(open) = self.book.at_mut(nonce) else { return Ok(None) };
         if occupant.is_some_and(|hash| open.hashes().contains(&hash)) {
             open.searched = Searched::NOT_YET;

@@ -1,9 +1,11 @@
 //! A defect kills an actor: it is started again, and nothing is lost or done twice.
 
 use futures_util::future::join_all;
-use tollgate_model::TxState;
-use tollgate_model::port::Checkpoint;
+use tollgate_engine::{ActError, Acted, Action};
+use tollgate_model::port::{AttemptKind, Checkpoint};
+use tollgate_model::{Failed, TxState};
 
+use crate::govern::{PENDING, act, patient, transfers};
 use crate::rig::{Rig, account, options, request, transfer};
 use tollgate_testkit::wait::within;
 
@@ -42,16 +44,53 @@ async fn die_at(at: Checkpoint) {
     assert!(feed.iter().all(|entry| entry.state == TxState::Confirmed));
 }
 
+/// Lets an actor die while one of five transactions is cancelled; whoever got no answer asks again.
+async fn die_in_a_cancel_at(at: Checkpoint) {
+    let rig = Rig::new().await;
+    // What a sender had in its hands is sent again when its time comes; nothing else has to be.
+    let options = if at == Checkpoint::Sending { options() } else { patient() };
+    let engine = rig.node("a", options);
+    let ids = transfers(&engine, 0..5).await;
+    for id in &ids {
+        rig.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
+    }
+    rig.gate.trap(at);
+    let acted = loop {
+        match act(&engine, ids[2], Action::Cancel).await {
+            Ok(acted) => break acted,
+            Err(ActError::Unavailable(_)) => tokio::task::yield_now().await,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert!(matches!(acted, Acted::Signed(_) | Acted::UnderWay), "{acted:?}");
+    let newest = rig.attempts(ids[2]).await.pop().unwrap();
+    assert_eq!(newest.kind, AttemptKind::Cancellation, "what is answered is durable");
+    rig.eventually("it is handed over", async || rig.chain.sends(newest.tx_hash) > 0).await;
+    rig.eventually("a death", async || engine.deaths() > 0).await;
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.attempts(ids[2]).await.len(), 2, "I11: asked twice, signed once");
+    assert_eq!(rig.paid(account(1)), [0, 1, 0, 3, 4], "closed once, the others paid once");
+    assert_eq!(rig.record(ids[2]).await.seen.state, TxState::Failed(Failed::Cancelled));
+    assert_eq!(rig.feed().await.len(), 5);
+}
+
 macro_rules! deaths {
-    ($($name:ident: $at:ident,)*) => {$(
+    ($how:ident: $($name:ident: $at:ident,)*) => {$(
         #[tokio::test(flavor = "multi_thread")]
         async fn $name() {
-            die_at(Checkpoint::$at).await;
+            $how(Checkpoint::$at).await;
         }
     )*};
 }
 
-deaths! {
+deaths! { die_in_a_cancel_at:
+    a_worker_that_dies_with_a_signed_cancellation_is_started_again: AttemptsSigned,
+    a_worker_that_dies_with_a_claimed_cancellation_is_started_again: ActionClaimed,
+    a_committer_that_dies_with_a_cancellation_is_started_again: BatchCommitted,
+    a_sender_that_dies_with_a_cancellation_is_started_again: Sending,
+}
+
+deaths! { die_at:
     a_worker_that_dies_before_it_signs_is_started_again: SlotsChosen,
     a_worker_that_dies_before_it_commits_is_started_again: AttemptsSigned,
     a_worker_that_dies_after_its_commit_is_started_again: CreatesCommitted,

@@ -6,6 +6,7 @@ mod expiries;
 mod funds;
 mod holes;
 mod outsiders;
+mod patience;
 mod policies;
 mod rejections;
 mod standstill;

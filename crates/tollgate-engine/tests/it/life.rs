@@ -174,3 +174,44 @@ async fn a_reorg_takes_a_transaction_back_and_it_ends_once() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn time_alone_confirms_nothing() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", options());
+    let tx = id(engine.create(account(1), None, transfer(1)).await.unwrap());
+    rig.until(tx, "sent", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
+    rig.chain.mine();
+    rig.until(tx, "mined", |tx| is_mined(tx.seen.state)).await;
+    for _ in 0..4 {
+        rig.clock.advance(Duration::from_secs(6 * 3_600));
+        // An order is carried out after what is due.
+        engine.reconcile(account(1)).await.unwrap();
+    }
+    assert!(is_mined(rig.record(tx).await.seen.state), "I8: a day, and one of three blocks");
+    assert!(rig.feed().await.is_empty());
+    rig.chain.mine();
+    rig.chain.mine();
+    rig.until(tx, "final", |tx| tx.seen.state == TxState::Confirmed).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_feed_has_an_accounts_outcomes_in_the_order_of_its_blocks() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", options());
+    let mut ids = Vec::new();
+    for value in 0..30 {
+        ids.push(id(engine.create(account(1), None, transfer(value)).await.unwrap()));
+        if value % 4 == 0 {
+            rig.chain.mine();
+        }
+    }
+    rig.mine_until_final(&ids).await;
+    let mut places = Vec::new();
+    for entry in rig.feed().await {
+        let record = rig.record(entry.tx_id).await;
+        places.push((record.mined.unwrap().block_number, record.nonce.unwrap()));
+    }
+    assert_eq!(places.len(), 30);
+    assert!(places.is_sorted(), "{places:?}");
+}

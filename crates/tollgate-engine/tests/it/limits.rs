@@ -1,10 +1,14 @@
 //! Full means a clear refusal: nothing grows without end, and what was taken is kept (I13, I6).
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use tollgate_engine::{CreateError, EngineOptions};
-use tollgate_model::TxId;
-use tollgate_model::port::Checkpoint;
+use tollgate_model::port::{AlertKind, Checkpoint};
+use tollgate_model::{Intent, TxId, TxState, U256};
+use tollgate_testkit::fake_chain::Which;
 
+use crate::govern::transfers;
 use crate::rig::{Rig, account, options, transfer};
 
 fn narrow() -> EngineOptions {
@@ -84,4 +88,45 @@ async fn a_worker_that_hangs_fills_its_own_inbox_and_nobody_elses() {
     assert!(refused >= 13, "an inbox of five: {refused} were refused");
     rig.mine_until_final(&taken).await;
     assert_eq!(rig.paid(account(1)).len(), taken.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_that_is_full_leaves_the_others_their_own_slots() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", narrow());
+    rig.chain.hold(Which::To(account(9).address));
+    let stuck = Intent::transfer(account(9).address, U256::from(1));
+    let mut ids = vec![engine.create(account(1), None, stuck).await.unwrap().tx_id()];
+    for n in 1..7 {
+        ids.push(engine.create(account(1), None, transfer(n)).await.unwrap().tx_id());
+    }
+    assert_eq!(engine.create(account(1), None, transfer(7)).await, Err(CreateError::Busy));
+    let mut others = Vec::new();
+    for n in 0..7 {
+        others.push(engine.create(account(2), None, transfer(n)).await.unwrap().tx_id());
+    }
+    rig.mine_until_final(&others).await;
+    assert!(rig.paid(account(1)).is_empty(), "it is stuck, and delays only its own");
+    rig.chain.release(Which::To(account(9).address));
+    rig.mine_until_final(&ids).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_in_a_backlog_for_a_day_is_neither_failed_nor_dropped() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", narrow());
+    rig.chain.hold(Which::Value(1_000));
+    let ids = transfers(&engine, 1_000..1_007).await;
+    rig.clock.advance(Duration::from_secs(24 * 3_600));
+    // The worker has looked at everything when it says that somebody should look at the head.
+    rig.eventually("an alert", async || !rig.alerts.of(AlertKind::Stuck).is_empty()).await;
+    for id in &ids {
+        let record = rig.record(*id).await;
+        assert!(!record.seen.state.is_final(), "I6: age ends nothing: {record:?}");
+    }
+    assert!(rig.feed().await.is_empty());
+    rig.chain.release(Which::Value(1_000));
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.paid(account(1)), (1_000..1_007).collect::<Vec<_>>());
+    assert!(rig.feed().await.iter().all(|entry| entry.state == TxState::Confirmed));
 }

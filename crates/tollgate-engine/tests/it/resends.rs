@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use tollgate_engine::EngineOptions;
+use tollgate_model::answer::{AnswerAction, AnswerClass, action_for};
 use tollgate_model::port::Checkpoint;
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{Tracking, TxState};
+use tollgate_testkit::fake_chain::Which;
 use tollgate_testkit::wait::until;
 
 use crate::rig::{Rig, account, options, transfer};
@@ -52,4 +54,35 @@ async fn a_missing_predecessor_is_sent_again_soon_and_then_what_stands_behind_it
     let second = engine.create(account(1), None, transfer(2)).await.unwrap().tx_id();
     rig.mine_until_final(&[first, second]).await;
     assert_eq!(rig.paid(account(1)), [1, 2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_send_that_fails_resets_nothing_while_others_are_in_flight() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", options());
+    let mut values = Vec::new();
+    let mut ids = Vec::new();
+    let fails = |class: &AnswerClass| {
+        action_for(*class) != AnswerAction::Track && !class.may_lead_to_rejection()
+    };
+    for (n, class) in (0..).zip(AnswerClass::ALL.into_iter().filter(fails)) {
+        rig.chain.answer(Which::Value(100 + n), class, 1);
+        for value in [n, 100 + n] {
+            values.push(value);
+            ids.push(engine.create(account(1), None, transfer(value)).await.unwrap().tx_id());
+        }
+        let failed = *ids.last().unwrap();
+        let hash = rig.record(failed).await.newest_hash.unwrap();
+        rig.eventually("the send failed", async || rig.chain.sends(hash) > 0).await;
+    }
+    assert!(ids.len() > 20, "there are many ways to fail");
+    for (nonce, id) in (0..).zip(&ids) {
+        assert_eq!(
+            rig.record(*id).await.nonce.unwrap().get(),
+            nonce,
+            "I4: none twice, none left out"
+        );
+    }
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.paid(account(1)), values);
 }

@@ -12,7 +12,10 @@ use tollgate_model::port::{
     Acquisition, CursorMove, FencedBatch, LeaseStore, LeaseTerms, Page, Reservation,
     ReservationState, ReservationStore, Section, SectionOutcome, StatusChange, TxStore,
 };
-use tollgate_model::{Address, Bytes, GasPrice, NodeId, Nonce, Text, TxHash, U256, Wei};
+use tollgate_model::rejected::RejectedSlot;
+use tollgate_model::{
+    Address, Bytes, Failed, GasPrice, Intent, NodeId, Nonce, Text, TxHash, TxState, U256, Wei,
+};
 use tollgate_testkit::fake_chain::FakeSigner;
 use uuid::Uuid;
 
@@ -214,11 +217,12 @@ async fn what_was_sent_without_a_word_is_not_handed_out_again() {
     let sent = signed(silent.nonce, 10).await;
     rig.chain.send(&sent.raw).await;
     until(&rig, &[(0, FREE)]).await;
-    let asks = [reserved(&engine, MINUTE).await.nonce, nonce(created(&rig, &engine, 12).await)];
-    assert_eq!(asks, [nonce(1), nonce(2)], "I3: a pool has what the caller sent");
+    // The transaction first: its nonce must not come from a count of before the caller sent.
+    assert_eq!(created(&rig, &engine, 11).await, 1, "I3: a pool has what the caller sent");
+    assert_eq!(reserved(&engine, MINUTE).await.nonce, nonce(2), "I3");
     rig.chain.mine();
-    until(&rig, &[(1, HELD)]).await;
-    assert_eq!(rig.paid(account(1)), [10], "I3: spent, whoever did it");
+    until(&rig, &[(2, HELD)]).await;
+    assert_eq!(rig.paid(account(1))[0], 10, "I3: spent, whoever did it");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -232,6 +236,39 @@ async fn a_new_owner_keeps_what_is_out_and_what_came_back() {
     assert_eq!(created(&rig, &b, 10).await, 1, "the pool is the store's");
     assert_eq!(created(&rig, &b, 11).await, 2);
     used(&b, &held, TxHash::repeat_byte(1)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_callers_hold_or_use_is_no_hole_for_the_next_owner_either() {
+    let rig = Rig::new().await;
+    let a = rig.node("a", open());
+    let (spent, _held) = (reserved(&a, MINUTE).await, reserved(&a, MINUTE).await);
+    used(&a, &spent, TxHash::repeat_byte(1)).await.unwrap();
+    assert_eq!(created(&rig, &a, 12).await, 2);
+    let found = a.reconcile(account(1)).await.unwrap();
+    assert_eq!(found.steps, [""; 0], "0 and 1 are with callers");
+    a.stop().await;
+    let b = rig.node("b", open());
+    let found = b.reconcile(account(1)).await.unwrap();
+    assert_eq!(found.steps, [""; 0], "0 and 1 are with callers");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_that_is_recycled_goes_to_the_next_transaction() {
+    let rig = Rig::new().await;
+    let bad = Address::repeat_byte(0xba);
+    rig.chain.reject_calls_to(bad);
+    let nonces = NonceRules { window: 1, ..options().nonces };
+    let rejected_slot = RejectedSlot::Recycle;
+    let engine = rig.node("a", EngineOptions { nonces, rejected_slot, ..open() });
+    let intent = Intent { gas: Some(21_000), ..Intent::transfer(bad, U256::from(1)) };
+    let rejected = engine.create(account(1), None, intent).await.unwrap().tx_id();
+    let next = engine.create(account(1), None, transfer(10)).await.unwrap().tx_id();
+    rig.mine_until_final(&[next]).await;
+    assert_eq!(rig.record(next).await.nonce, Some(nonce(0)), "lowest first");
+    let ended = rig.record(rejected).await;
+    assert_eq!((ended.seen.state, ended.nonce), (TxState::Failed(Failed::Rejected), None));
+    assert_eq!(rig.paid(account(1)), [10]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

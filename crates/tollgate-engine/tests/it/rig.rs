@@ -7,6 +7,7 @@ use tollgate_engine::{Created, Engine, EngineOptions, Policies, RandomIds, World
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::clock::Clock;
+use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{
     Alert, AlertKind, Alerts, Attempt, ChainRegistration, Completion, FeedStore, HistoryEntry,
     LeaseTerms, Page, SubmitterRecord, SubmitterSetup, TxRecord, TxStore,
@@ -86,14 +87,22 @@ pub(crate) fn id(created: Created) -> TxId {
     created.tx_id()
 }
 
+/// Short times, but leases that outlast a test: nobody loses one because the machine is busy.
 pub(crate) fn options() -> EngineOptions {
     let millis = Duration::from_millis;
     EngineOptions {
-        lease: LeaseTerms::new(millis(900), millis(200), Duration::ZERO).unwrap(),
+        lease: LeaseTerms::new(millis(600_000), millis(200), Duration::ZERO).unwrap(),
         finality: FinalityRule::Confirmations(3),
         resubmit: ResubmitRules { interval: millis(400), ..ResubmitRules::default() },
         ..EngineOptions::default()
     }
+}
+
+/// Leases that end soon after their owner.
+pub(crate) fn hasty() -> EngineOptions {
+    let millis = Duration::from_millis;
+    let lease = LeaseTerms::new(millis(900), millis(200), Duration::ZERO).unwrap();
+    EngineOptions { lease, ..options() }
 }
 
 impl Rig {
@@ -128,11 +137,21 @@ impl Rig {
         policies: Policies,
     ) -> Engine {
         let accounts = [1, 2, 3].map(|n| account(n).address).to_vec();
+        self.node_signing(name, options, policies, Arc::new(FakeSigner(accounts)))
+    }
+
+    pub(crate) fn node_signing(
+        &self,
+        name: &str,
+        options: EngineOptions,
+        policies: Policies,
+        signer: Arc<dyn Signer>,
+    ) -> Engine {
         let world = World {
             node: NodeId::new(name, Uuid::now_v7()).unwrap(),
             store: Arc::new(self.store.clone()),
             chain: self.chain.clone(),
-            signer: Arc::new(FakeSigner(accounts)),
+            signer,
             clock: self.clock.clone(),
             ids: Arc::new(RandomIds),
             checkpoints: self.gate.clone(),

@@ -3,17 +3,19 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tollgate_engine::CreateError;
+use tollgate_engine::{Action, CreateError};
 use tollgate_model::TxState;
+use tollgate_model::answer::AnswerClass;
+use tollgate_testkit::fake_chain::{Fate, Which};
 
-use crate::rig::{Rig, account, id, options, request, transfer};
-use tollgate_testkit::fake_chain::Fate;
+use crate::govern::{PENDING, patient, sign, transfers};
+use crate::rig::{Rig, account, hasty, id, options, request, transfer};
 
 /// A node on a runtime of its own, so that it can die as a whole, at whatever it is doing.
 fn doomed(rig: &Rig, count: u64) -> (tokio::runtime::Runtime, Vec<tollgate_model::TxId>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let ids = runtime.block_on(async {
-        let engine = rig.node("doomed", options());
+        let engine = rig.node("doomed", hasty());
         let creates = (0..count).map(|n| {
             let engine = engine.clone();
             async move { engine.create(account(1), request(&format!("r{n}")), transfer(n)).await }
@@ -31,7 +33,7 @@ async fn work_of_a_dead_node_is_finished_by_another() {
     let at = rig.clone();
     let (runtime, ids) = tokio::task::spawn_blocking(move || doomed(&at, 100)).await.unwrap();
     runtime.shutdown_background();
-    let _heir = rig.node("heir", options());
+    let _heir = rig.node("heir", hasty());
     rig.mine_until_final(&ids).await;
     let mut paid = rig.paid(account(1));
     paid.sort_unstable();
@@ -61,6 +63,68 @@ async fn a_node_that_does_not_own_says_who_does_and_a_graceful_stop_hands_over_a
     };
     rig.mine_until_final(&[first, second]).await;
     assert_eq!(rig.paid(account(1)), [0, 1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_that_was_never_sent_is_not_given_to_another_after_a_restart() {
+    let rig = Rig::new().await;
+    // No node takes anything: the chain counts nothing of what has a slot.
+    rig.chain.answer(Which::Any, AnswerClass::Transient, usize::MAX);
+    let engine = rig.node("a", options());
+    let mut ids = transfers(&engine, [10, 11]).await;
+    engine.stop().await;
+    let engine = rig.node("b", options());
+    ids.extend(transfers(&engine, [12]).await);
+    assert_eq!(rig.chain.pooled(), 0);
+    for (nonce, id) in (0..).zip(&ids) {
+        assert_eq!(rig.record(*id).await.nonce.unwrap().get(), nonce, "I3");
+    }
+    rig.chain.answer_truly();
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.paid(account(1)), [10, 11, 12]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_attempt_that_is_mined_while_nobody_looks_is_recognised() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", patient());
+    let tx = transfers(&engine, [10]).await[0];
+    rig.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
+    // The pool keeps the older one.
+    rig.chain.answer_next(AnswerClass::ReplacementUnderpriced);
+    sign(&rig, &engine, tx, Action::SpeedUp).await;
+    engine.stop().await;
+    for _ in 0..5 {
+        rig.chain.mine();
+    }
+    let _heir = rig.node("b", patient());
+    rig.until(tx, "ended", |tx| tx.seen.state.is_final()).await;
+    let record = rig.record(tx).await;
+    assert_eq!(record.seen.state, TxState::Confirmed);
+    let attempts = rig.attempts(tx).await;
+    assert_eq!(attempts.len(), 2);
+    assert_eq!(record.mined.unwrap().tx_hash, attempts[0].tx_hash, "the one that was mined");
+    assert_eq!(rig.paid(account(1)), [10], "executed once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_nodes_at_work_one_sends_what_an_account_has() {
+    let rig = Rig::new().await;
+    let (a, b) = (rig.node("a", patient()), rig.node("b", patient()));
+    let mut ids = Vec::new();
+    for (n, value) in [(1, 0), (2, 0), (1, 1), (2, 1), (1, 2), (2, 2)] {
+        let (owner, other) = if n == 1 { (&a, &b) } else { (&b, &a) };
+        ids.push(id(owner.create(account(n), None, transfer(value)).await.unwrap()));
+        let refused = other.create(account(n), None, transfer(99)).await;
+        assert!(matches!(refused, Err(CreateError::NotOwner(Some(_)))), "I1: {refused:?}");
+    }
+    rig.mine_until_final(&ids).await;
+    for id in &ids {
+        let attempts = rig.attempts(*id).await;
+        assert_eq!(attempts.len(), 1);
+        assert_eq!(rig.chain.sends(attempts[0].tx_hash), 1, "sent once, by its owner");
+    }
+    assert_eq!((rig.paid(account(1)), rig.paid(account(2))), (vec![0, 1, 2], vec![0, 1, 2]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

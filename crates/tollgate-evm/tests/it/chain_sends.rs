@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use tollgate_evm::chain::EvmChain;
+use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::Role;
-use tollgate_model::Bytes;
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::chain::Chain;
+use tollgate_model::{Address, Bytes};
 
 use crate::fake::{Mood, Node, Taking, config, connect, until};
 
@@ -94,7 +94,15 @@ async fn nothing_is_sent_behind_one_without_a_clear_answer() {
 async fn what_one_refuses_another_may_take() {
     let (one, two) = (Node::start().await, Node::start().await);
     let chain = connect(vec![one.http(), two.http()]).await;
-    for said in ["invalid sender", "nonce too low", "execution reverted", "no such words"] {
+    let refusals = [
+        "invalid sender",
+        "nonce too low",
+        "execution reverted",
+        "tx fee (2.00 ether) exceeds the configured cap (1.00 ether)",
+        "nonce gap too large",
+        "no such words",
+    ];
+    for said in refusals {
         one.set().taking = Taking::Says(said);
         two.set().taking = Taking::Accepts;
         assert_eq!(class(&chain).await, AnswerClass::Accepted, "{said}");
@@ -192,6 +200,28 @@ async fn a_send_only_endpoint_is_sent_to_and_never_read_from() {
     assert_eq!((relay.calls_of(SEND), reader.calls_of(SEND)), (1, 0));
     let others: Vec<_> = relay.set().calls.iter().filter(|call| *call != SEND).cloned().collect();
     assert_eq!(others, ["eth_chainId"]);
+}
+
+#[tokio::test]
+async fn of_a_hundred_sends_none_fails_where_one_of_two_endpoints_is_rate_limited() {
+    for fan_out in [1, usize::MAX] {
+        let (limited, well) = (Node::start().await, Node::start().await);
+        let endpoints = config(vec![limited.http(), well.http()]);
+        let chain = EvmChain::connect(ChainConfig { fan_out, ..endpoints }).await.unwrap();
+        until("both are there", || async {
+            chain.endpoints().iter().all(|status| status.standing == "good")
+        })
+        .await;
+        // It says that it may be asked again at once, and so it is.
+        limited.set().mood = Mood::Limited(0);
+        for n in 0..100 {
+            let raw = Bytes::from(vec![0x02, 0xc1, n]);
+            assert_eq!(chain.send(&raw).await.class, AnswerClass::Accepted, "{n}");
+            chain.balance(Address::repeat_byte(1)).await.unwrap();
+        }
+        assert_eq!(well.calls_of(SEND), 100);
+        assert!(fan_out == 1 || limited.calls_of(SEND) > 0, "both were asked");
+    }
 }
 
 #[tokio::test]

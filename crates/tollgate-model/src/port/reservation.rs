@@ -152,4 +152,13 @@ pub trait ReservationStore: Send + Sync {
         after: Option<Nonce>,
         page: Page,
     ) -> Result<Vec<Reservation>, StoreError>;
+
+    /// A page of a submitter's nonces that are used, from a nonce on, lowest first: what callers, or
+    /// transactions with a recycled slot, have sent or will.
+    async fn used_from(
+        &self,
+        submitter: Submitter,
+        from: Nonce,
+        page: Page,
+    ) -> Result<Vec<Nonce>, StoreError>;
 }

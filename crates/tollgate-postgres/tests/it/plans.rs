@@ -252,6 +252,7 @@ fn loop_queries() -> Vec<LoopQuery> {
         query("tx_by_hash", ASKED, hashes),
         query("attempt_of", ASKED, ids),
         query("reservation_page", ASKED, format!("1, {someone}, -1, {ASKED}")),
+        query("reservation_used_from", ASKED, format!("1, {someone}, {tail}, {ASKED}")),
         query("reservation_lowest", 1, format!("1, {someone}, 0")),
         query("reservation_expire", ASKED, format!("1, {someone}")),
         query("reservation_retire", ASKED, format!("1, {someone}, {FINISHED_ROWS}")),

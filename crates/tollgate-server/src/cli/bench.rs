@@ -37,8 +37,13 @@ const COUNT_DEFAULT: u64 = 1_000;
 
 #[derive(Args)]
 pub(super) struct BenchArgs {
-    /// A node; may be given more than once.
-    #[arg(long, default_value = "http://127.0.0.1:8550", value_delimiter = ',')]
+    /// A node; may be given more than once. Each submitter's intents go to the node that works for it.
+    #[arg(
+        long,
+        visible_alias = "nodes",
+        default_value = "http://127.0.0.1:8550",
+        value_delimiter = ','
+    )]
     url: Vec<String>,
     /// A submitter to load; may be given more than once.
     #[arg(long, value_delimiter = ',', value_parser = address, conflicts_with = "submitters")]

@@ -23,6 +23,7 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// A node's address.
 #[derive(Clone)]
 pub(super) struct Target {
+    url: String,
     place: String,
     host: HeaderValue,
     /// In front of all paths.
@@ -47,11 +48,17 @@ impl Target {
             None => None,
         };
         Ok(Self {
+            url: url.trim_end_matches('/').to_owned(),
             place: format!("{host}:{port}"),
             host: HeaderValue::from_str(&format!("{host}:{port}"))?,
             base: uri.path().trim_end_matches('/').to_owned(),
             authorization,
         })
+    }
+
+    /// Whether a node says that this is where it is.
+    pub(super) fn is_at(&self, url: &str) -> bool {
+        self.url == url.trim_end_matches('/')
     }
 
     /// A path on this node.
@@ -64,6 +71,10 @@ impl Target {
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) retry_after: Option<Duration>,
+    /// Where the node is that works for the submitter, if the answer says so.
+    pub(super) owner: Option<HeaderValue>,
+    /// Another node was asked for it.
+    pub(super) forwarded: bool,
     pub(super) body: Bytes,
 }
 
@@ -114,8 +125,11 @@ impl Client {
         let status = response.status().as_u16();
         let seconds =
             response.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok()?.parse().ok());
+        let owner = response.headers().get("tollgate-owner").cloned();
+        let forwarded = response.headers().contains_key("tollgate-forwarded");
+        let retry_after = seconds.map(Duration::from_secs);
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await?.to_bytes();
-        Ok(Answer { status, retry_after: seconds.map(Duration::from_secs), body })
+        Ok(Answer { status, retry_after, owner, forwarded, body })
     }
 
     async fn connected(&mut self) -> Result<&mut SendRequest<Full<Bytes>>, Failure> {

@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
-use tollgate_engine::EngineOptions;
+use tollgate_engine::{CreateError, EngineOptions};
 use tollgate_evm::chain::ChainConfig;
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_evm::signer::{Key, LocalSigner};
@@ -33,6 +33,8 @@ use crate::compose::{Database, Failure, Node, NodeConfig, bind, start};
 use crate::config::{LogFormat, Place, PolicySettings};
 
 const SUBMITTERS: usize = 4;
+/// The node that stays.
+const SECOND: &str = "second";
 /// No demo takes longer.
 const PATIENCE: Duration = Duration::from_secs(55);
 
@@ -72,7 +74,11 @@ pub(super) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
     let config = |name: &str| -> Result<NodeConfig, Failure> {
         Ok(NodeConfig {
             name: name.to_owned(),
-            advertise_url: Text::lossy(&address.map_or_else(String::new, url)),
+            // The first one is never asked over HTTP.
+            advertise_url: Text::lossy(&match address {
+                Some(address) if name == SECOND => url(address),
+                Some(_) | None => format!("http://{name}.invalid"),
+            }),
             database: Database::file(folder.path().join("demo.db")),
             chain: ChainConfig::new(vec![EndpointConfig::new(chain.url())]),
             chain_id_place: Place::Default,
@@ -80,10 +86,11 @@ pub(super) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
             engine: demo_options()?,
             policies: PolicySettings::default(),
             startup_wait: Duration::ZERO,
+            drain_wait: Duration::ZERO,
         })
     };
     let first = doomed.block_on(start(config("first")?, signer()?))?;
-    let second = stage.block_on(start(config("second")?, signer()?))?;
+    let second = stage.block_on(start(config(SECOND)?, signer()?))?;
     println!(
         "Two nodes, one SQLite file, one dev chain; {} intents from {SUBMITTERS} accounts.",
         args.intents
@@ -174,7 +181,14 @@ fn play(
     let half = intents / 2;
     for n in 0..half {
         let (submitter, request, intent) = order(&first.api, n)?;
-        doomed.block_on(first.api.engine.create(submitter, Some(request), intent))?;
+        let (again, same) = (Some(request.clone()), intent.clone());
+        let taken = doomed.block_on(first.api.engine.create(submitter, Some(request), intent));
+        if let Err(CreateError::NotOwner(_)) = taken {
+            // The account has moved to where it should be.
+            stage.block_on(second.engine.create(submitter, again, same))?;
+        } else {
+            taken?;
+        }
     }
     bar.set_message("killing the first node");
     let killed = Instant::now();

@@ -144,14 +144,16 @@ pub(super) async fn run_until_told(node: Node, listener: TcpListener) -> Result<
         told_to_stop().await;
         std::process::exit(130);
     });
-    node.drain();
+    if tokio::time::timeout(STOP_PATIENCE + node.drain_wait(), node.drain()).await.is_err() {
+        warn!("not all leases were let go: they run out by themselves");
+    }
     let _ = stop.send(());
     if tokio::time::timeout(STOP_PATIENCE, &mut serving).await.is_err() {
         warn!("callers that still waited were cut off");
         serving.abort();
     }
     if tokio::time::timeout(STOP_PATIENCE, node.stop()).await.is_err() {
-        warn!("not all leases were let go: they run out by themselves");
+        warn!("not taken off the list of nodes: the entry grows old by itself");
     }
     Ok(ExitCode::SUCCESS)
 }

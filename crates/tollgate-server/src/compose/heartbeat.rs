@@ -14,9 +14,14 @@ use tracing::warn;
 /// How long leaving the list may take; after that the row grows old by itself.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long it may take to say that the node drains.
+const SAY_PATIENCE: Duration = Duration::from_secs(2);
+
 /// A node's sign of life. Dropped without [`Self::leave`], the node is off the list as soon as its
 /// runtime lets it.
 pub(super) struct Heartbeat {
+    store: Arc<dyn Store>,
+    node: LiveNode,
     draining: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
@@ -26,12 +31,17 @@ impl Heartbeat {
     pub(super) async fn start(store: Arc<dyn Store>, node: LiveNode, every: Duration) -> Self {
         let (draining, watched) = watch::channel(node.draining);
         say(&store, &node).await;
-        Self { draining, task: tokio::spawn(beat(store, node, every, watched)) }
+        let task = tokio::spawn(beat(store.clone(), node.clone(), every, watched));
+        Self { store, node, draining, task }
     }
 
-    /// From now on with the word that it takes nothing new.
-    pub(super) fn drain(&self) {
+    /// From now on with the word that it takes nothing new; said when this returns.
+    pub(super) async fn drain(&self) {
         self.draining.send_replace(true);
+        let node = LiveNode { draining: true, ..self.node.clone() };
+        if timeout(SAY_PATIENCE, say(&self.store, &node)).await.is_err() {
+            warn!("the others do not know that it takes nothing new");
+        }
     }
 
     /// Takes the node off the list.

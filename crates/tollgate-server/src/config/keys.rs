@@ -389,6 +389,13 @@ static LAST: &[Key] = &[
         "How long a start waits for a PostgreSQL or a chain that does not answer yet.",
     ),
     key(
+        "drain.wait",
+        Kind::Duration(0),
+        Value("2s"),
+        "How long a node that was told to stop still takes requests and passes them on, so that load \
+         balancers can notice. Only where there is another node to pass them on to.",
+    ),
+    key(
         "log.format",
         Kind::Choice(&["pretty", "json"]),
         Value("pretty"),

@@ -67,6 +67,7 @@ pub(crate) struct Settings {
     pub(crate) engine: EngineOptions,
     pub(crate) policies: PolicySettings,
     pub(crate) startup_wait: Duration,
+    pub(crate) drain_wait: Duration,
     pub(crate) log: LogFormat,
 }
 
@@ -99,6 +100,7 @@ fn all(reader: &mut Reader<'_>, purpose: Purpose) -> Option<Settings> {
     let policies = governance::policies(reader);
     let start_from = reader.number("nonce.start_from").and_then(|n| Nonce::new(n).ok());
     let startup_wait = reader.duration("startup.wait");
+    let drain_wait = reader.duration("drain.wait");
     let log = reader.choice("log.format", &[LogFormat::Pretty, LogFormat::Json]);
     if purpose == Purpose::Serve {
         needed(reader, &keys, no_auth);
@@ -117,6 +119,7 @@ fn all(reader: &mut Reader<'_>, purpose: Purpose) -> Option<Settings> {
         engine: engine?,
         policies: policies?,
         startup_wait: startup_wait?,
+        drain_wait: drain_wait?,
         log: log?,
     })
 }

@@ -52,7 +52,10 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalJ
     }
 }
 
-async fn read_whole<S: Send + Sync>(request: Request, state: &S) -> Result<RawBody, Problem> {
+pub(crate) async fn read_whole<S: Send + Sync>(
+    request: Request,
+    state: &S,
+) -> Result<RawBody, Problem> {
     RawBody::from_request(request, state).await.map_err(|refused| {
         let code = if refused.status() == StatusCode::PAYLOAD_TOO_LARGE {
             Code::BodyTooLarge
@@ -185,7 +188,7 @@ impl Number {
 }
 
 /// A create, understood.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) submitter: Submitter,
     pub(crate) request_id: Option<RequestId>,
@@ -193,7 +196,7 @@ pub(crate) struct Asked {
 }
 
 /// What is to be done.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Wish {
     /// To be priced and signed here.
     Intent(Box<Intent>),

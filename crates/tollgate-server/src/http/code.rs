@@ -98,6 +98,7 @@ codes! {
     NotOwner "not_owner" CONFLICT true "Another node works for the account";
     Busy "busy" TOO_MANY_REQUESTS true "Too much waits for the account";
     TooManyReservations "too_many_reservations" TOO_MANY_REQUESTS true "Callers hold as many nonces as they may";
+    Draining "draining" SERVICE_UNAVAILABLE true "The node is being stopped";
     Unavailable "unavailable" SERVICE_UNAVAILABLE true "The chain or a worker can't be asked now";
     StoreUnavailable "store_unavailable" SERVICE_UNAVAILABLE true "The database can't be asked now";
     Timeout "timeout" SERVICE_UNAVAILABLE true "Not answered within the time limit";

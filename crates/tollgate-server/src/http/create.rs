@@ -1,15 +1,10 @@
-//! Creates: one, or up to a thousand with an answer each.
+//! Creates, one at a time; `batch` has many.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use futures_util::future::join_all;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use tollgate_engine::Created;
 use utoipa::ToSchema;
-use utoipa::openapi::schema::ArrayBuilder;
-use utoipa::openapi::{Array, Ref};
 
 use super::Api;
 use super::body::{Asked, CreateBody, Json, Wish};
@@ -18,19 +13,14 @@ use super::doc::may_fail;
 use super::params::CreateParams;
 use super::problem::Problem;
 use super::query::Words;
-use super::shape::{BatchAnswer, BatchItem, Simulation, Tx};
-
-/// Creates in one batch (I13).
-pub(crate) const BATCH_MAX: usize = 1_000;
+use super::shape::{Simulation, Tx};
 
 may_fail! {
     CreateProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
         InvalidField, InvalidAddress, InvalidNumber, InvalidHex, InvalidTime, InvalidFees,
         InvalidRequestId, RequestIdMismatch, MetadataTooLarge, InvalidRawTx,
         NonceMismatch, Expired, WrongChain, UnknownSubmitter, WouldRevert, InvalidQuery,
-        RequestIdConflict, NotOwner, Busy, Unavailable, StoreUnavailable;
-    BatchProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidBatch,
-        InvalidQuery;
+        RequestIdConflict, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
 }
 
 /// Create a transaction
@@ -112,80 +102,7 @@ enum CreateAnswer {
     Simulated(Simulation),
 }
 
-/// Creates to be carried out side by side.
-#[derive(Deserialize, ToSchema)]
-#[schema(as = Batch)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct BatchBody {
-    #[schema(schema_with = items)]
-    items: Vec<Box<RawValue>>,
-}
-
-fn items() -> Array {
-    let create = ArrayBuilder::new().items(Ref::from_schema_name(CreateBody::name()));
-    let about = create.description(Some("Each as in a create of its own."));
-    about.min_items(Some(1)).max_items(Some(BATCH_MAX)).build()
-}
-
-/// Create many transactions
-///
-/// Each item is answered for itself, in order, with the status that a create of its own would have
-/// had: one bad item never fails its neighbours.
-#[utoipa::path(
-    post,
-    path = "/api/v1/tx/batch",
-    operation_id = "createTxBatch",
-    tag = "transactions",
-    request_body(content = BatchBody, description = "At most 2 MiB.", examples(
-        ("two" = (summary = "Two transfers", value = json!({"items": [
-            {
-                "submitter": "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
-                "requestId": "salary-1",
-                "payload": {"to": "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "value": "1"}
-            },
-            {
-                "submitter": "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
-                "requestId": "salary-2",
-                "payload": {"to": "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC", "value": "2"}
-            }
-        ]})))
-    )),
-    responses(
-        (status = 200, description = "An answer to each item.", body = BatchAnswer),
-        BatchProblems
-    )
-)]
-pub(crate) async fn create_batch(
-    State(api): State<Api>,
-    words: Words,
-    Json(body): Json<BatchBody>,
-) -> Result<axum::Json<BatchAnswer>, Problem> {
-    words.end()?;
-    if body.items.is_empty() || body.items.len() > BATCH_MAX {
-        let detail = format!("{} items, must be 1 to {BATCH_MAX}", body.items.len());
-        return Err(Problem::new(Code::InvalidBatch, detail));
-    }
-    let answers = body.items.iter().map(|item| async {
-        let body: CreateBody = serde_json::from_str(item.get())
-            .map_err(|error| Problem::new(Code::InvalidBody, error.to_string()))?;
-        carry_out(&api, body.read(api.engine.chain_id(), None)?).await
-    });
-    let items = join_all(answers)
-        .await
-        .into_iter()
-        .map(|answer| match answer {
-            Ok((status, tx)) => BatchItem { status: status.as_u16(), tx: Some(tx), error: None },
-            Err(problem) => BatchItem {
-                status: problem.code.status().as_u16(),
-                tx: None,
-                error: Some(problem.body(None)),
-            },
-        })
-        .collect();
-    Ok(axum::Json(BatchAnswer { items }))
-}
-
-async fn carry_out(api: &Api, asked: Asked) -> Result<(StatusCode, Tx), Problem> {
+pub(crate) async fn carry_out(api: &Api, asked: Asked) -> Result<(StatusCode, Tx), Problem> {
     let Asked { submitter, request_id, wish } = asked;
     let created = match wish {
         Wish::Intent(intent) => api.engine.create(submitter, request_id, *intent).await?,

@@ -15,9 +15,9 @@ use utoipa::openapi::{
 use utoipa::{PartialSchema, ToSchema};
 
 use super::BODY_BYTES_MAX;
+use super::batch::BATCH_MAX;
 use super::body::METADATA_MAX;
 use super::code::Code;
-use super::create::BATCH_MAX;
 use super::guard::REQUEST_ID_MAX;
 use super::problem::{Problem, ProblemBody};
 use super::{LONG_POLL_LIMIT, TIME_LIMIT};

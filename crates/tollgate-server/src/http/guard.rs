@@ -13,6 +13,7 @@ use futures_util::FutureExt;
 use uuid::Uuid;
 
 use super::code::Code;
+use super::forward::OWNER;
 use super::problem::Problem;
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -22,10 +23,15 @@ pub(crate) const REQUEST_ID_MAX: usize = 128;
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
 /// Gives every request an id (the caller's own, if it sent a usable one) and every problem its body.
-pub(crate) async fn with_request_id(request: Request, next: Next) -> Response {
+pub(crate) async fn with_request_id(mut request: Request, next: Next) -> Response {
     let given = request.headers().get(&REQUEST_ID).and_then(|value| value.to_str().ok());
     let usable = given.filter(|id| (1..=REQUEST_ID_MAX).contains(&id.len()));
     let id = usable.map_or_else(|| Uuid::now_v7().to_string(), ToOwned::to_owned);
+    let named = HeaderValue::from_str(&id).ok();
+    if let Some(id) = &named {
+        // Another node that is asked on the caller's behalf is told the same.
+        request.headers_mut().insert(REQUEST_ID, id.clone());
+    }
     let mut response = next.run(request).await;
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         let body = serde_json::to_vec(&problem.body(Some(&id))).unwrap_or_default();
@@ -37,8 +43,10 @@ pub(crate) async fn with_request_id(request: Request, next: Next) -> Response {
         if problem.code.is_retryable() {
             headers.insert(header::RETRY_AFTER, RETRY_AFTER);
         }
+        let owner = problem.owner.and_then(|url| HeaderValue::from_str(&url).ok());
+        headers.extend(owner.map(|url| (OWNER, url)));
     }
-    if let Ok(id) = HeaderValue::from_str(&id) {
+    if let Some(id) = named {
         response.headers_mut().insert(REQUEST_ID, id);
     }
     response

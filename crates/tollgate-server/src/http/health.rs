@@ -7,12 +7,13 @@ use tollgate_model::port::Page;
 use utoipa::ToSchema;
 
 use super::Api;
+use super::code::Code;
 use super::doc::may_fail;
 use super::problem::Problem;
 
 may_fail! {
     LiveProblems: ;
-    ReadyProblems: StoreUnavailable;
+    ReadyProblems: Draining, StoreUnavailable;
 }
 
 /// The process answers.
@@ -46,7 +47,7 @@ pub(crate) async fn live() -> axum::Json<Alive> {
 
 /// Can the node take requests
 ///
-/// Yes if its database answers. Trouble with the chain never takes a node out of service.
+/// Yes if its database answers and it is not being stopped. Trouble with the chain never takes a node out of service.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -55,6 +56,9 @@ pub(crate) async fn live() -> axum::Json<Alive> {
     responses((status = 200, description = "It can.", body = Ready), ReadyProblems)
 )]
 pub(crate) async fn ready(State(api): State<Api>) -> Result<axum::Json<Ready>, Problem> {
+    if api.engine.is_draining() {
+        return Err(Problem::new(Code::Draining, "it takes no new work"));
+    }
     api.store.completions(Seq::MAX, Page::new(1)?).await?;
     let head = api.engine.view().head().map(|head| head.number);
     Ok(axum::Json(Ready { status: "ready", head }))

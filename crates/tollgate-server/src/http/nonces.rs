@@ -17,14 +17,14 @@ use super::submitters;
 may_fail! {
     ReserveProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidPath,
         InvalidAddress, InvalidNumber, InvalidDuration, InvalidQuery, UnknownSubmitter,
-        ReservationsDisabled, SubmitterNotActive, TooManyReservations, NotOwner, Busy, Unavailable,
+        ReservationsDisabled, SubmitterNotActive, TooManyReservations, NotOwner, Draining, Busy, Unavailable,
         StoreUnavailable;
     UsedProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidPath,
         InvalidAddress, InvalidNumber, InvalidField, InvalidHex, InvalidQuery, UnknownSubmitter,
-        StaleOwnerToken, NotOwner, Busy, Unavailable, StoreUnavailable;
+        StaleOwnerToken, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
     ReturnedProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidPath,
         InvalidAddress, InvalidNumber, InvalidField, MissingField, InvalidQuery, UnknownSubmitter,
-        StaleOwnerToken, NotOwner, Busy, Unavailable, StoreUnavailable;
+        StaleOwnerToken, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
     NoncesProblems: InvalidPath, InvalidAddress, InvalidNumber, InvalidLimit, InvalidQuery,
         StoreUnavailable;
 }

@@ -15,12 +15,12 @@ use super::submitters;
 may_fail! {
     PauseProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
         InvalidField, InvalidPath, InvalidAddress, InvalidQuery, NotFound, UnknownSubmitter,
-        NotOwner, Busy, Unavailable, StoreUnavailable;
+        NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
     ResumeProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
         InvalidField, InvalidPath, InvalidAddress, InvalidQuery, NotFound, CannotResume,
-        UnknownSubmitter, NotOwner, Busy, Unavailable, StoreUnavailable;
+        UnknownSubmitter, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
     ReconcileProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidField,
-        InvalidPath, InvalidAddress, InvalidQuery, NotFound, UnknownSubmitter, NotOwner, Busy,
+        InvalidPath, InvalidAddress, InvalidQuery, NotFound, UnknownSubmitter, NotOwner, Draining, Busy,
         Unavailable, StoreUnavailable;
 }
 

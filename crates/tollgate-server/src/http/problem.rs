@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tollgate_engine::{ActError, CreateError, ReserveError};
 use tollgate_model::ids::InvalidId;
-use tollgate_model::port::StoreError;
+use tollgate_model::port::{Owner, StoreError};
 use tollgate_model::stuck::Forbidden;
 use utoipa::ToSchema;
 
@@ -16,6 +16,8 @@ use super::schema;
 pub(crate) struct Problem {
     pub(crate) code: Code,
     pub(crate) detail: String,
+    /// Where the node is that should have been asked.
+    pub(crate) owner: Option<String>,
 }
 
 /// What went wrong, in the form of RFC 9457.
@@ -39,15 +41,44 @@ pub(crate) struct ProblemBody {
     request_id: Option<String>,
     /// Whether the same call can succeed later; the answer has `Retry-After` then.
     retryable: bool,
+    /// Where the node is that works for the account, if that is known. Only with `not_owner`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
 }
 
 impl Problem {
     pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into() }
+        Self { code, detail: detail.into(), owner: None }
+    }
+
+    /// Another node works for the account.
+    fn not_owner(owner: Option<Owner>, detail: String) -> Self {
+        let owner = owner.and_then(|owner| owner.advertise_url);
+        Self { owner, ..Self::new(Code::NotOwner, detail) }
     }
 
     pub(crate) fn not_found(what: &str) -> Self {
         Self::new(Code::NotFound, format!("there is no such {what}"))
+    }
+
+    /// There is no node that takes new work.
+    pub(crate) fn draining() -> Self {
+        Self::new(Code::Draining, "the node is being stopped, and no other one is known")
+    }
+
+    /// Another node was asked, and may have done it.
+    pub(crate) fn unheard(why: impl std::fmt::Display) -> Self {
+        let detail =
+            format!("the node that works for the account gave no answer, it may have heard: {why}");
+        Self::new(Code::Unavailable, detail)
+    }
+
+    /// I13: as much is on its way to another node as may be.
+    pub(crate) fn too_many_forwarded() -> Self {
+        Self::new(
+            Code::Unavailable,
+            "too much is on its way to the node that works for the account",
+        )
     }
 
     /// A defect of ours. What it was goes to the log, not to callers.
@@ -65,6 +96,7 @@ impl Problem {
             detail: self.detail.clone(),
             request_id: request_id.map(ToOwned::to_owned),
             retryable: self.code.is_retryable(),
+            owner: self.owner.clone(),
         }
     }
 }
@@ -113,7 +145,7 @@ impl From<CreateError> for Problem {
             CreateError::Expired => Code::Expired,
             CreateError::Reverts(_) => Code::WouldRevert,
             CreateError::RequestIdConflict(_) => Code::RequestIdConflict,
-            CreateError::NotOwner(_) => Code::NotOwner,
+            CreateError::NotOwner(owner) => return Self::not_owner(owner, detail),
             CreateError::Busy => Code::Busy,
             CreateError::Unavailable(_) => Code::Unavailable,
         };
@@ -139,7 +171,7 @@ impl From<ActError> for Problem {
             ActError::AboveCap(_) => Code::FeeCap,
             ActError::Reverts(_) => Code::WouldRevert,
             ActError::CannotResume(_) => Code::CannotResume,
-            ActError::NotOwner(_) => Code::NotOwner,
+            ActError::NotOwner(owner) => return Self::not_owner(owner, detail),
             ActError::Busy => Code::Busy,
             ActError::Unavailable(_) => Code::Unavailable,
         };
@@ -157,7 +189,7 @@ impl From<ReserveError> for Problem {
             ReserveError::TooMany => Code::TooManyReservations,
             ReserveError::StaleToken => Code::StaleOwnerToken,
             ReserveError::UnknownSubmitter => Code::UnknownSubmitter,
-            ReserveError::NotOwner(_) => Code::NotOwner,
+            ReserveError::NotOwner(owner) => return Self::not_owner(owner, detail),
             ReserveError::Busy => Code::Busy,
             ReserveError::Unavailable(_) => Code::Unavailable,
         };

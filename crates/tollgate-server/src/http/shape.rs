@@ -17,7 +17,9 @@ pub(crate) use nonce::{Reservation, ReservationPage, ReservedNonce};
 pub(crate) use submitter::{
     ChainSide, ReconciledSubmitter, StoodSubmitter, Submitter, SubmitterPage,
 };
-pub(crate) use tx::{BatchAnswer, BatchItem, OperatorTx, Simulation, Tx, TxAnswer, TxPage};
+pub(crate) use tx::{
+    BatchAnswer, BatchEntry, BatchItem, OperatorTx, Simulation, Tx, TxAnswer, TxPage,
+};
 
 /// RFC 3339 in UTC.
 pub(crate) fn time(at: Timestamp) -> String {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use axum::extract::State;
 use tollgate_model::ids::parse_address;
-use tollgate_model::port::{Page, SubmitterOverview};
-use tollgate_model::{Address, Submitter};
+use tollgate_model::port::{Page, ReservationState, SubmitterOverview};
+use tollgate_model::{Address, Nonce, Submitter};
 
 use super::Api;
 use super::code::Code;
@@ -134,9 +134,15 @@ async fn chain_side(api: &Api, found: &SubmitterOverview) -> Result<ChainSide, P
     let Ok((counts, balance)) = tokio::time::timeout(CHAIN_PATIENCE, asked).await else {
         return Ok(ChainSide::default());
     };
-    let nonce = counts.ok().map(|counts| counts.mined.get());
-    let next = found.record.next_nonce.get();
-    let holes = nonce.zip(open).map(|(nonce, open)| holes(nonce, next, &open));
+    let mined = counts.ok().map(|counts| counts.mined);
+    let holes = match mined.zip(open) {
+        Some((mined, mut open)) => {
+            open.extend(with_callers(api, found.record.submitter, mined).await?);
+            Some(holes(mined.get(), &open))
+        }
+        None => None,
+    };
+    let nonce = mined.map(Nonce::get);
     Ok(ChainSide { nonce, balance: balance.ok().map(|balance| balance.to_string()), holes })
 }
 
@@ -155,9 +161,19 @@ async fn open_slots(api: &Api, of: Submitter) -> Result<Option<HashSet<u64>>, Pr
     Ok(None)
 }
 
-/// Nonces from the chain's count up to ours that nothing open has: what comes after one waits.
-fn holes(chain: u64, next: u64, open: &HashSet<u64>) -> Vec<u64> {
-    (chain..next).filter(|nonce| !open.contains(nonce)).take(HOLES_MAX).collect()
+/// Nonces that callers hold or have used, from the chain's count on: they fill them themselves.
+async fn with_callers(api: &Api, of: Submitter, from: Nonce) -> Result<Vec<u64>, Problem> {
+    let page = Page::new(Page::MAX)?;
+    let out = api.store.reservations(of, None, page).await?;
+    let held = out.iter().filter(|one| one.state == ReservationState::Reserved);
+    let used = api.store.used_from(of, from, page).await?;
+    Ok(held.map(|one| one.nonce.get()).chain(used.into_iter().map(Nonce::get)).collect())
+}
+
+/// Nonces from the chain's count on that nobody has, and that somebody waits behind.
+fn holes(chain: u64, taken: &HashSet<u64>) -> Vec<u64> {
+    let highest = taken.iter().copied().max().unwrap_or(0);
+    (chain..highest).filter(|nonce| !taken.contains(nonce)).take(HOLES_MAX).collect()
 }
 
 /// The page that begins right after the address before this one holds it first.
@@ -189,11 +205,12 @@ mod tests {
 
     #[test]
     fn a_hole_is_a_nonce_that_the_chain_waits_for_and_nobody_has() {
-        let open = HashSet::from([3, 5, 6]);
-        assert_eq!(holes(5, 7, &open), [0; 0]);
-        assert_eq!(holes(3, 7, &open), [4]);
-        assert_eq!(holes(9, 7, &open), [0; 0], "outsiders used the key");
-        assert_eq!(holes(0, u64::MAX, &open).len(), HOLES_MAX);
+        let taken = HashSet::from([3, 5, 6]);
+        assert_eq!(holes(5, &taken), [0; 0]);
+        assert_eq!(holes(3, &taken), [4]);
+        assert_eq!(holes(9, &taken), [0; 0], "outsiders used the key");
+        assert_eq!(holes(3, &HashSet::new()), [0; 0], "nobody waits");
+        assert_eq!(holes(0, &HashSet::from([u64::MAX])).len(), HOLES_MAX);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use serde_json::json;
 
+use crate::dev_site::{DevSite, sender, target};
 use crate::site::{SENDER, Site, TARGET};
 
 fn transfer(request_id: &str, value: &str) -> String {
@@ -79,6 +80,57 @@ async fn a_batch_answers_each_item_and_one_bad_item_harms_no_other() {
     assert_eq!((status(0), status(1), status(2), status(3)), (202, 422, 202, 422));
     assert_eq!(items[1]["error"]["code"], "invalid_address");
     assert_eq!(items[3]["error"]["code"], "invalid_body");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_twice_in_a_batch_is_made_once_and_each_is_answered() {
+    let site = Site::new().await;
+    let item = |request: &str, value: &str| {
+        let payload = json!({ "to": TARGET, "value": value });
+        json!({ "submitter": SENDER, "requestId": request, "payload": payload })
+    };
+    let items = [item("a", "1"), item("b", "2"), item("a", "1"), item("a", "3"), item("c", "4")];
+    let answer = site.post("/api/v1/tx/batch", json!({ "items": items }).to_string()).await;
+    assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+    let answers = answer.json()["items"].as_array().unwrap().clone();
+    let with = |status: u64| {
+        let places = (0..answers.len()).filter(|n| answers[*n]["status"] == status);
+        places.collect::<Vec<_>>()
+    };
+    // Which of the three named "a" comes first is not promised; that there is one is.
+    assert_eq!(with(202).len(), 3, "{answers:?}");
+    assert!(with(202).contains(&1) && with(202).contains(&4), "the others are untouched");
+    let made = answers.iter().filter(|answer| answer["tx"]["requestId"] == "a");
+    let made: Vec<_> = made.map(|answer| answer["tx"]["txId"].clone()).collect();
+    assert!(made.iter().all(|id| *id == made[0]), "one transaction: {answers:?}");
+    assert!(!with(409).is_empty(), "the same id with another payload: {answers:?}");
+    assert_eq!(with(202).len() + with(200).len() + with(409).len(), 5);
+    let submitter = site.get(&format!("/api/v1/submitters/{SENDER}")).await.json();
+    assert_eq!(submitter["nextNonce"], 3, "duplicates use no nonce");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_in_any_letter_case_is_one_submitter_with_one_line_of_nonces() {
+    let site = DevSite::new().await;
+    let digits = sender().split_off(2);
+    let spellings =
+        [sender(), format!("0x{}", digits.to_lowercase()), format!("0x{}", digits.to_uppercase())];
+    for (nonce, spelling) in spellings.iter().enumerate() {
+        let tx_id = site.create(json!({ "submitter": spelling })).await;
+        assert_eq!(site.seen(&tx_id).await["nonce"], nonce, "{spelling}");
+    }
+    // A request is the same one, whoever writes down the address.
+    let named = site.create(json!({ "submitter": spellings[0], "requestId": "order" })).await;
+    for spelling in &spellings {
+        let body = json!({ "submitter": spelling, "requestId": "order",
+                           "payload": { "to": target(2), "value": "7", "gas": 30_000 } });
+        let again = site.post("/api/v1/tx", body.to_string()).await;
+        assert_eq!((again.status, &again.json()["txId"]), (StatusCode::OK, &json!(named)));
+        let path = format!("/api/v1/tx/by-request?submitter={spelling}&requestId=order");
+        assert_eq!(site.get(&path).await.json()["txId"], json!(named), "{spelling}");
+        let shown = site.get(&format!("/api/v1/submitters/{spelling}")).await.json();
+        assert_eq!((&shown["address"], &shown["nextNonce"]), (&json!(sender()), &json!(4)));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

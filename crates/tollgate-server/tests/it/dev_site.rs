@@ -152,13 +152,26 @@ impl DevSite {
 
 /// A node with the first account's key.
 async fn node(store: &SqliteStore, chain: &RunningDevChain, options: EngineOptions) -> Door {
+    let id = NodeId::new("site", Uuid::now_v7()).unwrap();
+    Door(router(node_with(store, chain, options, id, &[0]).await))
+}
+
+/// A node with the keys of some dev accounts.
+pub(crate) async fn node_with(
+    store: &SqliteStore,
+    chain: &RunningDevChain,
+    options: EngineOptions,
+    id: NodeId,
+    keys: &[usize],
+) -> Api {
     let endpoints = vec![EndpointConfig::new(chain.ws_url())];
     let poll_interval = Duration::from_millis(50);
     let evm = ChainConfig { poll_interval, ..ChainConfig::new(endpoints) };
     let evm = EvmChain::connect(evm).await.unwrap();
     let (chain_id, genesis) = (evm.chain_id(), evm.genesis());
     store.register_chain(&ChainRegistration { chain_id, genesis }).await.unwrap();
-    let signer = LocalSigner::new([Key::from_bytes(&dev_accounts()[0].private_key).unwrap()]);
+    let key = |n: &usize| Key::from_bytes(&dev_accounts()[*n].private_key).unwrap();
+    let signer = LocalSigner::new(keys.iter().map(key).collect::<Vec<_>>());
     let keyless = dev_accounts()[KEYLESS].address;
     let setup = |address| SubmitterSetup {
         submitter: Submitter::new(chain_id, address),
@@ -168,7 +181,7 @@ async fn node(store: &SqliteStore, chain: &RunningDevChain, options: EngineOptio
     let setups: Vec<_> = signer.accounts().into_iter().chain([keyless]).map(setup).collect();
     store.register_submitters(&setups).await.unwrap();
     let world = World {
-        node: NodeId::new("site", Uuid::now_v7()).unwrap(),
+        node: id,
         store: Arc::new(store.clone()),
         chain: Arc::new(evm),
         signer: Arc::new(signer),
@@ -181,5 +194,5 @@ async fn node(store: &SqliteStore, chain: &RunningDevChain, options: EngineOptio
     let finality = FinalityRule::Confirmations(2);
     let options = EngineOptions { finality, presigned: vec![keyless], ..options };
     let engine = Engine::start(world, options);
-    Door(router(Api { engine, store: Arc::new(store.clone()) }))
+    Api::new(engine, Arc::new(store.clone()))
 }

@@ -1,6 +1,7 @@
 //! `kill -9` between every pair of steps: the real binary dies at a named point, another one takes
 //! up its work, and the chain shows each accepted transaction exactly once.
 
+mod actions;
 mod stage;
 
 use tollgate_model::port::Checkpoint;

@@ -8,6 +8,7 @@ mod bad_input;
 mod bench;
 mod calls;
 mod cli;
+mod cluster;
 mod contract;
 mod demo;
 mod dev;

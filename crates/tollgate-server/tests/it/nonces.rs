@@ -154,3 +154,14 @@ async fn the_audit_trail_of_a_submitter_is_read_in_pages() {
     let nobody = "/api/v1/submitters/0x2222222222222222222222222222222222222222/history";
     assert_eq!(site.get(nobody).await.code(), "not_found");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_callers_hold_or_use_is_no_hole_and_what_came_back_is() {
+    let site = open().await;
+    let (spent, back) = (reserve(&site).await, reserve(&site).await);
+    reserve(&site).await;
+    used(&site, &spent, HASH).await;
+    give_back(&site, &back).await;
+    let shown = site.get(&format!("/api/v1/submitters/{SENDER}")).await.json();
+    assert_eq!((&shown["nextNonce"], &shown["holes"]), (&json!(3), &json!([1])));
+}

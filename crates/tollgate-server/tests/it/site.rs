@@ -125,7 +125,7 @@ impl Site {
         let finality = FinalityRule::Confirmations(2);
         let options = EngineOptions { finality, reservations, ..EngineOptions::default() };
         let engine = Engine::start(world, options);
-        let router = router(Api { engine, store: Arc::new(store.clone()) });
+        let router = router(Api::new(engine, Arc::new(store.clone())));
         Self { store, chain, moody, door: Door(router) }
     }
 

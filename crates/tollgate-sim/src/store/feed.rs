@@ -110,4 +110,14 @@ impl ReservationStore for NodeStore {
         })
         .await
     }
+
+    async fn used_from(
+        &self,
+        submitter: Submitter,
+        from: Nonce,
+        page: Page,
+    ) -> Result<Vec<Nonce>, StoreError> {
+        self.read("used_from", |store| async move { store.used_from(submitter, from, page).await })
+            .await
+    }
 }

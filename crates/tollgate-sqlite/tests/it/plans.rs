@@ -19,7 +19,7 @@ const HISTORY: [&str; 7] = [
 ];
 
 /// Statements that run for every batch, tick or page.
-const IN_LOOPS: [&str; 34] = [
+const IN_LOOPS: [&str; 35] = [
     "request_find",
     "tx_lock",
     "tx_update",
@@ -49,6 +49,7 @@ const IN_LOOPS: [&str; 34] = [
     "lease_guard",
     "recyclable_lock",
     "reservation_page",
+    "reservation_used_from",
     "reservation_lowest",
     "reservation_expire",
     "reservation_retire",

@@ -118,6 +118,9 @@ pub async fn a_used_nonce_never_comes_back(world: &dyn World) {
     let other = a.reservation_used(&a.id, lease, n, token, hash()).await;
     assert_eq!(other, Ok(None), "I3: it was used for something else");
     assert_eq!(states(&a).await, [], "used ones are not listed");
+    let used_from = |from| a.used_from(submitter(1), nonce(from), full_page());
+    assert_eq!(used_from(0).await, Ok(vec![nonce(0)]), "but can be found");
+    assert_eq!(used_from(1).await, Ok(vec![]));
     assert_eq!(reserved(&a, lease).await.nonce, nonce(1), "I3");
     let absent = a.reservation_used(&a.id, lease, nonce(77), token, hash()).await.unwrap();
     assert_eq!(absent, None, "never reserved");

@@ -11,9 +11,9 @@ use tollgate_model::port::chain::{
 use tollgate_model::reconcile::Looked;
 use tollgate_model::{Address, Bytes, ChainId, GasPrice, Nonce, TxHash, Wei};
 
-use super::FakeChain;
 use super::state::{State, Witness, count_in};
-use super::tx::GAS_USED;
+use super::tx::{GAS_USED, decode};
+use super::{FakeChain, Question};
 
 /// What is asked where there is no base fee.
 const LEGACY_PRICE_WEI: u128 = 1_000_000_000;
@@ -75,6 +75,7 @@ impl Chain for FakeChain {
     }
 
     async fn block(&self, tag: BlockTag) -> Result<Option<Block>, ChainUnavailable> {
+        self.trouble.check(Question::Blocks)?;
         let state = self.lock();
         let number = match tag {
             BlockTag::Number(number) => number,
@@ -91,12 +92,14 @@ impl Chain for FakeChain {
         block: &BlockRef,
         of: &[TxHash],
     ) -> Result<Vec<MinedIn>, ChainUnavailable> {
+        self.trouble.check(Question::Receipts)?;
         let state = self.lock();
         let receipts = of.iter().filter_map(|hash| state.receipt(*hash));
         Ok(receipts.filter(|receipt| receipt.block_hash == block.hash).collect())
     }
 
     async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {
+        self.trouble.check(Question::Receipts)?;
         let state = self.lock();
         Ok(state.receipt(of).filter(|_| !state.loses_receipts))
     }
@@ -111,6 +114,8 @@ impl Chain for FakeChain {
     }
 
     async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
+        self.trouble.pass(of).await;
+        self.trouble.check(Question::Counts(of))?;
         let state = self.lock();
         Ok(AccountCounts { mined: nonce(state.count(of)), pending: nonce(state.pending(of)) })
     }
@@ -124,9 +129,14 @@ impl Chain for FakeChain {
 
     async fn search(&self, of: Address, nonce: Nonce, attempts: &[TxHash]) -> SlotSearch {
         let state = self.lock();
+        let is_heard = self.trouble.check(Question::Receipts).is_ok();
         let look = |attempt: &TxHash| {
             let witnesses = state.witnesses.iter();
-            witnesses.map(|witness| state.looked(*witness, of, nonce, *attempt)).collect()
+            let word = |witness: &Witness| match is_heard {
+                true => state.looked(*witness, of, nonce, *attempt),
+                false => Looked::NoAnswer,
+            };
+            witnesses.map(word).collect()
         };
         let looked: Vec<Vec<Looked>> = attempts.iter().map(look).collect();
         let mut words = attempts.iter().zip(&looked);
@@ -145,6 +155,7 @@ impl Chain for FakeChain {
         nonce: Nonce,
         lookback: u64,
     ) -> Result<Option<TxHash>, ChainUnavailable> {
+        self.trouble.check(Question::Occupants)?;
         let state = self.lock();
         let oldest = state.head().number.saturating_sub(lookback);
         let txs = state.blocks[oldest as usize..].iter().flat_map(|block| &block.txs);
@@ -180,6 +191,9 @@ impl Chain for FakeChain {
     }
 
     async fn send(&self, raw: &Bytes) -> SendAnswer {
+        if let Some(tx) = decode(raw) {
+            self.trouble.pass(tx.from).await;
+        }
         answer(self.lock().send(raw))
     }
 }

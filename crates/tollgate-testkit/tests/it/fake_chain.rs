@@ -5,7 +5,9 @@ use tollgate_model::port::batch::Fees;
 use tollgate_model::port::chain::{Call, Chain, Sighting, Speed, Trial};
 use tollgate_model::reconcile::{Looked, Search, judge_search};
 use tollgate_model::{Address, Bytes, GasPrice, Nonce, TxHash, U256, Wei};
-use tollgate_testkit::fake_chain::{FakeChain, FakeTx, Fate, Which, decode, encode, hash_of};
+use tollgate_testkit::fake_chain::{
+    FakeChain, FakeTx, Fate, Question, Which, decode, encode, hash_of,
+};
 
 const FROM: Address = Address::repeat_byte(1);
 const TO: Address = Address::repeat_byte(0xee);
@@ -203,4 +205,30 @@ async fn pools_show_what_is_due_and_what_waits() {
     chain.hide_pools();
     let words = chain.pools(FROM, &[TxHash::ZERO]).await;
     assert_eq!((&words[0].pool, words[0].knows_it), (&None, Some(false)));
+}
+
+#[tokio::test]
+async fn questions_can_fail_and_an_account_can_be_kept_waiting() {
+    let chain = FakeChain::new();
+    let raw = tx(0, 1_000, 10);
+    assert_eq!(send(&chain, &raw).await, AnswerClass::Accepted);
+    chain.mine();
+    chain.fail(Question::Receipts, true);
+    chain.fail(Question::Counts(FROM), true);
+    chain.receipt(hash_of(&raw)).await.unwrap_err();
+    chain.counts(FROM).await.unwrap_err();
+    chain.counts(TO).await.unwrap();
+    let search = chain.search(FROM, nonce(0), &[hash_of(&raw)]).await;
+    assert_eq!(search.looked, [[Looked::NoAnswer]]);
+    assert_eq!(chain.failed(), 3);
+    chain.fail(Question::Receipts, false);
+    assert!(chain.receipt(hash_of(&raw)).await.unwrap().is_some());
+
+    chain.stall(FROM, true);
+    let next = tx(1, 1_000, 10);
+    let mut stalled = Box::pin(chain.send(&next));
+    assert!(futures_util::poll!(&mut stalled).is_pending());
+    assert_eq!(chain.pooled(), 0);
+    chain.stall(FROM, false);
+    assert_eq!(stalled.await.class, AnswerClass::Accepted);
 }

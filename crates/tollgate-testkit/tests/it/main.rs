@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 mod fake_chain;
+mod field;
 mod listed;
 mod planted;
 mod postgres;

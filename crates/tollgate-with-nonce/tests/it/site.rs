@@ -108,7 +108,7 @@ impl Site {
         };
         let engine = Engine::start(world, options);
         let weather = Arc::new(Weather::default());
-        let api = Api { engine: engine.clone(), store: Arc::new(store.clone()) };
+        let api = Api::new(engine.clone(), Arc::new(store.clone()));
         let routes = router(api).layer(middleware::from_fn_with_state(weather.clone(), rain));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

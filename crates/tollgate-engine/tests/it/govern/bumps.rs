@@ -54,6 +54,10 @@ async fn when_the_older_attempt_is_mined_it_is_recognised_once() {
     // The pool keeps the older one.
     rig.chain.answer(Which::Any, AnswerClass::ReplacementUnderpriced, 1);
     let newer = sign(&rig, &engine, ids[0], Action::SpeedUp).await;
+    rig.eventually("what became of the newer one is written down", async || {
+        rig.history(ids[0]).await.iter().any(|entry| entry.event == "answer_unclear")
+    })
+    .await;
     rig.mine_until_final(&ids).await;
     let record = rig.record(ids[0]).await;
     let attempts = rig.attempts(ids[0]).await;

@@ -76,7 +76,7 @@ async fn with_a_slot_it_is_stuck_and_tracked_until_somebody_decides() {
     rig.clock.advance(MINUTE);
     let expired = TxState::Stuck(StuckReason::Expired);
     rig.until(tx, "expired", |tx| tx.seen.state == expired).await;
-    assert_eq!(rig.alerts.of(AlertKind::Stuck).len(), 1);
+    rig.eventually("an alert", async || !rig.alerts.of(AlertKind::Stuck).is_empty()).await;
     let hash = rig.attempts(tx).await[0].tx_hash;
     let sends = rig.chain.sends(hash);
     rig.clock.advance(MINUTE);

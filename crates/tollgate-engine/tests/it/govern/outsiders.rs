@@ -44,7 +44,7 @@ async fn a_slot_that_an_outsider_took_ends_as_nonce_taken_and_the_rest_goes_on()
     let foreign = rig.chain.outsider_mines(account(1).address);
     rig.chain.mine();
     // Mined, but not settled: a reorg may still put ours there.
-    tokio::time::sleep(Duration::from_millis(700)).await;
+    rig.eventually("it is seen", async || !rig.alerts.of(AlertKind::NonceTaken).is_empty()).await;
     assert!(!rig.record(ids[0]).await.seen.state.is_final(), "I8");
     rig.mine_until_final(&ids).await;
     assert_eq!(rig.record(ids[0]).await.seen.state, TAKEN);
@@ -85,7 +85,7 @@ async fn strict_is_protected_within_one_interval_takes_nothing_and_goes_on_when_
         rig.submitter(account(1)).await.status == SubmitterStatus::Protect
     })
     .await;
-    assert_eq!(rig.alerts.of(AlertKind::Protect).len(), 1);
+    rig.eventually("an alert", async || rig.alerts.of(AlertKind::Protect).len() == 1).await;
     let held = transfers(&engine, [11, 12]).await;
     rig.until(held[1], "is held", |tx| tx.seen.state == HELD).await;
     rig.chain.mine();

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::sync::watch;
 use tollgate_engine::{Acted, Action, Engine, EngineOptions, Policies};
 use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision, StuckPolicy};
-use tollgate_model::port::{AlertKind, AttemptKind};
+use tollgate_model::port::{AlertKind, AttemptKind, Checkpoint};
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::stuck::rules::{RuleSpec, StuckRules};
 use tollgate_model::stuck::{StuckThresholds, Trigger};
@@ -223,6 +224,51 @@ async fn a_slow_policy_delays_nothing_and_its_late_answer_is_harmless() {
     assert_eq!(asked.load(Ordering::SeqCst), 1, "one question at a time");
 }
 
+/// Answers a question only when the test says so.
+#[derive(Default)]
+struct Numbered {
+    asked: AtomicUsize,
+    answered: watch::Sender<Vec<usize>>,
+}
+
+#[async_trait]
+impl StuckPolicy for Numbered {
+    async fn decide(&self, _context: &StuckContext) -> StuckDecision {
+        let number = self.asked.fetch_add(1, Ordering::SeqCst);
+        let mut answered = self.answered.subscribe();
+        answered.wait_for(|answered| answered.contains(&number)).await.unwrap();
+        StuckDecision::new(StuckAction::Replace, &format!("answer {number}"))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_to_a_question_of_before_is_nobodys() {
+    let rig = Rig::new().await;
+    let policy = Arc::new(Numbered::default());
+    let stuck = Policies { stuck: policy.clone(), ..Policies::default() };
+    let engine = rig.node_with("a", watchful(), stuck);
+    let ids = stuck_line(&rig, &engine).await;
+    rig.clock.advance(MINUTE);
+    rig.eventually("asked", async || policy.asked.load(Ordering::SeqCst) == 1).await;
+    // The worker dies with its question open; the one that is started again asks anew.
+    rig.gate.trap(Checkpoint::SlotsChosen);
+    assert!(engine.create(account(1), None, transfer(1)).await.is_err());
+    rig.eventually("it is started again", async || engine.deaths() == 1).await;
+    rig.eventually("asked again", async || {
+        rig.clock.advance(MINUTE);
+        policy.asked.load(Ordering::SeqCst) == 2
+    })
+    .await;
+    policy.answered.send_modify(|answered| answered.push(0));
+    act(&engine, ids[1], Action::Resubmit).await.unwrap();
+    assert_eq!(rig.attempts(ids[0]).await.len(), 1, "nobody waits for that answer");
+    policy.answered.send_modify(|answered| answered.push(1));
+    rig.until(ids[0], "offers more", |tx| tx.attempts == 2).await;
+    let history = rig.history(ids[0]).await;
+    let entry = history.iter().find(|entry| entry.event == "replace").unwrap();
+    assert!(entry.detail.as_ref().unwrap().as_str().contains("answer 1"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_has_the_policy_asked_at_once() {
     let rig = Rig::new().await;
@@ -274,7 +320,7 @@ async fn resends_that_bring_nothing_mark_the_head_stuck_and_evidence_still_moves
     let stuck = TxState::Stuck(StuckReason::ResubmitsExhausted);
     rig.until(ids[0], "is stuck", |tx| tx.seen.state == stuck).await;
     assert!(!matches!(rig.record(ids[1]).await.seen.state, TxState::Stuck(_)), "only the head");
-    assert_eq!(rig.alerts.of(AlertKind::Stuck).len(), 1);
+    rig.eventually("an alert", async || !rig.alerts.of(AlertKind::Stuck).is_empty()).await;
     rig.chain.release(Which::Value(10));
     rig.mine_until_final(&ids).await;
     assert_eq!(rig.record(ids[0]).await.seen.state, TxState::Confirmed);

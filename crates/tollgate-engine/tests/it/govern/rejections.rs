@@ -2,13 +2,13 @@
 
 use tollgate_engine::EngineOptions;
 use tollgate_model::answer::AnswerClass;
-use tollgate_model::port::AlertKind;
+use tollgate_model::port::{AlertKind, Checkpoint};
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::{Address, Allocated, Failed, Intent, StuckReason, TxState, U256};
 use tollgate_testkit::fake_chain::Which;
 
-use super::{patient, transfers};
-use crate::rig::{Rig, account, id};
+use super::{PENDING, patient, transfers};
+use crate::rig::{Rig, account, id, options};
 
 const REJECTED: TxState = TxState::Stuck(StuckReason::Rejected);
 const BAD: Address = Address::repeat_byte(0xba);
@@ -28,7 +28,7 @@ async fn held_it_stays_stuck_with_an_alert_and_keeps_its_slot() {
     let engine = rig.node("a", policy(RejectedSlot::Hold));
     let tx = id(engine.create(account(1), None, bad()).await.unwrap());
     rig.until(tx, "is rejected", |tx| tx.seen.state == REJECTED).await;
-    assert!(!rig.alerts.of(AlertKind::Rejected).is_empty());
+    rig.eventually("an alert", async || !rig.alerts.of(AlertKind::Rejected).is_empty()).await;
     let next = transfers(&engine, [10]).await;
     assert_eq!(rig.record(next[0]).await.nonce.unwrap().get(), 1, "I3: not the same slot");
 }
@@ -57,4 +57,63 @@ async fn a_rejection_after_a_lost_answer_is_no_proof_and_nothing_is_recycled() {
     rig.until(tx, "is in the grey zone", |tx| tx.seen.state == grey).await;
     tokio::time::sleep(std::time::Duration::from_millis(800)).await;
     assert_eq!(rig.record(tx).await.seen.state, grey, "I3: it may be with a node");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rejection_after_an_answer_that_nobody_heard_is_no_proof() {
+    let rig = Rig::new().await;
+    rig.chain.reject_calls_to(BAD);
+    // The sender dies with the answer to the first send in its hands.
+    rig.gate.trap(Checkpoint::NodeAnswered);
+    let resubmit = crate::rig::options().resubmit;
+    let options = EngineOptions { resubmit, ..policy(RejectedSlot::Recycle) };
+    let engine = rig.node("a", options);
+    let tx = id(engine.create(account(1), None, bad()).await.unwrap());
+    let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
+    rig.until(tx, "is in the grey zone", |tx| tx.seen.state == grey).await;
+    assert_eq!(engine.deaths(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_proof_the_slot_goes_to_the_next_one() {
+    let rig = Rig::new().await;
+    rig.chain.reject_calls_to(BAD);
+    let engine = rig.node("a", policy(RejectedSlot::Recycle));
+    let tx = id(engine.create(account(1), None, bad()).await.unwrap());
+    rig.until(tx, "ended", |tx| tx.seen.state == TxState::Failed(Failed::Rejected)).await;
+    let next = transfers(&engine, [10, 11]).await;
+    rig.mine_until_final(&next).await;
+    assert_eq!(rig.paid(account(1)), [10, 11], "nothing is left empty");
+    assert_eq!(rig.feed().await.len(), 3);
+}
+
+/// With the policy that gives slots away, nothing but proof does.
+async fn keeps_its_slot(class: AnswerClass) {
+    let rig = Rig::new().await;
+    rig.chain.answer(Which::Value(10), class, usize::MAX);
+    let rejected_slot = RejectedSlot::Recycle;
+    let engine = rig.node("a", EngineOptions { rejected_slot, ..options() });
+    let mut ids = transfers(&engine, [10]).await;
+    rig.until(ids[0], "was refused", |tx| tx.last_error.is_some()).await;
+    let hash = rig.record(ids[0]).await.newest_hash.unwrap();
+    let before = rig.chain.sends(hash);
+    rig.eventually("the same bytes are sent again", async || rig.chain.sends(hash) > before).await;
+    ids.extend(transfers(&engine, [11]).await);
+    rig.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
+    let nonces = [rig.record(ids[0]).await.nonce, rig.record(ids[1]).await.nonce];
+    assert_eq!(nonces.map(|nonce| nonce.unwrap().get()), [0, 1], "I3: {class}");
+    rig.chain.answer_truly();
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.paid(account(1)), [10, 11], "{class}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_send_that_is_never_answered_frees_no_slot() {
+    keeps_its_slot(AnswerClass::Unknown).await;
+    keeps_its_slot(AnswerClass::Transient).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_nodes_fee_cap_frees_no_slot() {
+    keeps_its_slot(AnswerClass::FeeTooHigh).await;
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tollgate_devchain::chain::{BaseFee, Beyond, Fate, FinalityDistances, Reorg};
 use tollgate_devchain::fault::{Fault, FaultRule, Loss};
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, RunningView, ViewOptions};
+use tollgate_model::port::Attempt;
 use tollgate_model::{Address, Bytes, TxHash, U256};
 use tollgate_testkit::{Anvil, rpc};
 
@@ -162,6 +163,41 @@ impl TestChain {
                 anvil.call("anvil_setBalance", json!([of.to_string(), format!("{wei:#x}")])).await;
             }
         }
+    }
+
+    /// What the next block asks; the ones after it move on from there.
+    pub(crate) async fn set_base_fee(&self, wei: u64) {
+        let method = match self {
+            Self::Devchain(_) => "devchain_setBaseFee",
+            Self::Anvil(_) => "anvil_setNextBlockBaseFeePerGas",
+        };
+        self.call(method, json!([format!("{wei:#x}")])).await;
+    }
+
+    /// The pool forgets one.
+    pub(crate) async fn forget(&self, hash: TxHash) {
+        let method = match self {
+            Self::Devchain(_) => "devchain_dropTx",
+            Self::Anvil(_) => "anvil_dropTransaction",
+        };
+        self.call(method, json!([hash.to_string()])).await;
+        assert!(!self.is_pooled(hash).await);
+    }
+
+    /// Pools still have these. Anvil forgets all that was behind one that it drops, which no other
+    /// node does.
+    pub(crate) async fn remember(&self, attempts: &[Attempt]) {
+        for attempt in attempts {
+            if !self.is_pooled(attempt.tx_hash).await {
+                assert!(matches!(self, Self::Anvil(_)), "{} is gone", attempt.tx_hash);
+                self.send(&attempt.raw).await;
+            }
+        }
+    }
+
+    /// Sends past every engine; the node must take it.
+    pub(crate) async fn send(&self, raw: &Bytes) {
+        self.call("eth_sendRawTransaction", json!([raw.to_string()])).await;
     }
 
     /// Whether a pool has it, and no block.

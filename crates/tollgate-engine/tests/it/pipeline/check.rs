@@ -11,10 +11,14 @@ use tollgate_testkit::rpc::number;
 use super::chains::{ChainKind, TestChain};
 use super::rig::{Pipeline, Sent, StoreKind, account, options};
 
+pub(crate) const CANCELLED: TxState = TxState::Failed(Failed::Cancelled);
+pub(crate) const NONCE_TAKEN: TxState = TxState::Failed(Failed::NonceTaken);
+
 /// A transaction as a block holds it.
 #[derive(Clone, Debug)]
 pub(crate) struct OnChain {
     pub(crate) nonce: u64,
+    pub(crate) to: Option<Address>,
     pub(crate) value: u64,
     pub(crate) hash: TxHash,
     pub(crate) block: u64,
@@ -42,6 +46,7 @@ impl TestChain {
                 if sender == from {
                     mined.push(OnChain {
                         nonce: number(&tx["nonce"]),
+                        to: tx["to"].as_str().map(|to| to.parse().unwrap()),
                         value: number(&tx["value"]),
                         hash: tx["hash"].as_str().unwrap().parse().unwrap(),
                         block: number(&block["number"]),
@@ -57,15 +62,28 @@ impl Pipeline {
     /// Holds what was asked for against the chain and the feed: every nonce from 0 on once, every
     /// payload once, one outcome each, and nothing else. What it returns is in the order of nonces.
     pub(crate) async fn verify(&self, from: Submitter, sent: &[Sent]) -> Vec<OnChain> {
+        self.verify_beside(from, sent, &[]).await
+    }
+
+    /// The same where outsiders used the key as well: theirs have nonces and no outcome.
+    pub(crate) async fn verify_beside(
+        &self,
+        from: Submitter,
+        sent: &[Sent],
+        outsiders: &[TxHash],
+    ) -> Vec<OnChain> {
         let mined = self.chain.mined(from.address).await;
+        let ours = || sent.iter().filter(|sent| sent.ends != NONCE_TAKEN);
+        let count = (ours().count() + outsiders.len()) as u64;
         let nonces = mined.iter().map(|tx| tx.nonce);
-        assert!(nonces.eq(0..sent.len() as u64), "no gap, no doubles: {mined:?}");
-        let mut paid: Vec<_> = mined.iter().map(|tx| tx.value).collect();
-        let mut asked: Vec<_> = sent.iter().map(|sent| sent.value).collect();
+        assert!(nonces.eq(0..count), "no gap, no doubles: {mined:?}");
+        let is_ours = |tx: &&OnChain| !outsiders.contains(&tx.hash);
+        let mut paid: Vec<_> = mined.iter().filter(is_ours).map(|tx| tx.value).collect();
+        let mut asked: Vec<_> = ours().map(|sent| sent.value).collect();
         paid.sort_unstable();
         asked.sort_unstable();
         assert_eq!(paid, asked, "each payload once");
-        assert_eq!(self.cursor(from).await, sent.len() as u64, "the cursor is where the chain is");
+        assert_eq!(self.cursor(from).await, count, "the cursor is where the chain is");
         self.verify_feed(from, sent, &mined).await;
         mined
     }
@@ -81,8 +99,14 @@ impl Pipeline {
             let sent = wanted[&entry.tx_id];
             assert!(ended.insert(entry.tx_id), "{} ended twice", entry.tx_id);
             assert_eq!(entry.state, sent.ends, "{sent:?}");
+            if entry.state == NONCE_TAKEN {
+                assert_eq!(entry.tx_hash, None, "none of its own was mined");
+                continue;
+            }
             let tx = on_chain[&entry.tx_hash.unwrap()];
             assert_eq!(tx.value, sent.value, "its hash is that of its payload");
+            let closed = entry.state == CANCELLED;
+            assert_eq!(tx.to == Some(from.address), closed, "to self only what closes: {tx:?}");
         }
         assert_eq!(ended.len(), sent.len(), "each has an outcome");
     }
@@ -136,8 +160,12 @@ async fn the_checker_sees_what_is_missing_doubled_swapped_or_ended_otherwise() {
     (swapped[0].value, swapped[1].value) = (sent[1].value, sent[0].value);
     let mut otherwise = sent.clone();
     otherwise[2].ends = TxState::Failed(Failed::Reverted);
+    let mut closed = sent.clone();
+    closed[0] = closed[0].cancelled();
+    let mut taken = sent.clone();
+    taken[2].ends = NONCE_TAKEN;
     let doubled = [sent.as_slice(), &sent[..1]].concat();
-    for wrong in [sent[..2].to_vec(), doubled, swapped, otherwise] {
+    for wrong in [sent[..2].to_vec(), doubled, swapped, otherwise, closed, taken] {
         let at = pipeline.clone();
         let looks = tokio::spawn(async move { at.verify(account(0), &wrong).await });
         assert!(looks.await.is_err_and(|error| error.is_panic()));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tollgate_engine::{CreateError, Created, Engine};
 use tollgate_model::TxId;
-use tollgate_model::port::{Checkpoint, Store, Unwatched};
+use tollgate_model::port::{Checkpoint, Store};
 use tollgate_postgres::PgStore;
 use tollgate_testkit::wait::{until, within};
 use tollgate_testkit::wire::Wire;
@@ -14,7 +14,7 @@ use tollgate_testkit::world::NodeOptions;
 use tollgate_testkit::{Gate, PgWorld, World};
 
 use super::chains::{ChainKind, Era, TestChain};
-use super::rig::{Pipeline, Sent, account, options, start, transfer};
+use super::rig::{Pipeline, Sent, account, options, transfer};
 use crate::rig::request;
 
 /// A node whose way to the database can be cut.
@@ -38,8 +38,8 @@ impl Wired {
         let chain = TestChain::start(ChainKind::Devchain, Era::London).await;
         let pipeline = Pipeline::of(world.clone(), chain).await;
         let store: Arc<dyn Store> = Arc::new(PgStore::open(through).await.unwrap());
-        let engine =
-            start(store, "wired", options(), Arc::new(Unwatched), &[pipeline.chain.ws_url()]).await;
+        let urls = [pipeline.chain.ws_url()];
+        let engine = pipeline.start(store, "wired", options().into(), &urls).await;
         // Nothing is open afterwards, so the next batch is that of the next creates.
         let sent = pipeline.send(&engine, account(0), 0..5).await;
         pipeline.mine_until_final(&sent).await;

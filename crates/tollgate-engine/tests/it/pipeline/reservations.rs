@@ -1,15 +1,11 @@
 //! Callers that send by themselves beside the engine, on real stores and chains.
 
-use serde_json::json;
-use tollgate_devchain::dev_accounts;
 use tollgate_engine::{Engine, EngineOptions, ReservationLimits};
-use tollgate_evm::signer::{Key, LocalSigner};
-use tollgate_model::port::batch::Fees;
-use tollgate_model::port::signer::{SignedTx, Signer, TxDraft, TxKind};
+use tollgate_model::Text;
 use tollgate_model::port::{Reservation, ReservationState};
-use tollgate_model::{Address, Bytes, GasPrice, Nonce, Submitter, Text, U256, Wei};
 
 use super::chains::ChainKind;
+use super::outsider::{MODEST, signed};
 use super::rig::{Pipeline, StoreKind, account, options};
 
 everywhere! {
@@ -21,32 +17,12 @@ fn open() -> EngineOptions {
     EngineOptions { reservations: Some(ReservationLimits::default()), ..options() }
 }
 
-async fn signed(of: Submitter, nonce: Nonce, value: u64) -> SignedTx {
-    let accounts = dev_accounts();
-    let key = accounts.iter().find(|key| key.address == of.address).unwrap();
-    let signer = LocalSigner::new([Key::from_bytes(&key.private_key).unwrap()]);
-    let gwei = |n: u64| GasPrice::from_wei(u128::from(n) * 1_000_000_000).unwrap();
-    let fees = Fees { gas_limit: 25_000, max_fee: gwei(20), max_priority_fee: Some(gwei(1)) };
-    let draft = TxDraft {
-        chain_id: of.chain_id,
-        from: of.address,
-        nonce,
-        to: Some(Address::repeat_byte(0xee)),
-        value: Wei(U256::from(value)),
-        data: Bytes::new(),
-        access_list: Vec::new(),
-        fees,
-        kind: TxKind::DynamicFee,
-    };
-    signer.sign(vec![draft]).await.remove(0).unwrap()
-}
-
 /// As a caller does it: told first, sent then.
 async fn use_up(pipeline: &Pipeline, engine: &Engine, mine: Reservation, value: u64) {
     let of = mine.submitter;
-    let tx = signed(of, mine.nonce, value).await;
+    let tx = signed(of, mine.nonce, value, MODEST).await;
     engine.reservation_used(of, mine.nonce, mine.owner_token, tx.tx_hash).await.unwrap();
-    pipeline.chain.call("eth_sendRawTransaction", json!([tx.raw.to_string()])).await;
+    pipeline.chain.send(&tx.raw).await;
 }
 
 async fn transactions_and_reservations_side_by_side_leave_no_double_and_no_hole(

@@ -6,9 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use tollgate_devchain::dev_accounts;
-use tollgate_engine::{
-    Created, Engine, EngineOptions, LoggedAlerts, Policies, RandomIds, World as EngineWorld,
-};
+use tollgate_engine::{Created, Engine, EngineOptions, Policies, RandomIds, World as EngineWorld};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_evm::signer::{Key, LocalSigner};
@@ -28,12 +26,13 @@ use tollgate_testkit::{Gate, PgWorld, SqliteWorld, World};
 use uuid::Uuid;
 
 use super::chains::{ChainKind, Era, TestChain};
-use crate::rig::{RigClock, id};
+use super::check::CANCELLED;
+use crate::rig::{Recorded, RigClock, id};
 
 /// How long the work of a whole scenario may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two blocks, and between two looks.
-const PACE: Duration = Duration::from_millis(40);
+pub(crate) const PACE: Duration = Duration::from_millis(40);
 /// How deep a block is settled here.
 pub(crate) const FINALITY: u64 = 4;
 /// Accounts that nodes have keys of.
@@ -52,6 +51,26 @@ pub(crate) struct Pipeline {
     /// The test's own eyes.
     pub(crate) store: Arc<dyn Store>,
     pub(crate) world: Arc<dyn World>,
+    /// What any of its nodes told people.
+    pub(crate) alerts: Arc<Recorded>,
+    /// The clock of all its nodes.
+    pub(crate) clock: Arc<RigClock>,
+}
+
+/// How one node differs from another.
+pub(crate) struct Setup {
+    pub(crate) options: EngineOptions,
+    pub(crate) policies: Policies,
+    pub(crate) checkpoints: Arc<dyn Checkpoints>,
+    /// How long it takes the market for what it was.
+    pub(crate) fee_cache: Option<Duration>,
+}
+
+impl From<EngineOptions> for Setup {
+    fn from(options: EngineOptions) -> Self {
+        let (policies, checkpoints) = (Policies::default(), Arc::new(Unwatched));
+        Self { options, policies, checkpoints, fee_cache: None }
+    }
 }
 
 /// What was asked for, and how it has to end.
@@ -66,6 +85,11 @@ pub(crate) struct Sent {
 impl Sent {
     pub(crate) const fn new(id: TxId, value: u64) -> Self {
         Self { id, value, ends: TxState::Confirmed }
+    }
+
+    /// It is not wanted any more: a transfer of nothing stands in its slot.
+    pub(crate) const fn cancelled(self) -> Self {
+        Self { value: 0, ends: CANCELLED, ..self }
     }
 }
 
@@ -116,23 +140,23 @@ impl Pipeline {
     /// On a database and a chain that are there already.
     pub(crate) async fn of(world: Arc<dyn World>, chain: TestChain) -> Self {
         let store = world.open(NodeOptions::default()).await.unwrap();
-        Self { chain, store, world }
+        Self { chain, store, world, alerts: Arc::default(), clock: Arc::default() }
     }
 
     /// A node with connections of its own to both, as another process would have.
-    pub(crate) async fn node(&self, name: &str, options: EngineOptions) -> Engine {
-        self.node_over(name, options, &[self.chain.ws_url()]).await
+    pub(crate) async fn node(&self, name: &str, setup: impl Into<Setup>) -> Engine {
+        self.node_over(name, setup, &[self.chain.ws_url()]).await
     }
 
     /// A node that knows the chain by these endpoints.
     pub(crate) async fn node_over(
         &self,
         name: &str,
-        options: EngineOptions,
+        setup: impl Into<Setup>,
         urls: &[String],
     ) -> Engine {
         let store = self.world.open(NodeOptions::default()).await.unwrap();
-        start(store, name, options, Arc::new(Unwatched), urls).await
+        self.start(store, name, setup.into(), urls).await
     }
 
     /// A node that can be stopped wherever its store or its engine passes a checkpoint.
@@ -144,7 +168,8 @@ impl Pipeline {
     ) -> Engine {
         let watched = NodeOptions { watch: gate.clone(), ..NodeOptions::default() };
         let store = self.world.open(watched).await.unwrap();
-        start(store, name, options, gate, &[self.chain.ws_url()]).await
+        let setup = Setup { checkpoints: gate, ..options.into() };
+        self.start(store, name, setup, &[self.chain.ws_url()]).await
     }
 
     /// Creates transfers, all at once.
@@ -180,6 +205,15 @@ impl Pipeline {
                 return;
             }
             assert!(begun.elapsed() < PATIENCE, "never {what}: {record:?}");
+            tokio::time::sleep(PACE / 4).await;
+        }
+    }
+
+    /// Waits for anything else; no block comes meanwhile.
+    pub(crate) async fn eventually(&self, what: &str, mut test: impl AsyncFnMut() -> bool) {
+        let begun = Instant::now();
+        while !test().await {
+            assert!(begun.elapsed() < PATIENCE, "never: {what}");
             tokio::time::sleep(PACE / 4).await;
         }
     }
@@ -249,42 +283,44 @@ impl Pipeline {
             feed.extend(page);
         }
     }
-}
 
-/// Starts an engine on a store and a chain as `tollgate serve` does.
-pub(crate) async fn start(
-    store: Arc<dyn Store>,
-    name: &str,
-    options: EngineOptions,
-    checkpoints: Arc<dyn Checkpoints>,
-    urls: &[String],
-) -> Engine {
-    let endpoints = urls.iter().map(EndpointConfig::new).collect();
-    let poll_interval = PACE;
-    let config = ChainConfig { poll_interval, ..ChainConfig::new(endpoints) };
-    let chain = EvmChain::connect(config).await.unwrap();
-    let (chain_id, genesis) = (chain.chain_id(), chain.genesis());
-    store.register_chain(&ChainRegistration { chain_id, genesis }).await.unwrap();
-    let keys = dev_accounts();
-    let keys = keys.iter().take(ACCOUNTS).map(|key| Key::from_bytes(&key.private_key).unwrap());
-    let signer = LocalSigner::new(keys);
-    let setup = |address| SubmitterSetup {
-        submitter: Submitter::new(chain_id, address),
-        mode: options.nonces.mode,
-        start_from: Nonce::MIN,
-    };
-    let setups: Vec<_> = signer.accounts().into_iter().map(setup).collect();
-    store.register_submitters(&setups).await.unwrap();
-    let world = EngineWorld {
-        node: NodeId::new(name, Uuid::now_v7()).unwrap(),
-        store,
-        chain: Arc::new(chain),
-        signer: Arc::new(signer),
-        clock: Arc::new(RigClock::default()),
-        ids: Arc::new(RandomIds),
-        checkpoints,
-        policies: Policies::default(),
-        alerts: Arc::new(LoggedAlerts),
-    };
-    Engine::start(world, options)
+    /// Starts an engine on a store and a chain as `tollgate serve` does.
+    pub(crate) async fn start(
+        &self,
+        store: Arc<dyn Store>,
+        name: &str,
+        setup: Setup,
+        urls: &[String],
+    ) -> Engine {
+        let Setup { options, policies, checkpoints, fee_cache } = setup;
+        let endpoints = urls.iter().map(EndpointConfig::new).collect();
+        let config = ChainConfig::new(endpoints);
+        let fee_cache = fee_cache.unwrap_or(config.fee_cache);
+        let config = ChainConfig { poll_interval: PACE, fee_cache, ..config };
+        let chain = EvmChain::connect(config).await.unwrap();
+        let (chain_id, genesis) = (chain.chain_id(), chain.genesis());
+        store.register_chain(&ChainRegistration { chain_id, genesis }).await.unwrap();
+        let keys = dev_accounts();
+        let keys = keys.iter().take(ACCOUNTS).map(|key| Key::from_bytes(&key.private_key).unwrap());
+        let signer = LocalSigner::new(keys);
+        let setup = |address| SubmitterSetup {
+            submitter: Submitter::new(chain_id, address),
+            mode: options.nonces.mode,
+            start_from: Nonce::MIN,
+        };
+        let setups: Vec<_> = signer.accounts().into_iter().map(setup).collect();
+        store.register_submitters(&setups).await.unwrap();
+        let world = EngineWorld {
+            node: NodeId::new(name, Uuid::now_v7()).unwrap(),
+            store,
+            chain: Arc::new(chain),
+            signer: Arc::new(signer),
+            clock: self.clock.clone(),
+            ids: Arc::new(RandomIds),
+            checkpoints,
+            policies,
+            alerts: self.alerts.clone(),
+        };
+        Engine::start(world, options)
+    }
 }

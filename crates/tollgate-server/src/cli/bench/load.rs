@@ -92,6 +92,17 @@ impl Load {
         while tasks.join_next().await.is_some() {}
     }
 
+    /// Remembers who works for a submitter: the next call goes straight there.
+    fn learn(&self, place: usize, home: usize, answer: &Answer) {
+        let Some(owner) = answer.owner.as_ref().and_then(|url| url.to_str().ok()) else { return };
+        if self.targets[home].is_at(owner) {
+            return;
+        }
+        if let Some(owner) = self.targets.iter().position(|target| target.is_at(owner)) {
+            self.homes[place].store(owner, Ordering::Relaxed);
+        }
+    }
+
     /// The next intents that nobody has taken yet.
     fn take(&self) -> Option<Vec<u64>> {
         if self.plan.duration.is_some_and(|duration| self.run.elapsed() >= duration) {
@@ -145,6 +156,8 @@ impl Caller {
         let count = shipment.numbers.len();
         let (words, pause) = match answer {
             Ok(answer) => {
+                self.load.run.answered(answer.forwarded);
+                self.load.learn(place, home, &answer);
                 let words =
                     if single { vec![read_one(&answer)] } else { read_batch(&answer, count) };
                 (words, answer.retry_after.unwrap_or(PAUSE))
@@ -155,7 +168,8 @@ impl Caller {
         if shipment.numbers.is_empty() {
             return;
         }
-        if elsewhere {
+        let stays = self.load.homes[place].load(Ordering::Relaxed) == home;
+        if elsewhere && stays {
             // Another caller may have found the owner meanwhile.
             let next = (home + 1) % self.clients.len();
             let homes = &self.load.homes[place];
@@ -238,6 +252,7 @@ fn judge(status: u16, problem: Option<Problem>) -> Word {
         false => problem.code,
     };
     match status {
+        503 if code == "draining" => Word::Later { code, elsewhere: true, unclear: false },
         // A 5xx may hide a commit whose answer was lost.
         429 | 500.. => Word::Later { code, elsewhere: false, unclear: status != 429 },
         _ if problem.retryable => Word::Later { code, elsewhere: true, unclear: false },
@@ -250,7 +265,8 @@ mod tests {
     use super::*;
 
     fn answer(status: u16, body: &'static str) -> Answer {
-        Answer { status, retry_after: None, body: Bytes::from_static(body.as_bytes()) }
+        let body = Bytes::from_static(body.as_bytes());
+        Answer { status, retry_after: None, owner: None, forwarded: false, body }
     }
 
     #[test]

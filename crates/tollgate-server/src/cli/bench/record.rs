@@ -47,6 +47,9 @@ pub(super) struct Records {
     pub(super) refused: BTreeMap<String, u64>,
     /// States other than CONFIRMED in the feed, by name.
     pub(super) failed: BTreeMap<String, u64>,
+    /// Calls that were answered, and those of them for which another node had to be asked.
+    pub(super) calls: u64,
+    pub(super) forwarded: u64,
     /// Intents that the feed showed more than once.
     pub(super) shown_twice: u64,
     /// The generator's own processor time.
@@ -115,6 +118,13 @@ impl Run {
     pub(super) fn give_up(&self, number: u64, fate: Fate, code: &str, begun: Instant) {
         self.settle(number, fate, begun);
         count(&mut self.lock().refused, code);
+    }
+
+    /// Notes that a call was answered.
+    pub(super) fn answered(&self, forwarded: bool) {
+        let mut records = self.lock();
+        records.calls += 1;
+        records.forwarded += u64::from(forwarded);
     }
 
     /// Notes that the same request is made again.

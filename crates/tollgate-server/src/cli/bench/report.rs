@@ -195,6 +195,11 @@ impl Report {
             "acceptedPerSecond": rate(figures.accepted, figures.accept_seconds),
             "acceptSeconds": figures.accept_seconds,
             "acceptLatencyMs": figures.accept.map(|times| times.json()),
+            "routing": {
+                "calls": self.records.calls,
+                "forwarded": self.records.forwarded,
+                "directShare": self.direct_share(),
+            },
             "known": figures.known,
             "unclear": figures.unclear,
             "retried": retried,
@@ -257,6 +262,10 @@ impl Report {
             rows.push((self.wait.name(), text));
             rows.extend(figures.to_done.map(|times| ("  since accepted", times.text())));
         }
+        if self.environment.nodes > 1 {
+            let (calls, percent) = (self.records.calls, self.direct_share() * 100.0);
+            rows.push(("routing", format!("{percent:.1} % of {calls} calls went to the owner")));
+        }
         for (name, counts) in [("retried", retried), ("refused", refused), ("failed", failed)] {
             if !counts.is_empty() {
                 rows.push((name, listed(counts)));
@@ -286,6 +295,12 @@ impl Report {
             },
         ));
         rows
+    }
+
+    /// The share of calls for which no other node had to be asked.
+    fn direct_share(&self) -> f64 {
+        let Records { calls, forwarded, .. } = self.records;
+        if calls == 0 { 1.0 } else { (calls - forwarded) as f64 / calls as f64 }
     }
 
     fn cpu_micros(&self, figures: &Figures) -> f64 {

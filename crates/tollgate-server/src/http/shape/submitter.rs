@@ -33,6 +33,9 @@ pub(crate) struct Submitter {
     /// The node that works for it; null if none does.
     #[schema(required)]
     owner: Option<String>,
+    /// Where that node is; null if none works for it, or the node is not on the list.
+    #[schema(required)]
+    owner_url: Option<String>,
     /// The token that the owner writes under.
     #[schema(required)]
     fencing_token: Option<u64>,
@@ -139,6 +142,7 @@ impl Submitter {
             status: record.status.name(),
             status_reason: record.status_reason.as_ref().map(|why| why.as_str().to_owned()),
             owner: found.owner.as_ref().map(|owner| owner.node.as_str().to_owned()),
+            owner_url: found.owner.as_ref().and_then(|owner| owner.advertise_url.clone()),
             fencing_token: found.owner.as_ref().map(|owner| owner.token.get()),
             next_nonce: record.next_nonce.get(),
             chain_nonce: chain.nonce,

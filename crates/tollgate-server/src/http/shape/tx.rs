@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tollgate_model::port::{
     Attempt as StoredAttempt, Fees as StoredFees, HistoryEntry, MinedIn, TxRecord,
 };
@@ -201,7 +202,18 @@ pub(crate) struct Simulation {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct BatchAnswer {
     /// One answer for each item.
-    pub(crate) items: Vec<BatchItem>,
+    #[schema(value_type = Vec<BatchItem>)]
+    pub(crate) items: Vec<BatchEntry>,
+}
+
+/// Where the answer to an item is from.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum BatchEntry {
+    /// This node.
+    Own(Box<BatchItem>),
+    /// Another one, word for word.
+    Passed(Box<RawValue>),
 }
 
 /// The answer to one item of a batch: a transaction or a problem.

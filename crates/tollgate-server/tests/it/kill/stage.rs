@@ -94,27 +94,80 @@ impl Stage {
 
     /// Starts a node, which may be told where to die.
     pub(super) fn node(&self, dies_at: Option<(Checkpoint, u32)>) -> Node {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
-        command
-            .args(["serve", "--no-auth", "--listen", &self.listen, "--mode", &self.mode])
-            .args(["--database-url", &self.database_url, "--rpc-url", &self.rpc_url()])
-            .args(["--finality", "confirmations:2", "--resubmit-interval", "500ms"])
-            .args(["--lease-duration", "1s", "--lease-renew-interval", "300ms"])
-            .arg("--private-key-file")
-            .arg(self.keys())
-            .env("RUST_LOG", "error")
-            .stdout(Stdio::null())
-            .kill_on_drop(true);
+        let mut command = self.command("500ms");
         if let Some((at, passes)) = dies_at {
             command.env("TOLLGATE_KILL_AT", format!("{}:{passes}", at.name()));
         }
         Node(command.spawn().unwrap())
     }
 
+    /// Starts a node that dies at the point when it comes there after [`Self::arm`]. It sends
+    /// nothing again by itself: at rest it passes no point.
+    pub(super) fn doomed(&self, at: Checkpoint) -> Node {
+        let _ = std::fs::remove_file(self.trigger());
+        let mut command = self.command("5m");
+        command.env("TOLLGATE_KILL_AT", at.name()).env("TOLLGATE_KILL_ONCE", self.trigger());
+        Node(command.spawn().unwrap())
+    }
+
+    /// From now on the point counts.
+    pub(super) fn arm(&self) {
+        std::fs::write(self.trigger(), "").unwrap();
+    }
+
+    fn trigger(&self) -> PathBuf {
+        self.folder.path().join("armed")
+    }
+
+    fn command(&self, resubmit_interval: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+        command
+            .args(["serve", "--no-auth", "--listen", &self.listen, "--mode", &self.mode])
+            .args(["--database-url", &self.database_url, "--rpc-url", &self.rpc_url()])
+            .args(["--finality", "confirmations:2", "--resubmit-interval", resubmit_interval])
+            .args(["--lease-duration", "1s", "--lease-renew-interval", "300ms"])
+            .arg("--private-key-file")
+            .arg(self.keys())
+            .env("RUST_LOG", "error")
+            .stdout(Stdio::null())
+            .kill_on_drop(true);
+        command
+    }
+
+    /// Whether blocks come by themselves; the dev chain only.
+    pub(super) async fn mine(&self, by_itself: bool) {
+        let method = if by_itself { "devchain_resumeMining" } else { "devchain_pauseMining" };
+        rpc::call(&self.rpc_url(), method, json!([])).await;
+    }
+
+    /// Whether a pool has it, and no block.
+    pub(super) async fn is_pooled(&self, hash: &str) -> bool {
+        let found = rpc::call(&self.rpc_url(), "eth_getTransactionByHash", json!([hash])).await;
+        found.is_object() && found["blockNumber"].is_null()
+    }
+
+    pub(super) fn url(&self, path: &str) -> String {
+        format!("http://{}/api/v1/{path}", self.listen)
+    }
+
+    /// What a node shows, when one is there.
+    pub(super) async fn get(&self, path: &str) -> Value {
+        wait::until(path, || async {
+            let (status, body) = rpc::request("GET", &self.url(path), "").await.ok()?;
+            (status == 200).then(|| serde_json::from_str(&body).unwrap())
+        })
+        .await
+    }
+
+    /// One caller's transaction; the id.
+    pub(super) async fn create(&self, value: u64) -> String {
+        insist(&self.url("tx"), value).await
+    }
+
     /// Callers that each want one transaction, and ask under the same name until it is taken.
     /// Returns the ids that they were given, by value.
     pub(super) fn callers(&self, count: u64) -> JoinHandle<BTreeMap<u64, String>> {
-        let url = format!("http://{}/api/v1/tx", self.listen);
+        let url = self.url("tx");
         tokio::spawn(async move {
             let mut callers = JoinSet::new();
             for value in 1..=count {
@@ -127,13 +180,7 @@ impl Stage {
 
     /// The verdict: the feed has each accepted one once, and so has the chain, without a gap.
     pub(super) async fn check(&self, accepted: BTreeMap<u64, String>) {
-        let url = format!("http://{}/api/v1/tx/completions?after=0&limit=1000", self.listen);
-        let feed = wait::until("everything to be final", || async {
-            let (_, body) = rpc::request("GET", &url, "").await.ok()?;
-            let items = serde_json::from_str::<Value>(&body).ok()?["items"].as_array()?.clone();
-            (items.len() >= accepted.len()).then_some(items)
-        })
-        .await;
+        let feed = self.feed(accepted.len()).await;
         let told: Vec<&str> = feed.iter().filter_map(|entry| entry["txId"].as_str()).collect();
         for tx_id in accepted.values() {
             let times = told.iter().filter(|told| *told == tx_id).count();
@@ -146,23 +193,38 @@ impl Stage {
         assert!(paid.iter().eq(accepted.keys()), "each exactly once: {paid:?}");
     }
 
-    /// What the chain's own blocks say was paid; the nonces must have no gap.
+    /// The feed, when it has so many entries.
+    pub(super) async fn feed(&self, count: usize) -> Vec<Value> {
+        let url = self.url("tx/completions?after=0&limit=1000");
+        wait::until("everything to be final", || async {
+            let (_, body) = rpc::request("GET", &url, "").await.ok()?;
+            let items = serde_json::from_str::<Value>(&body).ok()?["items"].as_array()?.clone();
+            (items.len() >= count).then_some(items)
+        })
+        .await
+    }
+
+    /// What the chain's own blocks say was paid.
     async fn paid(&self) -> Vec<u64> {
+        self.mined().await.iter().map(|tx| rpc::number(&tx["value"])).collect()
+    }
+
+    /// What the chain's own blocks hold; the nonces must have no gap.
+    pub(super) async fn mined(&self) -> Vec<Value> {
         let url = self.rpc_url();
         let head = rpc::number(&rpc::call(&url, "eth_blockNumber", json!([])).await);
         let sender = dev_accounts()[0].address.to_string().to_lowercase();
-        let (mut paid, mut nonces) = (Vec::new(), Vec::new());
+        let mut mined = Vec::new();
         for number in 1..=head {
             let tag = json!([format!("{number:#x}"), true]);
             let block = rpc::call(&url, "eth_getBlockByNumber", tag).await;
-            for tx in block["transactions"].as_array().unwrap() {
-                assert_eq!(tx["from"].as_str().unwrap().to_lowercase(), sender);
-                nonces.push(rpc::number(&tx["nonce"]));
-                paid.push(rpc::number(&tx["value"]));
-            }
+            mined.extend_from_slice(block["transactions"].as_array().unwrap());
         }
-        assert!(nonces.iter().copied().eq(0..nonces.len() as u64), "no gap: {nonces:?}");
-        paid
+        for (nonce, tx) in mined.iter().enumerate() {
+            assert_eq!(tx["from"].as_str().unwrap().to_lowercase(), sender);
+            assert_eq!(rpc::number(&tx["nonce"]), nonce as u64, "no gap, none twice: {mined:?}");
+        }
+        mined
     }
 }
 

@@ -1,0 +1,100 @@
+//! Work that nobody owns: found and taken up, after a start and after another node's end.
+//!
+//! What this node is preferred for it takes at once; the rest it leaves to others for a while, so that
+//! ownership goes where it should be without a detour.
+
+use std::collections::HashMap;
+use std::sync::Weak;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tollgate_model::port::LiveNode;
+use tollgate_model::{NodeId, Submitter};
+use tracing::{info, warn};
+
+use crate::context::Context;
+use crate::engine::{Engine, Workers};
+
+/// Submitters that one look may find (I13).
+const ORPHANS_MAX: u32 = 1_000;
+/// The longest pause between two looks.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The pause while a node is going, or work waits for an owner.
+const LOOK_CLOSELY_EVERY: Duration = Duration::from_millis(200);
+
+/// Looks at the list of nodes and for orphans until the engine is gone.
+pub(crate) async fn adopt(context: Weak<Context>, workers: Weak<Workers>) {
+    let mut seen: HashMap<Submitter, Instant> = HashMap::new();
+    let (mut before, mut closely_until): (Vec<NodeId>, Option<Instant>) = (Vec::new(), None);
+    loop {
+        let (Some(context), Some(workers)) = (context.upgrade(), workers.upgrade()) else { return };
+        let lease = context.options.lease;
+        let engine = Engine { context, workers };
+        let now = Instant::now();
+        match engine.context.placement.refresh(engine.context.store.as_ref()).await {
+            Ok(listed) => {
+                if before.iter().any(|node| !takes_work(&listed, node)) {
+                    // Its leases run out, or are let go, within this time.
+                    closely_until = Some(now + lease.duration() + lease.clock_skew_allowance());
+                }
+                let working = listed.iter().filter(|node| !node.draining);
+                before = working.map(|node| node.node.clone()).collect();
+            }
+            Err(error) => warn!(%error, "the list of nodes could not be read"),
+        }
+        if !engine.context.placement.is_draining() {
+            look(&engine, &mut seen).await;
+        }
+        let closely = !seen.is_empty() || closely_until.is_some_and(|until| now < until);
+        let pause = if closely { LOOK_CLOSELY_EVERY } else { LOOK_EVERY };
+        // Within the grace that others give this node.
+        let pause = pause.min(lease.renew_interval() / 2);
+        drop(engine);
+        tokio::time::sleep(pause).await;
+    }
+}
+
+fn takes_work(listed: &[LiveNode], node: &NodeId) -> bool {
+    listed.iter().any(|entry| entry.node == *node && !entry.draining)
+}
+
+async fn look(engine: &Engine, seen: &mut HashMap<Submitter, Instant>) {
+    let orphans = match engine.context.store.orphans(ORPHANS_MAX).await {
+        Ok(orphans) => orphans,
+        Err(error) => return warn!(%error, "orphans not found"),
+    };
+    let now = Instant::now();
+    let orphans: Vec<_> = orphans.into_iter().filter(|orphan| engine.serves(*orphan)).collect();
+    let mut still = HashMap::with_capacity(orphans.len());
+    for submitter in orphans {
+        let since = seen.get(&submitter).copied();
+        if since.is_none() {
+            info!(%submitter, "work without an owner");
+        }
+        let since = since.unwrap_or(now);
+        still.insert(submitter, since);
+        if engine.context.placement.adopts(submitter, now - since) {
+            engine.give(submitter, |_| ());
+        }
+    }
+    *seen = still;
+}
+
+/// I12: a strict submitter is compared with the chain also while it has no work.
+pub(crate) async fn wake_idle(context: Weak<Context>, workers: Weak<Workers>) {
+    loop {
+        let Some(interval) = context.upgrade().map(|it| it.options.reconcile_interval) else {
+            return;
+        };
+        tokio::time::sleep(interval).await;
+        let (Some(context), Some(workers)) = (context.upgrade(), workers.upgrade()) else { return };
+        let chain_id = context.chain.chain_id();
+        let mut accounts = context.signer.accounts();
+        accounts.extend(&context.options.presigned);
+        let engine = Engine { context, workers };
+        for address in accounts {
+            // It takes the lease if nobody has it, looks at the chain, and lets go when it is idle.
+            engine.give(Submitter::new(chain_id, address), |_| ());
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! How long anything is waited for, and what is claimed before it is sent.
+
+use std::time::Duration;
+
+use tollgate_engine::{Acted, Action, EngineOptions};
+use tollgate_model::port::Checkpoint;
+use tollgate_model::resubmit::ResubmitRules;
+use tollgate_model::{StuckReason, TxState, U256};
+use tollgate_testkit::fake_chain::Which;
+
+use super::{PENDING, act, patient, transfers};
+use crate::rig::{Rig, account, options};
+
+const SECOND: Duration = Duration::from_secs(1);
+const TIMED_OUT: TxState = TxState::Stuck(StuckReason::TimedOut);
+const ETHER: u64 = 1_000_000_000_000_000_000;
+
+fn impatient() -> EngineOptions {
+    let resubmit = ResubmitRules { timeout: Some(60 * SECOND), ..patient().resubmit };
+    EngineOptions { resubmit, ..patient() }
+}
+
+/// Long enough for two ticks of a worker that has nothing else to do.
+async fn two_ticks() {
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn patience_with_the_next_begins_when_it_becomes_the_head() {
+    let rig = Rig::new().await;
+    rig.chain.hold(Which::Value(10));
+    rig.chain.hold(Which::Value(11));
+    let engine = rig.node("a", impatient());
+    let ids = transfers(&engine, [10, 11]).await;
+    rig.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
+    rig.clock.advance(60 * SECOND);
+    rig.until(ids[0], "timed out", |tx| tx.seen.state == TIMED_OUT).await;
+    rig.chain.release(Which::Value(10));
+    rig.chain.mine();
+    rig.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
+    two_ticks().await;
+    assert_eq!(rig.record(ids[1]).await.seen.state, PENDING, "it stood in line until now");
+    rig.clock.advance(60 * SECOND);
+    rig.until(ids[1], "timed out", |tx| tx.seen.state == TIMED_OUT).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_somebody_acted_on_is_waited_for_anew() {
+    let rig = Rig::new().await;
+    rig.chain.hold(Which::Value(10));
+    let engine = rig.node("a", impatient());
+    let ids = transfers(&engine, [10]).await;
+    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    rig.clock.advance(40 * SECOND);
+    assert_eq!(act(&engine, ids[0], Action::Resubmit).await, Ok(Acted::Resent));
+    rig.clock.advance(40 * SECOND);
+    two_ticks().await;
+    assert_eq!(rig.record(ids[0]).await.seen.state, PENDING);
+    rig.clock.advance(40 * SECOND);
+    rig.until(ids[0], "timed out", |tx| tx.seen.state == TIMED_OUT).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_one_hold_is_over_the_others_are_tried_at_once() {
+    let rig = Rig::new().await;
+    let address = account(1).address;
+    let engine = rig.node("a", patient());
+    let values: Vec<u64> = (0..4).map(|n| ETHER + n).collect();
+    rig.chain.set_balance(address, U256::from(ETHER + ETHER / 2));
+    let ids = transfers(&engine, values.clone()).await;
+    for id in &ids[1..] {
+        rig.until(*id, "was refused", |tx| tx.last_error.is_some()).await;
+    }
+    rig.chain.set_balance(address, U256::from(ETHER) * U256::from(100));
+    // Nothing is due for an hour; somebody has one of them sent.
+    act(&engine, ids[1], Action::Resubmit).await.unwrap();
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.paid(account(1)), values);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_of_an_action_is_sent_before_it_is_durable() {
+    for action in [Action::Resubmit, Action::Cancel, Action::SpeedUp] {
+        let rig = Rig::new().await;
+        let engine = rig.node("a", patient());
+        let ids = transfers(&engine, [10]).await;
+        rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+        let before = rig.chain.all_sends();
+        let mut hold = rig.gate.arm(Checkpoint::BatchWritten);
+        let (worker, tx, wanted) = (engine.clone(), ids[0], action.clone());
+        let acts = tokio::spawn(async move { act(&worker, tx, wanted).await });
+        hold.reached().await;
+        // Long enough for a send that did not wait.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(rig.chain.all_sends(), before, "I11: {action:?} was sent before its claim");
+        hold.release();
+        acts.await.unwrap().unwrap();
+        rig.eventually("it is sent", async || rig.chain.all_sends() > before).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_node_knows_by_its_hash_leaves_the_grey_zone() {
+    let rig = Rig::new().await;
+    // Everything is taken, and no answer ever comes.
+    rig.chain.lose_answers(usize::MAX);
+    let engine = rig.node("a", options());
+    let ids = transfers(&engine, [10]).await;
+    rig.until(ids[0], "is known to be with a node", |tx| {
+        matches!(tx.seen.state, TxState::Tracking(_))
+    })
+    .await;
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.paid(account(1)), [10]);
+}

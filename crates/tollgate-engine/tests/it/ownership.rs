@@ -1,0 +1,258 @@
+//! Nodes come and go: each submitter ends where it should be, and nothing moves twice.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tollgate_engine::{CreateError, Engine, EngineOptions, Place, Policies, RandomIds, World};
+use tollgate_model::nonce::Mode;
+use tollgate_model::ownership::preferred;
+use tollgate_model::port::{LeaseStore, LeaseTerms, LiveNode, NodeStore, SubmitterSetup, TxStore};
+use tollgate_model::{NodeId, Nonce, Submitter, Text};
+use tollgate_testkit::fake_chain::FakeSigner;
+use uuid::Uuid;
+
+use crate::rig::{Rig, account, id, options, transfer};
+
+/// Submitters in these tests.
+const ACCOUNTS: std::ops::RangeInclusive<u8> = 1..=12;
+
+/// Long enough that a busy machine keeps its leases, and its place on the list.
+fn patient(renew_interval: Duration) -> EngineOptions {
+    let duration = Duration::from_secs(6);
+    let lease = LeaseTerms::new(duration, renew_interval, Duration::ZERO).unwrap();
+    EngineOptions { lease, ..options() }
+}
+
+/// For what should happen soon, and for what should not happen meanwhile.
+const SOON: Duration = Duration::from_millis(400);
+const LATER: Duration = Duration::from_millis(2_900);
+
+/// A node on the list.
+struct Member {
+    engine: Engine,
+    entry: LiveNode,
+    beats: Arc<AtomicU64>,
+    heart: JoinHandle<()>,
+}
+
+impl Member {
+    async fn join(rig: &Rig, name: &str) -> Self {
+        Self::with(rig, name, ACCOUNTS.collect(), SOON).await
+    }
+
+    async fn with(rig: &Rig, name: &str, accounts: Vec<u8>, renew_interval: Duration) -> Self {
+        let accounts: Vec<_> = accounts.into_iter().map(|n| account(n).address).collect();
+        let entry = LiveNode {
+            node: NodeId::new(name, Uuid::now_v7()).unwrap(),
+            advertise_url: Text::lossy(&format!("http://{name}:8550")),
+            draining: false,
+        };
+        rig.store.heartbeat(&entry).await.unwrap();
+        let (store, alive, beats) = (rig.store.clone(), entry.clone(), Arc::new(AtomicU64::new(0)));
+        let counted = beats.clone();
+        let heart = tokio::spawn(async move {
+            loop {
+                store.heartbeat(&alive).await.unwrap();
+                counted.fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(renew_interval).await;
+            }
+        });
+        let world = World {
+            node: entry.node.clone(),
+            store: Arc::new(rig.store.clone()),
+            chain: rig.chain.clone(),
+            signer: Arc::new(FakeSigner(accounts)),
+            clock: rig.clock.clone(),
+            ids: Arc::new(RandomIds),
+            checkpoints: rig.gate.clone(),
+            policies: Policies::default(),
+            alerts: rig.alerts.clone(),
+        };
+        Self { engine: Engine::start(world, patient(renew_interval)), entry, beats, heart }
+    }
+
+    /// A graceful end: the leases go first, then the entry.
+    async fn leave(self, rig: &Rig) {
+        self.heart.abort();
+        let _ = self.heart.await;
+        let draining = LiveNode { draining: true, ..self.entry.clone() };
+        rig.store.heartbeat(&draining).await.unwrap();
+        self.engine.stop().await;
+        rig.store.leave(&self.entry.node).await.unwrap();
+    }
+}
+
+async fn rig() -> Rig {
+    let rig = Rig::new().await;
+    let setup =
+        |n| SubmitterSetup { submitter: account(n), mode: Mode::Pipelined, start_from: Nonce::MIN };
+    rig.store.register_submitters(&ACCOUNTS.map(setup).collect::<Vec<_>>()).await.unwrap();
+    rig
+}
+
+/// Who owns each submitter, under which token.
+async fn owners(rig: &Rig) -> BTreeMap<Submitter, (NodeId, u64)> {
+    let all: Vec<Submitter> = ACCOUNTS.map(account).collect();
+    let owners = rig.store.owners(&all).await.unwrap();
+    let owned = all.into_iter().zip(owners);
+    owned.filter_map(|(of, owner)| owner.map(|o| (of, (o.node, o.token.get())))).collect()
+}
+
+/// Waits until every submitter is owned by the node that should; who owns then.
+async fn settled(rig: &Rig, nodes: &[&LiveNode]) -> BTreeMap<Submitter, (NodeId, u64)> {
+    let nodes: Vec<LiveNode> = nodes.iter().map(|node| (*node).clone()).collect();
+    rig.eventually("each submitter where it should be", async || {
+        let owners = owners(rig).await;
+        ACCOUNTS.map(account).all(|of| {
+            let should = &preferred(of, &nodes).unwrap().node;
+            owners.get(&of).is_some_and(|(owner, _)| owner == should)
+        })
+    })
+    .await;
+    owners(rig).await
+}
+
+/// Waits until a node has said a few times more that it is alive.
+async fn some_beats(rig: &Rig, member: &Member, count: u64) {
+    let until = member.beats.load(Ordering::Relaxed) + count;
+    rig.eventually("heartbeats", async || member.beats.load(Ordering::Relaxed) >= until).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_come_and_go_and_ownership_follows_without_thrashing() {
+    let rig = rig().await;
+    let a = Member::join(&rig, "a").await;
+    let mut ids = Vec::new();
+    for n in ACCOUNTS {
+        // The chain stands still, so that all of it stays open.
+        ids.push(id(a.engine.create(account(n), None, transfer(u64::from(n))).await.unwrap()));
+    }
+    let alone = settled(&rig, &[&a.entry]).await;
+    assert!(alone.values().all(|(_, token)| *token == 1), "{alone:?}");
+
+    let b = Member::join(&rig, "b").await;
+    let two = settled(&rig, &[&a.entry, &b.entry]).await;
+    let c = Member::join(&rig, "c").await;
+    let three = settled(&rig, &[&a.entry, &b.entry, &c.entry]).await;
+    let mut shares: BTreeMap<&str, u32> = BTreeMap::new();
+    for (owner, _) in three.values() {
+        *shares.entry(owner.as_str()).or_default() += 1;
+    }
+    assert!(
+        shares.len() == 3 && shares.values().all(|share| (2..=6).contains(share)),
+        "{shares:?}"
+    );
+    for (of, (owner, token)) in &three {
+        // A move is two steps of the token: let go, and taken up.
+        let moves = u64::from(two[of].0 != a.entry.node) + u64::from(two[of].0 != *owner);
+        assert_eq!(*token, 1 + 2 * moves, "{of} moved as often as it had to");
+    }
+
+    some_beats(&rig, &a, 6).await;
+    assert_eq!(owners(&rig).await, three, "and then it stays put");
+
+    let gone = b.entry.node.clone();
+    b.leave(&rig).await;
+    let left = settled(&rig, &[&a.entry, &c.entry]).await;
+    for (of, (owner, token)) in &left {
+        let moved = three[of].0 == gone;
+        assert_eq!(*owner == three[of].0, !moved, "only what the node had that left");
+        assert_eq!(*token, three[of].1 + if moved { 2 } else { 0 }, "{of}");
+    }
+    rig.mine_until_final(&ids).await;
+    for n in ACCOUNTS {
+        assert_eq!(rig.paid(account(n)), [u64::from(n)], "each once, whatever moved");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_preferred_node_does_not_want_goes_back_and_is_not_offered_again() {
+    let rig = rig().await;
+    let a = Member::join(&rig, "a").await;
+    let b = Member::with(&rig, "b", vec![], SOON).await;
+    let both = [a.entry.clone(), b.entry.clone()];
+    let of = ACCOUNTS.map(account).find(|of| preferred(*of, &both).unwrap().node == b.entry.node);
+    let of = of.unwrap();
+    // A request that finds it without an owner is taken where it came in, if it must be.
+    let tx = id(a.engine.create(of, None, transfer(1)).await.unwrap());
+    rig.eventually("let go and taken back", async || {
+        owners(&rig)
+            .await
+            .get(&of)
+            .is_some_and(|(owner, token)| *owner == a.entry.node && *token == 3)
+    })
+    .await;
+    some_beats(&rig, &a, 6).await;
+    assert_eq!(owners(&rig).await[&of], (a.entry.node.clone(), 3), "not offered again");
+    rig.mine_until_final(&[tx]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_belongs_to_the_owner_else_to_the_preferred_node() {
+    let rig = rig().await;
+    let a = Member::with(&rig, "a", ACCOUNTS.collect(), LATER).await;
+    let b = Member::with(&rig, "b", ACCOUNTS.collect(), LATER).await;
+    for engine in [&a.engine, &b.engine] {
+        rig.eventually("both to know of each other", async || {
+            engine.is_live(&a.entry.node) && engine.is_live(&b.entry.node)
+        })
+        .await;
+    }
+    let both = [a.entry.clone(), b.entry.clone()];
+    let of_a = |of: &Submitter| preferred(*of, &both).unwrap().node == a.entry.node;
+    let mut accounts = ACCOUNTS.map(account).filter(of_a);
+    let (owned, unowned) = (accounts.next().unwrap(), accounts.next().unwrap());
+    // Nobody's: where it should be.
+    assert_eq!(a.engine.place(unowned).await.unwrap(), Place::Here);
+    let Place::There(there) = b.engine.place(unowned).await.unwrap() else { panic!("not here") };
+    assert_eq!((there.url.as_str(), there.owns), ("http://a:8550", false));
+    // Owned: with the owner, also where another one is preferred.
+    b.engine.create(owned, None, transfer(1)).await.unwrap();
+    assert_eq!(b.engine.place(owned).await.unwrap(), Place::Here);
+    let Place::There(there) = a.engine.place(owned).await.unwrap() else { panic!("not here") };
+    assert_eq!((there.url.as_str(), there.owns), ("http://b:8550", true));
+
+    // A node that drains takes up nothing, and says where to go; the last one says nowhere.
+    a.engine.drain();
+    let refused = a.engine.create(unowned, None, transfer(2)).await;
+    assert!(matches!(refused, Err(CreateError::NotOwner(None))), "{refused:?}");
+    let Place::There(there) = a.engine.place(unowned).await.unwrap() else { panic!("not here") };
+    assert_eq!(there.node, b.entry.node);
+    let (store, me) = (rig.store.clone(), a.entry.node.clone());
+    b.leave(&rig).await;
+    rig.eventually("b to be gone", async || {
+        store.live_nodes(Duration::from_secs(60)).await.unwrap().iter().all(|node| node.node == me)
+            && a.engine.is_alone()
+    })
+    .await;
+    a.engine.misplaced(unowned);
+    assert_eq!(a.engine.place(unowned).await.unwrap(), Place::Nowhere);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_let_go_is_not_taken_back_by_the_next_request() {
+    let rig = rig().await;
+    let renewed = Duration::from_secs(2);
+    let a = Member::with(&rig, "a", ACCOUNTS.collect(), renewed).await;
+    let b = Member::with(&rig, "b", ACCOUNTS.collect(), renewed).await;
+    let both = [a.entry.clone(), b.entry.clone()];
+    let of = ACCOUNTS.map(account).find(|of| preferred(*of, &both).unwrap().node == b.entry.node);
+    let of = of.unwrap();
+    // Callers that never leave the owner a quiet moment, and do not go elsewhere.
+    let (mut ids, mut refused) = (Vec::new(), 0);
+    rig.eventually("the preferred node to own it", async || {
+        match a.engine.create(of, None, transfer(ids.len() as u64)).await {
+            Ok(created) => ids.push(id(created)),
+            Err(CreateError::NotOwner(_)) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+        owners(&rig).await.get(&of).is_some_and(|(owner, _)| *owner == b.entry.node)
+    })
+    .await;
+    assert_eq!(owners(&rig).await[&of].1, 3, "let go once, taken up once");
+    rig.mine_until_final(&ids).await;
+    assert!(rig.paid(of).into_iter().eq(0..ids.len() as u64), "{refused} were turned away");
+}

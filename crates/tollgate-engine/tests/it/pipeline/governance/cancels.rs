@@ -1,0 +1,84 @@
+//! A cancellation in the slot of what waits in a pool: whichever of the two is mined decides.
+
+use tollgate_engine::{Acted, Action};
+use tollgate_model::TxState;
+use tollgate_model::port::{AttemptKind, Checkpoint};
+use tollgate_testkit::Gate;
+
+use super::super::chains::ChainKind;
+use super::super::check::CANCELLED;
+use super::super::rig::{Pipeline, StoreKind, account, is_mined};
+use super::patient;
+use crate::govern::act;
+
+everywhere! {
+    a_pending_one_is_closed_by_a_transfer_to_self_and_its_successors_are_mined,
+    an_intent_that_is_mined_before_its_cancellation_is_sent_is_confirmed,
+    a_cancellation_that_is_mined_before_its_answer_is_known_cancels,
+}
+
+async fn a_pending_one_is_closed_by_a_transfer_to_self_and_its_successors_are_mined(
+    store: StoreKind,
+    chain: ChainKind,
+) {
+    let pipeline = Pipeline::on(store, chain).await;
+    let engine = pipeline.node("a", patient()).await;
+    let mut sent = pipeline.pending(&engine, account(0), 10..15).await;
+    let hash = pipeline.sign(&engine, sent[1].id, Action::Cancel).await;
+    assert_eq!(act(&engine, sent[1].id, Action::Cancel).await, Ok(Acted::UnderWay));
+    sent[1] = sent[1].cancelled();
+    pipeline.mine_until_final(&sent).await;
+    let mined = pipeline.verify(account(0), &sent).await;
+    assert!(mined.iter().map(|tx| tx.value).eq([10, 0, 12, 13, 14]), "in order: {mined:?}");
+    let record = pipeline.record(sent[1].id).await;
+    assert_eq!(record.mined.unwrap().tx_hash, hash, "the record says which was mined");
+    let kinds: Vec<_> = pipeline.attempts(sent[1].id).await.iter().map(|a| a.kind).collect();
+    assert_eq!(kinds, [AttemptKind::Intent, AttemptKind::Cancellation]);
+}
+
+async fn an_intent_that_is_mined_before_its_cancellation_is_sent_is_confirmed(
+    store: StoreKind,
+    chain: ChainKind,
+) {
+    let pipeline = Pipeline::on(store, chain).await;
+    let gate = Gate::new();
+    let engine = pipeline.watched_node("a", patient(), gate.clone()).await;
+    let sent = pipeline.pending(&engine, account(0), [10, 11]).await;
+    let mut hold = gate.arm(Checkpoint::ActionClaimed);
+    let (asked, tx) = (engine.clone(), sent[0].id);
+    let cancel = tokio::spawn(async move { act(&asked, tx, Action::Cancel).await });
+    hold.reached().await;
+    let attempts = pipeline.attempts(sent[0].id).await;
+    assert_eq!(attempts.len(), 2, "I11: claimed before it is sent");
+    pipeline.chain.mine(1).await;
+    hold.release();
+    assert_eq!(cancel.await.unwrap(), Ok(Acted::Signed(attempts[1].tx_hash)));
+    pipeline.mine_until_final(&sent).await;
+    pipeline.verify(account(0), &sent).await;
+    let record = pipeline.record(sent[0].id).await;
+    assert_eq!(record.seen.state, TxState::Confirmed, "it was too late");
+    assert_eq!(record.mined.unwrap().tx_hash, attempts[0].tx_hash);
+}
+
+async fn a_cancellation_that_is_mined_before_its_answer_is_known_cancels(
+    store: StoreKind,
+    chain: ChainKind,
+) {
+    let pipeline = Pipeline::on(store, chain).await;
+    let gate = Gate::new();
+    let engine = pipeline.watched_node("a", patient(), gate.clone()).await;
+    let mut sent = pipeline.pending(&engine, account(0), [10, 11]).await;
+    let mut hold = gate.arm(Checkpoint::NodeAnswered);
+    let acted = act(&engine, sent[0].id, Action::Cancel).await;
+    let Ok(Acted::Signed(hash)) = acted else { panic!("{acted:?}") };
+    hold.reached().await;
+    pipeline.chain.mine(1).await;
+    pipeline.until(sent[0].id, "mined", is_mined).await;
+    hold.release();
+    sent[0] = sent[0].cancelled();
+    pipeline.mine_until_final(&sent).await;
+    pipeline.verify(account(0), &sent).await;
+    let record = pipeline.record(sent[0].id).await;
+    assert_eq!(record.seen.state, CANCELLED);
+    assert_eq!(record.mined.unwrap().tx_hash, hash);
+}

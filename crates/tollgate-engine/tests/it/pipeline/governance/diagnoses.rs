@@ -1,0 +1,67 @@
+//! What the pools say of a transaction, on its record.
+
+use tollgate_engine::{Acted, Action, EngineOptions};
+use tollgate_model::diagnose::Diagnosis;
+use tollgate_model::port::TxRecord;
+use tollgate_model::{Nonce, TxId};
+
+use super::super::chains::ChainKind;
+use super::super::outsider::{DEAR, signed};
+use super::super::rig::{PACE, Pipeline, StoreKind, account};
+use super::patient;
+use crate::govern::act;
+
+everywhere! {
+    one_that_a_pool_lost_is_called_probably_lost_until_it_is_sent_again,
+    one_whose_place_a_stranger_took_is_called_replaced_where_pools_show_it,
+}
+
+fn curious() -> EngineOptions {
+    EngineOptions { diagnose: Some(PACE), ..patient() }
+}
+
+fn says(tx: &TxRecord, what: Diagnosis) -> bool {
+    tx.diagnosis.as_ref().is_some_and(|said| said.as_str() == what.to_string())
+}
+
+async fn in_pool(pipeline: &Pipeline, id: TxId) {
+    pipeline.until(id, "in a pool", |tx| says(tx, Diagnosis::InPool)).await;
+}
+
+async fn one_that_a_pool_lost_is_called_probably_lost_until_it_is_sent_again(
+    store: StoreKind,
+    chain: ChainKind,
+) {
+    let pipeline = Pipeline::on(store, chain).await;
+    let engine = pipeline.node("a", curious()).await;
+    let sent = pipeline.pending(&engine, account(0), [10]).await;
+    let id = sent[0].id;
+    in_pool(&pipeline, id).await;
+    let hash = pipeline.attempts(id).await[0].tx_hash;
+    pipeline.chain.forget(hash).await;
+    // What a pool counted is believed until the next block.
+    pipeline.mine_until(id, "lost", |tx| says(tx, Diagnosis::ProbablyLost)).await;
+    assert_eq!(act(&engine, id, Action::Resubmit).await, Ok(Acted::Resent));
+    in_pool(&pipeline, id).await;
+    pipeline.mine_until_final(&sent).await;
+    pipeline.verify(account(0), &sent).await;
+    assert_eq!(pipeline.record(id).await.attempts, 1, "advice only: nothing was signed");
+}
+
+async fn one_whose_place_a_stranger_took_is_called_replaced_where_pools_show_it(
+    store: StoreKind,
+    chain: ChainKind,
+) {
+    let pipeline = Pipeline::on(store, chain).await;
+    let engine = pipeline.node("a", curious()).await;
+    let id = pipeline.pending(&engine, account(0), [10]).await[0].id;
+    in_pool(&pipeline, id).await;
+    let stranger = signed(account(0), Nonce::MIN, 900, DEAR).await;
+    pipeline.chain.send(&stranger.raw).await;
+    let what = match chain {
+        ChainKind::Devchain => Diagnosis::ReplacedByAnother { hash: stranger.tx_hash },
+        // It counts the slot, and does not show with what.
+        ChainKind::Anvil => Diagnosis::Unknown,
+    };
+    pipeline.until(id, "replaced", |tx| says(tx, what)).await;
+}

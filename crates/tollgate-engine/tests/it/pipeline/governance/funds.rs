@@ -1,0 +1,45 @@
+//! An account that can't pay for all: held, told, and by itself mined after somebody has paid in.
+
+use tollgate_model::U256;
+use tollgate_model::port::AlertKind;
+
+use super::super::chains::ChainKind;
+use super::super::rig::{PACE, Pipeline, StoreKind, account, options};
+
+everywhere! {
+    what_an_account_cannot_pay_for_is_held_told_and_mined_in_order_after_funding,
+}
+
+const ETHER: u64 = 1_000_000_000_000_000_000;
+
+async fn what_an_account_cannot_pay_for_is_held_told_and_mined_in_order_after_funding(
+    store: StoreKind,
+    chain: ChainKind,
+) {
+    let pipeline = Pipeline::on(store, chain).await;
+    let engine = pipeline.node("a", options()).await;
+    let from = account(0);
+    // Enough for the first two, not for what comes then.
+    pipeline.chain.set_balance(from.address, U256::from(2 * ETHER + ETHER / 2)).await;
+    let mut sent = Vec::new();
+    for n in 0..5 {
+        sent.extend(pipeline.send(&engine, from, [ETHER + n]).await);
+    }
+    pipeline.mine_until_final(&sent[..2]).await;
+    pipeline
+        .eventually("an alert", async || {
+            pipeline.chain.mine(1).await;
+            tokio::time::sleep(PACE).await;
+            !pipeline.alerts.of(AlertKind::InsufficientFunds).is_empty()
+        })
+        .await;
+    assert_eq!(pipeline.chain.mined(from.address).await.len(), 2);
+    for held in &sent[2..] {
+        let state = pipeline.record(held.id).await.seen.state;
+        assert!(!state.is_final(), "held, not given up: {state:?}");
+    }
+    pipeline.chain.set_balance(from.address, U256::from(ETHER) * U256::from(100)).await;
+    pipeline.mine_until_final(&sent).await;
+    let mined = pipeline.verify(from, &sent).await;
+    assert!(mined.iter().map(|tx| tx.value).eq(ETHER..ETHER + 5), "in order: {mined:?}");
+}

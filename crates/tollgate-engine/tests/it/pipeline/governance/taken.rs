@@ -1,0 +1,56 @@
+//! A slot is called taken only when every endpoint was asked.
+
+use tollgate_engine::EngineOptions;
+use tollgate_model::Nonce;
+use tollgate_model::port::AlertKind;
+
+use super::super::chains::ChainKind;
+use super::super::check::NONCE_TAKEN;
+use super::super::outsider::{DEAR, signed};
+use super::super::rig::{FINALITY, Pipeline, StoreKind, account};
+use super::{MINUTE, patient};
+
+everywhere! {
+    a_slot_that_an_outsider_took_is_called_so_after_both_endpoints_were_asked,
+}
+
+/// How often it is compared while one endpoint can't tell: each time could be the wrong one.
+const LOOKS: u32 = 3;
+
+async fn a_slot_that_an_outsider_took_is_called_so_after_both_endpoints_were_asked(
+    store: StoreKind,
+    chain: ChainKind,
+) {
+    let pipeline = Pipeline::on(store, chain).await;
+    let other = pipeline.chain.breakable().await;
+    let urls = [pipeline.chain.url(), other.url()];
+    let watchful = EngineOptions { reconcile_interval: MINUTE, ..patient() };
+    let engine = pipeline.node_over("a", watchful, &urls).await;
+    let from = account(0);
+    let mut sent = pipeline.pending(&engine, from, [10, 11]).await;
+    let stranger = signed(from, Nonce::MIN, 900, DEAR).await;
+    pipeline.chain.send(&stranger.raw).await;
+    other.set_down(true);
+    pipeline.chain.mine(FINALITY * 3).await;
+    let (head, id) = (pipeline.chain.head().await, sent[0].id);
+    // Settled for the one that can be asked.
+    pipeline.until(sent[1].id, "final", |tx| tx.seen.state.is_final()).await;
+    for _ in 0..LOOKS {
+        engine.reconcile(from).await.unwrap();
+        assert!(!pipeline.record(id).await.seen.state.is_final(), "I8: the other one is silent");
+    }
+    other.set_lag(head);
+    other.set_down(false);
+    for _ in 0..LOOKS {
+        engine.reconcile(from).await.unwrap();
+        assert!(!pipeline.record(id).await.seen.state.is_final(), "I8: the other one is behind");
+    }
+    other.set_lag(0);
+    sent[0].ends = NONCE_TAKEN;
+    pipeline.mine_until_final(&sent).await;
+    pipeline.verify_beside(from, &sent, &[stranger.tx_hash]).await;
+    assert!(!pipeline.alerts.of(AlertKind::NonceTaken).is_empty());
+    let last = pipeline.history(id).await.pop().unwrap();
+    let detail = last.detail.unwrap();
+    assert!(detail.as_str().contains(&stranger.tx_hash.to_string()), "who took it: {detail}");
+}

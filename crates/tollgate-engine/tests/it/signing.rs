@@ -1,0 +1,117 @@
+//! Signatures that fail: before anything is written, so no nonce is gone (I3) and nobody else pays.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use futures_util::future::join_all;
+use tollgate_engine::{CreateError, Engine, Policies};
+use tollgate_model::port::Checkpoint;
+use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft};
+use tollgate_model::{Address, Bytes, ChainId, Failed, TxState, U256};
+use tollgate_testkit::fake_chain::FakeSigner;
+
+use crate::govern::transfers;
+use crate::rig::{Rig, account, options, transfer};
+
+/// Signs, but for what pays one of these.
+struct Choosy {
+    signer: FakeSigner,
+    refused: Mutex<HashSet<u64>>,
+}
+
+impl Choosy {
+    fn refusing(values: impl IntoIterator<Item = u64>) -> Arc<Self> {
+        let accounts = [1, 2, 3].map(|n| account(n).address).to_vec();
+        let refused = Mutex::new(values.into_iter().collect());
+        Arc::new(Self { signer: FakeSigner(accounts), refused })
+    }
+
+    fn refuse_nothing(&self) {
+        self.refused.lock().unwrap().clear();
+    }
+}
+
+#[async_trait]
+impl Signer for Choosy {
+    fn accounts(&self) -> Vec<Address> {
+        self.signer.accounts()
+    }
+
+    fn read(&self, chain_id: ChainId, raw: &Bytes) -> Result<TxDraft, SignError> {
+        self.signer.read(chain_id, raw)
+    }
+
+    async fn sign(&self, drafts: Vec<TxDraft>) -> Vec<Result<SignedTx, SignError>> {
+        let values: Vec<U256> = drafts.iter().map(|draft| draft.value.0).collect();
+        let signed = self.signer.sign(drafts).await;
+        let refused = self.refused.lock().unwrap();
+        let refuses = |value: &U256| refused.iter().any(|refused| U256::from(*refused) == *value);
+        let said = || SignError::Unavailable("the key is in another castle".to_owned());
+        let answer = |(value, signed)| if refuses(value) { Err(said()) } else { signed };
+        values.iter().zip(signed).map(answer).collect()
+    }
+}
+
+fn node(rig: &Rig, signer: &Arc<Choosy>) -> Engine {
+    rig.node_signing("a", options(), Policies::default(), signer.clone())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signature_that_fails_takes_no_nonce() {
+    let rig = Rig::new().await;
+    let signer = Choosy::refusing([11]);
+    let engine = node(&rig, &signer);
+    let mut ids = transfers(&engine, [10]).await;
+    for _ in 0..3 {
+        let refused = engine.create(account(1), None, transfer(11)).await;
+        assert!(matches!(refused, Err(CreateError::Unavailable(_))), "{refused:?}");
+    }
+    assert_eq!(rig.submitter(account(1)).await.next_nonce.get(), 1, "I3: no nonce is gone");
+    ids.extend(transfers(&engine, [12]).await);
+    signer.refuse_nothing();
+    ids.extend(transfers(&engine, [11]).await);
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.paid(account(1)), [10, 12, 11], "no hole");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_can_not_be_signed_fails_none_of_its_batch() {
+    let rig = Rig::new().await;
+    let engine = node(&rig, &Choosy::refusing([12, 15]));
+    // The rest of them wait together while the first one is on its way.
+    let mut hold = rig.gate.arm(Checkpoint::SlotsChosen);
+    let first = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.create(account(1), None, transfer(10)).await }
+    });
+    hold.reached().await;
+    let others = (11..18).map(|value| engine.create(account(1), None, transfer(value)));
+    let (answers, ()) = tokio::join!(join_all(others), async { hold.release() });
+    let mut ids = vec![first.await.unwrap().unwrap().tx_id()];
+    for (value, answer) in (11..).zip(answers) {
+        match answer {
+            Ok(created) => ids.push(created.tx_id()),
+            Err(CreateError::Unavailable(_)) => assert!(value == 12 || value == 15, "{value}"),
+            Err(error) => panic!("{value}: {error}"),
+        }
+    }
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.paid(account(1)), [10, 11, 13, 14, 16, 17]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_and_can_not_be_signed_can_be_withdrawn() {
+    let rig = Rig::new().await;
+    let signer = Choosy::refusing([11]);
+    let mut narrow = options();
+    narrow.nonces.window = 1;
+    let engine = rig.node_signing("a", narrow, Policies::default(), signer);
+    let ids = transfers(&engine, [10, 11, 12]).await;
+    rig.mine_until_final(&ids[..1]).await;
+    let acted = crate::govern::act(&engine, ids[1], tollgate_engine::Action::Cancel).await;
+    assert_eq!(acted, Ok(tollgate_engine::Acted::Withdrawn));
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.record(ids[1]).await.seen.state, TxState::Failed(Failed::Cancelled));
+    assert_eq!(rig.paid(account(1)), [10, 12]);
+}

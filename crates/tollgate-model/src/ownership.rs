@@ -1,0 +1,272 @@
+//! Which node should own a submitter, and when ownership moves.
+//!
+//! Rendezvous hashing over the live nodes: each node has a weight for each submitter, and the highest
+//! one is preferred. Nobody has to agree on anything but the list. It is a wish, never a right: the
+//! lease alone says who may write (I1), and a node that is asked for what it does not own is merely
+//! slower.
+
+use std::cmp::Ordering;
+use std::time::Duration;
+
+use crate::ids::{NodeId, Submitter};
+use crate::port::{LeaseTerms, LiveNode};
+
+/// The node that should own a submitter; `None` if no node takes new work. The order of the list does
+/// not matter.
+///
+/// What a node weighs hangs on its address, not on its id: a node that was restarted gets back what it
+/// had, and nothing else moves. Two processes that share an address are an old one whose entry has not
+/// run out and its successor, which is the one that answers there now.
+pub fn preferred(submitter: Submitter, nodes: &[LiveNode]) -> Option<&LiveNode> {
+    preferred_but(submitter, nodes, |_| false)
+}
+
+/// The same without nodes that are known not to want it.
+pub fn preferred_but(
+    submitter: Submitter,
+    nodes: &[LiveNode],
+    is_unwilling: impl Fn(&LiveNode) -> bool,
+) -> Option<&LiveNode> {
+    let key = submitter_hash(submitter);
+    let takes_work = nodes.iter().filter(|node| !node.draining && !is_unwilling(node));
+    takes_work
+        .map(|node| (weight(key, node), node))
+        .max_by(|(weight, node), (other_weight, other)| {
+            weight.cmp(other_weight).then_with(|| by_age(node, other))
+        })
+        .map(|(_, node)| node)
+}
+
+/// Ids of one name sort by their start, so that of two at one address the younger one wins.
+fn by_age(node: &LiveNode, other: &LiveNode) -> Ordering {
+    node.advertise_url
+        .as_str()
+        .cmp(other.advertise_url.as_str())
+        .then_with(|| node.node.as_str().cmp(other.node.as_str()))
+}
+
+fn weight(key: u64, node: &LiveNode) -> u64 {
+    mixed(key ^ mixed(hash(node.advertise_url.as_str().as_bytes())))
+}
+
+fn submitter_hash(submitter: Submitter) -> u64 {
+    mixed(hash(submitter.address.as_slice()) ^ mixed(submitter.chain_id.get()))
+}
+
+/// FNV-1a. The same in every version and on every machine, which the standard library's is not.
+fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// The finaliser of SplitMix64: every bit of the input moves every bit of the output.
+fn mixed(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+/// How patient nodes are with each other; all of it follows from the lease.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Manners {
+    /// A node that was silent for longer counts as dead. Never later than its leases run out, so that
+    /// nobody waits for a dead node to take up its own work again.
+    pub live_within: Duration,
+    /// How long work without an owner is left to the node that is preferred: it may have to wait for
+    /// the end of `clock_skew_allowance` first.
+    pub grace: Duration,
+    /// For how long another node must have been preferred before the owner lets go.
+    pub outranked_for: Duration,
+}
+
+impl Manners {
+    /// Those that go with a lease.
+    pub fn of(terms: &LeaseTerms) -> Self {
+        let beat = terms.renew_interval();
+        let grace = beat + terms.clock_skew_allowance();
+        Self { live_within: terms.duration() - beat, grace, outranked_for: beat * 3 }
+    }
+
+    /// Whether a node takes up work that has had no owner for some time.
+    pub fn adopts(&self, me: &NodeId, preferred: Option<&NodeId>, orphaned: Duration) -> bool {
+        preferred.is_none_or(|preferred| preferred == me) || orphaned >= self.grace
+    }
+
+    /// Whether an owner lets go for a node that has been preferred for some time.
+    pub fn lets_go(&self, outranked: Duration) -> bool {
+        outranked >= self.outranked_for
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::ids::ChainId;
+    use crate::text::Text;
+    use crate::{Address, B256, keccak256};
+
+    fn node(number: u32) -> LiveNode {
+        LiveNode {
+            node: NodeId::new("n", Uuid::from_u128(u128::from(number))).unwrap(),
+            advertise_url: Text::lossy(&format!("http://10.0.0.{number}:8550")),
+            draining: false,
+        }
+    }
+
+    fn nodes(count: u32) -> Vec<LiveNode> {
+        (1..=count).map(node).collect()
+    }
+
+    fn submitters(count: u32) -> Vec<Submitter> {
+        let address = |n: u32| {
+            let digest: B256 = keccak256(n.to_be_bytes());
+            Address::from_slice(&digest[12..])
+        };
+        (0..count).map(|n| Submitter::new(ChainId::new(1).unwrap(), address(n))).collect()
+    }
+
+    fn url(submitter: Submitter, nodes: &[LiveNode]) -> String {
+        preferred(submitter, nodes).unwrap().advertise_url.as_str().to_owned()
+    }
+
+    #[test]
+    fn submitters_spread_evenly() {
+        for count in [2, 3, 5, 10] {
+            let nodes = nodes(count);
+            let mut shares = std::collections::HashMap::new();
+            for submitter in submitters(10_000) {
+                *shares.entry(url(submitter, &nodes)).or_insert(0_u32) += 1;
+            }
+            let fair = 10_000 / count;
+            assert_eq!(shares.len(), count as usize);
+            for (node, share) in shares {
+                let off = f64::from(share.abs_diff(fair)) / f64::from(fair);
+                assert!(off < 0.1, "{node} of {count} has {share}, fair is {fair}");
+            }
+        }
+    }
+
+    #[test]
+    fn addresses_and_chains_that_differ_little_spread_as_well() {
+        let nodes = nodes(4);
+        let mut shares = [std::collections::HashMap::new(), std::collections::HashMap::new()];
+        for n in 0..4_000_u32 {
+            let mut address = [0; 20];
+            address[16..].copy_from_slice(&n.to_be_bytes());
+            let alike = Submitter::new(ChainId::new(1).unwrap(), Address::from(address));
+            let chain = ChainId::new(u64::from(n) + 1).unwrap();
+            let one_of_many_chains = Submitter::new(chain, Address::repeat_byte(7));
+            for (shares, submitter) in shares.iter_mut().zip([alike, one_of_many_chains]) {
+                *shares.entry(url(submitter, &nodes)).or_insert(0_u32) += 1;
+            }
+        }
+        for shares in shares {
+            assert_eq!(shares.len(), 4);
+            assert!(shares.values().all(|share| (850..1_150).contains(share)), "{shares:?}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_leaves_moves_only_what_it_had_and_one_that_comes_takes_only_its_share() {
+        let (few, many) = (nodes(4), nodes(5));
+        let came = node(5).advertise_url.as_str().to_owned();
+        let mut moved = 0;
+        for submitter in submitters(5_000) {
+            let (before, after) = (url(submitter, &few), url(submitter, &many));
+            // Read backwards it is the node's leaving.
+            if before != after {
+                assert_eq!(after, came, "nothing moves between those that stay");
+                moved += 1;
+            }
+        }
+        assert!((850..1_150).contains(&moved), "about a fifth: {moved}");
+    }
+
+    #[test]
+    fn a_node_that_drains_has_left() {
+        let mut nodes = nodes(3);
+        nodes[1].draining = true;
+        let rest = [nodes[0].clone(), nodes[2].clone()];
+        for submitter in submitters(500) {
+            assert_eq!(url(submitter, &nodes), url(submitter, &rest));
+        }
+        for node in &mut nodes {
+            node.draining = true;
+        }
+        assert_eq!(preferred(submitters(1)[0], &nodes), None);
+        assert_eq!(preferred(submitters(1)[0], &[]), None);
+    }
+
+    #[test]
+    fn a_restart_moves_nothing_and_the_younger_of_two_at_one_address_is_meant() {
+        let before = nodes(3);
+        let mut both = before.clone();
+        let mut again = before[0].clone();
+        again.node = NodeId::new("n", Uuid::from_u128(1 << 100)).unwrap();
+        both.insert(0, again.clone());
+        let after = [again.clone(), before[1].clone(), before[2].clone()];
+        for submitter in submitters(500) {
+            assert_eq!(url(submitter, &before), url(submitter, &after));
+            let meant = preferred(submitter, &both).unwrap();
+            assert_ne!(meant.node, before[0].node, "the one that is gone");
+            assert_eq!(meant, preferred(submitter, &after).unwrap());
+        }
+    }
+
+    #[test]
+    fn the_order_of_the_list_does_not_matter() {
+        let nodes = nodes(5);
+        let mut turned = nodes.clone();
+        for _ in 0..5 {
+            turned.rotate_left(1);
+            for submitter in submitters(200) {
+                assert_eq!(preferred(submitter, &nodes), preferred(submitter, &turned));
+            }
+        }
+        turned.reverse();
+        for submitter in submitters(200) {
+            assert_eq!(preferred(submitter, &nodes), preferred(submitter, &turned));
+        }
+    }
+
+    #[test]
+    fn a_node_that_does_not_want_it_is_passed_over_for_the_next() {
+        let nodes = nodes(3);
+        for submitter in submitters(200) {
+            let first = preferred(submitter, &nodes).unwrap();
+            let second = preferred_but(submitter, &nodes, |node| node == first).unwrap();
+            let rest: Vec<_> = nodes.iter().filter(|node| *node != first).cloned().collect();
+            assert_eq!(second, preferred(submitter, &rest).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_dead_node_is_off_the_list_before_its_leases_run_out() {
+        let seconds = Duration::from_secs;
+        for (duration, renew) in [(10, 3), (10, 1), (9, 4)] {
+            let terms = LeaseTerms::new(seconds(duration), seconds(renew), seconds(1)).unwrap();
+            let manners = Manners::of(&terms);
+            // Renewed one interval before the last heartbeat, at the earliest.
+            assert!(manners.live_within + terms.renew_interval() <= terms.duration());
+            assert!(manners.live_within > terms.renew_interval());
+        }
+    }
+
+    #[test]
+    fn orphans_go_to_the_preferred_node_at_once_and_to_others_after_the_grace() {
+        let manners = Manners::of(&LeaseTerms::default());
+        let (me, other) = (node(1).node, node(2).node);
+        let short = Duration::ZERO;
+        assert!(manners.adopts(&me, Some(&me), short));
+        assert!(manners.adopts(&me, None, short));
+        assert!(!manners.adopts(&me, Some(&other), short));
+        assert!(!manners.adopts(&me, Some(&other), manners.grace - Duration::from_millis(1)));
+        assert!(manners.adopts(&me, Some(&other), manners.grace));
+        assert!(!manners.lets_go(manners.outranked_for - Duration::from_millis(1)));
+        assert!(manners.lets_go(manners.outranked_for));
+    }
+}

@@ -1,0 +1,243 @@
+//! Any node takes any request: what is about another node's submitter is asked there, once.
+//!
+//! Routing is never needed for correctness: whoever carries a request out needs the lease (I1). A
+//! request that was passed on is never passed on again, so that nothing goes in circles.
+
+use std::borrow::Cow;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use tokio::time::timeout;
+use tollgate_engine::{Destination, Place};
+use tollgate_model::ids::parse_address;
+use tollgate_model::{NodeId, Submitter};
+use tollgate_outbound::Posted;
+
+use super::body::{CreateBody, read_whole};
+use super::code::Code;
+use super::peers::Unanswered;
+use super::problem::Problem;
+use super::read::parse_id;
+use super::{Api, TIME_LIMIT};
+
+/// On a request: another node has passed it on. On an answer: another node gave it.
+pub(crate) const FORWARDED: HeaderName = HeaderName::from_static("tollgate-forwarded");
+/// On an answer: where the node is that works for the submitter. Whoever goes there next saves a step.
+pub(crate) const OWNER: HeaderName = HeaderName::from_static("tollgate-owner");
+/// Where batches are taken.
+pub(crate) const PATH_BATCH: &str = "/api/v1/tx/batch";
+/// How often a request is brought somewhere before its caller is told to come back: the place that is
+/// known, and another one if it has moved meanwhile (I13).
+const TRIES_MAX: u32 = 3;
+
+/// What an answer of another node keeps.
+const KEPT: [HeaderName; 2] = [header::CONTENT_TYPE, header::RETRY_AFTER];
+
+/// Carries a request out where it belongs.
+pub(crate) async fn to_the_owner(State(api): State<Api>, request: Request, next: Next) -> Response {
+    let alone = api.engine.is_alone() && !api.engine.is_draining();
+    let passed_on = request.headers().contains_key(FORWARDED);
+    if alone || passed_on || request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    let (parts, body) = request.into_parts();
+    let whole = Request::from_parts(parts.clone(), body);
+    let body = match timeout(TIME_LIMIT, read_whole(whole, &())).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(problem)) => return problem.into_response(),
+        Err(_) => {
+            let detail = format!("the body did not come within {TIME_LIMIT:?}");
+            return Problem::new(Code::Timeout, detail).into_response();
+        }
+    };
+    let subject = subject(&api, &parts, &body).await;
+    let errand = Errand { api, parts, body, next };
+    match subject {
+        Some(submitter) => errand.carry_out(submitter).await,
+        None => errand.here().await,
+    }
+}
+
+/// A request that may belong elsewhere.
+struct Errand {
+    api: Api,
+    parts: Parts,
+    body: Bytes,
+    next: Next,
+}
+
+/// What came of one try.
+enum Tried {
+    /// Its answer.
+    Done(Response),
+    /// Nothing was done there; this is what was said.
+    Moved(Response),
+    /// Nothing was done there: do it here.
+    NotThere,
+}
+
+impl Errand {
+    /// As if there were no other node.
+    async fn here(&self) -> Response {
+        let request = Request::from_parts(self.parts.clone(), Body::from(self.body.clone()));
+        self.next.clone().run(request).await
+    }
+
+    async fn carry_out(&self, submitter: Submitter) -> Response {
+        let engine = &self.api.engine;
+        let (mut said, mut asked): (Option<Response>, Option<NodeId>) = (None, None);
+        for _ in 0..TRIES_MAX {
+            let place = match engine.place(submitter).await {
+                Ok(place) => place,
+                Err(error) => return Problem::from(error).into_response(),
+            };
+            let tried = match place {
+                Place::Nowhere => return Problem::draining().into_response(),
+                // It was there already. Who holds the lease will say the same again; who merely should
+                // have taken it, and did not, has had its chance.
+                Place::There(to) if asked.as_ref() == Some(&to.node) => {
+                    if to.owns {
+                        break;
+                    }
+                    Tried::NotThere
+                }
+                Place::There(to) => {
+                    asked = Some(to.node.clone());
+                    self.pass_on(submitter, &to).await
+                }
+                Place::Here => Tried::NotThere,
+            };
+            let tried = match tried {
+                Tried::NotThere => self.judge_own(self.here().await),
+                Tried::Done(_) | Tried::Moved(_) => tried,
+            };
+            match tried {
+                Tried::Done(response) => return response,
+                Tried::Moved(response) => said = Some(response),
+                Tried::NotThere => {}
+            }
+            engine.misplaced(submitter);
+        }
+        said.unwrap_or_else(|| Problem::draining().into_response())
+    }
+
+    /// A node that was let down by what it believed says so before it has done anything.
+    fn judge_own(&self, mut response: Response) -> Tried {
+        let problem = response.extensions().get::<Problem>();
+        if problem.is_some_and(|problem| problem.code == Code::NotOwner) {
+            return Tried::Moved(response);
+        }
+        let own = self.api.engine.own_url();
+        answered_by(&mut response, own.as_ref().map(|url| url.as_str()), false);
+        Tried::Done(response)
+    }
+
+    async fn pass_on(&self, submitter: Submitter, to: &Destination) -> Tried {
+        let Api { engine, peers, .. } = &self.api;
+        let path = self.parts.uri.path_and_query().map_or("/", |path| path.as_str());
+        let posted = peers.ask(engine, to, path, &self.parts.headers, self.body.clone()).await;
+        let posted = match posted {
+            Ok(posted) => posted,
+            Err(Unanswered::NotAsked(why)) => {
+                tracing::debug!(%submitter, node = to.node.as_str(), why, "not reached");
+                engine.misplaced(submitter);
+                return Tried::NotThere;
+            }
+            Err(Unanswered::Full) => {
+                return Tried::Done(Problem::too_many_forwarded().into_response());
+            }
+            Err(Unanswered::Unheard(why)) => {
+                engine.misplaced(submitter);
+                return Tried::Done(Problem::unheard(why).into_response());
+            }
+        };
+        match code_of(&posted) {
+            // Preferred, but it has no key for it.
+            Some(Code::UnknownSubmitter) if !to.owns => Tried::NotThere,
+            Some(Code::NotOwner | Code::Draining) => Tried::Moved(passed_back(posted, None)),
+            Some(_) | None => Tried::Done(passed_back(posted, Some(&to.url))),
+        }
+    }
+}
+
+/// The code of a problem of another node.
+fn code_of(posted: &Posted) -> Option<Code> {
+    #[derive(Deserialize)]
+    struct Said {
+        code: String,
+    }
+    let (client, server) = (StatusCode::BAD_REQUEST.as_u16(), 599);
+    if !(client..=server).contains(&posted.status) {
+        return None;
+    }
+    serde_json::from_slice::<Said>(&posted.body).ok().and_then(|said| Code::of(&said.code))
+}
+
+/// Another node's answer, word for word.
+fn passed_back(posted: Posted, owner: Option<&str>) -> Response {
+    let Posted { status, headers, body } = posted;
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+    for name in KEPT {
+        response.headers_mut().extend(headers.get(&name).map(|value| (name, value.clone())));
+    }
+    let said = headers.get(OWNER).and_then(|url| url.to_str().ok());
+    answered_by(&mut response, owner.or(said), true);
+    response
+}
+
+/// Says on an answer who gave it.
+pub(crate) fn answered_by(response: &mut Response, owner: Option<&str>, forwarded: bool) {
+    let headers = response.headers_mut();
+    let url = owner.and_then(|url| HeaderValue::from_str(url).ok());
+    headers.extend(url.map(|url| (OWNER, url)));
+    if forwarded {
+        headers.insert(FORWARDED, HeaderValue::from_static("1"));
+    }
+}
+
+/// The submitter that a request is about. None if any node can answer it, also with what is wrong.
+async fn subject(api: &Api, parts: &Parts, body: &Bytes) -> Option<Submitter> {
+    let words: Vec<&str> = parts.uri.path().split('/').skip(1).collect();
+    match words[..] {
+        ["api", "v1", "tx"] => {
+            let simulates = parts.uri.query().is_some_and(|query| query.contains("simulate"));
+            if simulates { None } else { of_create(api, body) }
+        }
+        ["api", "v1", "tx", tx_id, _action] => {
+            let tx_id = parse_id(tx_id).ok()?;
+            Some(api.store.tx(tx_id).await.ok()??.submitter)
+        }
+        ["api", "v1", "submitters", address, _, ..] => {
+            let address = parse_address(address).ok()?;
+            Some(Submitter::new(api.engine.chain_id(), address))
+        }
+        _ => None,
+    }
+}
+
+/// Only as much of a create is read as it takes.
+fn of_create(api: &Api, body: &Bytes) -> Option<Submitter> {
+    #[derive(Deserialize)]
+    struct Named<'a> {
+        #[serde(borrow)]
+        submitter: Option<Cow<'a, str>>,
+    }
+    let chain_id = api.engine.chain_id();
+    let named: Option<Named<'_>> = serde_json::from_slice(body).ok();
+    match named.and_then(|named| named.submitter) {
+        Some(address) => {
+            parse_address(&address).ok().map(|address| Submitter::new(chain_id, address))
+        }
+        // A signed transaction is its signer's.
+        None => {
+            let body: CreateBody = serde_json::from_slice(body).ok()?;
+            body.read(chain_id, None).ok().map(|asked| asked.submitter)
+        }
+    }
+}

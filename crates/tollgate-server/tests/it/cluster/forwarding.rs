@@ -1,0 +1,260 @@
+//! What is about another node's submitter is asked there, once, and answered word for word.
+
+use serde_json::{Value, json};
+use tollgate_devchain::dev_accounts;
+use tollgate_model::Submitter;
+use tollgate_testkit::wait;
+
+use super::seats::{Room, Seat, acquainted};
+use crate::dev_site::target;
+use crate::site::Answer;
+
+fn create(of: Submitter, request_id: &str) -> Value {
+    json!({
+        "submitter": of.address,
+        "requestId": request_id,
+        "payload": { "to": target(6), "value": "7", "gas": 30_000 },
+    })
+}
+
+fn header<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
+    answer.headers.get(name).map(|value| value.to_str().unwrap())
+}
+
+async fn two(room: &Room) -> (Seat, Seat) {
+    let (a, b) = (room.seat("a").await, room.seat("b").await);
+    acquainted(&[&a, &b]).await;
+    (a, b)
+}
+
+/// Takes a create at the node that should own the account; the owner's account and the id.
+async fn owned_by(room: &Room, owner: &Seat, other: &Seat) -> Option<(Submitter, String)> {
+    let of = *room.preferring(&[owner, other]).first()?;
+    let taken = owner.post("/api/v1/tx", &create(of, "first")).await;
+    assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
+    assert_eq!(header(&taken, "tollgate-owner"), Some(owner.url()));
+    assert_eq!(header(&taken, "tollgate-forwarded"), None);
+    Some((of, taken.json()["txId"].as_str().unwrap().to_owned()))
+}
+
+/// Two nodes of which the first owns an account: ports are random, so one may have none.
+async fn with_owner(room: &Room) -> (Seat, Seat, Submitter, String) {
+    let (a, b) = two(room).await;
+    if let Some((of, tx_id)) = owned_by(room, &a, &b).await {
+        return (a, b, of, tx_id);
+    }
+    let (of, tx_id) = owned_by(room, &b, &a).await.unwrap();
+    (b, a, of, tx_id)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_create_at_another_node_is_the_owners_answer_word_for_word() {
+    let room = Room::new().await;
+    let (owner, other, of, _) = with_owner(&room).await;
+    let mut body = create(of, "by-key");
+    body.as_object_mut().unwrap().remove("requestId");
+    let headers = [("idempotency-key", "by-key"), ("x-request-id", "call-17")];
+    let taken = other.post_with("/api/v1/tx", &headers, &body).await;
+    assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
+    assert_eq!(taken.json()["requestId"], "by-key");
+    assert_eq!(header(&taken, "x-request-id"), Some("call-17"));
+    assert_eq!(header(&taken, "tollgate-owner"), Some(owner.url()));
+    assert_eq!(header(&taken, "tollgate-forwarded"), Some("1"));
+    let heard = owner.heard().await;
+    assert_eq!(heard.len(), 1, "{heard:?}");
+    assert_eq!(heard[0].path, "/api/v1/tx");
+    for (name, value) in [("tollgate-forwarded", "1"), headers[0], headers[1]] {
+        assert_eq!(heard[0].headers[name], value, "{name}");
+    }
+    // The same request again is the same transaction, wherever it is asked (I7).
+    let again = owner.post("/api/v1/tx", &create(of, "by-key")).await;
+    assert_eq!((again.status.as_u16(), &again.json()["txId"]), (200, &taken.json()["txId"]));
+    let other_payload = {
+        let mut body = create(of, "by-key");
+        body["payload"]["value"] = json!("8");
+        other.post("/api/v1/tx", &body).await
+    };
+    assert_eq!(
+        (other_payload.status.as_u16(), other_payload.code().as_str()),
+        (409, "request_id_conflict")
+    );
+    assert_eq!(
+        other_payload.json()["requestId"],
+        header(&other_payload, "x-request-id").unwrap(),
+        "the problem is the owner's, under the caller's name for the call"
+    );
+    assert_eq!(room.owner(of).await.unwrap().token.get(), 1, "the lease never moved");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn actions_and_orders_go_to_the_owner_as_well() {
+    let room = Room::new().await;
+    let (owner, other, of, tx_id) = with_owner(&room).await;
+    for (path, body, status) in [
+        (format!("/api/v1/submitters/{}/pause", of.address), json!({ "reason": "audit" }), 200),
+        (format!("/api/v1/submitters/{}/resume", of.address), json!({ "reason": "done" }), 200),
+        (format!("/api/v1/submitters/{}/reconcile", of.address), json!({}), 200),
+        (format!("/api/v1/submitters/{}/nonces", of.address), json!({}), 409),
+        (format!("/api/v1/tx/{tx_id}/cancel"), json!({ "reason": "withdrawn" }), 202),
+    ] {
+        let answer = other.post(&path, &body).await;
+        assert_eq!(answer.status.as_u16(), status, "{path}: {answer:?}");
+        assert_eq!(header(&answer, "tollgate-forwarded"), Some("1"), "{path}");
+        assert_eq!(owner.heard().await.len(), 1, "{path}");
+    }
+    // Any node reads.
+    let read = other.door.get(&format!("/api/v1/tx/{tx_id}")).await;
+    assert_eq!((read.status.as_u16(), owner.heard().await.len()), (200, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_owns_goes_to_the_preferred_node() {
+    let room = Room::new().await;
+    let (a, b) = two(&room).await;
+    let (mut checked, nodes) = (0, [(&a, &b), (&b, &a)]);
+    for (should, other) in nodes {
+        for of in room.preferring(&[should, other]) {
+            let taken = other.post("/api/v1/tx", &create(of, "first")).await;
+            assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
+            assert_eq!(room.owner(of).await.unwrap().node, should.entry.node);
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, super::seats::ACCOUNTS.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forwarded_request_is_never_forwarded_again() {
+    let room = Room::new().await;
+    let (owner, other, of, tx_id) = with_owner(&room).await;
+    let forwarded = [("tollgate-forwarded", "1")];
+    for (path, body) in [
+        ("/api/v1/tx".to_owned(), create(of, "second")),
+        (format!("/api/v1/tx/{tx_id}/cancel"), json!({})),
+    ] {
+        let answer = other.post_with(&path, &forwarded, &body).await;
+        assert_eq!((answer.status.as_u16(), answer.code().as_str()), (409, "not_owner"));
+        assert_eq!(header(&answer, "retry-after"), Some("1"));
+        assert_eq!(answer.json()["owner"], owner.url(), "it says where to go");
+        assert_eq!(header(&answer, "tollgate-owner"), Some(owner.url()));
+    }
+    let batch = json!({ "items": [create(of, "third")] });
+    let answer = other.post_with("/api/v1/tx/batch", &forwarded, &batch).await.json();
+    assert_eq!(answer["items"][0]["error"]["code"], "not_owner", "{answer}");
+    assert_eq!(owner.heard().await.len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_goes_to_each_owner_in_one_call_and_is_answered_in_order() {
+    let room = Room::new().await;
+    let (a, b) = two(&room).await;
+    let (of_a, of_b) = (room.preferring(&[&a, &b]), room.preferring(&[&b, &a]));
+    let all: Vec<Submitter> = of_a.iter().chain(&of_b).copied().collect();
+    // Each account twice, all mixed up, and one that is nonsense.
+    let mut items: Vec<Value> =
+        (0..2).flat_map(|n| all.iter().map(move |of| create(*of, &format!("r{n}")))).collect();
+    items.insert(1, json!({ "submitter": "nonsense" }));
+    let answer = a.post("/api/v1/tx/batch", &json!({ "items": items })).await;
+    let said = answer.json()["items"].as_array().unwrap().clone();
+    assert_eq!(said.len(), items.len());
+    for (item, said) in items.iter().zip(&said) {
+        if item["submitter"] == "nonsense" {
+            assert_eq!(
+                (&said["status"], &said["error"]["code"]),
+                (&json!(422), &json!("invalid_address"))
+            );
+            continue;
+        }
+        assert_eq!(said["status"], 202, "{said}");
+        let (tx, asked) = (&said["tx"], &item["submitter"]);
+        let same =
+            |a: &Value, b: &Value| a.as_str().unwrap().eq_ignore_ascii_case(b.as_str().unwrap());
+        assert!(same(&tx["submitter"], asked) && tx["requestId"] == item["requestId"], "{said}");
+    }
+    let calls = if of_b.is_empty() { 0 } else { 1 };
+    assert_eq!(b.heard().await.len(), calls, "one call for all that is b's");
+    for of in &of_b {
+        assert_eq!(room.owner(*of).await.unwrap().node, b.entry.node);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_that_is_not_reached_is_named_and_nothing_is_done() {
+    let room = Room::new().await;
+    let (mut owner, other, of, tx_id) = with_owner(&room).await;
+    owner.cut_off().await;
+    for (path, body) in [
+        ("/api/v1/tx".to_owned(), create(of, "second")),
+        (format!("/api/v1/tx/{tx_id}/cancel"), json!({})),
+    ] {
+        let answer = other.post(&path, &body).await;
+        assert_eq!((answer.status.as_u16(), answer.code().as_str()), (409, "not_owner"));
+        assert_eq!(header(&answer, "retry-after"), Some("1"));
+        assert_eq!(answer.json()["owner"], owner.url());
+    }
+    let batch = json!({ "items": [create(of, "third")] });
+    let answer = other.post("/api/v1/tx/batch", &batch).await.json();
+    assert_eq!(answer["items"][0]["error"]["code"], "not_owner", "{answer}");
+    let by_request = format!("/api/v1/tx/by-request?submitter={}&requestId=second", of.address);
+    assert_eq!(other.door.get(&by_request).await.status.as_u16(), 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_owns_is_taken_here_if_the_preferred_node_is_not_reached_or_has_no_key() {
+    let room = Room::new().await;
+    // Without keys, and with an address at which nobody listens: neither can take anything.
+    let (mut mute, here) = (room.seat("mute").await, room.seat("here").await);
+    let keyless = room.seat_with("keyless", &[]).await;
+    acquainted(&[&mute, &here, &keyless]).await;
+    mute.cut_off().await;
+    for n in super::seats::ACCOUNTS {
+        let of = Submitter::new(here.engine.chain_id(), dev_accounts()[n].address);
+        let taken = here.post("/api/v1/tx", &create(of, "first")).await;
+        assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
+        assert_eq!(room.owner(of).await.unwrap().node, here.entry.node);
+        let items = json!({ "items": [create(of, "second")] });
+        let batch = here.post("/api/v1/tx/batch", &items).await.json();
+        assert_eq!(batch["items"][0]["status"], 202, "{batch}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_stops_hands_over_and_passes_requests_on() {
+    let room = Room::new().await;
+    let (owner, other, of, _) = with_owner(&room).await;
+    assert_eq!(owner.door.get("/readyz").await.status.as_u16(), 200);
+    // The other one knows who owns it, and does not know better when that one lets go.
+    let forwarded = other.post("/api/v1/tx", &create(of, "before")).await;
+    assert_eq!(header(&forwarded, "tollgate-owner"), Some(owner.url()), "{forwarded:?}");
+    owner.engine.stop().await;
+    let taken = other.post("/api/v1/tx", &create(of, "at-once")).await;
+    assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
+    assert_eq!(header(&taken, "tollgate-owner"), Some(other.url()));
+    let ready = owner.door.get("/readyz").await;
+    assert_eq!((ready.status.as_u16(), ready.code().as_str()), (503, "draining"));
+    assert!(ready.headers.contains_key("retry-after"));
+    // The lease is free: the next request is the other one's, wherever it comes in.
+    let taken = owner.post("/api/v1/tx", &create(of, "second")).await;
+    assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
+    assert_eq!(header(&taken, "tollgate-owner"), Some(other.url()));
+    assert_eq!(room.owner(of).await.unwrap().node, other.entry.node);
+    let batch = json!({ "items": [create(of, "third")] });
+    let batch = owner.post("/api/v1/tx/batch", &batch).await.json();
+    assert_eq!(batch["items"][0]["status"], 202, "{batch}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_node_that_stops_says_that_there_is_none() {
+    let room = Room::new().await;
+    let (owner, mut other, of, _) = with_owner(&room).await;
+    other.engine.stop().await;
+    other.vanish(&room).await;
+    wait::until("the node to be alone", || async { owner.engine.is_alone().then_some(()) }).await;
+    owner.engine.stop().await;
+    let answer = owner.post("/api/v1/tx", &create(of, "second")).await;
+    assert_eq!((answer.status.as_u16(), answer.code().as_str()), (503, "draining"));
+    assert_eq!(header(&answer, "retry-after"), Some("1"));
+    let batch = json!({ "items": [create(of, "third")] });
+    let batch = owner.post("/api/v1/tx/batch", &batch).await.json();
+    assert_eq!(batch["items"][0]["error"]["code"], "draining", "{batch}");
+}

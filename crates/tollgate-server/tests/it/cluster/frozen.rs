@@ -1,0 +1,99 @@
+//! An owner that takes connections and says nothing: what it holds up is bounded.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tollgate_devchain::dev_accounts;
+use tollgate_model::port::{Acquisition, LeaseStore, LeaseTerms, LiveNode, NodeStore};
+use tollgate_model::{NodeId, Submitter, Text};
+use tollgate_testkit::wait;
+use uuid::Uuid;
+
+use super::seats::{ACCOUNTS, Room};
+use crate::dev_site::target;
+
+/// What may be on its way to one node.
+const UNDER_WAY_MAX: usize = 256;
+
+fn terms() -> LeaseTerms {
+    let minute = Duration::from_secs(60);
+    LeaseTerms::new(minute, minute / 3, Duration::ZERO).unwrap()
+}
+
+/// A node that owns an account, and answers nobody. Tells of each request that reached it.
+async fn frozen(room: &Room, of: Submitter) -> (NodeId, mpsc::UnboundedReceiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let node = NodeId::new("frozen", Uuid::now_v7()).unwrap();
+    let advertise_url = Text::lossy(&url);
+    let entry = LiveNode { node: node.clone(), advertise_url, draining: false };
+    room.store.heartbeat(&entry).await.unwrap();
+    let taken = room.store.acquire(of, &node, &terms()).await.unwrap();
+    assert!(matches!(taken, Acquisition::Granted { .. }));
+    let (reached, seen) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut held = Vec::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let reached = reached.clone();
+            held.push(tokio::spawn(async move {
+                let mut first = [0; 1];
+                if stream.read_exact(&mut first).await.is_ok() {
+                    let _ = reached.send(());
+                }
+                std::future::pending::<()>().await;
+            }));
+        }
+    });
+    (node, seen)
+}
+
+fn create(of: Submitter, number: usize) -> Value {
+    json!({
+        "submitter": of.address,
+        "requestId": format!("r{number}"),
+        "payload": { "to": target(6), "value": "7", "gas": 30_000 },
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_to_a_frozen_owner_are_bounded_and_end_with_its_last_sign_of_life() {
+    let room = Room::new().await;
+    let here = Arc::new(room.seat("here").await);
+    let account = |n: usize| Submitter::new(here.engine.chain_id(), dev_accounts()[n].address);
+    let (of, another) = (account(ACCOUNTS[0]), account(ACCOUNTS[1]));
+    let (node, mut reached) = frozen(&room, of).await;
+    wait::until("the node to be known", || async { here.engine.is_live(&node).then_some(()) })
+        .await;
+    let mut waiting = JoinSet::new();
+    for number in 0..UNDER_WAY_MAX {
+        let at = here.clone();
+        waiting.spawn(async move { at.post("/api/v1/tx", &create(of, number)).await });
+        // One by one: more connections at once than a listener queues would be another test.
+        wait::within("a request to reach the frozen node", reached.recv()).await.unwrap();
+    }
+    let over = here.post("/api/v1/tx", &create(of, UNDER_WAY_MAX)).await;
+    assert_eq!((over.status.as_u16(), over.code().as_str()), (503, "unavailable"), "{over:?}");
+    assert!(over.text.contains("too much") && over.headers.contains_key("retry-after"), "{over:?}");
+    // What is not the frozen node's goes on (I14).
+    let own = room.store.acquire(another, &here.entry.node, &terms()).await.unwrap();
+    assert!(matches!(own, Acquisition::Granted { .. }));
+    let taken = here.post("/api/v1/tx", &create(another, 0)).await;
+    assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
+
+    room.store.leave(&node).await.unwrap();
+    while let Some(answer) = wait::within("the answers", waiting.join_next()).await {
+        let answer = answer.unwrap();
+        assert_eq!((answer.status.as_u16(), answer.code().as_str()), (503, "unavailable"));
+        assert!(answer.text.contains("may have heard"), "{answer:?}");
+        assert!(
+            answer.text.contains("no sign of life"),
+            "long before its time is over: {answer:?}"
+        );
+        assert!(answer.headers.contains_key("retry-after"));
+    }
+}

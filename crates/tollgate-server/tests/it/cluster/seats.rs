@@ -1,0 +1,165 @@
+//! Nodes in this process, each behind a socket of its own and on the list of nodes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::HeaderMap;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
+use tollgate_engine::{Engine, EngineOptions};
+use tollgate_model::ownership::preferred;
+use tollgate_model::port::{LeaseStore, LeaseTerms, LiveNode, NodeStore, Owner};
+use tollgate_model::{NodeId, Submitter, Text};
+use tollgate_server::router;
+use tollgate_sqlite::{SqliteOptions, SqliteStore};
+use tollgate_testkit::wait;
+use uuid::Uuid;
+
+use crate::dev_site::node_with;
+use crate::site::{Answer, Door};
+
+/// Dev accounts whose keys all nodes have.
+pub(super) const ACCOUNTS: [usize; 5] = [0, 2, 3, 4, 5];
+
+/// One database, one chain.
+pub(super) struct Room {
+    pub(super) store: SqliteStore,
+    pub(super) chain: RunningDevChain,
+}
+
+/// A request as it came to a socket.
+#[derive(Clone, Debug)]
+pub(super) struct Heard {
+    pub(super) path: String,
+    pub(super) headers: HeaderMap,
+}
+
+/// A node. What its door gets does not go through the socket; what comes through it is noted.
+pub(super) struct Seat {
+    pub(super) door: Door,
+    pub(super) engine: Engine,
+    pub(super) entry: LiveNode,
+    heard: Arc<Mutex<Vec<Heard>>>,
+    serving: JoinHandle<()>,
+    heart: JoinHandle<()>,
+}
+
+impl Room {
+    pub(super) async fn new() -> Self {
+        let chain = DevChain::start(DevChainOptions::default()).await.unwrap();
+        Self { store: SqliteStore::open(SqliteOptions::memory()).await.unwrap(), chain }
+    }
+
+    pub(super) async fn seat(&self, name: &str) -> Seat {
+        self.seat_with(name, &ACCOUNTS).await
+    }
+
+    pub(super) async fn seat_with(&self, name: &str, keys: &[usize]) -> Seat {
+        // Nothing moves by itself while a test looks, and nobody is taken for dead.
+        let seconds = Duration::from_secs;
+        let lease = LeaseTerms::new(seconds(60), seconds(25), Duration::ZERO).unwrap();
+        let options = EngineOptions { lease, ..EngineOptions::default() };
+        let id = NodeId::new(name, Uuid::now_v7()).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let entry =
+            LiveNode { node: id.clone(), advertise_url: Text::lossy(&url), draining: false };
+        self.store.heartbeat(&entry).await.unwrap();
+        let api = node_with(&self.store, &self.chain, options, id, keys).await;
+        let engine = api.engine.clone();
+        let routes = router(api);
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let noted: Router = routes.clone().layer(from_fn_with_state(heard.clone(), note));
+        let serving = tokio::spawn(async move { axum::serve(listener, noted).await.unwrap() });
+        let (store, alive) = (self.store.clone(), entry.clone());
+        let heart = tokio::spawn(async move {
+            loop {
+                store.heartbeat(&alive).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+        });
+        Seat { door: Door(routes), engine, entry, heard, serving, heart }
+    }
+
+    pub(super) async fn owner(&self, of: Submitter) -> Option<Owner> {
+        self.store.owners(&[of]).await.unwrap().pop().flatten()
+    }
+
+    /// Accounts for which the first of these nodes is preferred.
+    pub(super) fn preferring(&self, seats: &[&Seat]) -> Vec<Submitter> {
+        let nodes: Vec<LiveNode> = seats.iter().map(|seat| seat.entry.clone()).collect();
+        let chain_id = seats[0].engine.chain_id();
+        let all = ACCOUNTS.iter().map(|n| Submitter::new(chain_id, dev_accounts()[*n].address));
+        all.filter(|of| preferred(*of, &nodes).unwrap().node == nodes[0].node).collect()
+    }
+}
+
+async fn note(
+    axum::extract::State(heard): axum::extract::State<Arc<Mutex<Vec<Heard>>>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let path = request.uri().to_string();
+    heard.lock().await.push(Heard { path, headers: request.headers().clone() });
+    next.run(request).await
+}
+
+impl Seat {
+    pub(super) fn url(&self) -> &str {
+        self.entry.advertise_url.as_str()
+    }
+
+    /// What came through its socket since it was last asked.
+    pub(super) async fn heard(&self) -> Vec<Heard> {
+        std::mem::take(&mut *self.heard.lock().await)
+    }
+
+    /// Posts with headers.
+    pub(super) async fn post_with(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> Answer {
+        let mut request = Request::post(path).header("content-type", "application/json");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.door.call(request.body(Body::from(body.to_string())).unwrap()).await
+    }
+
+    pub(super) async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.post_with(path, &[], body).await
+    }
+
+    /// Nobody listens at its address any more; it knows nothing of that.
+    pub(super) async fn cut_off(&mut self) {
+        self.serving.abort();
+        let _ = (&mut self.serving).await;
+    }
+
+    /// No sign of life any more, and off the list.
+    pub(super) async fn vanish(&mut self, room: &Room) {
+        self.heart.abort();
+        let _ = (&mut self.heart).await;
+        room.store.leave(&self.entry.node).await.unwrap();
+    }
+}
+
+/// Waits until these know of each other.
+pub(super) async fn acquainted(seats: &[&Seat]) {
+    for seat in seats {
+        wait::until("the nodes to know each other", || async {
+            seats.iter().all(|other| seat.engine.is_live(&other.entry.node)).then_some(())
+        })
+        .await;
+    }
+}

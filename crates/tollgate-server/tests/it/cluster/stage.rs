@@ -1,0 +1,202 @@
+//! Real `tollgate serve` processes on one PostgreSQL and one dev chain.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
+use tollgate_testkit::{PgServer, rpc, wait};
+
+use crate::program::{Program, command, free_port};
+
+/// Dev accounts that send; the last one is paid.
+pub(super) const SENDERS: std::ops::Range<usize> = 0..6;
+const PAID: usize = 9;
+
+pub(super) struct Stage {
+    folder: tempfile::TempDir,
+    server: PgServer,
+    database: String,
+    chain: RunningDevChain,
+    lease: (&'static str, &'static str),
+    /// How long a node that stops still passes requests on.
+    pub(super) drain_wait: &'static str,
+}
+
+/// A node's process.
+pub(super) struct Node {
+    pub(super) name: String,
+    pub(super) port: u16,
+    pub(super) program: Program,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct Said {
+    pub(super) status: u16,
+    pub(super) head: String,
+    pub(super) body: Value,
+}
+
+/// Why there is none.
+#[derive(Debug)]
+pub(super) enum Silence {
+    /// Nobody listens: what a load balancer sends on to the next node.
+    NotThere,
+    /// Somebody listened.
+    Broken(io::Error),
+}
+
+/// One request on a connection of its own.
+pub(super) async fn ask(port: u16, method: &str, path: &str, body: &str) -> Result<Said, Silence> {
+    let stream = TcpStream::connect(("127.0.0.1", port)).await;
+    let mut stream = stream.map_err(|_| Silence::NotThere)?;
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    let mut text = String::new();
+    let exchange = async {
+        stream.write_all(request.as_bytes()).await?;
+        stream.read_to_string(&mut text).await
+    };
+    exchange.await.map_err(Silence::Broken)?;
+    let cut_off = || Silence::Broken(io::ErrorKind::UnexpectedEof.into());
+    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(cut_off)?;
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let body = serde_json::from_str(body).map_err(|_| cut_off())?;
+    Ok(Said { status: status.ok_or_else(cut_off)?, head: head.to_lowercase(), body })
+}
+
+impl Stage {
+    /// With leases of this length, renewed this often.
+    pub(super) async fn set(lease: &'static str, renewed: &'static str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let server = PgServer::start().await;
+        let database = server.fresh_database().await;
+        let block_interval = Some(Duration::from_millis(100));
+        let options = DevChainOptions { block_interval, ..Default::default() };
+        let chain = DevChain::start(options).await.unwrap();
+        let accounts = dev_accounts();
+        let keys = SENDERS.map(|n| alloy_primitives::hex::encode(accounts[n].private_key));
+        std::fs::write(folder.path().join("keys"), keys.collect::<Vec<_>>().join("\n")).unwrap();
+        let lease = (lease, renewed);
+        Self { folder, server, database, chain, lease, drain_wait: "1s" }
+    }
+
+    pub(super) fn rpc_url(&self) -> String {
+        self.chain.url()
+    }
+
+    /// Starts a node and waits until it is ready.
+    pub(super) async fn node(&self, name: &str) -> Node {
+        self.node_at(name, free_port()).await
+    }
+
+    pub(super) async fn node_at(&self, name: &str, port: u16) -> Node {
+        let mut command = command();
+        command
+            .args(["serve", "--no-auth", "--node-name", name])
+            .args(["--listen", &format!("127.0.0.1:{port}")])
+            .args(["--database-url", &self.server.url(&self.database)])
+            .args(["--rpc-url", &self.chain.url(), "--finality", "confirmations:2"])
+            .args(["--lease-duration", self.lease.0, "--lease-renew-interval", self.lease.1])
+            .arg("--private-key-file")
+            .arg(self.folder.path().join("keys"))
+            .env("TOLLGATE_LEASE_CLOCK_SKEW_ALLOWANCE", "0s")
+            .env("TOLLGATE_DRAIN_WAIT", self.drain_wait)
+            .env("RUST_LOG", "warn,tollgate_engine=info");
+        let program = Program::start(&mut command);
+        let node = Node { name: name.to_owned(), port, program };
+        wait::until("a node to be ready", || async { node.is_ready().await.then_some(()) }).await;
+        node
+    }
+
+    /// The verdict: the feed has each accepted one once, and so have the chain's own blocks, where no
+    /// account's nonces have a gap. `accepted` has what was paid, by the transaction's id.
+    pub(super) async fn check(&self, node: &Node, accepted: &BTreeMap<String, u64>) {
+        let feed = wait::until("everything to be final", || async {
+            let feed = feed(node.port).await?;
+            (feed.len() >= accepted.len()).then_some(feed)
+        })
+        .await;
+        let mut told: Vec<&str> = feed.iter().filter_map(|entry| entry["txId"].as_str()).collect();
+        told.sort_unstable();
+        let known: Vec<&str> = accepted.keys().map(String::as_str).collect();
+        assert_eq!(told, known, "each in the feed once, and nothing else");
+        assert!(feed.iter().all(|entry| entry["state"] == "CONFIRMED"), "{feed:?}");
+        let mut paid = self.paid().await;
+        paid.sort_unstable();
+        let mut expected: Vec<u64> = accepted.values().copied().collect();
+        expected.sort_unstable();
+        assert_eq!(paid, expected, "each on the chain once");
+    }
+
+    async fn paid(&self) -> Vec<u64> {
+        let url = self.chain.url();
+        let head = rpc::number(&rpc::call(&url, "eth_blockNumber", json!([])).await);
+        let (mut paid, mut nonces) = (Vec::new(), BTreeMap::<String, Vec<u64>>::new());
+        for number in 1..=head {
+            let tag = json!([format!("{number:#x}"), true]);
+            let block = rpc::call(&url, "eth_getBlockByNumber", tag).await;
+            for tx in block["transactions"].as_array().unwrap() {
+                let from = tx["from"].as_str().unwrap().to_lowercase();
+                nonces.entry(from).or_default().push(rpc::number(&tx["nonce"]));
+                paid.push(rpc::number(&tx["value"]));
+            }
+        }
+        for (from, nonces) in nonces {
+            assert!(nonces.iter().copied().eq(0..nonces.len() as u64), "{from}: {nonces:?}");
+        }
+        paid
+    }
+}
+
+/// All that is final so far.
+async fn feed(port: u16) -> Option<Vec<Value>> {
+    let (mut after, mut all) = (0, Vec::new());
+    loop {
+        let path = format!("/api/v1/tx/completions?after={after}&limit=500");
+        let page = ask(port, "GET", &path, "").await.ok()?.body;
+        let items = page["items"].as_array()?;
+        let Some(last) = items.last() else { return Some(all) };
+        after = last["seq"].as_u64()?;
+        all.extend(items.iter().cloned());
+    }
+}
+
+impl Node {
+    pub(super) async fn is_ready(&self) -> bool {
+        is_ready(self.port).await
+    }
+
+    /// The name of the node that owns an account, and the token, as this one sees it.
+    pub(super) async fn owner_of(&self, account: usize) -> Option<(String, u64)> {
+        let path = format!("/api/v1/submitters/{}", dev_accounts()[account].address);
+        let shown = ask(self.port, "GET", &path, "").await.ok()?.body;
+        let name = shown["owner"].as_str()?.split('/').next()?.to_owned();
+        Some((name, shown["fencingToken"].as_u64()?))
+    }
+}
+
+/// Whether a node says that it takes requests; one that says nothing does not.
+pub(super) async fn is_ready(port: u16) -> bool {
+    let asked = ask(port, "GET", "/readyz", "");
+    let said = tokio::time::timeout(Duration::from_millis(500), asked).await;
+    matches!(said, Ok(Ok(said)) if said.status == 200)
+}
+
+/// A create that pays so much.
+pub(super) fn create(account: usize, value: u64) -> String {
+    let accounts = dev_accounts();
+    json!({
+        "submitter": accounts[account].address,
+        "requestId": format!("order-{value}"),
+        "payload": { "to": accounts[PAID].address, "value": value.to_string(), "gas": 30_000 },
+    })
+    .to_string()
+}

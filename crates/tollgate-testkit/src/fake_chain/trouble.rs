@@ -1,0 +1,79 @@
+//! Questions that the fake chain answers with an error, and accounts that it keeps waiting.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::watch;
+use tollgate_model::Address;
+use tollgate_model::port::chain::ChainUnavailable;
+
+use super::FakeChain;
+
+/// What the chain can be asked.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Question {
+    /// For blocks.
+    Blocks,
+    /// For receipts, of a block or by hash.
+    Receipts,
+    /// Who is in a slot.
+    Occupants,
+    /// How many transactions an account has.
+    Counts(Address),
+}
+
+/// What goes wrong. Nothing by default.
+#[derive(Default)]
+pub(super) struct Trouble {
+    failing: Mutex<HashSet<Question>>,
+    failed: AtomicUsize,
+    stalled: watch::Sender<HashSet<Address>>,
+}
+
+impl Trouble {
+    pub(super) fn check(&self, question: Question) -> Result<(), ChainUnavailable> {
+        if !self.failing.lock().unwrap().contains(&question) {
+            return Ok(());
+        }
+        self.failed.fetch_add(1, Ordering::SeqCst);
+        Err(ChainUnavailable(format!("{question:?} can't be answered")))
+    }
+
+    /// Waits as long as the account is kept waiting.
+    pub(super) async fn pass(&self, of: Address) {
+        let mut stalled = self.stalled.subscribe();
+        // It lives as long as the chain does.
+        let _ = stalled.wait_for(|stalled| !stalled.contains(&of)).await;
+    }
+}
+
+/// Trouble.
+impl FakeChain {
+    /// Whether this is answered with an error from now on.
+    pub fn fail(&self, question: Question, fails: bool) {
+        let mut failing = self.trouble.failing.lock().unwrap();
+        if fails {
+            failing.insert(question)
+        } else {
+            failing.remove(&question)
+        };
+    }
+
+    /// How many questions were answered with an error.
+    pub fn failed(&self) -> usize {
+        self.trouble.failed.load(Ordering::SeqCst)
+    }
+
+    /// Whether what an account sends, and questions about its count, hang from now on. What hung is
+    /// carried out when they don't any more.
+    pub fn stall(&self, of: Address, stalls: bool) {
+        self.trouble.stalled.send_modify(|stalled| {
+            if stalls {
+                stalled.insert(of)
+            } else {
+                stalled.remove(&of)
+            };
+        });
+    }
+}
