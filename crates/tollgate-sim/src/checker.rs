@@ -48,8 +48,8 @@ struct Seen {
     taken: BTreeMap<(Address, u64), BTreeSet<TxId>>,
     /// Sends that were not tries of an unclear one.
     sends: BTreeMap<TxId, u64>,
-    /// The node had no clear answer to its last send of these bytes.
-    unclear: BTreeSet<(String, TxHash)>,
+    /// How many sends of these bytes had no clear answer and were not tried again yet, by node.
+    unclear: BTreeMap<(String, TxHash), u64>,
     outsiders: BTreeSet<TxHash>,
     requests: BTreeMap<(Submitter, String), Told>,
     resumed: BTreeSet<Submitter>,
@@ -93,7 +93,7 @@ impl Checker {
             sent: BTreeMap::new(),
             taken: BTreeMap::new(),
             sends: BTreeMap::new(),
-            unclear: BTreeSet::new(),
+            unclear: BTreeMap::new(),
             outsiders: BTreeSet::new(),
             requests: BTreeMap::new(),
             resumed: BTreeSet::new(),

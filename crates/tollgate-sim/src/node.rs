@@ -11,10 +11,10 @@ use tollgate_model::ids::InvalidId;
 use tollgate_model::nonce::NonceRules;
 use tollgate_model::port::ids::Ids;
 use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision, StuckPolicy};
-use tollgate_model::port::{LeaseTerms, Unwatched};
+use tollgate_model::port::{LeaseTerms, LiveNode, NodeStore as _, Unwatched};
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::stuck::StuckThresholds;
-use tollgate_model::{NodeId, TxId};
+use tollgate_model::{NodeId, Text, TxId};
 use uuid::{Builder, Uuid};
 
 use crate::chain::NodeChain;
@@ -23,6 +23,9 @@ use crate::planted::Bug;
 use crate::signer::Keys;
 use crate::store::NodeStore;
 use crate::world::World;
+
+/// How often a node says that it is alive.
+const BEAT: Duration = Duration::from_secs(1);
 
 /// A running node.
 #[derive(Clone)]
@@ -49,9 +52,16 @@ impl Node {
                 ..BumpRules::default()
             }),
         };
+        let store = Arc::new(NodeStore { world: world.clone(), line: line.clone() });
+        let live = LiveNode {
+            node: node.clone(),
+            advertise_url: Text::lossy(&format!("http://{name}")),
+            draining: false,
+        };
+        tokio::spawn(beat(store.clone(), live));
         let ports = EngineWorld {
             node,
-            store: Arc::new(NodeStore { world: world.clone(), line: line.clone() }),
+            store,
             chain: Arc::new(NodeChain {
                 world: world.clone(),
                 line: line.clone(),
@@ -66,6 +76,15 @@ impl Node {
         };
         world.note(format_args!("{name} starts"));
         Ok(Self { engine: Engine::start(ports, options(world)?), line })
+    }
+}
+
+/// Says that a node is alive, as long as its calls return.
+async fn beat(store: Arc<NodeStore>, node: LiveNode) {
+    loop {
+        // One that is lost is followed by another.
+        let _ = store.heartbeat(&node).await;
+        tokio::time::sleep(BEAT).await;
     }
 }
 

@@ -29,11 +29,22 @@ impl World {
         if is_new && self.is_strict() {
             self.check_strict(&tx);
         }
-        let is_try = self.checker.lock().unclear.contains(&(name.to_owned(), tx.hash));
-        if !is_try {
+        if !self.is_try(name, tx.hash) {
             self.check_claim(name, tx_id).await;
         }
         self.note(format_args!("{name} sends {tx_id} nonce {} {}", tx.nonce(), tx.hash));
+    }
+
+    /// Whether a send follows one that had no clear answer.
+    fn is_try(&self, name: &str, hash: TxHash) -> bool {
+        let mut seen = self.checker.lock();
+        match seen.unclear.get_mut(&(name.to_owned(), hash)) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                true
+            }
+            Some(_) | None => false,
+        }
     }
 
     /// Whether nothing of this slot was ever sent.
@@ -147,12 +158,9 @@ impl World {
 
     /// A node hears what came of a send.
     pub(crate) fn answered(&self, name: &str, raw: &Bytes, class: AnswerClass) {
-        let key = (name.to_owned(), tollgate_model::keccak256(raw));
-        let mut seen = self.checker.lock();
         if action_for(class) == AnswerAction::ResendSame {
-            seen.unclear.insert(key);
-        } else {
-            seen.unclear.remove(&key);
+            let key = (name.to_owned(), tollgate_model::keccak256(raw));
+            *self.checker.lock().unclear.entry(key).or_default() += 1;
         }
     }
 }
