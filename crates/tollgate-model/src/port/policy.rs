@@ -111,7 +111,8 @@ pub struct StuckDecision {
     pub replacement: Replacement,
     /// The policy's own words for the audit trail, as JSON text.
     pub fields: Option<Text<2000>>,
-    /// Why the policy could not be asked, if it could not: then the action is a noop.
+    /// The policy could not be asked, or gave no valid answer: then the action is a noop, and the
+    /// reason says what was wrong.
     pub failed: bool,
 }
 
