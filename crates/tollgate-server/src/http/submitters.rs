@@ -1,12 +1,13 @@
 //! Submitters with their owners and load.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::extract::State;
-use tollgate_model::ids::parse_address;
+use tollgate_model::ids::{InvalidId, parse_address};
+use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::{Page, ReservationState, SubmitterOverview};
-use tollgate_model::{Address, Nonce, Submitter};
+use tollgate_model::{Address, Nonce, Submitter, reconcile};
 
 use super::Api;
 use super::code::Code;
@@ -134,25 +135,25 @@ async fn chain_side(api: &Api, found: &SubmitterOverview) -> Result<ChainSide, P
     let Ok((counts, balance)) = tokio::time::timeout(CHAIN_PATIENCE, asked).await else {
         return Ok(ChainSide::default());
     };
-    let mined = counts.ok().map(|counts| counts.mined);
-    let holes = match mined.zip(open) {
-        Some((mined, mut open)) => {
-            open.extend(with_callers(api, found.record.submitter, mined).await?);
-            Some(holes(mined.get(), &open))
+    let counts = counts.ok();
+    let holes = match counts.zip(open) {
+        Some((counts, mut taken)) => {
+            taken.extend(with_callers(api, found.record.submitter, counts.mined).await?);
+            Some(holes(counts, &taken)?)
         }
         None => None,
     };
-    let nonce = mined.map(Nonce::get);
+    let nonce = counts.map(|counts| counts.mined.get());
     Ok(ChainSide { nonce, balance: balance.ok().map(|balance| balance.to_string()), holes })
 }
 
 /// The nonces of all open transactions; `None` if there are too many to read here.
-async fn open_slots(api: &Api, of: Submitter) -> Result<Option<HashSet<u64>>, Problem> {
+async fn open_slots(api: &Api, of: Submitter) -> Result<Option<BTreeSet<Nonce>>, Problem> {
     let page = Page::new(Page::MAX)?;
-    let (mut slots, mut after) = (HashSet::new(), None);
+    let (mut slots, mut after) = (BTreeSet::new(), None);
     for _ in 0..OPEN_PAGES_MAX {
         let found = api.store.open_work(of, after, page).await?;
-        slots.extend(found.iter().filter_map(|open| open.record.nonce).map(|nonce| nonce.get()));
+        slots.extend(found.iter().filter_map(|open| open.record.nonce));
         if found.len() < page.limit() as usize {
             return Ok(Some(slots));
         }
@@ -162,18 +163,20 @@ async fn open_slots(api: &Api, of: Submitter) -> Result<Option<HashSet<u64>>, Pr
 }
 
 /// Nonces that callers hold or have used, from the chain's count on: they fill them themselves.
-async fn with_callers(api: &Api, of: Submitter, from: Nonce) -> Result<Vec<u64>, Problem> {
+async fn with_callers(api: &Api, of: Submitter, from: Nonce) -> Result<Vec<Nonce>, Problem> {
     let page = Page::new(Page::MAX)?;
     let out = api.store.reservations(of, None, page).await?;
     let held = out.iter().filter(|one| one.state == ReservationState::Reserved);
     let used = api.store.used_from(of, from, page).await?;
-    Ok(held.map(|one| one.nonce.get()).chain(used.into_iter().map(Nonce::get)).collect())
+    Ok(held.map(|one| one.nonce).chain(used).collect())
 }
 
-/// Nonces from the chain's count on that nobody has, and that somebody waits behind.
-fn holes(chain: u64, taken: &HashSet<u64>) -> Vec<u64> {
-    let highest = taken.iter().copied().max().unwrap_or(0);
-    (chain..highest).filter(|nonce| !taken.contains(nonce)).take(HOLES_MAX).collect()
+/// The nonces of all holes, one by one. What callers have counts as open here: they wait behind a
+/// hole as well.
+fn holes(counts: AccountCounts, taken: &BTreeSet<Nonce>) -> Result<Vec<u64>, InvalidId> {
+    let holes = reconcile::holes(counts, taken, &BTreeSet::new())?;
+    let nonces = holes.into_iter().flat_map(|hole| hole.first.get()..=hole.last.get());
+    Ok(nonces.take(HOLES_MAX).collect())
 }
 
 /// The page that begins right after the address before this one holds it first.
@@ -205,12 +208,16 @@ mod tests {
 
     #[test]
     fn a_hole_is_a_nonce_that_the_chain_waits_for_and_nobody_has() {
-        let taken = HashSet::from([3, 5, 6]);
-        assert_eq!(holes(5, &taken), [0; 0]);
-        assert_eq!(holes(3, &taken), [4]);
-        assert_eq!(holes(9, &taken), [0; 0], "outsiders used the key");
-        assert_eq!(holes(3, &HashSet::new()), [0; 0], "nobody waits");
-        assert_eq!(holes(0, &HashSet::from([u64::MAX])).len(), HOLES_MAX);
+        let nonce = |n| Nonce::new(n).unwrap();
+        let found = |mined: u64, taken: &[u64]| {
+            let counts = AccountCounts { mined: nonce(mined), pending: nonce(mined) };
+            holes(counts, &taken.iter().copied().map(nonce).collect()).unwrap()
+        };
+        assert_eq!(found(5, &[3, 5, 6]), [0; 0]);
+        assert_eq!(found(3, &[3, 5, 6]), [4]);
+        assert_eq!(found(9, &[3, 5, 6]), [0; 0], "outsiders used the key");
+        assert_eq!(found(3, &[]), [0; 0], "nobody waits");
+        assert_eq!(found(0, &[1_000_000]).len(), HOLES_MAX);
     }
 
     #[test]
