@@ -16,6 +16,12 @@ pub const fn gas_limit(estimate: u64) -> u64 {
     estimate.saturating_add(estimate.saturating_mul(GAS_MARGIN_PERCENT) / 100)
 }
 
+/// Whether a balance covers what a transaction pays and all that it may cost.
+pub fn is_covered(value: U256, fees: &Fees, balance: Wei) -> bool {
+    let gas = U256::from(fees.max_fee.wei()).saturating_mul(U256::from(fees.gas_limit));
+    balance.0 >= gas.saturating_add(value)
+}
+
 /// What no transaction of a chain may offer, whatever the market and the caller say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FeeCaps {
@@ -129,6 +135,15 @@ mod tests {
         let caps = FeeCaps { max_fee_per_gas: None, max_tx_fee: Some(Wei(U256::MAX)) };
         assert_eq!(caps.price_for(1), GasPrice::MAX);
         assert_eq!(caps.price_for(0), GasPrice::MAX);
+    }
+
+    #[test]
+    fn a_balance_covers_the_value_and_all_of_the_gas() {
+        let fees = Fees { gas_limit: 10, max_fee: wei(3), max_priority_fee: None };
+        let covered =
+            |value: u64, has: u64| is_covered(U256::from(value), &fees, Wei(U256::from(has)));
+        assert!(covered(5, 35) && !covered(5, 34));
+        assert!(!is_covered(U256::MAX, &fees, Wei(U256::from(1))), "nothing wraps");
     }
 
     #[test]

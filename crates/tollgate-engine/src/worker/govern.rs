@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use tollgate_model::expiry::{self, ExpiryDecision, ExpiryView};
+use tollgate_model::fees::is_covered;
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::chain::Sighting;
 use tollgate_model::port::{AlertKind, Checkpoint, Schedule, Section, TxUpdate};
@@ -275,11 +276,9 @@ impl Desk {
     async fn may_be_over(&self, held: &Open, hold: StuckReason) -> bool {
         let (Some(form), Ok(intent)) = (held.newest(), held.intent()) else { return false };
         if hold == StuckReason::InsufficientFunds {
-            let price = U256::from(form.fees.max_fee.wei());
-            let gas = price.saturating_mul(U256::from(form.fees.gas_limit));
             let value = if held.closing().is_some() { U256::ZERO } else { intent.value };
             let balance = self.context.chain.balance(self.submitter.address).await;
-            return balance.is_ok_and(|balance| balance.0 >= gas.saturating_add(value));
+            return balance.is_ok_and(|balance| is_covered(value, &form.fees, balance));
         }
         let quote = self.context.chain.fee_quote(intent.speed).await;
         quote.is_ok_and(|quote| bump::pays_the_market(&form.fees, &quote))
