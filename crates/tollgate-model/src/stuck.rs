@@ -45,7 +45,8 @@ impl Default for StuckThresholds {
 /// Why a policy is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Trigger {
-    /// An operator wants it to be.
+    /// An operator wants it to be, for any transaction with a slot. Not found by [`trigger`]: it is
+    /// heard at once.
     OperatorAsked,
     /// The head of the line is STUCK, or has stood there for too long.
     HeadStuck,
@@ -97,8 +98,6 @@ pub struct LineView {
     pub head_since: Timestamp,
     /// When a policy was last asked about it.
     pub asked_at: Option<Timestamp>,
-    /// An operator wants a decision now.
-    pub operator_asked: bool,
     /// How many of the submitter's transactions wait behind the head, with a slot or without.
     pub depth: u64,
     /// When the oldest transaction without a receipt was accepted.
@@ -107,9 +106,6 @@ pub struct LineView {
 
 /// Whether the policy is asked about the head now, and why; the most telling reason wins.
 pub fn trigger(thresholds: &StuckThresholds, line: &LineView, now: Timestamp) -> Option<Trigger> {
-    if line.operator_asked {
-        return Some(Trigger::OperatorAsked);
-    }
     if line.asked_at.is_some_and(|at| now.since(at) < thresholds.ask_interval) {
         return None;
     }
@@ -256,7 +252,6 @@ mod tests {
             head,
             head_since: Timestamp::EPOCH,
             asked_at: None,
-            operator_asked: false,
             depth: 0,
             oldest: Timestamp::EPOCH,
         }
@@ -302,12 +297,10 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_asked_twice_in_a_row_but_an_operator_is_always_heard() {
+    fn nobody_is_asked_twice_in_a_row() {
         let asked = LineView { asked_at: Some(at(300)), ..line(STUCK) };
         assert_eq!(check(&asked, 359), None);
         assert_eq!(check(&asked, 360), Some(Trigger::HeadStuck));
-        let wanted = LineView { operator_asked: true, ..asked };
-        assert_eq!(check(&wanted, 301), Some(Trigger::OperatorAsked));
     }
 
     #[test]

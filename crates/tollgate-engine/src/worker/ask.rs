@@ -69,7 +69,6 @@ impl Desk {
             head: head.seen.state,
             head_since: head.waits.since,
             asked_at: head.asked.at,
-            operator_asked: false,
             depth: self.book.depth_behind(head.nonce),
             oldest: self.book.oldest().unwrap_or(now),
         };

@@ -19,14 +19,7 @@ const REJECTED: TxState = TxState::Stuck(StuckReason::Rejected);
 pub(super) fn triggers() -> String {
     let at = |seconds| Timestamp::EPOCH.after(Duration::from_secs(seconds));
     let now = at(100_000);
-    let line = LineView {
-        head: PENDING,
-        head_since: now,
-        asked_at: None,
-        operator_asked: false,
-        depth: 0,
-        oldest: now,
-    };
+    let line = LineView { head: PENDING, head_since: now, asked_at: None, depth: 0, oldest: now };
     let stuck = LineView { head: TxState::Stuck(StuckReason::GreyZone), ..line };
     let asked = LineView { asked_at: Some(at(99_941)), ..stuck };
     let rows = [
@@ -36,7 +29,6 @@ pub(super) fn triggers() -> String {
         ("the oldest was accepted 15 min ago", LineView { oldest: at(99_100), ..line }),
         ("5,000 wait behind the head", LineView { depth: 5_000, ..line }),
         ("the head is STUCK, the policy was asked 59 s ago", asked),
-        ("the same, and an operator asks", LineView { operator_asked: true, ..asked }),
     ];
     let row = |(situation, line): (&str, LineView)| {
         let why = trigger(&StuckThresholds::default(), &line, now);
