@@ -56,6 +56,8 @@ pub fn run(seed: u64, bug: Option<Bug>, keep: Keep) -> Result<Report, String> {
         }
         let (digest, events) = world.trace.sum();
         let (violation, lines) = (world.checker.violation(), world.trace.take_lines());
+        // Engines hold the world that holds them.
+        world.vacate();
         Ok(Report { seed, violation, digest, events, lines })
     })
 }

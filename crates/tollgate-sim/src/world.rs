@@ -189,6 +189,11 @@ impl World {
         self.nodes()[index] = node;
     }
 
+    /// Lets all nodes go.
+    pub(crate) fn vacate(&self) {
+        self.nodes().clear();
+    }
+
     pub(crate) fn alive(&self) -> Vec<Node> {
         self.nodes().iter().flatten().filter(|node| !node.line.is_dead()).cloned().collect()
     }
