@@ -12,7 +12,6 @@ use with_nonce::{Client, SlotError};
 use crate::site::{Site, account, signer, transfer};
 
 const URL: &str = "WITH_NONCE_TEST_URL";
-const DIES: &str = "WITH_NONCE_TEST_DIES";
 /// Long enough for a child to come up, short enough to wait for.
 const HOLD: Duration = Duration::from_secs(2);
 
@@ -23,11 +22,11 @@ struct Caller {
 }
 
 impl Caller {
-    fn start(site: &Site, dies: &str) -> Self {
+    /// Runs the named test in a process of its own, where it is the caller.
+    fn start(site: &Site, test: &str) -> Self {
         let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "--nocapture", "crashes::a_caller_that_waits_to_die"])
+            .args(["--exact", "--nocapture", &format!("crashes::{test}")])
             .env(URL, &site.url)
-            .env(DIES, dies)
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
@@ -52,14 +51,12 @@ impl Caller {
     }
 }
 
-/// Not a test but the caller of the tests below, in a process of its own; by itself it does nothing.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_caller_that_waits_to_die() {
-    let (Ok(url), Ok(dies)) = (std::env::var(URL), std::env::var(DIES)) else { return };
-    let client = Client::new(&url).unwrap().with_hold(HOLD);
+/// The part of the caller, in the process that is killed: reserves, signs if it is told to, and waits.
+async fn wait_to_die(url: &str, signs: bool) {
+    let client = Client::new(url).unwrap().with_hold(HOLD);
     let run = client.with_nonce(account(), signer(), |slot| async move {
         println!("reserved {}", slot.nonce());
-        if dies == "after signing" {
+        if signs {
             let signed = slot.sign(transfer(100)).await?;
             println!("signed {}", signed.raw);
         }
@@ -70,8 +67,12 @@ async fn a_caller_that_waits_to_die() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_before_signing_its_nonce_expires_and_goes_to_the_next() {
+    if let Ok(url) = std::env::var(URL) {
+        return wait_to_die(&url, false).await;
+    }
     let site = Site::new().await;
-    let mut caller = Caller::start(&site, "before signing");
+    let test = "killed_before_signing_its_nonce_expires_and_goes_to_the_next";
+    let mut caller = Caller::start(&site, test);
     assert_eq!(caller.says("reserved").await, "0");
     caller.kill().await;
     site.until_out(&[(0, Recyclable)]).await;
@@ -82,8 +83,12 @@ async fn killed_before_signing_its_nonce_expires_and_goes_to_the_next() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_after_signing_its_nonce_stays_used_and_what_it_signed_can_be_sent() {
+    if let Ok(url) = std::env::var(URL) {
+        return wait_to_die(&url, true).await;
+    }
     let site = Site::new().await;
-    let mut caller = Caller::start(&site, "after signing");
+    let test = "killed_after_signing_its_nonce_stays_used_and_what_it_signed_can_be_sent";
+    let mut caller = Caller::start(&site, test);
     assert_eq!(caller.says("reserved").await, "0");
     let raw = caller.says("signed").await.parse().unwrap();
     caller.kill().await;
