@@ -5,7 +5,8 @@
 //! where a race begins), [`conformance`] (what a store promises, one function for each promise).
 //! [`fake_chain`] is a small chain in memory for tests of the engine.
 //! [`postgres`] starts the real server that the PostgreSQL world lives on, [`anvil`] a real chain,
-//! which [`rpc`] asks without anything of ours in between.
+//! which [`rpc`] asks without anything of ours in between; [`program`] runs a binary, [`http`] talks
+//! to it, and [`wire`] is a cable that can be cut.
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
@@ -14,9 +15,11 @@ pub mod child;
 pub mod conformance;
 pub mod fake_chain;
 pub mod gate;
+pub mod http;
 pub mod make;
 pub mod node;
 pub mod postgres;
+pub mod program;
 pub mod rpc;
 pub mod wait;
 pub mod wire;

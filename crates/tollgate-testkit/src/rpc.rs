@@ -4,9 +4,8 @@
 use std::io;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
+use crate::http::{self, Silence};
 use crate::wait::within;
 
 /// Posts a body to an `http://` URL on a connection of its own; the body of the answer.
@@ -18,19 +17,11 @@ pub async fn post(url: &str, body: &str) -> io::Result<String> {
 pub async fn request(method: &str, url: &str, body: &str) -> io::Result<(u16, String)> {
     let place = url.strip_prefix("http://").expect("an http URL");
     let (host, path) = place.split_once('/').unwrap_or((place, ""));
-    let mut stream = TcpStream::connect(host).await?;
-    let request = format!(
-        "{method} /{path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(request.as_bytes()).await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
-    let cut_off = || io::Error::from(io::ErrorKind::UnexpectedEof);
-    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(cut_off)?;
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-    Ok((status.ok_or_else(cut_off)?, body.to_owned()))
+    match http::request(host, method, &format!("/{path}"), body).await {
+        Ok(said) => Ok((said.status, said.body)),
+        Err(Silence::NotThere) => Err(io::ErrorKind::ConnectionRefused.into()),
+        Err(Silence::Broken(error)) => Err(error),
+    }
 }
 
 /// The result of a call that must work.

@@ -1,16 +1,14 @@
 //! Real `tollgate serve` processes on one PostgreSQL and one dev chain.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
 use tollgate_model::ownership::preferred;
 use tollgate_model::port::LiveNode;
 use tollgate_model::{ChainId, NodeId, Submitter, Text};
+pub(super) use tollgate_testkit::http::{Said, Silence, ask};
 use tollgate_testkit::{PgServer, rpc, wait};
 use uuid::Uuid;
 
@@ -35,45 +33,6 @@ pub(super) struct Node {
     pub(super) name: String,
     pub(super) port: u16,
     pub(super) program: Program,
-}
-
-/// An answer.
-#[derive(Debug)]
-pub(super) struct Said {
-    pub(super) status: u16,
-    pub(super) head: String,
-    pub(super) body: Value,
-}
-
-/// Why there is none.
-#[derive(Debug)]
-pub(super) enum Silence {
-    /// Nobody listens: what a load balancer sends on to the next node.
-    NotThere,
-    /// Somebody listened.
-    Broken(io::Error),
-}
-
-/// One request on a connection of its own.
-pub(super) async fn ask(port: u16, method: &str, path: &str, body: &str) -> Result<Said, Silence> {
-    let stream = TcpStream::connect(("127.0.0.1", port)).await;
-    let mut stream = stream.map_err(|_| Silence::NotThere)?;
-    let request = format!(
-        "{method} {path} HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    );
-    let mut text = String::new();
-    let exchange = async {
-        stream.write_all(request.as_bytes()).await?;
-        stream.read_to_string(&mut text).await
-    };
-    exchange.await.map_err(Silence::Broken)?;
-    let cut_off = || Silence::Broken(io::ErrorKind::UnexpectedEof.into());
-    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(cut_off)?;
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-    let body = serde_json::from_str(body).map_err(|_| cut_off())?;
-    Ok(Said { status: status.ok_or_else(cut_off)?, head: head.to_lowercase(), body })
 }
 
 impl Stage {

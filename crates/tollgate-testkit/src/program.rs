@@ -1,0 +1,86 @@
+//! A program as a child process: signalled, listened to, and gone with its test.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use crate::wait::until;
+
+/// A command without what this machine's environment says to Tollgate.
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("TOLLGATE_") {
+            command.env_remove(name);
+        }
+    }
+    command.env_remove("RUST_LOG").stdin(Stdio::null());
+    command
+}
+
+/// A port that nobody listens on at the moment.
+pub fn free_port() -> u16 {
+    std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// A program that runs. Killed when dropped.
+pub struct Program {
+    child: Child,
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+/// How a program ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit code; none if a signal ended it.
+    pub code: Option<i32>,
+    /// All that it said.
+    pub lines: Vec<String>,
+}
+
+impl Program {
+    /// Starts it.
+    pub fn start(command: &mut Command) -> Self {
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        collect(child.stdout.take().unwrap(), lines.clone());
+        collect(child.stderr.take().unwrap(), lines.clone());
+        Self { child, lines }
+    }
+
+    /// Waits for a line that holds a text, and returns it.
+    pub async fn line_with(&self, text: &str) -> String {
+        let find = || self.lines.lock().unwrap().iter().find(|line| line.contains(text)).cloned();
+        until(text, || async { find() }).await
+    }
+
+    /// Sends it a signal by name: `TERM`, `KILL`, `STOP`, …
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> Ended {
+        let code = self.child.wait().unwrap().code();
+        let lines = std::mem::take(&mut *self.lines.lock().unwrap());
+        Ended { code, lines }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn collect(stream: impl Read + Send + 'static, lines: Arc<Mutex<Vec<String>>>) {
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            lines.lock().unwrap().push(line);
+        }
+    });
+}
