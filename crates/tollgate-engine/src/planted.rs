@@ -1,10 +1,6 @@
 //! Promises that can be broken on purpose, so that simulations can show that they would notice.
 
 /// A way to break a promise.
-#[cfg_attr(
-    not(feature = "planted-bugs"),
-    expect(unreachable_pub, reason = "nobody can ask for it")
-)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(not(feature = "planted-bugs"), expect(unreachable_pub, reason = "then nobody asks"))]
 pub enum PlantedBug {

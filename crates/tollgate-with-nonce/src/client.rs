@@ -1,4 +1,4 @@
-//! Talks to a Tollgate node: a bounded number of tries for each question.
+//! Talks to Tollgate about nonces.
 //!
 //! Every question can be asked again: a reservation whose answer was lost expires, and `used` with
 //! the same hash is the same answer.
@@ -6,83 +6,39 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use hyper::{HeaderMap, Uri};
-use serde::Deserialize;
 use serde_json::{Value, json};
+use tollgate_client::{BadUrl, Client as Nodes, Patience};
 use tollgate_model::{Address, TxHash};
-use tollgate_outbound::{Limits, Posted, Poster};
 
-use crate::error::{BadUrl, ClientError, WithNonceError};
+use crate::error::{ClientError, WithNonceError};
 use crate::reservation::{Answer, Reservation};
 use crate::slot::{Progress, Slot, SlotSigner};
 
-/// The longest answer that is read (I13).
-const RESPONSE_BYTES_MAX: usize = 64 * 1024;
-/// Connections that are kept for later.
-const IDLE_MAX: usize = 16;
-/// The longest pause that an answer can ask for (I13).
-const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// What is said of a nonce that was not needed.
 const UNUSED: &str = "not used";
 
-/// How often and how long Tollgate is asked before it is given up (I13).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Patience {
-    /// How often a question is asked.
-    pub tries: u32,
-    /// How long each may take.
-    pub timeout: Duration,
-    /// The pause after the first try; it doubles.
-    pub first_pause: Duration,
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        Self { tries: 6, timeout: Duration::from_secs(10), first_pause: Duration::from_millis(100) }
-    }
-}
-
-/// A Tollgate node, or the load balancer in front of several. Cheap to clone.
+/// One or more nodes of a Tollgate. Cheap to clone.
 #[derive(Clone)]
 pub struct Client {
-    poster: Arc<Poster>,
-    base: String,
-    authorization: Option<HeaderValue>,
+    nodes: Nodes,
     hold: Option<Duration>,
-    patience: Patience,
 }
 
 impl Client {
-    /// A node by its URL: `http://127.0.0.1:8550`.
+    /// A node by its URL, `http://127.0.0.1:8550`, or the load balancer in front of several.
     ///
     /// # Errors
     /// If it is not an `http` or `https` URL.
     pub fn new(url: &str) -> Result<Self, BadUrl> {
-        let base = url.trim_end_matches('/').to_owned();
-        let uri: Uri = base.parse().map_err(|error| BadUrl(format!("{url:?}: {error}")))?;
-        let known = uri.scheme_str().is_some_and(|scheme| scheme == "http" || scheme == "https");
-        if !known || uri.authority().is_none() {
-            return Err(BadUrl(format!("{url:?} is not http(s)://…")));
-        }
-        let patience = Patience::default();
-        let connect_timeout = patience.timeout;
-        let limits =
-            Limits { connect_timeout, idle_max: IDLE_MAX, response_bytes_max: RESPONSE_BYTES_MAX };
-        let poster = Arc::new(Poster::new(&limits));
-        Ok(Self { poster, base, authorization: None, hold: None, patience })
+        Nodes::new([url]).map(Self::from)
     }
 
     /// With an API key.
     ///
     /// # Errors
     /// If the key can't stand in a header.
-    pub fn with_api_key(mut self, key: &str) -> Result<Self, BadUrl> {
-        let value = HeaderValue::from_str(&format!("Bearer {key}"));
-        let mut value = value.map_err(|_| BadUrl("the API key is not text".to_owned()))?;
-        value.set_sensitive(true);
-        self.authorization = Some(value);
-        Ok(self)
+    pub fn with_api_key(self, key: &str) -> Result<Self, BadUrl> {
+        Ok(Self { nodes: self.nodes.with_api_key(key)?, ..self })
     }
 
     /// Holds nonces for this long instead of what the node says. Longer than anything between the
@@ -95,9 +51,8 @@ impl Client {
 
     /// Asks more or less often.
     #[must_use]
-    pub const fn with_patience(mut self, patience: Patience) -> Self {
-        self.patience = patience;
-        self
+    pub fn with_patience(self, patience: Patience) -> Self {
+        Self { nodes: self.nodes.with_patience(patience), ..self }
     }
 
     /// Reserves a nonce, runs the closure with it, and settles what becomes of the nonce.
@@ -159,7 +114,7 @@ impl Client {
             Some(hold) => json!({ "holdSeconds": hold.as_secs().max(1) }),
             None => json!({}),
         };
-        let answer = self.ask(&path, &body).await?;
+        let answer = self.ask(submitter, &path, &body).await?;
         let unreadable = |why: String| ClientError::NoAnswer(format!("unreadable: {why}"));
         let answer: Answer =
             serde_json::from_value(answer).map_err(|error| unreadable(error.to_string()))?;
@@ -172,7 +127,7 @@ impl Client {
     /// [`ClientError::Stale`]: don't send.
     pub async fn used(&self, of: &Reservation, tx_hash: TxHash) -> Result<(), ClientError> {
         let body = json!({ "ownerToken": of.owner_token, "txHash": tx_hash });
-        self.ask(&place(of, "used"), &body).await.map(drop)
+        self.ask(of.submitter, &place(of, "used"), &body).await.map(drop)
     }
 
     /// Gives a nonce back that was not used and will not be.
@@ -181,51 +136,18 @@ impl Client {
     /// [`ClientError::Stale`] if it went back before.
     pub async fn recyclable(&self, of: &Reservation, reason: &str) -> Result<(), ClientError> {
         let body = json!({ "ownerToken": of.owner_token, "reason": reason });
-        self.ask(&place(of, "recyclable"), &body).await.map(drop)
+        self.ask(of.submitter, &place(of, "recyclable"), &body).await.map(drop)
     }
 
-    /// Asks until there is an answer that says something, a bounded number of times.
-    async fn ask(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
-        let uri: Uri = format!("{}{path}", self.base)
-            .parse()
-            .map_err(|error| ClientError::NoAnswer(format!("{path}: {error}")))?;
-        let Patience { tries, timeout, first_pause } = self.patience;
-        let (mut pause, mut why) = (first_pause, "never asked".to_owned());
-        for tried in 1..=tries.max(1) {
-            let post = self.poster.post(&uri, self.headers(), body.to_string().into());
-            let wanted = match tokio::time::timeout(timeout, post).await {
-                Ok(Ok(posted)) => match understood(&posted) {
-                    Said::Done(answer) => return Ok(answer),
-                    Said::No(error) => return Err(error),
-                    Said::Later(problem, after) => {
-                        why = problem;
-                        after
-                    }
-                },
-                Ok(Err(error)) => {
-                    why = error.to_string();
-                    None
-                }
-                Err(_) => {
-                    why = format!("nothing within {timeout:?}");
-                    None
-                }
-            };
-            if tried < tries {
-                tokio::time::sleep(wanted.unwrap_or(pause).min(PAUSE_MAX)).await;
-                pause = (pause * 2).min(PAUSE_MAX);
-            }
-        }
-        Err(ClientError::NoAnswer(why))
+    async fn ask(&self, of: Address, path: &str, body: &Value) -> Result<Value, ClientError> {
+        Ok(self.nodes.post(of, path, body).await?.body)
     }
+}
 
-    fn headers(&self) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some(value) = &self.authorization {
-            headers.insert(AUTHORIZATION, value.clone());
-        }
-        headers
+/// Straight to the owner, where the client knows all nodes.
+impl From<Nodes> for Client {
+    fn from(nodes: Nodes) -> Self {
+        Self { nodes, hold: None }
     }
 }
 
@@ -237,39 +159,4 @@ fn close(progress: &Mutex<Progress>) -> Progress {
 
 fn place(of: &Reservation, what: &str) -> String {
     format!("/api/v1/submitters/{}/nonces/{}/{what}", of.submitter, of.nonce)
-}
-
-/// What an answer means.
-enum Said {
-    Done(Value),
-    No(ClientError),
-    Later(String, Option<Duration>),
-}
-
-#[derive(Deserialize)]
-struct Problem {
-    code: String,
-    detail: String,
-    retryable: bool,
-}
-
-fn understood(posted: &Posted) -> Said {
-    let status = posted.status;
-    if (200..300).contains(&status) {
-        return match serde_json::from_slice(&posted.body) {
-            Ok(answer) => Said::Done(answer),
-            Err(error) => Said::Later(format!("unreadable: {error}"), None),
-        };
-    }
-    let seconds = posted.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-    let after = seconds.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
-    match serde_json::from_slice::<Problem>(&posted.body) {
-        Ok(problem) if problem.code == "stale_owner_token" => Said::No(ClientError::Stale),
-        Ok(Problem { code, detail, retryable: false }) if status < 500 => {
-            Said::No(ClientError::Refused { code, detail })
-        }
-        Ok(problem) => Said::Later(format!("{}: {}", problem.code, problem.detail), after),
-        // Not Tollgate's words: a proxy on the way.
-        Err(_) => Said::Later(format!("status {status}"), after),
-    }
 }

@@ -6,11 +6,6 @@ use tollgate_model::{Nonce, TxHash};
 
 use crate::reservation::Reservation;
 
-/// Not the address of a Tollgate node.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("not a usable URL: {0}")]
-pub struct BadUrl(pub String);
-
 /// Why Tollgate did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ClientError {
@@ -28,6 +23,17 @@ pub enum ClientError {
     /// No answer that says anything, though it was asked again and again. It may have been done.
     #[error("no answer: {0}")]
     NoAnswer(String),
+}
+
+impl From<tollgate_client::ClientError> for ClientError {
+    fn from(error: tollgate_client::ClientError) -> Self {
+        use tollgate_client::ClientError::{NoAnswer, Refused};
+        match error {
+            Refused { code, .. } if code == "stale_owner_token" => Self::Stale,
+            Refused { code, detail } => Self::Refused { code, detail },
+            NoAnswer(why) => Self::NoAnswer(why),
+        }
+    }
 }
 
 /// Why there are no signed bytes.

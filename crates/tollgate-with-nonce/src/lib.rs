@@ -19,8 +19,9 @@ mod reservation;
 mod slot;
 mod tx;
 
-pub use client::{Client, Patience};
-pub use error::{BadUrl, ClientError, SlotError, WithNonceError};
+pub use client::Client;
+pub use error::{ClientError, SlotError, WithNonceError};
 pub use reservation::Reservation;
 pub use slot::{Slot, SlotSigner};
+pub use tollgate_client::{BadUrl, Patience};
 pub use tx::Tx;

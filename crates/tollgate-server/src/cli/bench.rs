@@ -168,6 +168,7 @@ async fn measure(args: BenchArgs) -> Result<Report, Failure> {
     };
     let shown = tokio::spawn(record::show(run.clone(), args.wait));
     let load = Load::new(plan.clone(), targets, run.clone(), args.patience);
+    let load = load.ok_or("no node to ask")?;
     load.carry_out(args.concurrency).await;
     if let Some(follower) = follower {
         wait_for_all(&run, &follower, args.patience).await;

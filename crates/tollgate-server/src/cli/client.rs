@@ -48,7 +48,7 @@ impl Target {
             None => None,
         };
         Ok(Self {
-            url: url.trim_end_matches('/').to_owned(),
+            url: url.to_owned(),
             place: format!("{host}:{port}"),
             host: HeaderValue::from_str(&format!("{host}:{port}"))?,
             base: uri.path().trim_end_matches('/').to_owned(),
@@ -56,9 +56,9 @@ impl Target {
         })
     }
 
-    /// Whether a node says that this is where it is.
-    pub(super) fn is_at(&self, url: &str) -> bool {
-        self.url == url.trim_end_matches('/')
+    /// The node's URL, as it was given.
+    pub(super) fn url(&self) -> &str {
+        &self.url
     }
 
     /// A path on this node.
@@ -125,8 +125,8 @@ impl Client {
         let status = response.status().as_u16();
         let seconds =
             response.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok()?.parse().ok());
-        let owner = response.headers().get("tollgate-owner").cloned();
-        let forwarded = response.headers().contains_key("tollgate-forwarded");
+        let owner = response.headers().get(tollgate_client::OWNER).cloned();
+        let forwarded = response.headers().contains_key(tollgate_client::FORWARDED);
         let retry_after = seconds.map(Duration::from_secs);
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await?.to_bytes();
         Ok(Answer { status, retry_after, owner, forwarded, body })

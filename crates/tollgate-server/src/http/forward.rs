@@ -26,9 +26,9 @@ use super::read::parse_id;
 use super::{Api, TIME_LIMIT};
 
 /// On a request: another node has passed it on. On an answer: another node gave it.
-pub(crate) const FORWARDED: HeaderName = HeaderName::from_static("tollgate-forwarded");
+pub(crate) const FORWARDED: HeaderName = HeaderName::from_static(tollgate_client::FORWARDED);
 /// On an answer: where the node is that works for the submitter. Whoever goes there next saves a step.
-pub(crate) const OWNER: HeaderName = HeaderName::from_static("tollgate-owner");
+pub(crate) const OWNER: HeaderName = HeaderName::from_static(tollgate_client::OWNER);
 /// Where batches are taken.
 pub(crate) const PATH_BATCH: &str = "/api/v1/tx/batch";
 /// How often a request is brought somewhere before its caller is told to come back: the place that is

@@ -1,7 +1,7 @@
 //! The callers: each makes its intents one call after the other, until every one has a fate.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hyper::body::Bytes;
@@ -9,6 +9,8 @@ use hyper::{Method, Uri};
 use serde::Deserialize;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tollgate_client::{Advice, Problem, Route};
+use tollgate_model::Address;
 
 use super::plan::Plan;
 use super::record::{Fate, Run};
@@ -26,8 +28,7 @@ pub(super) struct Load {
     run: Arc<Run>,
     patience: Duration,
     next: AtomicU64,
-    /// For each submitter, the node that is asked for it.
-    homes: Vec<AtomicUsize>,
+    route: Route,
 }
 
 /// What a node said of one intent.
@@ -40,14 +41,6 @@ enum Word {
     Later { code: String, elsewhere: bool, unclear: bool },
     /// Refused for good.
     No(String),
-}
-
-#[derive(Deserialize)]
-struct Problem {
-    #[serde(default)]
-    code: String,
-    #[serde(default)]
-    retryable: bool,
 }
 
 #[derive(Deserialize)]
@@ -76,10 +69,9 @@ impl Load {
         targets: Arc<Vec<Target>>,
         run: Arc<Run>,
         patience: Duration,
-    ) -> Arc<Self> {
-        let nodes = targets.len();
-        let homes = (0..plan.submitters.len()).map(|n| AtomicUsize::new(n % nodes)).collect();
-        Arc::new(Self { plan, targets, run, patience, next: AtomicU64::new(0), homes })
+    ) -> Option<Arc<Self>> {
+        let route = Route::new(targets.iter().map(|target| target.url().to_owned()))?;
+        Some(Arc::new(Self { plan, targets, run, patience, next: AtomicU64::new(0), route }))
     }
 
     /// Makes all intents; returns when each has its fate.
@@ -93,13 +85,9 @@ impl Load {
     }
 
     /// Remembers who works for a submitter: the next call goes straight there.
-    fn learn(&self, place: usize, home: usize, answer: &Answer) {
-        let Some(owner) = answer.owner.as_ref().and_then(|url| url.to_str().ok()) else { return };
-        if self.targets[home].is_at(owner) {
-            return;
-        }
-        if let Some(owner) = self.targets.iter().position(|target| target.is_at(owner)) {
-            self.homes[place].store(owner, Ordering::Relaxed);
+    fn learn(&self, of: Address, answer: &Answer) {
+        if let Some(owner) = answer.owner.as_ref().and_then(|url| url.to_str().ok()) {
+            self.route.learn(of, owner);
         }
     }
 
@@ -142,8 +130,8 @@ impl Caller {
 
     /// One call. What is to be asked again stays in the shipment, after the pause that it takes.
     async fn ship(&mut self, shipment: &mut Shipment) {
-        let place = self.load.plan.place(shipment.numbers[0]);
-        let home = self.load.homes[place].load(Ordering::Relaxed);
+        let of = self.load.plan.submitter(shipment.numbers[0]);
+        let home = self.load.route.home(of);
         self.body.clear();
         let single = self.load.plan.batch == 1;
         match single {
@@ -157,7 +145,7 @@ impl Caller {
         let (words, pause) = match answer {
             Ok(answer) => {
                 self.load.run.answered(answer.forwarded);
-                self.load.learn(place, home, &answer);
+                self.load.learn(of, &answer);
                 let words =
                     if single { vec![read_one(&answer)] } else { read_batch(&answer, count) };
                 (words, answer.retry_after.unwrap_or(PAUSE))
@@ -168,12 +156,8 @@ impl Caller {
         if shipment.numbers.is_empty() {
             return;
         }
-        let stays = self.load.homes[place].load(Ordering::Relaxed) == home;
-        if elsewhere && stays {
-            // Another caller may have found the owner meanwhile.
-            let next = (home + 1) % self.clients.len();
-            let homes = &self.load.homes[place];
-            let _ = homes.compare_exchange(home, next, Ordering::Relaxed, Ordering::Relaxed);
+        if elsewhere {
+            self.load.route.leave(of, home);
         }
         let pause = if elsewhere && self.clients.len() > 1 { SHORT_PAUSE } else { pause };
         tokio::time::sleep(pause).await;
@@ -246,17 +230,12 @@ fn read_item(item: ItemAnswer) -> Word {
 }
 
 fn judge(status: u16, problem: Option<Problem>) -> Word {
-    let problem = problem.unwrap_or(Problem { code: String::new(), retryable: false });
-    let code = match problem.code.is_empty() {
-        true => format!("http_{status}"),
-        false => problem.code,
-    };
-    match status {
-        503 if code == "draining" => Word::Later { code, elsewhere: true, unclear: false },
-        // A 5xx may hide a commit whose answer was lost.
-        429 | 500.. => Word::Later { code, elsewhere: false, unclear: status != 429 },
-        _ if problem.retryable => Word::Later { code, elsewhere: true, unclear: false },
-        _ => Word::No(code),
+    match Advice::after(status, problem) {
+        Advice::Done => Word::New,
+        Advice::Again { problem, elsewhere, unclear } => {
+            Word::Later { code: problem.code, elsewhere, unclear }
+        }
+        Advice::Refused(problem) => Word::No(problem.code),
     }
 }
 
@@ -274,15 +253,7 @@ mod tests {
         assert!(matches!(read_one(&answer(202, "")), Word::New));
         assert!(matches!(read_one(&answer(200, "")), Word::Known));
         let busy = answer(429, r#"{"code":"busy","retryable":true}"#);
-        assert!(
-            matches!(read_one(&busy), Word::Later { code, elsewhere: false, unclear: false } if code == "busy")
-        );
-        let other = answer(409, r#"{"code":"not_owner","retryable":true}"#);
-        assert!(matches!(read_one(&other), Word::Later { elsewhere: true, unclear: false, .. }));
-        let down = answer(503, "");
-        assert!(
-            matches!(read_one(&down), Word::Later { code, unclear: true, .. } if code == "http_503")
-        );
+        assert!(matches!(read_one(&busy), Word::Later { code, .. } if code == "busy"));
         let bad = answer(422, r#"{"code":"invalid_address","detail":"x"}"#);
         assert!(matches!(read_one(&bad), Word::No(code) if code == "invalid_address"));
     }

@@ -32,8 +32,8 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Which of the submitters sends an intent: a whole batch is one submitter's.
-    pub(super) fn place(&self, number: u64) -> usize {
-        (number / self.batch) as usize % self.submitters.len()
+    pub(super) fn submitter(&self, number: u64) -> Address {
+        self.submitters[(number / self.batch) as usize % self.submitters.len()]
     }
 
     /// The value that marks an intent on the chain.
@@ -50,7 +50,7 @@ impl Plan {
     pub(super) fn number_of(&self, from: Address, to: Option<Address>, value: U256) -> Option<u64> {
         let value = u64::try_from(value).ok()?;
         let number = value.checked_sub(self.first_value()).filter(|n| *n < self.count)?;
-        let fits = to == Some(RECIPIENT) && self.submitters[self.place(number)] == from;
+        let fits = to == Some(RECIPIENT) && self.submitter(number) == from;
         fits.then_some(number)
     }
 
@@ -64,7 +64,7 @@ impl Plan {
 
     /// Writes the body of a create.
     pub(super) fn write(&self, number: u64, body: &mut String) {
-        let from = self.submitters[self.place(number)];
+        let from = self.submitter(number);
         let (run, value) = (self.run, self.value(number));
         // Writing to a String can't fail.
         let _ = write!(

@@ -116,7 +116,7 @@ mod tests {
 
     /// The transfer that carries out an intent.
     fn tx(plan: &Plan, number: u64, nonce: u64) -> MinedTx {
-        let from = plan.submitters[plan.place(number)];
+        let from = plan.submitter(number);
         let value = U256::from(plan.value(number));
         MinedTx { from, to: Some(RECIPIENT), nonce, value }
     }
