@@ -1,6 +1,7 @@
 //! Many creates in one call, each answered for itself.
 //!
-//! Items go where their submitters are: those of each other node together, in one call to it.
+//! Items go where their submitters are: those of each other node together, in one call to it. What
+//! moved meanwhile is brought there as well, once.
 
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ use futures_util::future::{join, join_all};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tollgate_engine::{Destination, Place};
-use tollgate_model::Submitter;
+use tollgate_model::{NodeId, Submitter};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::ArrayBuilder;
 use utoipa::openapi::{Array, Ref};
@@ -22,7 +23,7 @@ use super::body::{Asked, CreateBody, Json};
 use super::code::Code;
 use super::create::carry_out;
 use super::doc::may_fail;
-use super::forward::{FORWARDED, PATH_BATCH, answered_by};
+use super::forward::{Belongs, FORWARDED, PATH_BATCH, answered_by, belongs};
 use super::peers::Unanswered;
 use super::problem::Problem;
 use super::query::Words;
@@ -30,6 +31,8 @@ use super::shape::{BatchAnswer, BatchEntry, BatchItem};
 
 /// Creates in one batch (I13).
 pub(crate) const BATCH_MAX: usize = 1_000;
+/// How often items are brought somewhere: where they belong, and where they went meanwhile (I13).
+const ROUNDS_MAX: u32 = 2;
 
 may_fail! {
     BatchProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidBatch,
@@ -91,126 +94,214 @@ pub(crate) async fn create_batch(
         let detail = format!("{} items, must be 1 to {BATCH_MAX}", items.len());
         return Err(Problem::new(Code::InvalidBatch, detail));
     }
-    let Sorted { here, there, mut answers } = sort(&api, &headers, &items).await;
-    let (is_here, one_place) = (!here.is_empty(), there.len() + usize::from(!here.is_empty()) == 1);
-    let local = join_all(here.into_iter().map(|(place, asked)| answer(&api, place, asked)));
-    let remote = join_all(there.iter().map(|parcel| pass_on(&api, &headers, &items, parcel)));
-    let (local, remote) = join(local, remote).await;
-    for (place, answer) in local.into_iter().chain(remote.into_iter().flatten()) {
-        answers[place] = Some(answer);
+    let rounds = if headers.contains_key(FORWARDED) { 1 } else { ROUNDS_MAX };
+    let mut batch = Batch::read(&api, &headers, &items);
+    for _ in 0..rounds {
+        batch.go_round().await;
     }
-    let items = answers.into_iter().flatten().collect();
-    let mut response = axum::Json(BatchAnswer { items }).into_response();
-    let to = there.first().map(|parcel| &parcel.to);
-    match (to, one_place) {
-        (Some(to), true) => answered_by(&mut response, Some(&to.url), true),
-        (Some(_), false) => answered_by(&mut response, None, true),
-        (None, _) if is_here => {
-            let own = api.engine.own_url();
-            answered_by(&mut response, own.as_ref().map(|url| url.as_str()), false);
-        }
-        (None, _) => {}
-    }
-    Ok(response)
+    Ok(batch.answer())
 }
 
-/// Items of one other node, with their places in the batch.
+/// A batch on its way.
+struct Batch<'a> {
+    api: &'a Api,
+    headers: &'a HeaderMap,
+    items: Vec<Item<'a>>,
+    /// Whom the round before asked for a submitter.
+    asked: HashMap<Submitter, NodeId>,
+}
+
+/// One create of it.
+struct Item<'a> {
+    text: &'a RawValue,
+    /// What it wants, while nobody has given an answer that stands.
+    open: Option<Asked>,
+    answer: Option<BatchEntry>,
+    /// The node that works for it, if it gave the answer.
+    owner: Option<String>,
+    /// Another node was asked.
+    forwarded: bool,
+}
+
+/// An answer to the item at a place.
+struct Answered {
+    place: usize,
+    entry: BatchEntry,
+    /// No other node would give a better one.
+    stands: bool,
+    forwarded: bool,
+}
+
+/// Items of one other node, by their places in the batch.
 struct Parcel {
     to: Destination,
-    items: Vec<(usize, Asked)>,
+    places: Vec<usize>,
 }
 
-/// A batch by where its items belong.
-struct Sorted {
-    here: Vec<(usize, Asked)>,
-    there: Vec<Parcel>,
-    /// What has its answer already.
-    answers: Vec<Option<BatchEntry>>,
-}
+impl<'a> Batch<'a> {
+    fn read(api: &'a Api, headers: &'a HeaderMap, items: &'a [Box<RawValue>]) -> Self {
+        let read = |text: &'a RawValue| {
+            let asked = serde_json::from_str::<CreateBody>(text.get())
+                .map_err(|error| Problem::new(Code::InvalidBody, error.to_string()))
+                .and_then(|body| body.read(api.engine.chain_id(), None));
+            let (open, answer) = match asked {
+                Ok(asked) => (Some(asked), None),
+                Err(problem) => (None, Some(entry(Err(problem)))),
+            };
+            Item { text, open, answer, owner: None, forwarded: false }
+        };
+        let items = items.iter().map(AsRef::as_ref).map(read).collect();
+        Self { api, headers, items, asked: HashMap::new() }
+    }
 
-async fn sort(api: &Api, headers: &HeaderMap, items: &[Box<RawValue>]) -> Sorted {
-    let mut sorted = Sorted { here: Vec::new(), there: Vec::new(), answers: Vec::new() };
-    let mut places: HashMap<Submitter, Place> = HashMap::new();
-    for (number, item) in items.iter().enumerate() {
-        let asked = serde_json::from_str::<CreateBody>(item.get())
-            .map_err(|error| Problem::new(Code::InvalidBody, error.to_string()))
-            .and_then(|body| body.read(api.engine.chain_id(), None));
-        let asked = match asked {
-            Ok(asked) => asked,
-            Err(problem) => {
-                sorted.answers.push(Some(entry(Err(problem))));
-                continue;
+    /// Brings each open item where it belongs.
+    async fn go_round(&mut self) {
+        let (here, there) = self.sort().await;
+        let local = join_all(here.iter().map(|place| self.try_here(*place)));
+        let remote = join_all(there.iter().map(|parcel| self.pass_on(parcel)));
+        let (local, remote) = join(local, remote).await;
+        let own = self.api.engine.own_url().map(|url| url.as_str().to_owned());
+        for answered in local {
+            self.note(answered, own.as_deref());
+        }
+        for (parcel, answers) in there.iter().zip(remote) {
+            for answered in answers {
+                let there = Some(parcel.to.url.as_str());
+                let by = if answered.forwarded { there } else { own.as_deref() };
+                self.note(answered, by);
             }
-        };
-        let known = places.get(&asked.submitter).cloned();
-        let place = match known {
-            Some(place) => place,
-            None if headers.contains_key(FORWARDED) => Place::Here,
-            // Whether the database can be asked, the local way finds out for each item.
-            None => api.engine.place(asked.submitter).await.unwrap_or(Place::Here),
-        };
-        places.insert(asked.submitter, place.clone());
-        sorted.answers.push(None);
-        match place {
-            Place::Here => sorted.here.push((number, asked)),
-            Place::There(to) => {
-                match sorted.there.iter_mut().find(|parcel| parcel.to.node == to.node) {
-                    Some(parcel) => parcel.items.push((number, asked)),
-                    None => sorted.there.push(Parcel { to, items: vec![(number, asked)] }),
-                }
-            }
-            Place::Nowhere => sorted.answers[number] = Some(entry(Err(Problem::draining()))),
         }
     }
-    sorted
+
+    fn note(&mut self, answered: Answered, by: Option<&str>) {
+        let Answered { place, entry, stands, forwarded } = answered;
+        let item = &mut self.items[place];
+        (item.answer, item.forwarded) = (Some(entry), item.forwarded | forwarded);
+        item.owner = by.filter(|_| stands).map(str::to_owned);
+        match &item.open {
+            Some(asked) if !stands => self.api.engine.misplaced(asked.submitter),
+            Some(_) | None => item.open = None,
+        }
+    }
+
+    /// The places of the open items that belong here, and parcels for other nodes.
+    async fn sort(&mut self) -> (Vec<usize>, Vec<Parcel>) {
+        let (mut here, mut there): (_, Vec<Parcel>) = (Vec::new(), Vec::new());
+        let mut known: HashMap<Submitter, Place> = HashMap::new();
+        for (number, item) in self.items.iter_mut().enumerate() {
+            let Some(of) = item.open.as_ref().map(|asked| asked.submitter) else { continue };
+            let place = match known.get(&of).cloned() {
+                Some(place) => place,
+                None if self.headers.contains_key(FORWARDED) => Place::Here,
+                // Whether the database can be asked, the local way finds out for each item.
+                None => self.api.engine.place(of).await.unwrap_or(Place::Here),
+            };
+            known.insert(of, place.clone());
+            match place {
+                Place::There(to) if self.asked.get(&of) == Some(&to.node) => match to.owns {
+                    // It would say the same again.
+                    true => item.open = None,
+                    false => here.push(number),
+                },
+                Place::There(to) => {
+                    match there.iter_mut().find(|parcel| parcel.to.node == to.node) {
+                        Some(parcel) => parcel.places.push(number),
+                        None => there.push(Parcel { to, places: vec![number] }),
+                    }
+                }
+                Place::Here => here.push(number),
+                Place::Nowhere => {
+                    (item.answer, item.open) = (Some(entry(Err(Problem::draining()))), None);
+                }
+            }
+        }
+        let asked = known.into_iter().filter_map(|(of, place)| match place {
+            Place::There(to) => Some((of, to.node)),
+            Place::Here | Place::Nowhere => None,
+        });
+        self.asked = asked.collect();
+        (here, there)
+    }
+
+    async fn try_here(&self, place: usize) -> Answered {
+        let answer = match self.items[place].open.clone() {
+            Some(asked) => carry_out(self.api, asked).await,
+            None => Err(Problem::new(Code::Internal, "it was answered before")),
+        };
+        let stands = !matches!(&answer, Err(problem) if problem.code == Code::NotOwner);
+        Answered { place, entry: entry(answer), stands, forwarded: false }
+    }
+
+    /// Asks another node for its items.
+    async fn pass_on(&self, parcel: &Parcel) -> Vec<Answered> {
+        #[derive(Serialize)]
+        struct Sent<'a> {
+            items: Vec<&'a RawValue>,
+        }
+        #[derive(Deserialize)]
+        struct Said {
+            items: Vec<Box<RawValue>>,
+        }
+        let Parcel { to, places } = parcel;
+        let sent = Sent { items: places.iter().map(|place| self.items[*place].text).collect() };
+        // Text that was JSON before.
+        let body = Bytes::from(serde_json::to_vec(&sent).unwrap_or_default());
+        let Api { engine, peers, .. } = self.api;
+        let problem = match peers.ask(engine, to, PATH_BATCH, self.headers, body).await {
+            Ok(posted) => {
+                let said = serde_json::from_slice::<Said>(&posted.body).ok();
+                match said.filter(|said| said.items.len() == places.len()) {
+                    Some(said) => {
+                        let read = |(place, text): (&usize, Box<RawValue>)| {
+                            let stands = belongs(code_of_item(&text), to) == Belongs::There;
+                            let entry = BatchEntry::Passed(text);
+                            Answered { place: *place, entry, stands, forwarded: true }
+                        };
+                        return places.iter().zip(said.items).map(read).collect();
+                    }
+                    None => {
+                        let why = format!("{} answered with {}", to.url, posted.status);
+                        Problem::unheard(why)
+                    }
+                }
+            }
+            Err(Unanswered::NotAsked(_)) => {
+                return join_all(places.iter().map(|place| self.try_here(*place))).await;
+            }
+            Err(Unanswered::Full) => Problem::too_many_forwarded(),
+            Err(Unanswered::Unheard(why)) => Problem::unheard(why),
+        };
+        let told = |place: &usize| {
+            let entry = entry(Err(problem.clone()));
+            Answered { place: *place, entry, stands: true, forwarded: true }
+        };
+        places.iter().map(told).collect()
+    }
+
+    /// All answers. The owner is named where there is one for all.
+    fn answer(self) -> Response {
+        let forwarded = self.items.iter().any(|item| item.forwarded);
+        let mut owners = self.items.iter().filter_map(|item| item.owner.as_ref());
+        let first = owners.next().filter(|first| owners.all(|owner| owner == *first)).cloned();
+        let items = self.items.into_iter().filter_map(|item| item.answer).collect();
+        let mut response = axum::Json(BatchAnswer { items }).into_response();
+        answered_by(&mut response, first.as_deref(), forwarded);
+        response
+    }
 }
 
-/// Asks another node for its items. Where it was not even reached, they are tried here.
-async fn pass_on(
-    api: &Api,
-    headers: &HeaderMap,
-    items: &[Box<RawValue>],
-    parcel: &Parcel,
-) -> Vec<(usize, BatchEntry)> {
-    #[derive(Serialize)]
-    struct Sent<'a> {
-        items: Vec<&'a RawValue>,
-    }
+/// The code of the problem that an item was answered with.
+fn code_of_item(text: &RawValue) -> Option<Code> {
     #[derive(Deserialize)]
     struct Said {
-        items: Vec<Box<RawValue>>,
+        error: Option<Error>,
     }
-    let sent = Sent { items: parcel.items.iter().map(|(n, _)| items[*n].as_ref()).collect() };
-    // Text that was JSON before.
-    let body = Bytes::from(serde_json::to_vec(&sent).unwrap_or_default());
-    let to = &parcel.to;
-    let posted = api.peers.ask(&api.engine, to, PATH_BATCH, headers, body).await;
-    let why = match posted {
-        Ok(posted) => {
-            let said = serde_json::from_slice::<Said>(&posted.body).ok();
-            match said.filter(|said| said.items.len() == parcel.items.len()) {
-                Some(said) => {
-                    let numbers = parcel.items.iter().map(|(number, _)| *number);
-                    return numbers.zip(said.items.into_iter().map(BatchEntry::Passed)).collect();
-                }
-                None => Problem::unheard(format!("{} answered with {}", to.url, posted.status)),
-            }
-        }
-        Err(Unanswered::NotAsked(_)) => {
-            for (_, asked) in &parcel.items {
-                api.engine.misplaced(asked.submitter);
-            }
-            let here = parcel.items.iter().cloned();
-            return join_all(here.map(|(number, asked)| answer(api, number, asked))).await;
-        }
-        Err(Unanswered::Full) => Problem::too_many_forwarded(),
-        Err(Unanswered::Unheard(why)) => Problem::unheard(why),
-    };
-    parcel.items.iter().map(|(number, _)| (*number, entry(Err(why.clone())))).collect()
-}
-
-async fn answer(api: &Api, number: usize, asked: Asked) -> (usize, BatchEntry) {
-    (number, entry(carry_out(api, asked).await))
+    #[derive(Deserialize)]
+    struct Error {
+        code: String,
+    }
+    let said = serde_json::from_str::<Said>(text.get()).ok()?;
+    Code::of(&said.error?.code)
 }
 
 fn entry(answer: Result<(axum::http::StatusCode, super::shape::Tx), Problem>) -> BatchEntry {

@@ -18,6 +18,7 @@ use super::BODY_BYTES_MAX;
 use super::batch::BATCH_MAX;
 use super::body::METADATA_MAX;
 use super::code::Code;
+use super::forward::{FORWARDED, OWNER};
 use super::guard::REQUEST_ID_MAX;
 use super::problem::{Problem, ProblemBody};
 use super::{LONG_POLL_LIMIT, TIME_LIMIT};
@@ -135,11 +136,19 @@ fn description() -> String {
 /// Adds what all routes have in common.
 pub(crate) fn complete(mut document: OpenApi) -> OpenApi {
     for item in document.paths.paths.values_mut() {
-        for operation in operations(item) {
-            with_request_id(operation);
-        }
+        item.post.as_mut().into_iter().for_each(with_owner);
+        operations(item).for_each(with_request_id);
     }
     document
+}
+
+/// Whatever is posted goes to the node that works for the submitter.
+fn with_owner(operation: &mut Operation) {
+    let owner = "Where the node is that works for the submitter, if one is known: go there next.";
+    let forwarded = "`1` if another node had to be asked.";
+    for (name, about) in [(OWNER.as_str(), owner), (FORWARDED.as_str(), forwarded)] {
+        with_header(operation, name, about);
+    }
 }
 
 fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
@@ -149,7 +158,6 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
 }
 
 fn with_request_id(operation: &mut Operation) {
-    let text = ObjectBuilder::new().schema_type(Type::String).build();
     let limited = ObjectBuilder::new().schema_type(Type::String).max_length(Some(REQUEST_ID_MAX));
     let parameter = ParameterBuilder::new()
         .name("x-request-id")
@@ -157,11 +165,16 @@ fn with_request_id(operation: &mut Operation) {
         .description(Some("A name for this very call; made up if left out. Comes back."))
         .schema(Some(limited));
     operation.parameters.get_or_insert_default().push(parameter.build().into());
+    with_header(operation, "x-request-id", "The name of this very call, as in logs.");
+}
+
+/// On every answer.
+fn with_header(operation: &mut Operation, name: &str, about: &str) {
+    let text = ObjectBuilder::new().schema_type(Type::String).build();
     for response in operation.responses.responses.values_mut() {
         if let RefOr::T(response) = response {
-            let header = HeaderBuilder::new().schema(Some(text.clone()));
-            let header = header.description(Some("The name of this very call, as in logs."));
-            response.headers.insert("x-request-id".to_owned(), header.build().into());
+            let header = HeaderBuilder::new().schema(Some(text.clone())).description(Some(about));
+            response.headers.insert(name.to_owned(), header.build().into());
         }
     }
 }

@@ -156,12 +156,32 @@ impl Errand {
                 return Tried::Done(Problem::unheard(why).into_response());
             }
         };
-        match code_of(&posted) {
-            // Preferred, but it has no key for it.
-            Some(Code::UnknownSubmitter) if !to.owns => Tried::NotThere,
-            Some(Code::NotOwner | Code::Draining) => Tried::Moved(passed_back(posted, None)),
-            Some(_) | None => Tried::Done(passed_back(posted, Some(&to.url))),
+        match belongs(code_of(&posted), to) {
+            Belongs::There => Tried::Done(passed_back(posted, Some(&to.url))),
+            Belongs::Elsewhere => Tried::Moved(passed_back(posted, None)),
+            Belongs::Here => Tried::NotThere,
         }
+    }
+}
+
+/// What a node's answer says of where a request belongs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Belongs {
+    /// To the node that was asked: its answer stands.
+    There,
+    /// To another one; nothing was done.
+    Elsewhere,
+    /// To whoever asked: nothing was done.
+    Here,
+}
+
+/// What it says if it is a problem with this code, or none.
+pub(crate) fn belongs(code: Option<Code>, to: &Destination) -> Belongs {
+    match code {
+        // Preferred, but it has no key for it.
+        Some(Code::UnknownSubmitter) if !to.owns => Belongs::Here,
+        Some(Code::NotOwner | Code::Draining) => Belongs::Elsewhere,
+        Some(_) | None => Belongs::There,
     }
 }
 

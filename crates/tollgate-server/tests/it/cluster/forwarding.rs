@@ -212,10 +212,48 @@ async fn what_nobody_owns_is_taken_here_if_the_preferred_node_is_not_reached_or_
         let taken = here.post("/api/v1/tx", &create(of, "first")).await;
         assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
         assert_eq!(room.owner(of).await.unwrap().node, here.entry.node);
-        let items = json!({ "items": [create(of, "second")] });
-        let batch = here.post("/api/v1/tx/batch", &items).await.json();
-        assert_eq!(batch["items"][0]["status"], 202, "{batch}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn so_are_the_items_of_a_batch() {
+    let room = Room::new().await;
+    let (mut mute, here) = (room.seat("mute").await, room.seat("here").await);
+    let keyless = room.seat_with("keyless", &[]).await;
+    acquainted(&[&mute, &here, &keyless]).await;
+    mute.cut_off().await;
+    let of = |n: usize| Submitter::new(here.engine.chain_id(), dev_accounts()[n].address);
+    let items: Vec<Value> = super::seats::ACCOUNTS.iter().map(|n| create(of(*n), "one")).collect();
+    let answer = here.post("/api/v1/tx/batch", &json!({ "items": items })).await;
+    let said = answer.json();
+    for item in said["items"].as_array().unwrap() {
+        assert_eq!(item["status"], 202, "{said}");
+    }
+    assert_eq!(header(&answer, "tollgate-owner"), Some(here.url()));
+    for n in super::seats::ACCOUNTS {
+        assert_eq!(room.owner(of(n)).await.unwrap().node, here.entry.node);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn items_whose_submitter_moved_meanwhile_are_brought_after_it() {
+    let room = Room::new().await;
+    let (owner, other, of, _) = with_owner(&room).await;
+    // The other one believes for a while that the owner still is.
+    let before = other.post("/api/v1/tx", &create(of, "before")).await;
+    assert_eq!(header(&before, "tollgate-owner"), Some(owner.url()), "{before:?}");
+    owner.heard().await;
+    owner.engine.stop().await;
+    let items = json!({ "items": [create(of, "one"), create(of, "two")] });
+    let answer = other.post("/api/v1/tx/batch", &items).await;
+    let said = answer.json();
+    assert_eq!(
+        (&said["items"][0]["status"], &said["items"][1]["status"]),
+        (&json!(202), &json!(202))
+    );
+    assert_eq!(owner.heard().await.len(), 1, "it was asked first: {said}");
+    assert_eq!(header(&answer, "tollgate-owner"), Some(other.url()));
+    assert_eq!(room.owner(of).await.unwrap().node, other.entry.node);
 }
 
 #[tokio::test(flavor = "multi_thread")]
