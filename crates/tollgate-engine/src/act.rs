@@ -1,6 +1,7 @@
 //! What people ask of an engine about work that is under way, and what it answers.
 
 use thiserror::Error;
+use tokio::sync::{mpsc, oneshot};
 use tollgate_model::bump::Cap;
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::Owner;
@@ -8,7 +9,10 @@ use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::policy::Replacement;
 use tollgate_model::reconcile::CannotResume;
 use tollgate_model::stuck::Forbidden;
-use tollgate_model::{Nonce, TxHash};
+use tollgate_model::{Nonce, Submitter, Text, TxHash, TxId};
+
+use crate::engine::Engine;
+use crate::worker::{Order, Reply};
 
 /// What a person wants done to a transaction. None of it outruns the chain: whichever attempt is
 /// mined decides.
@@ -102,4 +106,58 @@ pub enum ActError {
     /// The database, the chain or the signer can't be asked now.
     #[error("not now: {0}")]
     Unavailable(String),
+}
+
+impl Engine {
+    /// Does to a transaction what a person wants done, under the fence like everything else.
+    pub async fn act(
+        &self,
+        tx_id: TxId,
+        action: Action,
+        reason: Text<500>,
+    ) -> Result<Acted, ActError> {
+        let record = self.context.store.tx(tx_id).await;
+        let record = record.map_err(|error| ActError::Unavailable(error.to_string()))?;
+        let record = record.ok_or(ActError::UnknownTx)?;
+        self.order(record.submitter, |reply| Order::Act { tx_id, action, reason, reply }).await
+    }
+
+    /// Stops opening slots for a submitter. What has one goes on.
+    pub async fn pause(&self, of: Submitter, reason: Text<500>) -> Result<Standstill, ActError> {
+        self.order(of, |reply| Order::Pause { reason, reply }).await
+    }
+
+    /// Lets a submitter that was paused, or is in PROTECT, take work again.
+    pub async fn resume(&self, of: Submitter, reason: Text<500>) -> Result<Standstill, ActError> {
+        self.order(of, |reply| Order::Resume { reason, reply }).await
+    }
+
+    /// Compares a submitter's slots with the chain now.
+    pub async fn reconcile(&self, of: Submitter) -> Result<Reconciled, ActError> {
+        self.order(of, |reply| Order::Reconcile { reply }).await
+    }
+
+    /// Gives an order to the submitter's worker, which is started if there is none.
+    #[expect(clippy::result_large_err, reason = "what is not taken comes back")]
+    pub(crate) async fn order<T>(
+        &self,
+        of: Submitter,
+        order: impl FnOnce(Reply<T>) -> Order,
+    ) -> Result<T, ActError> {
+        if !self.serves(of) {
+            return Err(ActError::UnknownSubmitter);
+        }
+        let (reply, answer) = oneshot::channel();
+        let mut order = order(reply);
+        let gone = || ActError::Unavailable("the worker stopped; ask again".to_owned());
+        for _ in 0..2 {
+            match self.offer(of, |worker| worker.orders.try_send(order)) {
+                Some(Ok(())) => return answer.await.map_err(|_| gone())?,
+                Some(Err(mpsc::error::TrySendError::Full(_))) => return Err(ActError::Busy),
+                Some(Err(mpsc::error::TrySendError::Closed(back))) => order = back,
+                None => return Err(ActError::NotOwner(None)),
+            }
+        }
+        Err(gone())
+    }
 }

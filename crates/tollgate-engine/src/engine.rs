@@ -12,11 +12,8 @@ use tollgate_model::port::clock::Clock;
 use tollgate_model::port::ids::Ids;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{Alerts, Checkpoints, Fees, MinedIn, Payload, Store};
-use tollgate_model::{
-    Address, ChainId, Intent, NodeId, RequestId, Submitter, Text, Timestamp, TxId, Wei,
-};
+use tollgate_model::{Address, ChainId, Intent, NodeId, RequestId, Submitter, Timestamp, Wei};
 
-use crate::act::{ActError, Acted, Action, Reconciled, Standstill};
 use crate::blocks::{BlockStream, Publisher};
 use crate::committer::Committer;
 use crate::context::{AttemptIndex, Context};
@@ -30,7 +27,7 @@ use crate::placement::Placement;
 use crate::supervisor::{Deaths, supervise};
 use crate::tracker::{Tell, Tracker};
 use crate::view::ChainView;
-use crate::worker::{Create, Inbox, Order, Reply, Worker};
+use crate::worker::{Create, Inbox, Order, Worker};
 
 /// Orders that may wait for one submitter (I13).
 const ORDERS_MAX: usize = 64;
@@ -73,7 +70,7 @@ pub(crate) struct Workers {
 #[derive(Clone)]
 pub(crate) struct Handle {
     creates: mpsc::Sender<Create>,
-    orders: mpsc::Sender<Order>,
+    pub(crate) orders: mpsc::Sender<Order>,
     notes: Notes,
 }
 
@@ -273,7 +270,11 @@ impl Engine {
     }
 
     /// The same, unless it would need a new worker and the submitter was just let go for another node.
-    fn offer<T>(&self, submitter: Submitter, give: impl FnOnce(&Handle) -> T) -> Option<T> {
+    pub(crate) fn offer<T>(
+        &self,
+        submitter: Submitter,
+        give: impl FnOnce(&Handle) -> T,
+    ) -> Option<T> {
         let placement = &self.context.placement;
         if placement.is_left_to_another(submitter) && !self.works_for(submitter) {
             return None;
@@ -312,58 +313,6 @@ impl Engine {
         supervise(&self.context.deaths, "worker", move || worker.clone().run());
         handles.insert(submitter, handle);
         Some(given)
-    }
-
-    /// Does to a transaction what a person wants done, under the fence like everything else.
-    pub async fn act(
-        &self,
-        tx_id: TxId,
-        action: Action,
-        reason: Text<500>,
-    ) -> Result<Acted, ActError> {
-        let record = self.context.store.tx(tx_id).await;
-        let record = record.map_err(|error| ActError::Unavailable(error.to_string()))?;
-        let record = record.ok_or(ActError::UnknownTx)?;
-        self.order(record.submitter, |reply| Order::Act { tx_id, action, reason, reply }).await
-    }
-
-    /// Stops opening slots for a submitter. What has one goes on.
-    pub async fn pause(&self, of: Submitter, reason: Text<500>) -> Result<Standstill, ActError> {
-        self.order(of, |reply| Order::Pause { reason, reply }).await
-    }
-
-    /// Lets a submitter that was paused, or is in PROTECT, take work again.
-    pub async fn resume(&self, of: Submitter, reason: Text<500>) -> Result<Standstill, ActError> {
-        self.order(of, |reply| Order::Resume { reason, reply }).await
-    }
-
-    /// Compares a submitter's slots with the chain now.
-    pub async fn reconcile(&self, of: Submitter) -> Result<Reconciled, ActError> {
-        self.order(of, |reply| Order::Reconcile { reply }).await
-    }
-
-    /// Gives an order to the submitter's worker, which is started if there is none.
-    #[expect(clippy::result_large_err, reason = "what is not taken comes back")]
-    pub(crate) async fn order<T>(
-        &self,
-        of: Submitter,
-        order: impl FnOnce(Reply<T>) -> Order,
-    ) -> Result<T, ActError> {
-        if !self.serves(of) {
-            return Err(ActError::UnknownSubmitter);
-        }
-        let (reply, answer) = oneshot::channel();
-        let mut order = order(reply);
-        let gone = || ActError::Unavailable("the worker stopped; ask again".to_owned());
-        for _ in 0..2 {
-            match self.offer(of, |worker| worker.orders.try_send(order)) {
-                Some(Ok(())) => return answer.await.map_err(|_| gone())?,
-                Some(Err(mpsc::error::TrySendError::Full(_))) => return Err(ActError::Busy),
-                Some(Err(mpsc::error::TrySendError::Closed(back))) => order = back,
-                None => return Err(ActError::NotOwner(None)),
-            }
-        }
-        Err(gone())
     }
 
     /// Stops taking work and lets every lease go.

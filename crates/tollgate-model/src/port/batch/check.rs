@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{BatchLimits, Change, CursorMove, Evidence, NewAttempt, NewEvent, Section, TxUpdate};
+use super::{BatchLimits, CursorMove, Evidence, NewAttempt, NewEvent, Section, TxUpdate};
 use crate::ids::{InvalidId, Nonce};
 use crate::state::{Tracking, TxState};
 use crate::transition::TxEvent;
@@ -78,7 +78,7 @@ fn update(update: &TxUpdate) -> Result<(), InvalidId> {
     if update.seen.version >= VERSION_MAX {
         return refuse("update", format!("version {} is the last", update.seen.version));
     }
-    let is = |wanted: TxEvent| update.event == Change::Moved(wanted);
+    let is = |wanted: TxEvent| update.event() == Some(wanted);
     if update.slot.is_some() != is(TxEvent::SlotAllocated) {
         return refuse("update", "a slot comes with its allocation, and only then".to_owned());
     }
@@ -90,13 +90,13 @@ fn update(update: &TxUpdate) -> Result<(), InvalidId> {
     }
     let mined = TxState::Tracking(Tracking::Mined);
     let evidence_fits = match update.evidence {
-        Evidence::Set(_) => update.to == mined,
+        Evidence::Set(_) => update.to() == mined,
         Evidence::Clear => is(TxEvent::Orphaned),
         Evidence::Keep => !is(TxEvent::Mined) && !is(TxEvent::Orphaned),
     };
     if !evidence_fits {
         // I8: MINED has a receipt, and nothing else has one that is not final.
-        return refuse("update", format!("the receipt does not fit a move to {}", update.to));
+        return refuse("update", format!("the receipt does not fit a move to {}", update.to()));
     }
     if let Evidence::Set(mined) = &update.evidence {
         storable("blockNumber", mined.block_number)?;

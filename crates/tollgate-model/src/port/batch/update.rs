@@ -1,0 +1,149 @@
+//! Changes of transactions that exist.
+
+use std::time::Duration;
+
+use alloy_primitives::B256;
+
+use super::{NewAttempt, NewEvent, Slot};
+use crate::ids::{Nonce, TxId};
+use crate::port::record::{MinedIn, Seen};
+use crate::state::TxState;
+use crate::text::Text;
+use crate::transition::{IllegalMove, TxEvent, transition};
+
+/// A change of one transaction, by comparison with what the writer saw.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TxUpdate {
+    /// Which.
+    pub tx_id: TxId,
+    /// What the writer saw; if the row has moved since, the answer is [`UpdateAnswer::Lost`](super::UpdateAnswer::Lost).
+    pub seen: Seen,
+    to: TxState,
+    event: Change,
+    /// A slot for a queued transaction; belongs to [`TxEvent::SlotAllocated`] alone.
+    pub slot: Option<Slot>,
+    /// A further attempt at the same nonce.
+    pub attempt: Option<NewAttempt>,
+    /// The slot that goes back to the pool; belongs to [`TxEvent::SlotRecycled`] alone.
+    pub freed_nonce: Option<Nonce>,
+    /// The receipt.
+    pub evidence: Evidence,
+    /// The confirmation list, replacing the stored one as a whole.
+    pub confirmations: Option<Confirmations>,
+    /// When to send it again.
+    pub schedule: Schedule,
+    /// One more resubmission to count.
+    pub resubmitted: bool,
+    /// The last error that the world gave for it.
+    pub last_error: Option<Text<2000>>,
+    /// What was last found out about its place in the nodes' pools; `None` keeps what is stored.
+    pub diagnosis: Option<Text<300>>,
+    /// More for the audit trail.
+    pub detail: Option<Text<4000>>,
+    /// What to tell the world.
+    pub outbox: Option<NewEvent>,
+}
+
+/// What an update's audit entry is called.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Change {
+    Moved(TxEvent),
+    Noted(&'static str),
+}
+
+impl TxUpdate {
+    /// A move of the state machine; one that it does not have can't be written.
+    pub fn moved(tx_id: TxId, seen: Seen, event: TxEvent) -> Result<Self, IllegalMove> {
+        let to = transition(seen.state, event)?;
+        Ok(Self::build(tx_id, seen, to, Change::Moved(event)))
+    }
+
+    /// A change that leaves the state as it is: a claim, a schedule, a further attempt (I11).
+    pub const fn noted(tx_id: TxId, seen: Seen, what: &'static str) -> Self {
+        Self::build(tx_id, seen, seen.state, Change::Noted(what))
+    }
+
+    const fn build(tx_id: TxId, seen: Seen, to: TxState, event: Change) -> Self {
+        Self {
+            tx_id,
+            seen,
+            to,
+            event,
+            slot: None,
+            attempt: None,
+            freed_nonce: None,
+            evidence: Evidence::Keep,
+            confirmations: None,
+            schedule: Schedule::Keep,
+            resubmitted: false,
+            last_error: None,
+            diagnosis: None,
+            detail: None,
+            outbox: None,
+        }
+    }
+
+    /// Where it goes.
+    pub const fn to(&self) -> TxState {
+        self.to
+    }
+
+    /// The move that it is, unless it only leaves a note.
+    pub const fn event(&self) -> Option<TxEvent> {
+        match self.event {
+            Change::Moved(event) => Some(event),
+            Change::Noted(_) => None,
+        }
+    }
+
+    /// The word for it in the audit trail.
+    pub const fn event_name(&self) -> &'static str {
+        match self.event {
+            Change::Moved(event) => event.name(),
+            Change::Noted(what) => what,
+        }
+    }
+
+    /// The signed form that this change adds, with a slot or without.
+    pub fn new_attempt(&self) -> Option<&NewAttempt> {
+        self.slot.as_ref().map(|slot| &slot.attempt).or(self.attempt.as_ref())
+    }
+
+    /// What the row will be if this change is applied.
+    pub const fn applied(&self) -> Seen {
+        Seen { state: self.to, version: self.seen.version.saturating_add(1) }
+    }
+}
+
+/// What an update says of the receipt.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Evidence {
+    /// Nothing.
+    Keep,
+    /// It is in this block.
+    Set(MinedIn),
+    /// It is in no block any more.
+    Clear,
+}
+
+/// When to send again, counted from the commit by the database's clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Schedule {
+    /// As it is.
+    Keep,
+    /// After this long.
+    In(Duration),
+    /// Not by itself.
+    Never,
+}
+
+/// The blocks on top of a receipt, from its own block on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Confirmations {
+    /// The number of the receipt's block.
+    pub first_block: u64,
+    /// The hashes of it and its successors.
+    pub hashes: Vec<B256>,
+    /// The list differs from an earlier one in more than its length.
+    pub new_fork: bool,
+}
