@@ -7,6 +7,7 @@
 mod directory;
 mod process;
 mod programs;
+mod standby;
 mod template;
 
 use std::net::TcpListener;
@@ -17,7 +18,7 @@ use uuid::Uuid;
 
 use crate::wait::until;
 use directory::ServerDirectory;
-use process::ServerProcess;
+use process::{Log, ServerProcess};
 use programs::Programs;
 
 /// Where to find a server that runs already.
@@ -54,6 +55,7 @@ struct OwnServer {
     process: Mutex<Option<ServerProcess>>,
     directory: ServerDirectory,
     port: u16,
+    log: Log,
 }
 
 impl PgServer {
@@ -72,13 +74,17 @@ impl PgServer {
         let programs = Programs::find();
         let directory = ServerDirectory::create();
         template::copy(&programs, &directory.data());
+        Self::run(programs, directory, Log::Minimal).await
+    }
+
+    /// Runs what is in a directory.
+    async fn run(programs: Programs, directory: ServerDirectory, log: Log) -> Self {
         for _ in 0..PORTS_TRIED_MAX {
             let port = free_port();
-            if let Some(process) = launch(&programs, &directory, port).await {
+            if let Some(process) = launch(&programs, &directory, port, log).await {
                 let process = Mutex::new(Some(process));
-                return Self {
-                    place: Place::Own(OwnServer { programs, process, directory, port }),
-                };
+                let own = OwnServer { programs, process, directory, port, log };
+                return Self { place: Place::Own(own) };
             }
         }
         panic!("no port for PostgreSQL after {PORTS_TRIED_MAX} tries");
@@ -128,7 +134,7 @@ impl PgServer {
     /// for its recovery.
     pub async fn restart(&self) {
         let own = self.own();
-        let process = launch(&own.programs, &own.directory, own.port).await;
+        let process = launch(&own.programs, &own.directory, own.port, own.log).await;
         *own.process.lock().unwrap() = Some(process.expect("the port is still ours"));
     }
 
@@ -167,8 +173,9 @@ async fn launch(
     programs: &Programs,
     directory: &ServerDirectory,
     port: u16,
+    log: Log,
 ) -> Option<ServerProcess> {
-    let process = ServerProcess::start(programs, directory, port);
+    let process = ServerProcess::start(programs, directory, port, log);
     let data = directory.data();
     let ready = until("PostgreSQL to answer", || async {
         if process.has_ended() {

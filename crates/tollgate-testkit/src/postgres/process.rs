@@ -12,6 +12,15 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::directory::ServerDirectory;
 use super::programs::Programs;
 
+/// What a server writes into its log (WAL).
+#[derive(Clone, Copy)]
+pub(super) enum Log {
+    /// What it needs itself.
+    Minimal,
+    /// What a standby needs, too.
+    Streamed,
+}
+
 /// A server's process; ended when it is dropped.
 pub(super) struct ServerProcess {
     pid: Pid,
@@ -20,7 +29,16 @@ pub(super) struct ServerProcess {
 
 impl ServerProcess {
     /// Starts the server in the foreground; it may not answer yet.
-    pub(super) fn start(programs: &Programs, directory: &ServerDirectory, port: u16) -> Self {
+    pub(super) fn start(
+        programs: &Programs,
+        directory: &ServerDirectory,
+        port: u16,
+        log: Log,
+    ) -> Self {
+        let (wal_level, senders) = match log {
+            Log::Minimal => ("wal_level=minimal", "max_wal_senders=0"),
+            Log::Streamed => ("wal_level=replica", "max_wal_senders=4"),
+        };
         let mut command = programs.command("postgres");
         command.arg("-D").arg(directory.data());
         for setting in [
@@ -32,8 +50,8 @@ impl ServerProcess {
             // What makes commits durable stays on: that is what is tested.
             "fsync=on",
             "synchronous_commit=on",
-            "wal_level=minimal",
-            "max_wal_senders=0",
+            wal_level,
+            senders,
             // In the data directory, so that it goes away with it.
             "dynamic_shared_memory_type=mmap",
         ] {

@@ -45,7 +45,7 @@ fn make(programs: &Programs, template: &Path) {
     let _ = fs::remove_dir_all(&parts);
 }
 
-fn check(what: &str, output: Output) {
+pub(super) fn check(what: &str, output: Output) {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{what} failed: {errors}");
 }

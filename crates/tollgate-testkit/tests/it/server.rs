@@ -89,3 +89,30 @@ async fn a_killed_test_process_leaves_no_server_behind() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_promoted_standby_has_every_commit_and_without_it_there_are_none() {
+    let (primary, standby) = PgServer::start_with_standby().await;
+    let database = primary.fresh_database().await;
+    let url = primary.url_with(&standby, &database);
+    let write = async |value: i32| {
+        let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await?;
+        tokio::spawn(connection);
+        client.batch_execute("create table if not exists kept (value int)").await?;
+        client.execute("insert into kept values ($1)", &[&value]).await
+    };
+    write(1).await.unwrap();
+    standby.crash();
+    let waits = tokio::time::timeout(Duration::from_secs(1), write(2)).await;
+    assert!(waits.is_err(), "a commit waits for the standby");
+    standby.restart().await;
+    write(3).await.unwrap();
+    primary.crash();
+    standby.promote().await;
+    write(4).await.unwrap();
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let rows = client.query("select value from kept order by value", &[]).await.unwrap();
+    let kept: Vec<i32> = rows.iter().map(|row| row.get(0)).collect();
+    assert!([1, 3, 4].iter().all(|value| kept.contains(value)), "{kept:?}");
+}
