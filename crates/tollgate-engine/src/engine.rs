@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
 use tollgate_model::expiry::is_expired;
 use tollgate_model::fees::{first_offer, gas_limit};
-use tollgate_model::nonce::Mode;
+use tollgate_model::nonce::{Mode, NonceRules};
 use tollgate_model::port::chain::{AccountCounts, Call, Chain, ChainUnavailable, Trial};
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::ids::Ids;
@@ -131,9 +131,7 @@ impl Engine {
         let (context, workers) = (Arc::downgrade(&engine.context), Arc::downgrade(&engine.workers));
         let (seen, at_work) = (context.clone(), workers.clone());
         supervise(&deaths, "orphans", move || adopt(context.clone(), workers.clone()));
-        if engine.context.options.nonces.mode == Mode::Strict {
-            supervise(&deaths, "guard", move || wake_idle(seen.clone(), at_work.clone()));
-        }
+        supervise(&deaths, "guard", move || wake_idle(seen.clone(), at_work.clone()));
         engine
     }
 
@@ -228,6 +226,13 @@ impl Engine {
         let presigned = &self.context.options.presigned;
         self.has_key(submitter)
             || submitter.chain_id == self.chain_id() && presigned.contains(&submitter.address)
+    }
+
+    /// Whom this node can work for.
+    pub(crate) fn own_submitters(&self) -> Vec<Submitter> {
+        let presigned = self.context.options.presigned.iter().copied();
+        let accounts = self.context.signer.accounts().into_iter().chain(presigned);
+        accounts.map(|address| Submitter::new(self.chain_id(), address)).collect()
     }
 
     /// Fills in what the caller left open.
@@ -337,9 +342,9 @@ impl Engine {
         self.context.clock.now()
     }
 
-    /// How many slots of a submitter may be open at once.
-    pub fn window(&self) -> u32 {
-        self.context.options.nonces.open_slots_max()
+    /// How many slots of a submitter in this mode may be open at once.
+    pub fn window(&self, mode: Mode) -> u32 {
+        NonceRules { mode, ..self.context.options.nonces }.open_slots_max()
     }
 
     /// What the chain says of an account.

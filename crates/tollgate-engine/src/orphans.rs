@@ -8,6 +8,7 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tollgate_model::nonce::Mode;
 use tollgate_model::port::LiveNode;
 use tollgate_model::{NodeId, Submitter};
 use tracing::{info, warn};
@@ -82,19 +83,38 @@ async fn look(engine: &Engine, seen: &mut BTreeMap<Submitter, Instant>) {
 
 /// I12: a strict submitter is compared with the chain also while it has no work.
 pub(crate) async fn wake_idle(context: Weak<Context>, workers: Weak<Workers>) {
+    // A submitter's mode never changes: each is asked for once.
+    let mut modes: BTreeMap<Submitter, Mode> = BTreeMap::new();
     loop {
         let Some(interval) = context.upgrade().map(|it| it.options.reconcile_interval) else {
             return;
         };
         tokio::time::sleep(interval).await;
         let (Some(context), Some(workers)) = (context.upgrade(), workers.upgrade()) else { return };
-        let chain_id = context.chain.chain_id();
-        let mut accounts = context.signer.accounts();
-        accounts.extend(&context.options.presigned);
         let engine = Engine { context, workers };
-        for address in accounts {
-            // It takes the lease if nobody has it, looks at the chain, and lets go when it is idle.
-            engine.give(Submitter::new(chain_id, address), |_| ());
+        for submitter in engine.own_submitters() {
+            if is_strict(&engine, &mut modes, submitter).await {
+                // It takes the lease if nobody has it, looks at the chain, and lets go when it is idle.
+                engine.give(submitter, |_| ());
+            }
         }
+    }
+}
+
+async fn is_strict(
+    engine: &Engine,
+    modes: &mut BTreeMap<Submitter, Mode>,
+    submitter: Submitter,
+) -> bool {
+    if let Some(mode) = modes.get(&submitter) {
+        return *mode == Mode::Strict;
+    }
+    match engine.context.store.submitter(submitter).await {
+        Ok(Some(record)) => {
+            modes.insert(submitter, record.mode);
+            record.mode == Mode::Strict
+        }
+        // Not registered yet, or not to be found out now: the next time.
+        Ok(None) | Err(_) => false,
     }
 }

@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 
 use tollgate_model::fees::first_offer;
-use tollgate_model::nonce::{HandedOut, NonceDecision, SlotRange, SubmitterStatus, decide};
+use tollgate_model::nonce::{
+    HandedOut, NonceDecision, NonceRules, SlotRange, SubmitterStatus, decide,
+};
 use tollgate_model::port::signer::TxDraft;
 use tollgate_model::port::{AttemptKind, CursorMove, NewAttempt, NewTx, Section, Slot, TxUpdate};
 use tollgate_model::reconcile::Foreign;
@@ -19,7 +21,7 @@ use crate::planted::PlantedBug;
 impl Desk {
     /// Which slots may be opened now, lowest first; asks the chain where the rules want it.
     pub(super) async fn next_slots(&mut self, wanted: usize) -> Result<Vec<HandedOut>, Stop> {
-        let rules = self.context.options.nonces;
+        let rules = NonceRules { mode: self.book.mode, ..self.context.options.nonces };
         let wanted = u32::try_from(wanted).unwrap_or(u32::MAX).max(1);
         for _ in 0..2 {
             let view = self.book.nonce_view(&rules);

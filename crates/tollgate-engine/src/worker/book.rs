@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use tollgate_model::ids::InvalidId;
 use tollgate_model::nonce::{
-    ChainCount, HandedOut, NonceRules, NonceView, PoolView, SlotRange, SubmitterStatus, hand_out,
-    unblocks,
+    ChainCount, HandedOut, Mode, NonceRules, NonceView, PoolView, SlotRange, SubmitterStatus,
+    hand_out, unblocks,
 };
 use tollgate_model::port::{OpenTx, Seen, SubmitterRecord};
 use tollgate_model::{Bytes, Nonce, Timestamp, TxHash, TxId, stuck};
@@ -39,6 +39,8 @@ impl Waiting {
 /// A submitter's open work.
 #[derive(Debug)]
 pub(super) struct Book {
+    /// The submitter's own, whatever this node gives to new ones.
+    pub(super) mode: Mode,
     pub(super) cursor: Nonce,
     pub(super) status: SubmitterStatus,
     pub(super) chain: Option<ChainCount>,
@@ -53,6 +55,7 @@ pub(super) struct Book {
 impl Book {
     pub(super) fn new(record: &SubmitterRecord) -> Self {
         Self {
+            mode: record.mode,
             cursor: record.next_nonce,
             status: record.status,
             chain: None,

@@ -40,7 +40,7 @@ impl Desk {
             hole: *hole,
             seen_for: now.since(since),
             patience,
-            mode: options.nonces.mode,
+            mode: self.book.mode,
             status: self.book.status,
             next_waits: !self.book.queued.is_empty(),
             has_key: self.has_key(),

@@ -98,7 +98,7 @@ impl Desk {
     /// Lets the submitter take work again. Out of PROTECT it is re-aligned with the chain.
     async fn resume(&mut self, reason: &Text<500>) -> Result<Standstill, Halt> {
         let was = self.book.status;
-        let strict = self.context.options.nonces.mode == Mode::Strict;
+        let strict = self.book.mode == Mode::Strict;
         let step = if was == SubmitterStatus::Protect || strict {
             let counts = self.chain_counts().await?;
             self.with_reconcile_view(counts, None, resume).map_err(ActError::from)?

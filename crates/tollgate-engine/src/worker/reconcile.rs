@@ -92,7 +92,7 @@ impl Desk {
     ) -> T {
         let open: Vec<OpenSlot> = self.book.iter().map(|open| open.slot()).collect();
         rule(&ReconcileView {
-            mode: self.context.options.nonces.mode,
+            mode: self.book.mode,
             status: self.book.status,
             cursor: self.book.cursor,
             counts,

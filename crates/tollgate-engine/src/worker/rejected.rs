@@ -57,7 +57,7 @@ impl Desk {
         let view = RejectedView {
             state: open.seen.state,
             nonce: open.nonce,
-            mode: self.context.options.nonces.mode,
+            mode: self.book.mode,
             answers: open.heard.all(),
             counts,
             receipts_looked_for: open.heard.no_receipts,

@@ -78,7 +78,7 @@ impl Desk {
     }
 
     fn refuses_to_reserve(&self) -> Option<ReserveError> {
-        let strict = self.context.options.nonces.mode == Mode::Strict;
+        let strict = self.book.mode == Mode::Strict;
         let active = self.book.status == SubmitterStatus::Active;
         // I12: nobody but the worker opens slots of a strict submitter.
         match (strict, active) {

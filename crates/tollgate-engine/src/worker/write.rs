@@ -73,7 +73,7 @@ impl Desk {
             self.context.attempts.remove(hashes);
             self.book.put_back(update.freed_nonce);
             // Strict mode compares the chain's count with our slots: one of before is no use now.
-            self.book.drift |= self.context.options.nonces.mode == Mode::Strict;
+            self.book.drift |= self.book.mode == Mode::Strict;
             return Ok(());
         }
         let now = self.context.clock.now();

@@ -114,6 +114,23 @@ async fn strict_mode_has_one_open_slot_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_submitters_mode_is_its_own_whatever_a_node_gives_to_new_ones() {
+    for (own, others, open) in
+        [(Mode::Strict, Mode::Pipelined, 1), (Mode::Pipelined, Mode::Strict, 5)]
+    {
+        let rig = Rig::with_mode(own).await;
+        let nonces = NonceRules { mode: others, ..EngineOptions::default().nonces };
+        let engine = rig.node("a", EngineOptions { nonces, ..options() });
+        let creates = (0..5).map(|n| engine.create(account(1), None, transfer(n)));
+        let ids: Vec<_> = join_all(creates).await.into_iter().map(|c| id(c.unwrap())).collect();
+        let cursor = rig.store.submitter(account(1)).await.unwrap().unwrap().next_nonce;
+        assert_eq!(cursor.get(), open, "I12: {own:?} at a node for {others:?}");
+        rig.mine_until_final(&ids).await;
+        assert_eq!(rig.paid(account(1)).len(), 5);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_is_lost_after_the_node_took_it_makes_no_second_transaction() {
     let rig = Rig::new().await;
     let engine = rig.node("a", options());

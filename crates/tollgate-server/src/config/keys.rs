@@ -300,7 +300,8 @@ static FIRST: &[Key] = &[
         "submitter.mode",
         Kind::Choice(&["pipelined", "strict"]),
         Value("pipelined"),
-        "How nonces are given out to submitters that are new here: many at once, or one by one.",
+        "How nonces are given out to submitters that are new here: many at once, or one by one. \
+         It stays with the submitter.",
     )
     .flag("mode"),
     key(

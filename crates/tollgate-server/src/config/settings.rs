@@ -317,13 +317,6 @@ fn engine(reader: &mut Reader<'_>) -> Option<EngineOptions> {
     let presigned = addresses(reader, "submitter.presigned");
     let max_fee_per_gas = reader.read("chain.max_fee_per_gas", kind::price);
     let max_tx_fee = reader.read("chain.max_tx_fee", kind::amount);
-    let (idle, not_for) = match mode? {
-        Mode::Pipelined => ("strict.advance", "pipelined"),
-        Mode::Strict => ("submitter.window", "strict"),
-    };
-    if reader.is_changed(idle) {
-        reader.warn(idle, &format!("has no effect while submitter.mode is {not_for}"));
-    }
     Some(EngineOptions {
         lease: lease?,
         lease_idle: lease_idle?,

@@ -338,13 +338,9 @@ fn a_variable_that_is_not_known_is_told_and_two_names_must_agree() {
 
 #[test]
 fn what_has_no_effect_here_is_told() {
-    let file = "[database]\nconnections = 3\n[strict]\nadvance = \"mined\"\n";
-    let warnings = from_file(file).understood().values.warnings;
-    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    let warnings = from_file("[database]\nconnections = 3\n").understood().values.warnings;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].ends_with("database.connections: has no effect with this database.url"));
-    assert!(
-        warnings[1].ends_with("strict.advance: has no effect while submitter.mode is pipelined")
-    );
 }
 
 #[test]

@@ -55,8 +55,7 @@ pub(crate) async fn list(
     let found = api.store.submitters(after, page).await?;
     let full = found.len() == page.limit() as usize;
     let next = found.last().filter(|_| full).map(|last| last.record.submitter.address);
-    let (window, now) = (api.engine.window(), api.engine.now());
-    let shown = |found| shape::Submitter::new(found, window, now, ChainSide::default());
+    let shown = |found| shape::Submitter::new(found, &api.engine, ChainSide::default());
     let items = found.iter().map(shown).collect();
     Ok(axum::Json(SubmitterPage { items, next: next.map(shape::address) }))
 }
@@ -93,8 +92,7 @@ pub(crate) fn parse(address: &str) -> Result<Address, Problem> {
 pub(crate) async fn shown(api: &Api, address: Address) -> Result<shape::Submitter, Problem> {
     let found = find(api, address).await?.ok_or_else(|| Problem::not_found("submitter"))?;
     let chain = chain_side(api, &found).await?;
-    let (window, now) = (api.engine.window(), api.engine.now());
-    Ok(shape::Submitter::new(&found, window, now, chain))
+    Ok(shape::Submitter::new(&found, &api.engine, chain))
 }
 
 /// Read a submitter's audit trail

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use tollgate_engine::Reconciled;
-use tollgate_model::Timestamp;
+use tollgate_engine::{Engine, Reconciled};
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::SubmitterOverview;
 use utoipa::ToSchema;
@@ -120,13 +119,8 @@ pub(crate) struct ChainSide {
 }
 
 impl Submitter {
-    pub(crate) fn new(
-        found: &SubmitterOverview,
-        window: u32,
-        now: Timestamp,
-        chain: ChainSide,
-    ) -> Self {
-        let record = &found.record;
+    pub(crate) fn new(found: &SubmitterOverview, engine: &Engine, chain: ChainSide) -> Self {
+        let (record, now) = (&found.record, engine.now());
         let mut depth: BTreeMap<_, _> =
             schema::open_states().into_iter().map(|state| (state, 0)).collect();
         for (state, count) in &found.depth {
@@ -146,7 +140,7 @@ impl Submitter {
             fencing_token: found.owner.as_ref().map(|owner| owner.token.get()),
             next_nonce: record.next_nonce.get(),
             chain_nonce: chain.nonce,
-            window,
+            window: engine.window(record.mode),
             depth,
             oldest_pending_seconds: found.oldest_open.map(|oldest| now.since(oldest).as_secs()),
             holes: chain.holes,
