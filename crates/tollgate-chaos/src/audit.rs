@@ -1,5 +1,7 @@
 //! What the database itself noted, by triggers that are not Tollgate's (`audit.sql`).
 
+use std::path::Path;
+
 use tokio_postgres::{Client, NoTls};
 
 /// The triggers and the tables that they write.
@@ -26,23 +28,25 @@ const STALE_BY_TIME: &str = "
                         where s.tx_id = h.tx_id and s.version = h.version)
      order by h.at";
 
-/// Tokens that were granted to two, or twice.
+/// Tokens that were granted to two, or twice. Chain 0 is a node's own test at its start.
 const REUSED: &str = "
     select format('token %s of %s was granted %s times: %s', token, encode(submitter, 'hex'),
                   count(*), string_agg(owner_node, ', ' order by at))
-      from chaos_token where owner_node <> ''
+      from chaos_token where chain_id > 0 and owner_node <> ''
      group by chain_id, submitter, token having count(*) > 1";
 
 /// Tokens that came after a higher or equal one.
 const FALLING: &str = "
     select format('token %s of %s came after token %s', token, encode(submitter, 'hex'), before)
       from (select *, lag(token) over (partition by chain_id, submitter order by at) as before
-              from chaos_token) t
+              from chaos_token where chain_id > 0) t
      where before >= token";
 
-const GRANTED: &str = "select count(*)::text from chaos_token where owner_node <> ''";
-const SUBMITTERS: &str =
-    "select count(distinct (chain_id, submitter))::text from chaos_token where owner_node <> ''";
+const GRANTED: &str =
+    "select count(*)::text from chaos_token where chain_id > 0 and owner_node <> ''";
+const SUBMITTERS: &str = "
+    select count(distinct (chain_id, submitter))::text
+      from chaos_token where chain_id > 0 and owner_node <> ''";
 
 /// The feed as it is stored.
 const STORED_FEED: &str = "select seq, tx_id::text, state::int from tx_completion order by seq";
@@ -53,6 +57,17 @@ const OPEN: &str = "
                   m.nonce, s.state, s.sub_state, m.resubmits, coalesce(m.last_error, '-'))
       from managed_tx m join tx_state s on s.code = m.state
      where m.finished_at is null order by m.submitter, m.nonce limit 20";
+
+/// What a failed run is looked at with: the life of every transaction, in its order.
+const HISTORY: &str = "
+    select format('%s  %s nonce %s %s v%s  %s -> %s  %s  by %s under %s  %s', h.at,
+                  encode(m.submitter, 'hex'), m.nonce, m.request_id, h.version,
+                  h.from_state, h.to_state, h.event, h.node, h.fencing_token, h.detail)
+      from tx_history h join managed_tx m on m.tx_id = h.tx_id
+     order by m.submitter, m.nonce, h.version";
+const TOKENS: &str = "
+    select format('%s  %s token %s of %s', at, encode(submitter, 'hex'), token, owner_node)
+      from chaos_token order by submitter, at";
 
 /// A hand on the database that is not Tollgate's.
 pub(crate) struct Audit {
@@ -79,6 +94,14 @@ impl Audit {
         let audit = Self { url: url.to_owned() };
         audit.connect().await.batch_execute(INSTALL).await.unwrap();
         audit
+    }
+
+    /// Writes down what the database knows of each transaction and token.
+    pub(crate) async fn write_down(&self, folder: &Path) {
+        let client = self.connect().await;
+        for (name, sql) in [("history.txt", HISTORY), ("tokens.txt", TOKENS)] {
+            std::fs::write(folder.join(name), texts(&client, sql).await.join("\n")).unwrap();
+        }
     }
 
     async fn connect(&self) -> Client {

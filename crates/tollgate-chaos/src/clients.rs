@@ -14,7 +14,7 @@ use tollgate_testkit::http::{Silence, ask};
 
 use crate::ledger::{Accepted, Ledger};
 use crate::plan::below;
-use crate::site::{PAID, PIPELINED, STRICT};
+use crate::site::{PAID, PIPELINED, STRICT, Site};
 
 /// How long a caller waits for an answer before it asks somebody else.
 const PATIENCE: Duration = Duration::from_secs(6);
@@ -48,12 +48,12 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Starts calling these ports.
-    pub(crate) fn start(ports: &[u16], ledger: &Arc<Ledger>, seed: u64) -> Self {
+    /// Starts calling, each the nodes that work for its account.
+    pub(crate) fn start(site: &Site, ledger: &Arc<Ledger>, seed: u64) -> Self {
         let done = Arc::new(AtomicBool::new(false));
         let client = |account: usize| Client {
             account,
-            ports: ports.to_vec(),
+            ports: site.ports_of(account),
             ledger: ledger.clone(),
             rng: Rng::new(seed.wrapping_add(account as u64).wrapping_mul(0x9e37_79b9)),
             next: 0,

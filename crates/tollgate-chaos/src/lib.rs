@@ -1,4 +1,4 @@
-//! Chaos with real processes: three `tollgate serve` on one PostgreSQL and one anvil, broken by a plan
+//! Chaos with real processes: five `tollgate serve` on one PostgreSQL and one anvil, broken by a plan
 //! that is drawn from one seed, under clients that repeat and race. Never shipped.
 //!
 //! Read in this order: [`plan`] (what goes wrong when), `site` (what it goes wrong with), `proxy` (the
@@ -67,9 +67,9 @@ pub async fn run(options: &Options) -> Report {
     let site = Arc::new(Site::build(&options.program, options.seed).await);
     let ledger = Arc::new(Ledger::new());
     ledger.tell(&format!("logs are in {}", site.folder().display()));
-    let ports: Vec<u16> = site.nodes.iter().map(|node| node.port).collect();
-    let reader = reader::read(ports.clone(), ledger.clone());
-    let clients = Clients::start(&ports, &ledger, options.seed);
+    let ports = site.nodes.iter().map(|node| node.port).collect();
+    let reader = reader::read(ports, ledger.clone());
+    let clients = Clients::start(&site, &ledger, options.seed);
     let supervisor = nemesis::supervise(&site, &ledger);
     let teller = tokio::spawn(tell(ledger.clone()));
     nemesis::carry_out(&site, &ledger, &plan).await;
@@ -93,7 +93,13 @@ pub async fn run(options: &Options) -> Report {
     let _ = supervisor.await;
     let verdict = verdict::judge(&evidence);
     let report = Report::new(options, ledger.notes(), verdict);
-    if report.is_good() { report } else { report.with_logs(keep_logs(site)) }
+    if report.is_good() {
+        return report;
+    }
+    site.audit.write_down(site.folder()).await;
+    let blocks: Vec<String> = evidence.mined.iter().map(|mined| format!("{mined:?}")).collect();
+    std::fs::write(site.folder().join("chain.txt"), blocks.join("\n")).unwrap();
+    report.with_logs(keep_logs(site))
 }
 
 /// Until the feed has as many as were accepted, or too long.

@@ -11,7 +11,7 @@ use tollgate_devchain::chain::Rng;
 use tollgate_devchain::dev_accounts;
 
 use crate::ledger::{Done, Ledger};
-use crate::plan::{Fault, Kind, Plan, Target};
+use crate::plan::{Fault, Kind, NAMES, Plan, Target};
 use crate::proxy::Faults;
 use crate::site::{Node, PIPELINED, STRICT, Site};
 
@@ -203,7 +203,7 @@ async fn drop_one(site: &Site, hash: &Value) {
 pub(crate) fn title(fault: &Fault) -> String {
     let what = fault.kind.words();
     match (fault.target, fault.kind) {
-        (Target::Node(n), _) => format!("{what} {}", ["a", "b", "c"][n]),
+        (Target::Node(n), _) => format!("{what} {}", NAMES[n]),
         (Target::Chain, Kind::Reorg) => format!("{what} of {}", fault.severity),
         (Target::Chain | Target::Database, _) => what.to_owned(),
     }

@@ -1,13 +1,14 @@
-//! Three real nodes on one real database and one real chain, each with a wire and a proxy of its own
+//! Five real nodes on one real database and one real chain, each with a wire and a proxy of its own
 //! between.
+//!
+//! A node has one mode for all of its submitters: three nodes have the keys of the pipelined accounts
+//! and two those of the strict ones.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::hex;
-use rustix::process::Signal;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::Mutex;
@@ -18,7 +19,7 @@ use tollgate_testkit::wire::Wire;
 use tollgate_testkit::{Anvil, PgServer, wait};
 
 use crate::audit::Audit;
-use crate::plan::NODES;
+use crate::plan::{NAMES, PIPELINED_NODES, STRICT_NODES};
 use crate::process::Process;
 use crate::proxy::Proxy;
 
@@ -29,14 +30,14 @@ pub(crate) const STRICT: std::ops::Range<usize> = 6..8;
 /// Who is paid.
 pub(crate) const PAID: usize = 9;
 
+const PIPELINED_MODE: &str = "pipelined";
+const STRICT_MODE: &str = "strict";
+
 /// So many blocks, its own included, settle a receipt.
 pub(crate) const CONFIRMATIONS: u64 = 4;
 
 /// A block comes every so many seconds.
 const BLOCK_SECONDS: u64 = 1;
-
-/// How long a node may take to stop when nothing is wrong.
-const STOP_LIMIT: Duration = Duration::from_secs(60);
 
 /// What nodes are told besides who they are.
 const SETTINGS: [(&str, &str); 13] = [
@@ -82,6 +83,8 @@ pub(crate) struct Node {
 struct Start {
     program: PathBuf,
     folder: PathBuf,
+    /// Also the name of the file with its keys.
+    mode: &'static str,
 }
 
 impl Site {
@@ -92,25 +95,33 @@ impl Site {
         let database_url = server.url(&server.fresh_database().await);
         let anvil = Anvil::start(&[]).await;
         anvil.call("evm_setIntervalMining", json!([BLOCK_SECONDS])).await;
-        write_keys(folder.path(), "strict-keys", STRICT);
-        write_keys(folder.path(), "keys", PIPELINED.start..STRICT.end);
-        introduce_strict_accounts(program, folder.path(), &database_url, anvil.url()).await;
-        let audit = Audit::install(&database_url).await;
+        write_keys(folder.path(), PIPELINED_MODE, PIPELINED);
+        write_keys(folder.path(), STRICT_MODE, STRICT);
         let mut nodes = Vec::new();
-        for (number, name) in (0..).zip(["a", "b", "c"]) {
+        for (number, name) in (0..).zip(NAMES) {
             let wire = Wire::to(&database_url).await;
             let proxy = Proxy::to(anvil.url(), seed.wrapping_add(number)).await;
-            let start = Start { program: program.to_owned(), folder: folder.path().to_owned() };
+            let is_strict = STRICT_NODES.contains(&nodes.len());
+            let mode = if is_strict { STRICT_MODE } else { PIPELINED_MODE };
+            let start =
+                Start { program: program.to_owned(), folder: folder.path().to_owned(), mode };
             let port = lasting_port();
             let process = Mutex::new(start.run(name, port, wire.url(), proxy.url()));
             nodes.push(Arc::new(Node { name, port, wire, proxy, process, start }));
         }
-        assert_eq!(nodes.len(), NODES);
         for node in &nodes {
             wait::until("a node to be ready", || async { node.is_ready().await.then_some(()) })
                 .await;
         }
+        // After their migrations, and before the first create.
+        let audit = Audit::install(&database_url).await;
         Self { nodes, server, anvil, audit, folder }
+    }
+
+    /// Where clients reach the nodes that work for an account.
+    pub(crate) fn ports_of(&self, account: usize) -> Vec<u16> {
+        let nodes = if STRICT.contains(&account) { STRICT_NODES } else { PIPELINED_NODES };
+        self.nodes[nodes].iter().map(|node| node.port).collect()
     }
 
     /// Where the logs are.
@@ -145,40 +156,16 @@ impl Node {
 
 impl Start {
     fn run(&self, name: &str, port: u16, database_url: &str, rpc_url: &str) -> Process {
-        let mut command = serve(&self.program, name, port, database_url, rpc_url);
-        command.arg("--private-key-file").arg(self.folder.join("keys"));
+        let mut command = command(&self.program);
+        command
+            .args(["serve", "--node-name", name, "--listen", &format!("127.0.0.1:{port}")])
+            .args(["--database-url", database_url, "--rpc-url", rpc_url, "--mode", self.mode])
+            .args(["--finality", &format!("confirmations:{CONFIRMATIONS}")])
+            .arg("--private-key-file")
+            .arg(self.folder.join(self.mode))
+            .envs(SETTINGS);
         Process::start(command, &self.folder.join(format!("{name}.log")))
     }
-}
-
-fn serve(program: &Path, name: &str, port: u16, database_url: &str, rpc_url: &str) -> Command {
-    let mut command = command(program);
-    command
-        .args(["serve", "--node-name", name, "--listen", &format!("127.0.0.1:{port}")])
-        .args(["--database-url", database_url, "--rpc-url", rpc_url])
-        .args(["--finality", &format!("confirmations:{CONFIRMATIONS}")])
-        .envs(SETTINGS);
-    command
-}
-
-/// An account's mode is fixed when it is new to the database: one node that has the strict ones and
-/// nothing else goes first.
-async fn introduce_strict_accounts(program: &Path, folder: &Path, database_url: &str, rpc: &str) {
-    let port = lasting_port();
-    let mut command = serve(program, "first", port, database_url, rpc);
-    command.args(["--mode", "strict", "--private-key-file"]).arg(folder.join("strict-keys"));
-    let mut process = Process::start(command, &folder.join("first.log"));
-    for account in STRICT {
-        let path = format!("/api/v1/submitters/{}", dev_accounts()[account].address);
-        let mode = wait::until("the strict accounts to be known", || async {
-            let shown = ask(port, "GET", &path, "").await.ok()?;
-            shown.body["mode"].as_str().map(str::to_owned)
-        });
-        assert_eq!(mode.await, "strict");
-    }
-    process.signal(Signal::TERM);
-    let ended = process.end(STOP_LIMIT).await.expect("a node stops when it is told to");
-    assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
 fn write_keys(folder: &Path, name: &str, accounts: std::ops::Range<usize>) {
