@@ -126,6 +126,11 @@ async fn strike_node(node: &Node, ledger: &Ledger, fault: &Fault) {
             node.wire.cut();
             node.wire.mend();
         }
+        Kind::DatabaseStall => {
+            node.wire.hold();
+            sleep(fault.length).await;
+            node.wire.mend();
+        }
         Kind::DatabaseReset => {
             node.wire.cut();
             node.wire.mend();

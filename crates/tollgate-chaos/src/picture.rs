@@ -54,8 +54,12 @@ struct Picture<'a> {
     text: String,
 }
 
-/// Rows of a lane: a node has one for each of its three groups.
-const NODE_ROWS: usize = 3;
+/// Rows of each lane: a node has one for its process, its way to the database and its way to the
+/// chain; the chain has one for everybody's way to it.
+const ROWS: [usize; LANES] = [3, 3, 3, 3, 3, 1, 2];
+const LANES: usize = NAMES.len() + 2;
+const DATABASE_LANE: usize = NAMES.len();
+const CHAIN_LANE: usize = DATABASE_LANE + 1;
 
 impl<'a> Picture<'a> {
     fn new(report: &'a Report) -> Self {
@@ -78,13 +82,12 @@ impl<'a> Picture<'a> {
 
     /// The top of a lane, by its number: the nodes, the database, the chain.
     fn lane_top(lane: usize) -> f64 {
-        let rows = NODE_ROWS * lane.min(NAMES.len()) + lane.saturating_sub(NAMES.len());
+        let rows: usize = ROWS[..lane].iter().sum();
         Self::middle() + BAR_MAX + AXIS + rows as f64 * ROW + lane as f64 * LANE_GAP
     }
 
     fn draw(mut self) -> String {
-        let lanes = NAMES.len() + 2;
-        let height = Self::lane_top(lanes) + FOOT;
+        let height = Self::lane_top(LANES) + FOOT;
         self.add(&format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
              width=\"{WIDTH}\" height=\"{height}\" font-family=\"system-ui, sans-serif\" \
@@ -137,7 +140,7 @@ impl<'a> Picture<'a> {
 
     /// The database was not there.
     fn outages(&mut self) {
-        let bottom = Self::lane_top(NAMES.len() + 2);
+        let bottom = Self::lane_top(LANES);
         for done in of_kind(self.report, Kind::DatabaseCrash) {
             let (from, to) = (self.x(done.from), self.x(done.to));
             self.add(&format!(
@@ -153,26 +156,26 @@ impl<'a> Picture<'a> {
         let notes = &self.report.notes;
         let accepted = per_second(&notes.accepted_at, self.seconds);
         let settled = per_second(&notes.final_at, self.seconds);
-        let most = accepted.iter().chain(&settled).copied().max().unwrap_or_default().max(1);
+        let most = |counts: &[u64]| counts.iter().copied().max().unwrap_or_default().max(1);
+        let (most_accepted, most_settled) = (most(&accepted), most(&settled));
         let middle = Self::middle();
-        self.bars(&accepted, most, ACCEPTED, |height| (middle - height, height));
-        self.bars(&settled, most, FINAL, |height| (middle, height));
+        self.bars(&accepted, most_accepted, ACCEPTED, |height| (middle - height, height));
+        self.bars(&settled, most_settled, FINAL, |height| (middle, height));
         let right = WIDTH - RIGHT;
         self.add(&format!(
             "<path d=\"M{LEFT} {middle}H{right}\" stroke=\"{PALE_INK}\" stroke-width=\"0.8\"/>"
         ));
-        let end = "text-anchor=\"end\"";
-        let label = LEFT - 8.0;
-        self.words(
-            label,
-            CHART_TOP + 9.0,
-            &format!("{end} fill=\"{PALE_INK}\""),
-            &most.to_string(),
-        );
-        self.words(label, middle - 30.0, &format!("{end} fill=\"{ACCEPTED}\""), "accepted");
-        self.words(label, middle - 18.0, &format!("{end} fill=\"{ACCEPTED}\""), "per second");
-        self.words(label, middle + 26.0, &format!("{end} fill=\"{FINAL}\""), "final");
-        self.words(label, middle + 38.0, &format!("{end} fill=\"{FINAL}\""), "per second");
+        for (y, colour, words) in [
+            (CHART_TOP + 9.0, ACCEPTED, most_accepted.to_string()),
+            (middle - 30.0, ACCEPTED, "accepted".to_owned()),
+            (middle - 18.0, ACCEPTED, "per second".to_owned()),
+            (middle + 26.0, FINAL, "final".to_owned()),
+            (middle + 38.0, FINAL, "per second".to_owned()),
+            (middle + BAR_MAX, FINAL, most_settled.to_string()),
+        ] {
+            let style = format!("text-anchor=\"end\" fill=\"{colour}\"");
+            self.words(LEFT - 8.0, y, &style, &words);
+        }
         let step = tick_seconds(self.seconds);
         let bottom = middle + BAR_MAX;
         let mut at = 0.0;
@@ -180,7 +183,7 @@ impl<'a> Picture<'a> {
             let x = self.x_seconds(at);
             self.add(&format!(
                 "<path d=\"M{x:.1} {CHART_TOP}V{:.1}\" stroke=\"#dde4ea\" stroke-width=\"0.7\"/>",
-                Self::lane_top(NAMES.len() + 2)
+                Self::lane_top(LANES)
             ));
             let clock = format!("{}:{:02}", at as u64 / 60, at as u64 % 60);
             let middle = format!("text-anchor=\"middle\" font-size=\"10\" fill=\"{PALE_INK}\"");
@@ -277,7 +280,7 @@ impl<'a> Picture<'a> {
 fn row_of(done: &Done) -> (usize, usize, usize) {
     let group = match done.fault.kind {
         Kind::Kill | Kind::Freeze | Kind::Term => 0,
-        Kind::DatabaseCut | Kind::DatabaseDeaf | Kind::DatabaseReset => 1,
+        Kind::DatabaseCut | Kind::DatabaseDeaf | Kind::DatabaseStall | Kind::DatabaseReset => 1,
         Kind::ChainCut
         | Kind::ChainCutForAll
         | Kind::LostAnswers
@@ -290,8 +293,8 @@ fn row_of(done: &Done) -> (usize, usize, usize) {
     };
     match done.fault.target {
         Target::Node(node) => (node, group, group),
-        Target::Database => (NAMES.len(), 0, group),
-        Target::Chain => (NAMES.len() + 1, 0, group),
+        Target::Database => (DATABASE_LANE, 0, group),
+        Target::Chain => (CHAIN_LANE, usize::from(done.fault.kind == Kind::ChainCutForAll), group),
     }
 }
 
@@ -303,6 +306,7 @@ fn label(done: &Done) -> String {
         Kind::DatabaseCut | Kind::ChainCut => "cut".to_owned(),
         Kind::ChainCutForAll => "cut for all".to_owned(),
         Kind::DatabaseDeaf => "deaf".to_owned(),
+        Kind::DatabaseStall => "stall".to_owned(),
         Kind::DatabaseReset => "reset".to_owned(),
         Kind::Reorg => format!("reorg {}", done.fault.severity),
         Kind::DroppedTransactions => "dropped".to_owned(),
@@ -333,4 +337,32 @@ fn tick_seconds(seconds: f64) -> f64 {
 
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::Notes;
+    use crate::plan::Plan;
+    use crate::verdict::Verdict;
+
+    #[test]
+    fn every_fault_is_in_the_picture_and_inside_of_it() {
+        let length = Duration::from_secs(120);
+        let plan = Plan::draw(5, length);
+        let mut notes = Notes::default();
+        for fault in &plan.faults {
+            let (from, to) = (fault.at, fault.at + fault.length);
+            notes.done.push(Done { fault: *fault, from, to });
+        }
+        let options = crate::Options { program: "tollgate".into(), seed: 5, length };
+        let drawn = draw(&Report::new(&options, notes, Verdict::default()));
+        assert_eq!(drawn.matches("<title>").count(), plan.faults.len());
+        for fault in &plan.faults {
+            let words = format!("<title>{} (", title(fault));
+            assert!(drawn.contains(&words), "{words}");
+        }
+        let places = drawn.split(" x=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+        assert!(places.map(|x| x.parse::<f64>().unwrap()).all(|x| (0.0..WIDTH).contains(&x)));
+    }
 }

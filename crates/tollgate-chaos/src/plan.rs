@@ -24,7 +24,7 @@ pub(crate) const PIPELINED_NODES: std::ops::Range<usize> = 0..3;
 pub(crate) const STRICT_NODES: std::ops::Range<usize> = 3..NODES;
 
 /// From the start of one fault to that of the next.
-const GAP_MILLIS: (u64, u64) = (700, 3_300);
+const GAP_MILLIS: (u64, u64) = (600, 2_800);
 
 /// Nothing begins before: the nodes get to know each other.
 const FIRST: Duration = Duration::from_secs(3);
@@ -53,6 +53,9 @@ pub enum Kind {
     DatabaseCut,
     /// The database hears the node, and the node does not hear the database.
     DatabaseDeaf,
+    /// What a node and the database say to each other is held for longer than the lease, and then
+    /// arrives.
+    DatabaseStall,
     /// All of a node's database connections end; new ones work.
     DatabaseReset,
     /// A node does not reach the chain.
@@ -77,13 +80,14 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Kill,
         Self::Freeze,
         Self::Term,
         Self::DatabaseCrash,
         Self::DatabaseCut,
         Self::DatabaseDeaf,
+        Self::DatabaseStall,
         Self::DatabaseReset,
         Self::ChainCut,
         Self::ChainCutForAll,
@@ -105,6 +109,7 @@ impl Kind {
             Self::DatabaseCrash => "database crash",
             Self::DatabaseCut => "database cut",
             Self::DatabaseDeaf => "database deaf",
+            Self::DatabaseStall => "database stall",
             Self::DatabaseReset => "database reset",
             Self::ChainCut => "chain cut",
             Self::ChainCutForAll => "chain cut for all",
@@ -126,11 +131,12 @@ impl Kind {
         }
         match self {
             Self::Kill => card(3, (500, 6_000), (0, 0)),
-            Self::Freeze => card(2, (3_000, 8_000), (0, 0)),
+            Self::Freeze => card(3, (2_500, 7_000), (0, 0)),
             Self::Term => card(2, (0, 2_000), (0, 0)),
             Self::DatabaseCrash => card(2, (0, 5_000), (0, 0)),
             Self::DatabaseCut => card(2, (1_000, 10_000), (0, 0)),
             Self::DatabaseDeaf => card(2, (500, 6_000), (0, 0)),
+            Self::DatabaseStall => card(3, (2_500, 7_000), (0, 0)),
             Self::DatabaseReset => card(2, (0, 0), (0, 0)),
             Self::ChainCut => card(1, (2_000, 10_000), (0, 0)),
             Self::ChainCutForAll => card(1, (2_000, 8_000), (0, 0)),
@@ -148,7 +154,9 @@ impl Kind {
     const fn reach(self) -> Reach {
         match self {
             Self::Kill | Self::Freeze | Self::Term => Reach::Process,
-            Self::DatabaseCut | Self::DatabaseDeaf | Self::DatabaseReset => Reach::DatabaseLink,
+            Self::DatabaseCut | Self::DatabaseDeaf | Self::DatabaseStall | Self::DatabaseReset => {
+                Reach::DatabaseLink
+            }
             Self::ChainCut
             | Self::LostAnswers
             | Self::LostRequests

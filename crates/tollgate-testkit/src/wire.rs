@@ -23,6 +23,8 @@ struct State {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mood {
     Fine,
+    /// Bytes wait on the way, in both directions.
+    Held,
     /// What the server says is swallowed.
     Deaf,
     /// Nothing passes any more, and both ends know.
@@ -57,6 +59,11 @@ impl Wire {
         self.state.send_modify(|state| state.mood = Mood::Deaf);
     }
 
+    /// From now on bytes wait on the way, until it is mended; no connection ends for it.
+    pub fn hold(&self) {
+        self.state.send_modify(|state| state.mood = Mood::Held);
+    }
+
     /// Ends every connection.
     pub fn cut(&self) {
         self.state.send_modify(|state| {
@@ -65,7 +72,7 @@ impl Wire {
         });
     }
 
-    /// New connections pass again.
+    /// New connections pass again, and what was held goes on.
     pub fn mend(&self) {
         self.state.send_modify(|state| state.mood = Mood::Fine);
     }
@@ -88,10 +95,11 @@ async fn join(client: TcpStream, server: TcpStream, mut state: watch::Receiver<S
     let cuts = state.borrow().cuts;
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
-    let hears = state.clone();
+    let (mut hears, mut speaks) = (state.clone(), state.clone());
     let there = async {
         let mut bytes = vec![0; 16 * 1024];
         while let Ok(count @ 1..) = from_client.read(&mut bytes).await {
+            let_go(&mut speaks).await;
             if to_server.write_all(&bytes[..count]).await.is_err() {
                 break;
             }
@@ -100,6 +108,7 @@ async fn join(client: TcpStream, server: TcpStream, mut state: watch::Receiver<S
     let back = async {
         let mut bytes = vec![0; 16 * 1024];
         while let Ok(count @ 1..) = from_server.read(&mut bytes).await {
+            let_go(&mut hears).await;
             let swallowed = hears.borrow().mood != Mood::Fine;
             if !swallowed && to_client.write_all(&bytes[..count]).await.is_err() {
                 break;
@@ -111,4 +120,10 @@ async fn join(client: TcpStream, server: TcpStream, mut state: watch::Receiver<S
         () = back => {}
         _ = state.wait_for(|state| state.mood == Mood::Cut || state.cuts != cuts) => {}
     }
+}
+
+/// Waits while bytes are held.
+async fn let_go(state: &mut watch::Receiver<State>) {
+    // Without a wire there is nobody left to hold them.
+    let _ = state.wait_for(|state| state.mood != Mood::Held).await;
 }
