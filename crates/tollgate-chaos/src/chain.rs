@@ -15,7 +15,7 @@ use crate::verdict::Mined;
 const BLOCKS_WAITED: u64 = CONFIRMATIONS;
 
 /// The height of the chain.
-async fn head(anvil: &Anvil) -> u64 {
+pub(crate) async fn head(anvil: &Anvil) -> u64 {
     number(&anvil.call("eth_blockNumber", json!([])).await)
 }
 

@@ -1,6 +1,7 @@
 //! What everybody saw, with the time: clients, the feed's reader, and whoever breaks things.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -52,6 +53,8 @@ pub(crate) struct Notes {
     /// Answers and silences of creates, by status and code.
     pub(crate) answers: BTreeMap<String, u64>,
     pub(crate) done: Vec<Done>,
+    /// Numbers of the blocks that each reorg replaced, at most.
+    pub(crate) replaced: Vec<RangeInclusive<u64>>,
     /// Nodes that ended though nobody told them to, and the last that they said.
     pub(crate) own_ends: Vec<Violation>,
     pub(crate) violations: Vec<Violation>,
@@ -143,6 +146,11 @@ impl Ledger {
     /// A fault was carried out.
     pub(crate) fn done(&self, done: Done) {
         self.notes.lock().unwrap().done.push(done);
+    }
+
+    /// A reorg replaced these blocks.
+    pub(crate) fn replaced(&self, blocks: RangeInclusive<u64>) {
+        self.notes.lock().unwrap().replaced.push(blocks);
     }
 
     /// A node ended though nobody told it to.

@@ -88,6 +88,7 @@ pub async fn run(options: &Options) -> Report {
         audit: site.audit.findings().await,
         accepted: ledger.notes().accepted.into_values().collect(),
         feed: ledger.notes().feed,
+        replaced: ledger.notes().replaced,
     };
     supervisor.abort();
     let _ = supervisor.await;

@@ -10,6 +10,7 @@ use tokio::time::sleep;
 use tollgate_devchain::chain::Rng;
 use tollgate_devchain::dev_accounts;
 
+use crate::chain::head;
 use crate::ledger::{Done, Ledger};
 use crate::plan::{Fault, Kind, NAMES, Plan, Target};
 use crate::proxy::Faults;
@@ -90,7 +91,10 @@ async fn strike(site: &Site, ledger: &Ledger, fault: &Fault) {
                 cut(false);
             }
             Kind::Reorg => {
+                let before = head(&site.anvil).await;
                 site.anvil.call("anvil_reorg", json!([fault.severity, []])).await;
+                // Blocks go on coming: the last one may be one too high.
+                ledger.replaced(before + 1 - fault.severity..=head(&site.anvil).await);
             }
             kind => {
                 assert_eq!(kind, Kind::DroppedTransactions);

@@ -70,7 +70,7 @@ pub enum Kind {
     SlowAnswers,
     /// A share of the calls is answered 429 or 503, and some of those are carried out nevertheless.
     ErrorAnswers,
-    /// The last blocks are replaced by empty ones; what was in them is in no pool.
+    /// The last blocks are replaced; what was in them is in no pool.
     Reorg,
     /// The pool forgets a share of what it has.
     DroppedTransactions,

@@ -2,6 +2,7 @@
 //! audit say.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use crate::audit::Findings;
 use crate::ledger::{Accepted, FeedEntry};
@@ -30,7 +31,18 @@ pub(crate) struct Evidence {
     /// What each account's next nonce is with all that the pool has, by account.
     pub(crate) pending_counts: BTreeMap<usize, u64>,
     pub(crate) feed: Vec<FeedEntry>,
+    /// Numbers of the blocks that each reorg replaced.
+    pub(crate) replaced: Vec<RangeInclusive<u64>>,
     pub(crate) audit: Findings,
+}
+
+impl Evidence {
+    /// The number of the block that what is in this one was sent before. A reorg fills blocks that
+    /// were there already with what waits in the pool: then it is the next one after all of those.
+    fn sent_by(&self, block: u64) -> u64 {
+        let later = self.replaced.iter().filter(|blocks| blocks.contains(&block));
+        later.map(|blocks| blocks.end() + 1).max().unwrap_or(block)
+    }
 }
 
 /// Numbers for the table, and all that is wrong.
@@ -126,7 +138,7 @@ fn judge_nonces(evidence: &Evidence, verdict: &mut Verdict) {
         }
         let pairs = mined.windows(2).filter(|_| STRICT.contains(account));
         for pair in pairs {
-            if pair[1].block < pair[0].block + CONFIRMATIONS {
+            if evidence.sent_by(pair[1].block) < pair[0].block + CONFIRMATIONS {
                 let [one, next] = [pair[0], pair[1]];
                 verdict.wrong.push(format!("strict, but not one by one: {one:?}, {next:?}"));
             }
@@ -260,6 +272,19 @@ mod tests {
     fn a_strict_account_that_hurries_is_noticed() {
         says(&wrong_with(|it| it.mined[3].block = 8), "not one by one");
         assert_eq!(wrong_with(|it| it.mined[1].block = 6), [""; 0], "others may");
+    }
+
+    #[test]
+    fn what_a_reorg_put_into_an_earlier_block_was_sent_later() {
+        let with = |replaced: RangeInclusive<u64>| {
+            wrong_with(|it| {
+                it.mined[3].block = 7;
+                it.replaced.push(replaced);
+            })
+        };
+        assert_eq!(with(7..=8), [""; 0], "block 9 was the next");
+        says(&with(6..=7), "not one by one");
+        says(&with(8..=9), "not one by one");
     }
 
     #[test]
