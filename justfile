@@ -43,3 +43,12 @@ sim-replay SEED *bug:
 # which seed notices each planted mistake first
 sim-bugs:
     cargo run --release -p tollgate-sim -- bugs
+
+# of `chaos`: how long, and what is drawn
+MINUTES := "10"
+SEED := "1"
+
+# real processes, broken by the plan of a seed, and a verdict: just chaos MINUTES=10 SEED=7 (docs/chaos.md)
+chaos *args:
+    cargo build --release -p tollgate-server
+    cargo run --release -p tollgate-chaos -- MINUTES={{ MINUTES }} SEED={{ SEED }} {{ args }}

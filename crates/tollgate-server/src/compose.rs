@@ -112,23 +112,23 @@ impl Database {
         })
     }
 
-    /// Opens it; waits for a server that does not answer yet. A file that can't be opened now can't
+    /// Asks it; waits for a server that does not answer yet. A file that can't be opened now can't
     /// be opened later either.
-    async fn open(
+    async fn patiently<T, A: Future<Output = Result<T, StoreError>>>(
         &self,
         wait: Duration,
-        checkpoints: &Arc<dyn Checkpoints>,
-    ) -> Result<Arc<dyn Store>, Failure> {
+        ask: impl Fn() -> A,
+    ) -> Result<T, Failure> {
         let until = Instant::now() + wait;
         loop {
-            match self.try_open(checkpoints.clone()).await {
+            match ask().await {
                 Err(StoreError::Unavailable(why))
                     if matches!(self, Self::Postgres(_)) && Instant::now() < until =>
                 {
                     warn!(database = self.place(), why, "the database does not answer yet");
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
-                opened => return opened.map_err(|error| self.trouble(&error).into()),
+                answer => return answer.map_err(|error| self.trouble(&error).into()),
             }
         }
     }
@@ -268,12 +268,12 @@ pub(crate) async fn bind(address: SocketAddr) -> Result<tokio::net::TcpListener,
 pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Node, Failure> {
     let node = NodeId::new(&config.name, Uuid::now_v7())?;
     let checkpoints = checkpoints()?;
-    let store = config.database.open(config.startup_wait, &checkpoints).await?;
+    let (database, wait) = (&config.database, config.startup_wait);
+    let store = database.patiently(wait, || database.try_open(checkpoints.clone())).await?;
     let chain = config.connect().await?;
-    let trouble = |error: StoreError| config.database.trouble(&error);
     let chain_id = chain.chain_id();
     let registration = ChainRegistration { chain_id, genesis: chain.genesis() };
-    store.register_chain(&registration).await.map_err(trouble)?;
+    database.patiently(wait, || store.register_chain(&registration)).await?;
     let mode = config.engine.nonces.mode;
     let setups: Vec<SubmitterSetup> = signer
         .accounts()
@@ -285,7 +285,8 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Nod
             start_from: config.start_from,
         })
         .collect();
-    store.register_submitters(&setups).await.map_err(trouble)?;
+    // A row may be locked for seconds: by a node that was stopped in the middle of a batch.
+    database.patiently(wait, || store.register_submitters(&setups)).await?;
     let advertise_url = config.advertise_url.clone();
     let alive = LiveNode { node: node.clone(), advertise_url, draining: false };
     let (interval, drain_wait) = (config.engine.lease.renew_interval(), config.drain_wait);

@@ -10,12 +10,12 @@ mod programs;
 mod standby;
 mod template;
 
-use std::net::TcpListener;
 use std::sync::Mutex;
 
 use tokio_postgres::{Client, NoTls};
 use uuid::Uuid;
 
+use crate::program::lasting_port;
 use crate::wait::until;
 use directory::ServerDirectory;
 use process::{Log, ServerProcess};
@@ -26,10 +26,6 @@ pub const DATABASE_URL: &str = "TEST_DATABASE_URL";
 
 /// How often a start is tried when another process was faster to take the port.
 const PORTS_TRIED_MAX: u32 = 20;
-
-/// Below what systems give to outgoing connections, so that nobody takes the port by accident
-/// while a server is down.
-const PORTS: std::ops::Range<u16> = 15_000..32_000;
 
 /// A server; stopped and removed when it is dropped.
 pub struct PgServer {
@@ -80,7 +76,7 @@ impl PgServer {
     /// Runs what is in a directory.
     async fn run(programs: Programs, directory: ServerDirectory, log: Log) -> Self {
         for _ in 0..PORTS_TRIED_MAX {
-            let port = free_port();
+            let port = lasting_port();
             if let Some(process) = launch(&programs, &directory, port, log).await {
                 let process = Mutex::new(Some(process));
                 let own = OwnServer { programs, process, directory, port, log };
@@ -215,17 +211,6 @@ fn with_database(url: &str, database: &str) -> String {
     let authority = rest.split('/').next().unwrap_or_default();
     let query = query.map(|query| format!("?{query}")).unwrap_or_default();
     format!("{scheme}://{authority}/{database}{query}")
-}
-
-fn free_port() -> u16 {
-    let size = PORTS.end - PORTS.start;
-    loop {
-        let random = Uuid::new_v4().as_u128() % u128::from(size);
-        let port = PORTS.start + u16::try_from(random).unwrap();
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,11 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
+
+use uuid::Uuid;
 
 use crate::wait::until;
 
@@ -21,7 +24,22 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
 
 /// A port that nobody listens on at the moment.
 pub fn free_port() -> u16 {
-    std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// Below what systems give to outgoing connections.
+const LASTING_PORTS: std::ops::Range<u16> = 15_000..32_000;
+
+/// A port that nobody listens on, and that nobody takes by accident while its owner is down.
+pub fn lasting_port() -> u16 {
+    let size = LASTING_PORTS.end - LASTING_PORTS.start;
+    loop {
+        let random = Uuid::new_v4().as_u128() % u128::from(size);
+        let port = LASTING_PORTS.start + u16::try_from(random).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// A program that runs. Killed when dropped.

@@ -38,6 +38,8 @@ struct State {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mood {
     Fine,
+    /// Bytes wait on the way, in both directions.
+    Held,
     /// What the server says is swallowed.
     Deaf,
     /// All is swallowed, both ways, and neither end knows.
@@ -84,6 +86,11 @@ impl Wire {
         });
     }
 
+    /// From now on bytes wait on the way, until it is mended; no connection ends for it.
+    pub fn hold(&self) {
+        self.state.send_modify(|state| state.mood = Mood::Held);
+    }
+
     /// Ends every connection.
     pub fn cut(&self) {
         self.state.send_modify(|state| {
@@ -92,7 +99,7 @@ impl Wire {
         });
     }
 
-    /// New connections pass again.
+    /// New connections pass again, and what was held goes on.
     pub fn mend(&self) {
         self.state.send_modify(|state| state.mood = Mood::Fine);
     }
@@ -156,8 +163,8 @@ async fn join(
     let is_deaf = || is_silent() || now.borrow().mood != Mood::Fine;
     // The client has said words whose answer nobody may hear.
     let last_words = Notify::new();
-    let there = pass_on(from_client, to_server, snare, &last_words, is_silent);
-    let back = pass_back(from_server, to_client, &last_words, is_silent, is_deaf);
+    let there = pass_on(from_client, to_server, state.clone(), snare, &last_words, is_silent);
+    let back = pass_back(from_server, to_client, state.clone(), &last_words, is_silent, is_deaf);
     tokio::select! {
         () = there => {}
         () = back => {}
@@ -169,6 +176,7 @@ async fn join(
 async fn pass_on(
     mut client: OwnedReadHalf,
     mut server: OwnedWriteHalf,
+    mut state: watch::Receiver<State>,
     snare: &Snare,
     last_words: &Notify,
     is_silent: impl Fn() -> bool,
@@ -176,6 +184,7 @@ async fn pass_on(
     let (mut talk, mut transaction) = (Talk::default(), Vec::new());
     let mut bytes = vec![0; PIECE];
     while let Ok(count @ 1..) = client.read(&mut bytes).await {
+        let_go(&mut state).await;
         if is_silent() {
             continue;
         }
@@ -228,6 +237,7 @@ fn note(transaction: &mut Vec<String>, sql: String) -> Option<Vec<String>> {
 async fn pass_back(
     mut server: OwnedReadHalf,
     mut client: OwnedWriteHalf,
+    mut state: watch::Receiver<State>,
     last_words: &Notify,
     is_silent: impl Fn() -> bool,
     is_deaf: impl Fn() -> bool,
@@ -245,6 +255,7 @@ async fn pass_back(
                 Ok(_) | Err(_) => break,
             },
         };
+        let_go(&mut state).await;
         if let Some(answers) = &mut last_answers {
             answers.extend_from_slice(&bytes[..count]);
             if answers.windows(TRANSACTION_OVER.len()).any(|part| part == TRANSACTION_OVER) {
@@ -257,4 +268,10 @@ async fn pass_back(
     if is_silent() {
         std::future::pending().await
     }
+}
+
+/// Waits while bytes are held.
+async fn let_go(state: &mut watch::Receiver<State>) {
+    // Without a wire there is nobody left to hold them.
+    let _ = state.wait_for(|state| state.mood != Mood::Held).await;
 }

@@ -7,6 +7,7 @@ mod bad_actions;
 mod bad_input;
 mod bench;
 mod calls;
+mod chaos;
 mod cli;
 mod cluster;
 mod contract;

@@ -293,6 +293,30 @@ async fn a_chain_that_comes_later_is_waited_for() {
     assert_eq!(program.end().code, Some(0));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_submitter_that_a_stopped_node_still_locks_is_waited_for() {
+    let (ground, chain, server) = (Ground::new(), chain().await, PgServer::start().await);
+    let database = server.url(&server.fresh_database().await);
+    let serve = || ground.serve(&chain.url(), &["--database-url", &database]);
+    let first = Program::start(&mut serve());
+    until("the API", || http_get(ground.port, "/livez")).await;
+    first.signal("KILL");
+    first.end();
+    // What a node leaves behind for a while that was stopped in the middle of a batch.
+    let (client, connection) =
+        tokio_postgres::connect(&database, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute("begin; select 1 from submitter_cursor for update").await.unwrap();
+    let mut serve = serve();
+    serve.env("TOLLGATE_STARTUP_WAIT", "60s").env("TOLLGATE_DATABASE_LOCK_TIMEOUT", "200ms");
+    let program = Program::start(serve.env("RUST_LOG", "warn"));
+    program.line_with("the database does not answer yet").await;
+    client.batch_execute("rollback").await.unwrap();
+    until("the API", || http_get(ground.port, "/livez")).await;
+    program.signal("TERM");
+    assert_eq!(program.end().code, Some(0));
+}
+
 #[test]
 fn a_check_says_what_is_in_force_and_where_it_is_from() {
     let ground = Ground::new();

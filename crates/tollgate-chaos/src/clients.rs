@@ -1,0 +1,281 @@
+//! Callers that don't give up: they repeat, race, and come back to what was done long ago.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use tollgate_devchain::chain::Rng;
+use tollgate_devchain::dev_accounts;
+use tollgate_testkit::http::{Silence, ask};
+
+use crate::ledger::{Accepted, Ledger};
+use crate::plan::below;
+use crate::site::{PAID, PIPELINED, STRICT, Site};
+
+/// How long a caller waits for an answer before it asks somebody else.
+const PATIENCE: Duration = Duration::from_secs(6);
+
+/// The pause before a create is repeated, in milliseconds.
+const REPEAT_MILLIS: u64 = 300;
+
+/// The pause between two creates of a pipelined account is below that many milliseconds.
+const PAUSE_MILLIS: u64 = 400;
+
+/// The pause between two creates of a strict account.
+const STRICT_PAUSE: Duration = Duration::from_secs(4);
+
+/// An account's creates that may be accepted and not final: a slow machine gets less work, not a
+/// longer queue.
+const OPEN_MAX: u64 = 200;
+const STRICT_OPEN_MAX: u64 = 2;
+
+/// Of a hundred turns so many race one create at several nodes, are a batch, or repeat an old one.
+const RACES: u64 = 12;
+const BATCHES: u64 = 4;
+const REPEATS: u64 = 8;
+
+/// The longest batch.
+const BATCH_MAX: u64 = 6;
+
+/// One caller for each account.
+pub(crate) struct Clients {
+    tasks: Vec<JoinHandle<()>>,
+    done: Arc<AtomicBool>,
+}
+
+impl Clients {
+    /// Starts calling, each the nodes that work for its account.
+    pub(crate) fn start(site: &Site, ledger: &Arc<Ledger>, seed: u64) -> Self {
+        let done = Arc::new(AtomicBool::new(false));
+        let client = |account: usize| Client {
+            account,
+            ports: site.ports_of(account),
+            ledger: ledger.clone(),
+            rng: Rng::new(seed.wrapping_add(account as u64).wrapping_mul(0x9e37_79b9)),
+            next: 0,
+            done: done.clone(),
+        };
+        let tasks = (PIPELINED.start..STRICT.end)
+            .map(|account| tokio::spawn(client(account).call()))
+            .collect();
+        Self { tasks, done }
+    }
+
+    /// No new creates; waits until all that were begun are taken. Whether that came within a limit.
+    pub(crate) async fn end(self, limit: Duration) -> bool {
+        self.done.store(true, Ordering::Relaxed);
+        let ends = self.tasks.iter().map(JoinHandle::abort_handle).collect::<Vec<_>>();
+        match timeout(limit, join_all(self.tasks)).await {
+            Ok(ended) => {
+                ended.into_iter().for_each(|task| task.expect("a caller does not die"));
+                true
+            }
+            Err(_) => {
+                ends.iter().for_each(tokio::task::AbortHandle::abort);
+                false
+            }
+        }
+    }
+}
+
+struct Client {
+    account: usize,
+    ports: Vec<u16>,
+    ledger: Arc<Ledger>,
+    rng: Rng,
+    /// The number of the next create.
+    next: u64,
+    done: Arc<AtomicBool>,
+}
+
+/// One create: always the same words under the same id.
+#[derive(Clone)]
+struct Order {
+    account: usize,
+    value: u64,
+}
+
+impl Order {
+    /// Values are unique in a run, so that the chain says which create it carried out.
+    fn new(account: usize, number: u64) -> Self {
+        Self { account, value: (account as u64 + 1) * 1_000_000 + number }
+    }
+
+    fn request_id(&self) -> String {
+        format!("order-{}", self.value)
+    }
+
+    fn body(&self) -> Value {
+        let accounts = dev_accounts();
+        json!({
+            "submitter": accounts[self.account].address,
+            "requestId": self.request_id(),
+            "payload": {
+                "to": accounts[PAID].address,
+                "value": self.value.to_string(),
+                "gas": 30_000,
+            },
+        })
+    }
+}
+
+impl Client {
+    async fn call(mut self) {
+        while !self.done.load(Ordering::Relaxed) {
+            sleep(self.pause()).await;
+            let open_max = if self.is_strict() { STRICT_OPEN_MAX } else { OPEN_MAX };
+            if self.ledger.open(self.account) < open_max {
+                self.turn().await;
+            }
+        }
+    }
+
+    fn is_strict(&self) -> bool {
+        STRICT.contains(&self.account)
+    }
+
+    fn pause(&mut self) -> Duration {
+        if self.is_strict() {
+            STRICT_PAUSE
+        } else {
+            Duration::from_millis(self.rng.below(PAUSE_MILLIS))
+        }
+    }
+
+    async fn turn(&mut self) {
+        let draw = self.rng.below(100);
+        if draw < REPEATS && self.next > 0 {
+            let old = Order::new(self.account, self.rng.below(self.next));
+            let port = self.port();
+            self.ask_once(port, &old).await;
+        } else if draw < REPEATS + BATCHES && !self.is_strict() {
+            self.batch().await;
+        } else {
+            let order = self.new_order();
+            let is_race = draw >= 100 - RACES;
+            let at_once = if is_race { 2 + below(&mut self.rng, self.ports.len() - 1) } else { 1 };
+            let first = below(&mut self.rng, self.ports.len());
+            let ports = (0..at_once).map(|n| self.ports[(first + n) % self.ports.len()]);
+            let asked: Vec<u16> = ports.collect();
+            let answers = join_all(asked.iter().map(|port| self.ask_once(*port, &order))).await;
+            if !answers.contains(&true) {
+                self.insist(&order).await;
+            }
+        }
+    }
+
+    fn new_order(&mut self) -> Order {
+        self.next += 1;
+        Order::new(self.account, self.next - 1)
+    }
+
+    fn port(&mut self) -> u16 {
+        self.ports[below(&mut self.rng, self.ports.len())]
+    }
+
+    /// Asks until it is taken.
+    async fn insist(&mut self, order: &Order) {
+        loop {
+            let millis = self.rng.below(REPEAT_MILLIS);
+            sleep(Duration::from_millis(millis)).await;
+            let port = self.port();
+            if self.ask_once(port, order).await {
+                return;
+            }
+        }
+    }
+
+    /// Whether it was taken.
+    async fn ask_once(&self, port: u16, order: &Order) -> bool {
+        let body = order.body().to_string();
+        let Some(said) = self.post(port, "/api/v1/tx", &body).await else { return false };
+        let hint = said.head.contains("\r\nretry-after:");
+        self.judge(order, said.status, &said.body, &said.body, hint)
+    }
+
+    async fn batch(&mut self) {
+        let count = 2 + self.rng.below(BATCH_MAX - 1);
+        let orders: Vec<Order> = (0..count).map(|_| self.new_order()).collect();
+        let items: Vec<Value> = orders.iter().map(Order::body).collect();
+        let body = json!({ "items": items }).to_string();
+        let port = self.port();
+        let said = self.post(port, "/api/v1/tx/batch", &body).await;
+        let mut missing = orders.clone();
+        match said {
+            Some(said) if said.status == 200 => {
+                let items = said.body["items"].as_array().cloned().unwrap_or_default();
+                if items.len() != orders.len() {
+                    self.ledger.violation(format!("{} answers to {count} items", items.len()));
+                }
+                let mut answers = items.iter();
+                missing.retain(|order| {
+                    let Some(item) = answers.next() else { return true };
+                    let status = item["status"].as_u64().and_then(|it| u16::try_from(it).ok());
+                    let status = status.unwrap_or_default();
+                    // An item has no headers: `retryable` is what it can say.
+                    !self.judge(order, status, &item["tx"], &item["error"], true)
+                });
+            }
+            Some(said) => {
+                let hint = said.head.contains("\r\nretry-after:");
+                self.refusal("a batch", said.status, &said.body, hint);
+            }
+            None => {}
+        }
+        for order in missing {
+            self.insist(&order).await;
+        }
+    }
+
+    async fn post(
+        &self,
+        port: u16,
+        path: &str,
+        body: &str,
+    ) -> Option<tollgate_testkit::http::Said> {
+        let silence = match timeout(PATIENCE, ask(port, "POST", path, body)).await {
+            Ok(Ok(said)) => return Some(said),
+            Ok(Err(Silence::NotThere)) => "nobody there",
+            Ok(Err(Silence::Broken(_))) => "broken off",
+            Err(_) => "no answer in time",
+        };
+        self.ledger.answer(silence.to_owned());
+        None
+    }
+
+    /// Notes an answer; whether the create was taken.
+    fn judge(&self, order: &Order, status: u16, tx: &Value, problem: &Value, hint: bool) -> bool {
+        if ![200, 202].contains(&status) {
+            self.refusal(&order.request_id(), status, problem, hint);
+            return false;
+        }
+        self.ledger.answer(status.to_string());
+        let (Some(tx_id), request_id) = (tx["txId"].as_str(), order.request_id()) else {
+            self.ledger.violation(format!("{} was taken without a txId: {tx}", order.value));
+            return true;
+        };
+        if tx["requestId"] != request_id.as_str() {
+            self.ledger.violation(format!("{request_id} was answered with {tx}"));
+        }
+        let Order { account, value } = *order;
+        let tx_id = tx_id.to_owned();
+        self.ledger.accept(&request_id, Accepted { account, value, tx_id });
+        true
+    }
+
+    fn refusal(&self, what: &str, status: u16, problem: &Value, hint: bool) {
+        let code = problem["code"].as_str().unwrap_or("no code");
+        self.ledger.answer(format!("{status} {code}"));
+        if ![409, 429, 503].contains(&status) {
+            self.ledger.violation(format!("{what} was answered {status}: {problem}"));
+        } else if !hint || problem["retryable"] != true {
+            self.ledger.violation(format!(
+                "{what} was refused for now, without saying when to come back: {status} {problem}"
+            ));
+        }
+    }
+}

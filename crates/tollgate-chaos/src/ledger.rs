@@ -1,0 +1,174 @@
+//! What everybody saw, with the time: clients, the feed's reader, and whoever breaks things.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::plan::Fault;
+
+/// Something that must not be.
+#[derive(Clone, Debug)]
+pub struct Violation {
+    /// When it was seen, after the start.
+    pub at: Duration,
+    /// What it is.
+    pub what: String,
+}
+
+/// A create that was taken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Accepted {
+    pub(crate) account: usize,
+    pub(crate) value: u64,
+    pub(crate) tx_id: String,
+}
+
+/// An entry of the feed, as its reader saw it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct FeedEntry {
+    pub(crate) seq: u64,
+    pub(crate) tx_id: String,
+    pub(crate) state: String,
+}
+
+/// A fault that was carried out.
+#[derive(Clone, Debug)]
+pub(crate) struct Done {
+    pub(crate) fault: Fault,
+    pub(crate) from: Duration,
+    pub(crate) to: Duration,
+}
+
+/// Notes of a whole run.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Notes {
+    /// By request id.
+    pub(crate) accepted: BTreeMap<String, Accepted>,
+    pub(crate) accepted_at: Vec<Duration>,
+    pub(crate) feed: Vec<FeedEntry>,
+    pub(crate) final_at: Vec<Duration>,
+    /// Answers and silences of creates, by status and code.
+    pub(crate) answers: BTreeMap<String, u64>,
+    pub(crate) done: Vec<Done>,
+    /// Numbers of the blocks that each reorg replaced, at most.
+    pub(crate) replaced: Vec<RangeInclusive<u64>>,
+    /// Nodes that ended though nobody told them to, and the last that they said.
+    pub(crate) own_ends: Vec<Violation>,
+    pub(crate) violations: Vec<Violation>,
+    /// Accounts by transaction, so that what is open can be counted.
+    account_of: HashMap<String, usize>,
+    open: BTreeMap<usize, u64>,
+}
+
+/// Notes that many tasks write.
+pub(crate) struct Ledger {
+    start: Instant,
+    notes: Mutex<Notes>,
+}
+
+impl Ledger {
+    pub(crate) fn new() -> Self {
+        Self { start: Instant::now(), notes: Mutex::default() }
+    }
+
+    /// The time since the start.
+    pub(crate) fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// When the run began.
+    pub(crate) fn start(&self) -> Instant {
+        self.start
+    }
+
+    /// Notes something that must not be.
+    pub(crate) fn violation(&self, what: String) {
+        self.tell(&format!("VIOLATION {what}"));
+        let violation = Violation { at: self.now(), what };
+        self.notes.lock().unwrap().violations.push(violation);
+    }
+
+    /// Counts an answer, or its absence.
+    pub(crate) fn answer(&self, what: String) {
+        *self.notes.lock().unwrap().answers.entry(what).or_default() += 1;
+    }
+
+    /// A create was answered as taken.
+    pub(crate) fn accept(&self, request_id: &str, accepted: Accepted) {
+        let at = self.now();
+        let mut notes = self.notes.lock().unwrap();
+        match notes.accepted.get(request_id) {
+            None => {
+                notes.accepted_at.push(at);
+                notes.account_of.insert(accepted.tx_id.clone(), accepted.account);
+                // Its end may have been in the feed before its beginning was heard of.
+                let is_open = !notes.feed.iter().rev().any(|entry| entry.tx_id == accepted.tx_id);
+                *notes.open.entry(accepted.account).or_default() += u64::from(is_open);
+                notes.accepted.insert(request_id.to_owned(), accepted);
+            }
+            Some(known) if *known == accepted => {}
+            Some(known) => {
+                let what = format!("{request_id} is {} and {}", known.tx_id, accepted.tx_id);
+                drop(notes);
+                self.violation(what);
+            }
+        }
+    }
+
+    /// The feed's reader saw these.
+    pub(crate) fn read(&self, entries: Vec<FeedEntry>) {
+        let at = self.now();
+        let mut notes = self.notes.lock().unwrap();
+        for entry in entries {
+            if let Some(account) = notes.account_of.get(&entry.tx_id).copied() {
+                let open = notes.open.entry(account).or_default();
+                *open = open.saturating_sub(1);
+            }
+            notes.feed.push(entry);
+            notes.final_at.push(at);
+        }
+    }
+
+    /// How many of an account's creates are accepted and not known to be final.
+    pub(crate) fn open(&self, account: usize) -> u64 {
+        self.notes.lock().unwrap().open.get(&account).copied().unwrap_or_default()
+    }
+
+    /// How many were accepted, and how many of them are final.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let notes = self.notes.lock().unwrap();
+        (notes.accepted.len(), notes.feed.len())
+    }
+
+    /// A fault was carried out.
+    pub(crate) fn done(&self, done: Done) {
+        self.notes.lock().unwrap().done.push(done);
+    }
+
+    /// A reorg replaced these blocks.
+    pub(crate) fn replaced(&self, blocks: RangeInclusive<u64>) {
+        self.notes.lock().unwrap().replaced.push(blocks);
+    }
+
+    /// A node ended though nobody told it to.
+    pub(crate) fn own_end(&self, what: String) {
+        self.tell(&what);
+        self.notes.lock().unwrap().own_ends.push(Violation { at: self.now(), what });
+    }
+
+    /// A copy of everything.
+    pub(crate) fn notes(&self) -> Notes {
+        self.notes.lock().unwrap().clone()
+    }
+
+    /// One line of progress.
+    pub(crate) fn tell(&self, what: &str) {
+        let seconds = self.now().as_secs();
+        let (accepted, settled) = self.counts();
+        let clock = format!("{:02}:{:02}", seconds / 60, seconds % 60);
+        eprintln!("{clock}  {what:<44} accepted {accepted:>5}  final {settled:>5}");
+    }
+}

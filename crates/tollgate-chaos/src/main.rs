@@ -1,0 +1,72 @@
+//! Runs chaos: `tollgate-chaos --minutes 10 --seed 7 [--svg FILE] [--program PATH]`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use tollgate_chaos::{Options, run};
+
+const USAGE: &str = "tollgate-chaos [--minutes M] [--seed N] [--svg FILE] [--program PATH]
+  MINUTES=M and SEED=N do as well. The program is looked for beside this one if it is not named.";
+
+const MINUTES: f64 = 2.0;
+const SEED: u64 = 1;
+
+struct Asked {
+    options: Options,
+    svg: Option<PathBuf>,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let asked = match understand(std::env::args().skip(1)) {
+        Ok(asked) => asked,
+        Err(what) => {
+            eprintln!("{what}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let report = run(&asked.options).await;
+    print!("{report}");
+    if let Some(file) = asked.svg
+        && let Err(error) = std::fs::write(&file, report.svg())
+    {
+        eprintln!("{}: {error}", file.display());
+        return ExitCode::FAILURE;
+    }
+    if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// `--seed 7`, `--seed=7` and `SEED=7` are the same.
+fn understand(words: impl Iterator<Item = String>) -> Result<Asked, String> {
+    let (mut minutes, mut seed, mut svg, mut program) = (MINUTES, SEED, None, None);
+    let mut words = words;
+    while let Some(word) = words.next() {
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name.to_owned(), value.to_owned()),
+            None => {
+                let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
+                (word, value)
+            }
+        };
+        let wrong = || format!("{name}: {value} is not a number");
+        match name.trim_start_matches('-').to_lowercase().as_str() {
+            "minutes" => minutes = value.parse().map_err(|_| wrong())?,
+            "seed" => seed = value.parse().map_err(|_| wrong())?,
+            "svg" => svg = Some(PathBuf::from(value)),
+            "program" => program = Some(PathBuf::from(value)),
+            _ => return Err(format!("{name} is not known")),
+        }
+    }
+    let program = program.map_or_else(beside, Ok)?;
+    if !program.exists() {
+        return Err(format!("{} is not there: build tollgate first", program.display()));
+    }
+    let length = Duration::try_from_secs_f64(minutes * 60.0).map_err(|error| error.to_string())?;
+    Ok(Asked { options: Options { program, seed, length }, svg })
+}
+
+fn beside() -> Result<PathBuf, String> {
+    let here = std::env::current_exe().map_err(|error| error.to_string())?;
+    Ok(here.with_file_name(format!("tollgate{}", std::env::consts::EXE_SUFFIX)))
+}

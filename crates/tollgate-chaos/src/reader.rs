@@ -1,0 +1,108 @@
+//! The feed's reader: there all the time, at whichever node answers, and it remembers one number.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use tollgate_testkit::http::ask;
+
+use crate::ledger::{FeedEntry, Ledger};
+
+/// How long a node is waited for: more than the `wait` of the question.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// The pause before another node is asked.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The only state that the feed may name: no call of a run can fail.
+pub(crate) const CONFIRMED: &str = "CONFIRMED";
+
+/// Starts to read at these ports; goes on until it is aborted.
+pub(crate) fn read(ports: Vec<u16>, ledger: Arc<Ledger>) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        let mut seen = Seen::default();
+        for port in ports.iter().cycle() {
+            // The same node as long as it answers.
+            while let Some(entries) = page(*port, seen.last_seq).await {
+                for what in seen.take(&entries) {
+                    ledger.violation(what);
+                }
+                ledger.read(entries);
+            }
+            sleep(PAUSE).await;
+        }
+    })
+}
+
+/// The next entries, if the node answers.
+async fn page(port: u16, after: u64) -> Option<Vec<FeedEntry>> {
+    let path = format!("/api/v1/tx/completions?after={after}&limit=500&wait=2s");
+    let said = timeout(PATIENCE, ask(port, "GET", &path, "")).await.ok()?.ok()?;
+    if said.status != 200 {
+        return None;
+    }
+    said.body["items"].as_array()?.iter().map(entry).collect()
+}
+
+fn entry(item: &Value) -> Option<FeedEntry> {
+    Some(FeedEntry {
+        seq: item["seq"].as_u64()?,
+        tx_id: item["txId"].as_str()?.to_owned(),
+        state: item["state"].as_str()?.to_owned(),
+    })
+}
+
+#[derive(Default)]
+struct Seen {
+    last_seq: u64,
+    tx_ids: HashSet<String>,
+}
+
+impl Seen {
+    /// Goes on by a page; what is wrong with it.
+    fn take(&mut self, entries: &[FeedEntry]) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for entry in entries {
+            if entry.seq != self.last_seq + 1 {
+                wrong.push(format!("the feed went from {} to {}", self.last_seq, entry.seq));
+            }
+            if !self.tx_ids.insert(entry.tx_id.clone()) {
+                wrong.push(format!("the feed has {} twice", entry.tx_id));
+            }
+            if entry.state != CONFIRMED {
+                wrong.push(format!("the feed says {} of {}", entry.state, entry.tx_id));
+            }
+            self.last_seq = entry.seq;
+        }
+        wrong
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(seq: u64, tx_id: &str) -> FeedEntry {
+        FeedEntry { seq, tx_id: tx_id.to_owned(), state: CONFIRMED.to_owned() }
+    }
+
+    #[test]
+    fn consecutive_pages_are_in_order() {
+        let mut seen = Seen::default();
+        assert_eq!(seen.take(&[entry(1, "x"), entry(2, "y")]), [""; 0]);
+        assert_eq!(seen.take(&[]), [""; 0]);
+        assert_eq!(seen.take(&[entry(3, "z")]), [""; 0]);
+    }
+
+    #[test]
+    fn a_skip_a_repetition_and_a_failure_are_noticed() {
+        let mut seen = Seen::default();
+        assert_eq!(seen.take(&[entry(1, "x"), entry(3, "y")]), ["the feed went from 1 to 3"]);
+        assert_eq!(seen.take(&[entry(4, "x")]), ["the feed has x twice"]);
+        let failed = FeedEntry { state: "FAILED_FINAL".to_owned(), ..entry(5, "w") };
+        assert_eq!(seen.take(&[failed]), ["the feed says FAILED_FINAL of w"]);
+    }
+}

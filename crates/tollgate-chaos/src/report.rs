@@ -1,0 +1,131 @@
+//! A run in words.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::ledger::{Notes, Violation};
+use crate::plan::Kind;
+use crate::verdict::Verdict;
+use crate::{Options, picture};
+
+/// Violations that are shown; there may be thousands of one kind.
+const SHOWN_MAX: usize = 40;
+
+/// What came of a run. Displayed as a short table and, where something is wrong, all that is.
+pub struct Report {
+    pub(crate) seed: u64,
+    pub(crate) length: Duration,
+    pub(crate) notes: Notes,
+    /// The judgement on chain, feed and audit.
+    pub verdict: Verdict,
+    logs: Option<PathBuf>,
+}
+
+impl Report {
+    pub(crate) fn new(options: &Options, notes: Notes, verdict: Verdict) -> Self {
+        Self { seed: options.seed, length: options.length, notes, verdict, logs: None }
+    }
+
+    pub(crate) fn with_logs(self, logs: PathBuf) -> Self {
+        Self { logs: Some(logs), ..self }
+    }
+
+    /// Nothing was lost, doubled, late or out of order.
+    pub fn is_good(&self) -> bool {
+        self.notes.violations.is_empty() && self.verdict.wrong.is_empty()
+    }
+
+    /// What was seen to be wrong while it ran.
+    pub fn violations(&self) -> &[Violation] {
+        &self.notes.violations
+    }
+
+    /// How often each fault was carried out.
+    pub fn faults(&self) -> BTreeMap<Kind, usize> {
+        let mut counts = BTreeMap::new();
+        for done in &self.notes.done {
+            *counts.entry(done.fault.kind).or_default() += 1;
+        }
+        counts
+    }
+
+    /// The run as a picture.
+    pub fn svg(&self) -> String {
+        picture::draw(self)
+    }
+
+    /// The longest time without an accepted create, less the part of it in which the database was
+    /// down: shown, never judged.
+    pub(crate) fn longest_silence(&self) -> Duration {
+        let outages: Vec<(Duration, Duration)> = self
+            .notes
+            .done
+            .iter()
+            .filter(|done| done.fault.kind == Kind::DatabaseCrash)
+            .map(|done| (done.from, done.to))
+            .collect();
+        let down = |from: Duration, to: Duration| -> Duration {
+            outages.iter().map(|outage| outage.1.min(to).saturating_sub(outage.0.max(from))).sum()
+        };
+        let pairs = self.notes.accepted_at.windows(2);
+        pairs.map(|at| (at[1] - at[0]).saturating_sub(down(at[0], at[1]))).max().unwrap_or_default()
+    }
+}
+
+impl Display for Report {
+    fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        let verdict = &self.verdict;
+        let word = if self.is_good() { "good" } else { "BROKEN" };
+        writeln!(to, "seed {}, {} s: {word}", self.seed, self.length.as_secs())?;
+        for (name, value) in [
+            ("accepted", verdict.accepted.to_string()),
+            ("on the chain once", verdict.once.to_string()),
+            ("missing", verdict.missing.to_string()),
+            ("twice", verdict.twice.to_string()),
+            ("not asked for", verdict.foreign.to_string()),
+            ("gaps", verdict.gaps.to_string()),
+            ("stale writes", verdict.stale_writes.to_string()),
+            (
+                "tokens granted",
+                format!("{} ({} submitters)", verdict.tokens_granted, verdict.submitters),
+            ),
+            ("tokens reused", verdict.tokens_reused.to_string()),
+            ("feed entries", verdict.feed_entries.to_string()),
+            ("longest silence", format!("{:.1} s", self.longest_silence().as_secs_f64())),
+            ("faults", self.notes.done.len().to_string()),
+        ] {
+            writeln!(to, "  {name:<20} {value:>6}")?;
+        }
+        for (kind, count) in self.faults() {
+            writeln!(to, "    {:<20} {count:>4}", kind.words())?;
+        }
+        writeln!(to, "  answers to creates")?;
+        for (what, count) in &self.notes.answers {
+            writeln!(to, "    {what:<20} {count:>4}")?;
+        }
+        if !self.notes.own_ends.is_empty() {
+            writeln!(to, "  nodes that ended by themselves, and were started again")?;
+            for end in &self.notes.own_ends {
+                writeln!(to, "    {:>6.1} s  {}", end.at.as_secs_f64(), end.what)?;
+            }
+        }
+        if self.is_good() {
+            return Ok(());
+        }
+        writeln!(to, "  what is wrong")?;
+        for violation in self.notes.violations.iter().take(SHOWN_MAX) {
+            writeln!(to, "    {:>6.1} s  {}", violation.at.as_secs_f64(), violation.what)?;
+        }
+        for what in verdict.wrong.iter().take(SHOWN_MAX) {
+            writeln!(to, "    at the end  {what}")?;
+        }
+        let all = self.notes.violations.len() + verdict.wrong.len();
+        writeln!(to, "  {all} in all; run it again with --seed {}", self.seed)?;
+        match &self.logs {
+            Some(logs) => writeln!(to, "  the nodes' logs: {}", logs.display()),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Five real nodes on one real database and one real chain, each with a wire and a proxy of its own
+//! between.
+//!
+//! A node has one mode for all of its submitters: three nodes have the keys of the pipelined accounts
+//! and two those of the strict ones.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::hex;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::sync::Mutex;
+use tollgate_devchain::dev_accounts;
+use tollgate_testkit::http::ask;
+use tollgate_testkit::program::{command, lasting_port};
+use tollgate_testkit::wire::Wire;
+use tollgate_testkit::{Anvil, PgServer, wait};
+
+use crate::audit::Audit;
+use crate::plan::{NAMES, PIPELINED_NODES, STRICT_NODES};
+use crate::process::Process;
+use crate::proxy::Proxy;
+
+/// Accounts that send many at once.
+pub(crate) const PIPELINED: std::ops::Range<usize> = 0..6;
+/// Accounts that send one after the other.
+pub(crate) const STRICT: std::ops::Range<usize> = 6..8;
+/// Who is paid.
+pub(crate) const PAID: usize = 9;
+
+const PIPELINED_MODE: &str = "pipelined";
+const STRICT_MODE: &str = "strict";
+
+/// So many blocks, its own included, settle a receipt.
+pub(crate) const CONFIRMATIONS: u64 = 4;
+
+/// A block comes every so many seconds.
+const BLOCK_SECONDS: u64 = 1;
+
+/// What nodes are told besides who they are.
+const SETTINGS: [(&str, &str); 13] = [
+    ("TOLLGATE_LEASE_DURATION", "2s"),
+    ("TOLLGATE_LEASE_RENEW_INTERVAL", "500ms"),
+    ("TOLLGATE_LEASE_CLOCK_SKEW_ALLOWANCE", "100ms"),
+    ("TOLLGATE_CHAIN_POLL_INTERVAL", "200ms"),
+    ("TOLLGATE_RESUBMIT_INTERVAL", "1s"),
+    ("TOLLGATE_RESUBMIT_INTERVAL_MAX", "3s"),
+    // Reorgs and forgetful pools are many: nothing is to be given up for them.
+    ("TOLLGATE_RESUBMIT_MAX_ATTEMPTS", "1000000"),
+    // Often enough to take part in a run of minutes.
+    ("TOLLGATE_RECONCILE_INTERVAL", "15s"),
+    ("TOLLGATE_DRAIN_WAIT", "500ms"),
+    // Longer than any outage of the plan.
+    ("TOLLGATE_STARTUP_WAIT", "60s"),
+    ("TOLLGATE_NO_AUTH", "true"),
+    ("RUST_LOG", "warn,tollgate=info,tollgate_engine=info,tollgate_server=info"),
+    ("NO_COLOR", "1"),
+];
+
+/// All that a run consists of.
+pub(crate) struct Site {
+    pub(crate) nodes: Vec<Arc<Node>>,
+    pub(crate) server: Arc<PgServer>,
+    pub(crate) anvil: Anvil,
+    pub(crate) audit: Audit,
+    folder: TempDir,
+}
+
+/// One node: its process comes and goes, its name, port and ways stay.
+pub(crate) struct Node {
+    pub(crate) name: &'static str,
+    pub(crate) port: u16,
+    pub(crate) wire: Wire,
+    pub(crate) proxy: Proxy,
+    /// Held by whoever does something to it.
+    pub(crate) process: Mutex<Process>,
+    start: Start,
+}
+
+/// How a node is started.
+struct Start {
+    program: PathBuf,
+    folder: PathBuf,
+    /// Also the name of the file with its keys.
+    mode: &'static str,
+}
+
+impl Site {
+    /// Builds it up, with everything in good health.
+    pub(crate) async fn build(program: &Path, seed: u64) -> Self {
+        let folder = tempfile::Builder::new().prefix("tollgate-chaos-").tempdir().unwrap();
+        let server = Arc::new(PgServer::start_own().await);
+        let database_url = server.url(&server.fresh_database().await);
+        let anvil = Anvil::start(&[]).await;
+        anvil.call("evm_setIntervalMining", json!([BLOCK_SECONDS])).await;
+        write_keys(folder.path(), PIPELINED_MODE, PIPELINED);
+        write_keys(folder.path(), STRICT_MODE, STRICT);
+        let mut nodes = Vec::new();
+        for (number, name) in (0..).zip(NAMES) {
+            let wire = Wire::to(&database_url).await;
+            let proxy = Proxy::to(anvil.url(), seed.wrapping_add(number)).await;
+            let is_strict = STRICT_NODES.contains(&nodes.len());
+            let mode = if is_strict { STRICT_MODE } else { PIPELINED_MODE };
+            let start =
+                Start { program: program.to_owned(), folder: folder.path().to_owned(), mode };
+            let port = lasting_port();
+            let process = Mutex::new(start.run(name, port, wire.url(), proxy.url()));
+            nodes.push(Arc::new(Node { name, port, wire, proxy, process, start }));
+        }
+        for node in &nodes {
+            wait::until("a node to be ready", || async { node.is_ready().await.then_some(()) })
+                .await;
+        }
+        // After their migrations, and before the first create.
+        let audit = Audit::install(&database_url).await;
+        Self { nodes, server, anvil, audit, folder }
+    }
+
+    /// Where clients reach the nodes that work for an account.
+    pub(crate) fn ports_of(&self, account: usize) -> Vec<u16> {
+        let nodes = if STRICT.contains(&account) { STRICT_NODES } else { PIPELINED_NODES };
+        self.nodes[nodes].iter().map(|node| node.port).collect()
+    }
+
+    /// Where the logs are.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The logs stay; where they are.
+    pub(crate) fn keep(self) -> PathBuf {
+        let Self { nodes, folder, .. } = self;
+        drop(nodes);
+        folder.keep()
+    }
+}
+
+impl Node {
+    /// Starts it again, in place of a process that has ended.
+    pub(crate) fn start_again(&self, process: &mut Process) {
+        *process = self.start.run(self.name, self.port, self.wire.url(), self.proxy.url());
+    }
+
+    /// Whether it says that it takes requests.
+    pub(crate) async fn is_ready(&self) -> bool {
+        is_ok(self.port, "/readyz").await
+    }
+
+    /// Whether its process answers at all.
+    pub(crate) async fn is_alive(&self) -> bool {
+        is_ok(self.port, "/livez").await
+    }
+}
+
+impl Start {
+    fn run(&self, name: &str, port: u16, database_url: &str, rpc_url: &str) -> Process {
+        let mut command = command(&self.program);
+        command
+            .args(["serve", "--node-name", name, "--listen", &format!("127.0.0.1:{port}")])
+            .args(["--database-url", database_url, "--rpc-url", rpc_url, "--mode", self.mode])
+            .args(["--finality", &format!("confirmations:{CONFIRMATIONS}")])
+            .arg("--private-key-file")
+            .arg(self.folder.join(self.mode))
+            .envs(SETTINGS);
+        Process::start(command, &self.folder.join(format!("{name}.log")))
+    }
+}
+
+fn write_keys(folder: &Path, name: &str, accounts: std::ops::Range<usize>) {
+    let all = dev_accounts();
+    let keys: Vec<String> = accounts.map(|n| hex::encode(all[n].private_key)).collect();
+    std::fs::write(folder.join(name), keys.join("\n")).unwrap();
+}
+
+/// How long a node that is well takes to say how it is, and more.
+const HEALTH_LIMIT: Duration = Duration::from_secs(2);
+
+async fn is_ok(port: u16, path: &str) -> bool {
+    let said = tokio::time::timeout(HEALTH_LIMIT, ask(port, "GET", path, "")).await;
+    matches!(said, Ok(Ok(said)) if said.status == 200)
+}
