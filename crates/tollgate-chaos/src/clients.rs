@@ -48,12 +48,12 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Starts calling, each the nodes that work for its account.
+    /// Starts calling.
     pub(crate) fn start(site: &Site, ledger: &Arc<Ledger>, seed: u64) -> Self {
         let done = Arc::new(AtomicBool::new(false));
         let client = |account: usize| Client {
             account,
-            ports: site.ports_of(account),
+            ports: site.ports(),
             ledger: ledger.clone(),
             rng: Rng::new(seed.wrapping_add(account as u64).wrapping_mul(0x9e37_79b9)),
             next: 0,

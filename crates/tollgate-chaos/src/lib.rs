@@ -1,4 +1,4 @@
-//! Chaos with real processes: five `tollgate serve` on one PostgreSQL and one anvil, broken by a plan
+//! Chaos with real processes: three `tollgate serve` on one PostgreSQL and one anvil, broken by a plan
 //! that is drawn from one seed, under clients that repeat and race. Never shipped.
 //!
 //! Read in this order: [`plan`] (what goes wrong when), `site` (what it goes wrong with), `proxy` (the
@@ -67,8 +67,7 @@ pub async fn run(options: &Options) -> Report {
     let site = Arc::new(Site::build(&options.program, options.seed).await);
     let ledger = Arc::new(Ledger::new());
     ledger.tell(&format!("logs are in {}", site.folder().display()));
-    let ports = site.nodes.iter().map(|node| node.port).collect();
-    let reader = reader::read(ports, ledger.clone());
+    let reader = reader::read(site.ports(), ledger.clone());
     let clients = Clients::start(&site, &ledger, options.seed);
     let supervisor = nemesis::supervise(&site, &ledger);
     let teller = tokio::spawn(tell(ledger.clone()));

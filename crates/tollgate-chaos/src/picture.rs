@@ -56,7 +56,7 @@ struct Picture<'a> {
 
 /// Rows of each lane: a node has one for its process, its way to the database and its way to the
 /// chain; the chain has one for everybody's way to it.
-const ROWS: [usize; LANES] = [3, 3, 3, 3, 3, 1, 2];
+const ROWS: [usize; LANES] = [3, 3, 3, 1, 2];
 const LANES: usize = NAMES.len() + 2;
 const DATABASE_LANE: usize = NAMES.len();
 const CHAIN_LANE: usize = DATABASE_LANE + 1;

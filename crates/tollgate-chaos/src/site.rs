@@ -1,14 +1,12 @@
-//! Five real nodes on one real database and one real chain, each with a wire and a proxy of its own
+//! Three real nodes on one real database and one real chain, each with a wire and a proxy of its own
 //! between.
-//!
-//! A node has one mode for all of its submitters: three nodes have the keys of the pipelined accounts
-//! and two those of the strict ones.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::hex;
+use rustix::process::Signal;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::Mutex;
@@ -19,7 +17,7 @@ use tollgate_testkit::wire::Wire;
 use tollgate_testkit::{Anvil, PgServer, wait};
 
 use crate::audit::Audit;
-use crate::plan::{NAMES, PIPELINED_NODES, STRICT_NODES};
+use crate::plan::NAMES;
 use crate::process::Process;
 use crate::proxy::Proxy;
 
@@ -30,8 +28,9 @@ pub(crate) const STRICT: std::ops::Range<usize> = 6..8;
 /// Who is paid.
 pub(crate) const PAID: usize = 9;
 
-const PIPELINED_MODE: &str = "pipelined";
-const STRICT_MODE: &str = "strict";
+/// Files with keys, one for each account on each line.
+const ALL_KEYS: &str = "all.keys";
+const STRICT_KEYS: &str = "strict.keys";
 
 /// So many blocks, its own included, settle a receipt.
 pub(crate) const CONFIRMATIONS: u64 = 4;
@@ -83,7 +82,9 @@ pub(crate) struct Node {
 struct Start {
     program: PathBuf,
     folder: PathBuf,
-    /// Also the name of the file with its keys.
+    /// The file with its keys.
+    keys: &'static str,
+    /// For accounts that are new to the database.
     mode: &'static str,
 }
 
@@ -95,17 +96,20 @@ impl Site {
         let database_url = server.url(&server.fresh_database().await);
         let anvil = Anvil::start(&[]).await;
         anvil.call("evm_setIntervalMining", json!([BLOCK_SECONDS])).await;
-        write_keys(folder.path(), PIPELINED_MODE, PIPELINED);
-        write_keys(folder.path(), STRICT_MODE, STRICT);
+        write_keys(folder.path(), ALL_KEYS, PIPELINED.start..STRICT.end);
+        write_keys(folder.path(), STRICT_KEYS, STRICT);
+        let start = |keys, mode| Start {
+            program: program.to_owned(),
+            folder: folder.path().to_owned(),
+            keys,
+            mode,
+        };
+        start(STRICT_KEYS, "strict").make_known(&database_url, anvil.url()).await;
         let mut nodes = Vec::new();
         for (number, name) in (0..).zip(NAMES) {
             let wire = Wire::to(&database_url).await;
             let proxy = Proxy::to(anvil.url(), seed.wrapping_add(number)).await;
-            let is_strict = STRICT_NODES.contains(&nodes.len());
-            let mode = if is_strict { STRICT_MODE } else { PIPELINED_MODE };
-            let start =
-                Start { program: program.to_owned(), folder: folder.path().to_owned(), mode };
-            let port = lasting_port();
+            let (start, port) = (start(ALL_KEYS, "pipelined"), lasting_port());
             let process = Mutex::new(start.run(name, port, wire.url(), proxy.url()));
             nodes.push(Arc::new(Node { name, port, wire, proxy, process, start }));
         }
@@ -118,10 +122,9 @@ impl Site {
         Self { nodes, server, anvil, audit, folder }
     }
 
-    /// Where clients reach the nodes that work for an account.
-    pub(crate) fn ports_of(&self, account: usize) -> Vec<u16> {
-        let nodes = if STRICT.contains(&account) { STRICT_NODES } else { PIPELINED_NODES };
-        self.nodes[nodes].iter().map(|node| node.port).collect()
+    /// Where clients reach the nodes.
+    pub(crate) fn ports(&self) -> Vec<u16> {
+        self.nodes.iter().map(|node| node.port).collect()
     }
 
     /// Where the logs are.
@@ -155,6 +158,17 @@ impl Node {
 }
 
 impl Start {
+    /// Runs a node until the database knows its accounts: their mode stays theirs.
+    async fn make_known(&self, database_url: &str, rpc_url: &str) {
+        let port = lasting_port();
+        let mut process = self.run("first", port, database_url, rpc_url);
+        wait::until("the first node", || async { is_ok(port, "/readyz").await.then_some(()) })
+            .await;
+        process.signal(Signal::TERM);
+        let ended = process.end(wait::DEADLINE).await.expect("the first node ends");
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+
     fn run(&self, name: &str, port: u16, database_url: &str, rpc_url: &str) -> Process {
         let mut command = command(&self.program);
         command
@@ -162,7 +176,7 @@ impl Start {
             .args(["--database-url", database_url, "--rpc-url", rpc_url, "--mode", self.mode])
             .args(["--finality", &format!("confirmations:{CONFIRMATIONS}")])
             .arg("--private-key-file")
-            .arg(self.folder.join(self.mode))
+            .arg(self.folder.join(self.keys))
             .envs(SETTINGS);
         Process::start(command, &self.folder.join(format!("{name}.log")))
     }
