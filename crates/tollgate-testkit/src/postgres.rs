@@ -117,7 +117,15 @@ impl PgServer {
         process.expect("the server runs").end();
     }
 
-    /// Starts it again after a [`Self::crash`], on the same port, and waits for its recovery.
+    /// Ends the server in the ordinary way: its clients are told, and their transactions are rolled
+    /// back (SIGINT, what `pg_ctl -m fast` sends).
+    pub fn shut_down(&self) {
+        let process = self.own().process.lock().unwrap().take();
+        process.expect("the server runs").shut_down();
+    }
+
+    /// Starts it again after a [`Self::crash`] or [`Self::shut_down`], on the same port, and waits
+    /// for its recovery.
     pub async fn restart(&self) {
         let own = self.own();
         let process = launch(&own.programs, &own.directory, own.port).await;
@@ -183,7 +191,7 @@ async fn launch(
 }
 
 /// Connects; the connection lives as long as the client.
-pub(crate) async fn connect(url: &str) -> Result<Client, tokio_postgres::Error> {
+pub async fn connect(url: &str) -> Result<Client, tokio_postgres::Error> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
     tokio::spawn(connection);
     Ok(client)

@@ -1,16 +1,29 @@
 //! A wire between a store and its server that can be cut at the worst moment.
 
+mod snare;
+mod talk;
+
 use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_postgres::config::Host;
+
+use snare::{Side, Snare};
+use talk::Talk;
+
+/// What is read at once.
+const PIECE: usize = 16 * 1024;
+/// What a server says when a transaction is over: ready, and idle.
+const TRANSACTION_OVER: &[u8] = b"Z\0\0\0\x05I";
 
 /// Passes bytes on, both ways, until it is told otherwise.
 pub struct Wire {
     url: String,
     state: Arc<watch::Sender<State>>,
+    snare: Arc<Snare>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,6 +31,8 @@ struct State {
     mood: Mood,
     /// How often it was cut: what was open before the last time is over, mended or not.
     cuts: u64,
+    /// How often it went dark: what was open then, or came meanwhile, stays silent, mended or not.
+    nights: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,6 +40,8 @@ enum Mood {
     Fine,
     /// What the server says is swallowed.
     Deaf,
+    /// All is swallowed, both ways, and neither end knows.
+    Dark,
     /// Nothing passes any more, and both ends know.
     Cut,
 }
@@ -42,9 +59,10 @@ impl Wire {
         let (scheme, rest) = url.split_once("://").unwrap();
         let (authority, path) = rest.split_once('/').unwrap();
         let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
-        let state = Arc::new(watch::Sender::new(State { mood: Mood::Fine, cuts: 0 }));
-        tokio::spawn(serve(listener, server, state.clone()));
-        Self { url: format!("{scheme}://{user}@{here}/{path}"), state }
+        let state = Arc::new(watch::Sender::new(State { mood: Mood::Fine, cuts: 0, nights: 0 }));
+        let snare = Arc::new(Snare::default());
+        tokio::spawn(serve(listener, server, state.clone(), snare.clone()));
+        Self { url: format!("{scheme}://{user}@{here}/{path}"), state, snare }
     }
 
     /// The database's URL through this wire.
@@ -55,6 +73,15 @@ impl Wire {
     /// From now on the server hears everything, and nobody hears the server.
     pub fn go_deaf(&self) {
         self.state.send_modify(|state| state.mood = Mood::Deaf);
+    }
+
+    /// From now on nothing passes either way, and nobody is told: connections stay open, new ones
+    /// are taken in silence. Those of that time stay silent after [`Self::mend`], too.
+    pub fn go_dark(&self) {
+        self.state.send_modify(|state| {
+            state.mood = Mood::Dark;
+            state.nights += 1;
+        });
     }
 
     /// Ends every connection.
@@ -69,46 +96,165 @@ impl Wire {
     pub fn mend(&self) {
         self.state.send_modify(|state| state.mood = Mood::Fine);
     }
+
+    /// Ends each of the next `times` connections whose client has said all these words (parts of
+    /// statements) in one transaction and in this order, before the last of them is passed on.
+    pub fn cut_before(&self, words: &[&str], times: usize) {
+        self.snare.lay(Side::Before, words, times);
+    }
+
+    /// The same, after the last of them was passed on and the server has ended the transaction;
+    /// nobody hears its answer.
+    pub fn cut_after(&self, words: &[&str], times: usize) {
+        self.snare.lay(Side::After, words, times);
+    }
+
+    /// How many connections were ended for their words.
+    pub fn caught(&self) -> usize {
+        self.snare.sprung()
+    }
 }
 
-async fn serve(listener: TcpListener, server: (String, u16), state: Arc<watch::Sender<State>>) {
+async fn serve(
+    listener: TcpListener,
+    server: (String, u16),
+    state: Arc<watch::Sender<State>>,
+    snare: Arc<Snare>,
+) {
     while let Ok((client, _)) = listener.accept().await {
-        let server = (server.0.clone(), server.1);
+        let (server, snare) = ((server.0.clone(), server.1), snare.clone());
         let state = state.subscribe();
         tokio::spawn(async move {
+            if state.borrow().mood == Mood::Dark {
+                return swallow(client).await;
+            }
             if let Ok(server) = TcpStream::connect(server).await {
-                join(client, server, state).await;
+                join(client, server, state, &snare).await;
             }
         });
     }
 }
 
+/// Listens until the client has gone, and says nothing.
+async fn swallow(mut client: TcpStream) {
+    let mut bytes = vec![0; PIECE];
+    while let Ok(1..) = client.read(&mut bytes).await {}
+}
+
 /// Ends, and closes both ends with it, when either closes or the wire is cut.
-async fn join(client: TcpStream, server: TcpStream, mut state: watch::Receiver<State>) {
-    let cuts = state.borrow().cuts;
-    let (mut from_client, mut to_client) = client.into_split();
-    let (mut from_server, mut to_server) = server.into_split();
-    let hears = state.clone();
-    let there = async {
-        let mut bytes = vec![0; 16 * 1024];
-        while let Ok(count @ 1..) = from_client.read(&mut bytes).await {
-            if to_server.write_all(&bytes[..count]).await.is_err() {
-                break;
-            }
-        }
-    };
-    let back = async {
-        let mut bytes = vec![0; 16 * 1024];
-        while let Ok(count @ 1..) = from_server.read(&mut bytes).await {
-            let swallowed = hears.borrow().mood != Mood::Fine;
-            if !swallowed && to_client.write_all(&bytes[..count]).await.is_err() {
-                break;
-            }
-        }
-    };
+async fn join(
+    client: TcpStream,
+    server: TcpStream,
+    mut state: watch::Receiver<State>,
+    snare: &Snare,
+) {
+    let State { cuts, nights, .. } = *state.borrow();
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    let now = state.clone();
+    let is_silent = || now.borrow().nights != nights;
+    let is_deaf = || is_silent() || now.borrow().mood != Mood::Fine;
+    // The client has said words whose answer nobody may hear.
+    let last_words = Notify::new();
+    let there = pass_on(from_client, to_server, snare, &last_words, is_silent);
+    let back = pass_back(from_server, to_client, &last_words, is_silent, is_deaf);
     tokio::select! {
         () = there => {}
         () = back => {}
         _ = state.wait_for(|state| state.mood == Mood::Cut || state.cuts != cuts) => {}
+    }
+}
+
+/// What the client says, until it has gone or must not go on.
+async fn pass_on(
+    mut client: OwnedReadHalf,
+    mut server: OwnedWriteHalf,
+    snare: &Snare,
+    last_words: &Notify,
+    is_silent: impl Fn() -> bool,
+) {
+    let (mut talk, mut transaction) = (Talk::default(), Vec::new());
+    let mut bytes = vec![0; PIECE];
+    while let Ok(count @ 1..) = client.read(&mut bytes).await {
+        if is_silent() {
+            continue;
+        }
+        talk.hear(&bytes[..count]);
+        let (mut whole, mut caught) = (Vec::new(), None);
+        while let Some(message) = talk.next().filter(|_| caught.is_none()) {
+            caught = note(&mut transaction, message.sql).and_then(|said| snare.springs(&said));
+            if caught != Some(Side::Before) {
+                whole.extend(message.bytes);
+            }
+        }
+        if caught == Some(Side::After) {
+            last_words.notify_one();
+        }
+        if server.write_all(&whole).await.is_err() {
+            break;
+        }
+        match caught {
+            None => {}
+            Some(Side::Before) => return,
+            // The other direction ends it.
+            Some(Side::After) => return std::future::pending().await,
+        }
+    }
+    if is_silent() {
+        // Nobody is told that it has gone.
+        std::future::pending().await
+    }
+}
+
+/// Notes a statement; returns those of its transaction so far, unless it is none.
+fn note(transaction: &mut Vec<String>, sql: String) -> Option<Vec<String>> {
+    if sql.is_empty() {
+        return None;
+    }
+    if sql.starts_with("begin") {
+        transaction.clear();
+    }
+    let begun = sql.starts_with("begin") || !transaction.is_empty();
+    let ends = sql.starts_with("commit") || sql.starts_with("rollback");
+    transaction.push(sql);
+    let so_far = transaction.clone();
+    if !begun || ends {
+        transaction.clear();
+    }
+    Some(so_far)
+}
+
+/// What the server says, until it has gone or has answered the client's last words.
+async fn pass_back(
+    mut server: OwnedReadHalf,
+    mut client: OwnedWriteHalf,
+    last_words: &Notify,
+    is_silent: impl Fn() -> bool,
+    is_deaf: impl Fn() -> bool,
+) {
+    let (mut bytes, mut last_answers) = (vec![0; PIECE], None::<Vec<u8>>);
+    loop {
+        let count = tokio::select! {
+            biased;
+            () = last_words.notified() => {
+                last_answers = Some(Vec::new());
+                continue;
+            }
+            read = server.read(&mut bytes) => match read {
+                Ok(count @ 1..) => count,
+                Ok(_) | Err(_) => break,
+            },
+        };
+        if let Some(answers) = &mut last_answers {
+            answers.extend_from_slice(&bytes[..count]);
+            if answers.windows(TRANSACTION_OVER.len()).any(|part| part == TRANSACTION_OVER) {
+                return;
+            }
+        } else if !is_deaf() && client.write_all(&bytes[..count]).await.is_err() {
+            return;
+        }
+    }
+    if is_silent() {
+        std::future::pending().await
     }
 }

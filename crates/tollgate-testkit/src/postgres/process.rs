@@ -57,14 +57,19 @@ impl ServerProcess {
 
     /// Ends it at once (SIGQUIT is what `pg_ctl -m immediate` sends) and waits for that.
     pub(super) fn end(mut self) {
-        self.stop();
+        self.stop(Signal::QUIT);
     }
 
-    fn stop(&mut self) {
+    /// Has it end its sessions and write down what it has (SIGINT), and waits for that.
+    pub(super) fn shut_down(mut self) {
+        self.stop(Signal::INT);
+    }
+
+    fn stop(&mut self, how: Signal) {
         if let Some(waiter) = self.waiter.take() {
             // Not yet waited for, so the number is still this process's; it may have ended.
             if !waiter.is_finished() {
-                let _ = kill_process(self.pid, Signal::QUIT);
+                let _ = kill_process(self.pid, how);
             }
             let _ = waiter.join();
         }
@@ -73,6 +78,6 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        self.stop();
+        self.stop(Signal::QUIT);
     }
 }
