@@ -24,4 +24,5 @@ mod signed;
 mod site;
 mod start;
 mod terms;
+mod trouble;
 mod views;

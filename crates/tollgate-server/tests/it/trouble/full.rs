@@ -1,0 +1,1 @@
+//! No connection is to be had.

@@ -1,0 +1,1 @@
+//! A chain that can't be asked.
