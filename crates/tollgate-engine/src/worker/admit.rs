@@ -8,8 +8,7 @@ use std::collections::{HashMap, HashSet};
 use tokio::sync::oneshot;
 use tollgate_model::expiry::is_expired;
 use tollgate_model::port::{
-    Acquisition, Checkpoint, CreateAnswer, Section, SectionOutcome, Seen, StoreError, TxRecord,
-    UpdateAnswer,
+    Checkpoint, CreateAnswer, Section, SectionOutcome, Seen, StoreError, TxRecord, UpdateAnswer,
 };
 use tollgate_model::{Bytes, RequestId, Timestamp, TxId};
 use tracing::{error, warn};
@@ -18,7 +17,6 @@ use super::allot::{in_order, refuse_misfits};
 use super::book::Waiting;
 use super::open::Open;
 use super::{Create, Desk, Stop};
-use crate::context::Context;
 use crate::create::{CreateError, Created};
 use crate::planted::PlantedBug;
 use crate::sender::Parcel;
@@ -260,56 +258,6 @@ impl Desk {
             }
             self.book.open_slot(open);
             self.dispatch(tx_id);
-        }
-    }
-
-    /// After a commit whose answer was lost: each caller is told what is true (I6).
-    async fn answer_settled(&self, creates: Vec<Create>) {
-        let tx_ids: Vec<TxId> = creates.iter().map(|create| create.tx_id).collect();
-        let settled = self.wait_until_settled(&tx_ids).await;
-        for create in creates {
-            let found = match &settled {
-                Ok(()) => retried(|| self.context.store.tx(create.tx_id)).await,
-                Err(error) => Err(error.clone()),
-            };
-            let answer = match found {
-                Ok(Some(record)) => Ok(Created::New(Box::new(record))),
-                Ok(None) => Err(CreateError::Unavailable("the commit failed".to_owned())),
-                Err(error) => Err(CreateError::Unavailable(format!("may be taken: {error}"))),
-            };
-            let _ = create.reply.send(answer);
-        }
-    }
-
-    /// Waits until what was sent under the lease has landed or can't any more.
-    async fn wait_until_settled(&self, tx_ids: &[TxId]) -> Result<(), StoreError> {
-        let Context { store, node, options, .. } = self.context.as_ref();
-        loop {
-            match retried(|| store.settle(node, self.lease, tx_ids)).await {
-                // The lease ran out, which alone stops nothing that is on its way. That somebody
-                // has a newer one does (I2): another node, or else this one now.
-                Err(StoreError::Fenced(_)) => {
-                    let asked = retried(|| store.acquire(self.submitter, node, &options.lease));
-                    match asked.await? {
-                        Acquisition::Granted { lease, .. } if lease == self.lease => {}
-                        Acquisition::Granted { .. } | Acquisition::Held(_) => return Ok(()),
-                    }
-                }
-                settled => return settled.map(|_| ()),
-            }
-        }
-    }
-}
-
-/// Asks the store until it can answer.
-async fn retried<T, F>(mut ask: impl FnMut() -> F) -> Result<T, StoreError>
-where
-    F: Future<Output = Result<T, StoreError>>,
-{
-    loop {
-        match ask().await {
-            Err(error) if error.is_retryable() => tokio::time::sleep(super::RESTART_PAUSE).await,
-            answer => return answer,
         }
     }
 }
