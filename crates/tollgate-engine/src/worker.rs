@@ -309,10 +309,13 @@ impl Desk {
         self.busy_at.elapsed() > self.context.options.lease_idle
     }
 
-    /// Takes the open attempts off the index and, if the work is done, lets the lease go.
+    /// Takes the open attempts off the index and, if the work is done, lets the lease go. One that
+    /// starts again keeps it: the time until it can must not hand its work to others.
     async fn leave(self, stop: &Stop) {
         self.context.attempts.remove(self.book.all_hashes());
-        self.context.keeper.forget(self.lease);
+        if !matches!(stop, Stop::Restart(_)) {
+            self.context.keeper.forget(self.lease);
+        }
         if matches!(stop, Stop::Done) {
             let Context { store, node, .. } = self.context.as_ref();
             if let Err(error) = store.release(node, &[self.lease]).await {

@@ -13,7 +13,7 @@ use tollgate_model::port::{
 use tollgate_model::{Bytes, RequestId, Timestamp, TxId};
 use tracing::{error, warn};
 
-use super::allot::{in_order, refuse_misfits};
+use super::allot::{Unfilled, in_order, refuse_misfits};
 use super::book::Waiting;
 use super::open::Open;
 use super::{Create, Desk, Stop};
@@ -125,9 +125,10 @@ impl Desk {
         self.reached(Checkpoint::SlotsChosen).await;
         let filled = match self.fill(&slots, &waiting, &creates).await {
             Ok(filled) => filled,
-            Err(unfilled) => {
-                error!(submitter = %self.submitter, ?unfilled, "not signed: nothing was allocated");
-                let left = unfilled.refuse(waiting.len(), creates);
+            Err(Unfilled::Unpriced(why)) => return self.keep_without_slots(creates, why).await,
+            Err(Unfilled::Unsigned(unsigned)) => {
+                error!(submitter = %self.submitter, ?unsigned, "not signed: nothing was allocated");
+                let left = unsigned.refuse(waiting.len(), creates);
                 let none_left = left.is_empty();
                 return Ok(if none_left { Admitted::Done } else { Admitted::Again(left) });
             }
@@ -141,6 +142,24 @@ impl Desk {
         }
         let creates = self.answer_early(creates);
         self.carry_out(section, waiting, creates).await
+    }
+
+    /// What can't be priced now is kept without a slot (I6), and gets one when the chain can be asked.
+    /// What is signed already can't wait for one.
+    async fn keep_without_slots(
+        &mut self,
+        creates: Vec<Create>,
+        why: String,
+    ) -> Result<Admitted, Stop> {
+        warn!(submitter = %self.submitter, why, "no slots are opened without a quote of fees");
+        let (signed, creates): (Vec<_>, Vec<_>) =
+            creates.into_iter().partition(|create| create.signed.is_some());
+        refuse(signed, &CreateError::Unavailable(why));
+        if creates.is_empty() {
+            return Ok(Admitted::Done);
+        }
+        let section = self.section(&[], &creates, Vec::new())?;
+        self.carry_out(section, Vec::new(), creates).await
     }
 
     /// Answers before the commit, where a simulation wants to see that noticed.

@@ -6,7 +6,7 @@ use tollgate_testkit::wire::Wire;
 use super::duo::{Duo, assert_prompt, stage, tell};
 
 /// How often the wire is cut at each place.
-const ROUNDS: usize = 4;
+const ROUNDS: usize = 3;
 /// Connections that are cut in a round.
 const CUTS: usize = 2;
 

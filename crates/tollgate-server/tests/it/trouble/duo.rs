@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::time::Instant;
 use tollgate_testkit::http::Said;
 use tollgate_testkit::{PgServer, wait};
@@ -12,6 +13,9 @@ use crate::cluster::stage::{Node, Stage, ask, create};
 
 /// The longest that an answer may take during trouble, on a machine that is busy.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(12);
+
+/// How many creates are asked for again in the end.
+const ASKED_AGAIN: usize = 60;
 
 /// Callers' values are their account's number and their own.
 const VALUES_PER_ACCOUNT: u64 = 1_000_000;
@@ -55,7 +59,8 @@ impl Duo {
         let Self { stage, nodes, callers } = self;
         let ended = callers.end().await;
         stage.check(&nodes[0], &ended.accepted).await;
-        for (tx_id, value) in &ended.accepted {
+        let step = ended.accepted.len().div_ceil(ASKED_AGAIN);
+        for (tx_id, value) in ended.accepted.iter().step_by(step.max(1)) {
             let account = usize::try_from(value / VALUES_PER_ACCOUNT - 1).unwrap();
             let said = wait::until("the same answer", || async {
                 let said = ask(nodes[1].port, "POST", "/api/v1/tx", &create(account, *value)).await;
@@ -87,4 +92,17 @@ pub(super) async fn timed(node: &Node, path: &str) -> (Said, Duration) {
     let begun = Instant::now();
     let said = ask(node.port, "GET", path, "").await.unwrap();
     (said, begun.elapsed())
+}
+
+/// Asks all nodes for all of these at once: path, answer, and how long that took.
+pub(super) async fn timed_all<'a>(
+    nodes: &[Node],
+    paths: &[&'a str],
+) -> Vec<(&'a str, Said, Duration)> {
+    let all = nodes.iter().flat_map(|node| paths.iter().map(move |path| (node, *path)));
+    join_all(all.map(async |(node, path)| {
+        let (said, took) = timed(node, path).await;
+        (path, said, took)
+    }))
+    .await
 }

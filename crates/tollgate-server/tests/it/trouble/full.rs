@@ -13,7 +13,7 @@ use super::duo::{Duo, assert_prompt, stage, tell, timed};
 use crate::cluster::stage::SENDERS;
 
 /// How long it lasts: longer than a lease.
-const HELD: Duration = Duration::from_secs(6);
+const HELD: Duration = Duration::from_secs(5);
 /// The pause between two looks, and between two tries at a connection.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 

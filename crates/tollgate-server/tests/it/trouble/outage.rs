@@ -7,20 +7,20 @@ use tokio::time::Instant;
 use tollgate_testkit::wait;
 use tollgate_testkit::wire::Wire;
 
-use super::duo::{ANSWER_MAX, Duo, assert_prompt, stage, tell, timed};
+use super::duo::{ANSWER_MAX, Duo, assert_prompt, stage, tell, timed_all};
 use crate::cluster::callers::Answers;
 
 /// How long the server is away.
 const OUTAGE: Duration = Duration::from_secs(30);
 /// How long nothing passes on the way to it: longer than a lease, and than any answer takes.
-const DARKNESS: Duration = Duration::from_secs(15);
+const DARKNESS: Duration = Duration::from_secs(10);
 /// What was asked before, and what a node believes, is over by then.
 const SETTLED: Duration = Duration::from_secs(2);
 /// The pause between two looks at a node.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Questions that only a database can answer.
-const READS: [&str; 3] =
-    ["/api/v1/submitters", "/api/v1/tx/completions?after=0", "/api/v1/tx?limit=1"];
+const READS: [&str; 4] =
+    ["/readyz", "/api/v1/submitters", "/api/v1/tx/completions?after=0", "/api/v1/tx?limit=1"];
 
 /// Looks at both nodes until the time is over: alive, not ready, and reads are put off. Returns the
 /// creates' answers, and the longest answer to a read.
@@ -30,15 +30,13 @@ async fn look(duo: &Duo, for_long: Duration) -> (BTreeMap<String, Answers>, Dura
     tell("at once", &duo.callers.answers());
     let mut slowest = Duration::ZERO;
     while begun.elapsed() < for_long {
-        for node in &duo.nodes {
-            let (alive, took) = timed(node, "/livez").await;
+        for (_, alive, took) in timed_all(&duo.nodes, &["/livez"]).await {
             assert_eq!(alive.status, 200, "{alive:?} after {took:?}");
-            for path in READS.into_iter().chain(["/readyz"]) {
-                let (said, took) = timed(node, path).await;
-                assert_eq!(said.status, 503, "{path}: {said:?}");
-                assert!(said.head.contains("retry-after:"), "{path}: {said:?}");
-                slowest = slowest.max(took);
-            }
+        }
+        for (path, said, took) in timed_all(&duo.nodes, &READS).await {
+            assert_eq!(said.status, 503, "{path}: {said:?}");
+            assert!(said.head.contains("retry-after:"), "{path}: {said:?}");
+            slowest = slowest.max(took);
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tollgate_devchain::dev_accounts;
 use tollgate_testkit::wait;
 
-use super::duo::{ANSWER_MAX, Duo, assert_prompt, stage, tell, timed};
+use super::duo::{ANSWER_MAX, Duo, assert_prompt, stage, tell, timed, timed_all};
 use crate::cluster::stage::{Stage, ask};
 
 /// Creates of each account that are taken during each kind of trouble.
@@ -49,16 +49,13 @@ fn end(stage: &Stage) {
 /// Ready, and reads are answered.
 async fn assert_in_service(duo: &Duo, kind: &str) -> Duration {
     let account = format!("/api/v1/submitters/{}", dev_accounts()[0].address);
+    let paths =
+        ["/readyz", "/livez", &account, "/api/v1/tx?limit=1", "/api/v1/tx/completions?after=0"];
     let mut slowest = Duration::ZERO;
-    for node in &duo.nodes {
-        for path in
-            ["/readyz", "/livez", &account, "/api/v1/tx?limit=1", "/api/v1/tx/completions?after=0"]
-        {
-            let (said, took) = timed(node, path).await;
-            assert_eq!(said.status, 200, "{kind} {path}: {said:?}");
-            assert!(took < ANSWER_MAX, "{kind} {path}: {took:?}");
-            slowest = slowest.max(took);
-        }
+    for (path, said, took) in timed_all(&duo.nodes, &paths).await {
+        assert_eq!(said.status, 200, "{kind} {path}: {said:?}");
+        assert!(took < ANSWER_MAX, "{kind} {path}: {took:?}");
+        slowest = slowest.max(took);
     }
     slowest
 }
@@ -104,4 +101,34 @@ async fn mined_again(duo: &Duo) -> Duration {
     })
     .await;
     begun.elapsed()
+}
+
+/// What a node asks of a chain, but for which chain it is and what its newest block is: without that
+/// it does not start.
+const ASKED: [&str; 9] = [
+    "eth_getTransactionCount",
+    "eth_feeHistory",
+    "eth_gasPrice",
+    "eth_maxPriorityFeePerGas",
+    "eth_sendRawTransaction",
+    "eth_getTransactionReceipt",
+    "eth_getBlockReceipts",
+    "eth_getBalance",
+    "eth_estimateGas",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_starts_beside_a_chain_in_trouble_is_in_service() {
+    let stage = stage().await;
+    for method in ASKED {
+        fail(&stage, method, json!({ "kind": "http", "status": 500 }));
+    }
+    let duo = Duo::on(stage).await;
+    assert_in_service(&duo, "from the start").await;
+    let items = timed(&duo.nodes[0], "/api/v1/tx?limit=100").await.0.body["items"].take();
+    let queued = |tx: &Value| tx["state"] == "QUEUED";
+    assert!(items.as_array().unwrap().iter().all(queued), "nobody knows their nonces: {items}");
+    end(&duo.stage);
+    eprintln!("from the start: goes on after {:?}", mined_again(&duo).await);
+    duo.end().await;
 }
