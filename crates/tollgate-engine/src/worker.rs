@@ -23,6 +23,7 @@ mod reconcile;
 mod recover;
 mod rejected;
 mod reserve;
+mod settle;
 mod sign;
 mod write;
 
@@ -45,6 +46,7 @@ use alarm::Alarm;
 use ask::Asking;
 use book::Book;
 use govern::Agenda;
+use settle::Unsettled;
 
 /// How often a worker looks for what slipped by.
 const TICK: Duration = Duration::from_millis(500);
@@ -119,19 +121,25 @@ impl Worker {
     pub(crate) async fn run(self) {
         let submitter = self.submitter;
         let mut inbox = self.inbox.lock().await;
+        let mut unsettled = None;
         loop {
-            let stop = match self.own().await {
+            let (stop, began) = match self.own(&mut unsettled).await {
                 Ok(owned) => {
                     let mut desk = Desk::new(&self, owned);
                     let stop = desk.work(&mut inbox).await;
+                    unsettled = desk.unsettled.take();
+                    let began = desk.has_begun;
                     desk.leave(&stop).await;
-                    stop
+                    (stop, began)
                 }
-                Err(stop) => stop,
+                Err(stop) => (stop, false),
             };
             match stop {
                 Stop::Restart(why) => {
                     warn!(%submitter, why, "worker starts again from the store");
+                    if !began {
+                        put_off(&mut inbox, &why);
+                    }
                     tokio::time::sleep(RESTART_PAUSE).await;
                 }
                 Stop::Fenced => {
@@ -144,8 +152,14 @@ impl Worker {
         }
     }
 
-    async fn own(&self) -> Result<(Lease, Book), Stop> {
+    /// Takes the lease, once everything that was written under an earlier one is settled.
+    async fn own(&self, unsettled: &mut Option<Unsettled>) -> Result<(Lease, Book), Stop> {
         let Context { store, node, options, .. } = self.context.as_ref();
+        if let Some(open) = unsettled {
+            let settled = open.settle(&self.context).await;
+            settled.map_err(|error| Stop::Restart(error.to_string()))?;
+        }
+        *unsettled = None;
         match store.acquire(self.submitter, node, &options.lease).await {
             Ok(Acquisition::Granted { lease, kind, submitter }) => {
                 info!(submitter = %self.submitter, token = lease.token.get(), ?kind, "lease");
@@ -154,6 +168,16 @@ impl Worker {
             Ok(Acquisition::Held(owner)) => Err(Stop::NotOwner(owner)),
             Err(error) => Err(Stop::Restart(error.to_string())),
         }
+    }
+}
+
+/// I13: nobody waits for a store that can't be asked.
+fn put_off(inbox: &mut Inbox, why: &str) {
+    while let Ok(create) = inbox.creates.try_recv() {
+        let _ = create.reply.send(Err(CreateError::Unavailable(why.to_owned())));
+    }
+    while let Ok(order) = inbox.orders.try_recv() {
+        order.refuse(ActError::Unavailable(why.to_owned()));
     }
 }
 
@@ -183,6 +207,10 @@ pub(super) struct Desk {
     alarm: Alarm,
     /// The node that should be the owner instead, and since when.
     outranked: Option<(NodeId, Instant)>,
+    /// It knows what there is, and takes work.
+    has_begun: bool,
+    /// What must be settled before its worker begins again.
+    unsettled: Option<Unsettled>,
 }
 
 impl Desk {
@@ -196,7 +224,7 @@ impl Desk {
         let (agenda, asking) = (Agenda::from(now), Asking::from(now));
         let alarm = Alarm::new(context.alerts.clone(), submitter);
         let busy_at = Instant::now();
-        let outranked = None;
+        let (outranked, has_begun, unsettled) = (None, false, None);
         Self {
             context,
             submitter,
@@ -209,6 +237,8 @@ impl Desk {
             asking,
             alarm,
             outranked,
+            has_begun,
+            unsettled,
         }
     }
 
@@ -222,6 +252,7 @@ impl Desk {
     async fn work_on(&mut self, inbox: &mut Inbox) -> Result<std::convert::Infallible, Stop> {
         self.recover().await?;
         self.load_pool().await?;
+        self.has_begun = true;
         let mut view = self.context.view.clone();
         let (mut creates, mut orders) = (Vec::new(), Vec::new());
         loop {
@@ -278,10 +309,13 @@ impl Desk {
         self.busy_at.elapsed() > self.context.options.lease_idle
     }
 
-    /// Takes the open attempts off the index and, if the work is done, lets the lease go.
+    /// Takes the open attempts off the index and, if the work is done, lets the lease go. One that
+    /// starts again keeps it: the time until it can must not hand its work to others.
     async fn leave(self, stop: &Stop) {
         self.context.attempts.remove(self.book.all_hashes());
-        self.context.keeper.forget(self.lease);
+        if !matches!(stop, Stop::Restart(_)) {
+            self.context.keeper.forget(self.lease);
+        }
         if matches!(stop, Stop::Done) {
             let Context { store, node, .. } = self.context.as_ref();
             if let Err(error) = store.release(node, &[self.lease]).await {

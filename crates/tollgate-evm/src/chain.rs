@@ -290,11 +290,12 @@ impl Chain for EvmChain {
     }
 
     async fn sighting(&self, of: TxHash) -> Result<Option<Sighting>, ChainUnavailable> {
-        let (now, deadline) = (Instant::now(), self.router.deadline());
+        let now = Instant::now();
         let mut readers = self.router.readers(Needs::Head, now);
         // Nobody who rests is waited for, unless there is nobody else.
         let awake = readers.iter().take_while(|m| !m.endpoint.health().is_resting(now)).count();
         readers.truncate(awake.max(1));
+        let deadline = self.router.deadline_of(&readers);
         let answers = join_all(readers.iter().map(async |member| {
             let params = json!([of.to_string()]);
             let call = member.endpoint.call_until("eth_getTransactionByHash", params, deadline);

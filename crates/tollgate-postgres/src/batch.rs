@@ -11,7 +11,6 @@ mod flight;
 mod write;
 
 use futures_util::join;
-use tokio_postgres::Error as PgError;
 use tokio_postgres::types::ToSql;
 use tollgate_model::port::{
     Checkpoint, FencedBatch, Judgement, Lease, Section, SectionOutcome, StoreError, judge,
@@ -20,7 +19,7 @@ use tollgate_model::{NodeId, Timestamp};
 
 use crate::PgStore;
 use crate::db::{BEGIN, Tx};
-use crate::error::{broken_constraint, failed};
+use crate::error::{SqlError, broken_constraint, failed};
 use crate::lease::LeaseKeys;
 use crate::row;
 pub(crate) use write::note;
@@ -36,7 +35,7 @@ enum Failure {
 
 impl Failure {
     /// A statement before the commit failed, so the transaction did.
-    fn statement(error: PgError) -> Self {
+    fn statement(error: SqlError) -> Self {
         match broken_constraint(&error) {
             Some(constraint) => Self::Refused(constraint),
             None => Self::Failed(failed(error)),

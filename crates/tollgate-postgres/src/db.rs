@@ -5,34 +5,44 @@
 
 use std::time::Duration;
 
-use deadpool_postgres::{
-    Client, Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime,
-};
+use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use tokio::time::timeout;
 use tokio_postgres::{Config, NoTls, Statement};
 use tollgate_model::port::StoreError;
 
+use crate::connection::Connection;
 use crate::error::{commit_failed, failed, no_connection};
 use crate::options::{PgOptions, SessionLimits};
+
+/// How much longer than the longest statement a server may be silent: the way there and back.
+const ANSWER_GRACE: Duration = Duration::from_secs(2);
+/// How long a connection is quiet before the system asks whether the other end is still there.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
+/// The pause between two such questions.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
+/// So many without an answer end the connection.
+const KEEPALIVE_RETRIES: u32 = 3;
+/// How long what was sent may stay without the other end's word that it came.
+const SENT_UNHEARD_MAX: Duration = Duration::from_secs(10);
 
 /// The two pools: upkeep never waits behind work.
 #[derive(Clone)]
 pub(crate) struct Pools {
     work: Pool,
     upkeep: Pool,
+    pool_timeout: Duration,
+    silence_max: Duration,
 }
 
 impl Pools {
     pub(crate) fn open(options: &PgOptions) -> Result<Self, StoreError> {
-        let mut config = parse_url(&options.url)?;
-        config.application_name("tollgate").connect_timeout(options.pool_timeout);
+        let config = config(options)?;
         let pool = |size: usize| {
             let recycling_method = RecyclingMethod::Fast;
             let manager =
                 Manager::from_config(config.clone(), NoTls, ManagerConfig { recycling_method });
             Pool::builder(manager)
                 .max_size(size.max(1))
-                .wait_timeout(Some(options.pool_timeout))
-                .create_timeout(Some(options.pool_timeout))
                 .runtime(Runtime::Tokio1)
                 .post_create(prepare_session(options.session))
                 .build()
@@ -41,23 +51,56 @@ impl Pools {
         Ok(Self {
             work: pool(options.work_connections)?,
             upkeep: pool(options.upkeep_connections)?,
+            pool_timeout: options.pool_timeout,
+            silence_max: options.session.statement_timeout + ANSWER_GRACE,
         })
     }
 
     /// A connection for batches and reads.
-    pub(crate) async fn work(&self) -> Result<Object, StoreError> {
-        self.work.get().await.map_err(no_connection)
+    pub(crate) async fn work(&self) -> Result<Connection, StoreError> {
+        self.get(&self.work).await
     }
 
     /// A connection for leases and heartbeats.
-    pub(crate) async fn upkeep(&self) -> Result<Object, StoreError> {
-        self.upkeep.get().await.map_err(no_connection)
+    pub(crate) async fn upkeep(&self) -> Result<Connection, StoreError> {
+        self.get(&self.upkeep).await
+    }
+
+    /// One limit for all of it (I13): the wait for a free one, connecting, and setting up its session.
+    async fn get(&self, pool: &Pool) -> Result<Connection, StoreError> {
+        match timeout(self.pool_timeout, pool.get()).await {
+            Ok(Ok(object)) => Ok(Connection::new(object, self.silence_max)),
+            Ok(Err(error)) => Err(no_connection(error)),
+            Err(_) => {
+                let why = format!("no connection within {:?}", self.pool_timeout);
+                Err(StoreError::Unavailable(why))
+            }
+        }
     }
 }
 
-pub(crate) fn parse_url(url: &str) -> Result<Config, StoreError> {
+/// How to connect. A server that is gone without a word (a dead host, a firewall that forgot the
+/// connection) must be noticed by somebody: left to itself the system takes a quarter of an hour where
+/// something was sent, and two hours where nothing was. What the URL says about it stands.
+pub(crate) fn config(options: &PgOptions) -> Result<Config, StoreError> {
     // The parser's error does not repeat the URL, which may hold a password.
-    url.parse().map_err(|error| StoreError::Unsafe(format!("database URL: {error}")))
+    let parsed = options.url.parse::<Config>();
+    let mut config =
+        parsed.map_err(|error| StoreError::Unsafe(format!("database URL: {error}")))?;
+    config.application_name("tollgate").connect_timeout(options.pool_timeout);
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(SENT_UNHEARD_MAX);
+    }
+    if config.get_keepalives_idle() == Config::new().get_keepalives_idle() {
+        config.keepalives_idle(KEEPALIVE_IDLE);
+    }
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_interval(KEEPALIVE_INTERVAL);
+    }
+    if config.get_keepalives_retries().is_none() {
+        config.keepalives_retries(KEEPALIVE_RETRIES);
+    }
+    Ok(config)
 }
 
 /// What every session tells the planner.
@@ -102,7 +145,7 @@ fn prepare_session(limits: SessionLimits) -> Hook {
 }
 
 /// A statement, prepared once per connection.
-pub(crate) async fn prepared(client: &Client, sql: &str) -> Result<Statement, StoreError> {
+pub(crate) async fn prepared(client: &Connection, sql: &str) -> Result<Statement, StoreError> {
     client.prepare_cached(sql).await.map_err(failed)
 }
 
@@ -112,27 +155,27 @@ pub(crate) const BEGIN: &str = "begin isolation level read committed";
 
 /// An open transaction on a connection of its own.
 pub(crate) struct Tx {
-    connection: Option<Object>,
+    connection: Option<Connection>,
 }
 
 impl Tx {
     /// Begins, and waits for it.
-    pub(crate) async fn begin(connection: Object) -> Result<Self, StoreError> {
+    pub(crate) async fn begin(connection: Connection) -> Result<Self, StoreError> {
         Self::begin_as(connection, BEGIN).await
     }
 
     /// A transaction whose `begin` the caller sends together with its first statements.
-    pub(crate) const fn unbegun(connection: Object) -> Self {
+    pub(crate) const fn unbegun(connection: Connection) -> Self {
         Self { connection: Some(connection) }
     }
 
-    pub(crate) async fn begin_as(connection: Object, begin: &str) -> Result<Self, StoreError> {
+    pub(crate) async fn begin_as(connection: Connection, begin: &str) -> Result<Self, StoreError> {
         let tx = Self::unbegun(connection);
         tx.client()?.batch_execute(begin).await.map_err(failed)?;
         Ok(tx)
     }
 
-    pub(crate) fn client(&self) -> Result<&Client, StoreError> {
+    pub(crate) fn client(&self) -> Result<&Connection, StoreError> {
         self.connection.as_ref().ok_or_else(|| StoreError::Defect("transaction is over".to_owned()))
     }
 
@@ -162,7 +205,27 @@ impl Tx {
 impl Drop for Tx {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
-            drop(Object::take(connection));
+            connection.close();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_host_is_noticed_soon_unless_the_url_knows_better() {
+        let noticed = |url: &str| {
+            let config = config(&PgOptions::new(url)).unwrap();
+            let (idle, interval) = (config.get_keepalives_idle(), config.get_keepalives_interval());
+            let asked = interval.unwrap() * config.get_keepalives_retries().unwrap();
+            (idle + asked, *config.get_tcp_user_timeout().unwrap())
+        };
+        let seconds = Duration::from_secs;
+        assert_eq!(noticed("postgres://h/d"), (seconds(19), seconds(10)));
+        let url = "postgres://h/d?keepalives_idle=60&keepalives_interval=20&keepalives_retries=2&\
+                   tcp_user_timeout=5";
+        assert_eq!(noticed(url), (seconds(100), seconds(5)));
     }
 }

@@ -9,6 +9,7 @@
 //! `selftest` proves that on the real table at every start.
 
 mod batch;
+mod connection;
 mod db;
 mod error;
 mod feed;

@@ -4,7 +4,7 @@ use tokio_postgres::NoTls;
 use tollgate_model::port::StoreError;
 use tracing::info;
 
-use crate::db::parse_url;
+use crate::db::config;
 use crate::error::failed;
 use crate::options::PgOptions;
 
@@ -20,9 +20,8 @@ const LOCK_KEY: i64 = 0x544f_4c4c_4741_5445;
 /// A database that is *newer* than this program is left alone: old and new nodes run side by side
 /// while an upgrade rolls through. One whose history differs is refused.
 pub async fn migrate(options: &PgOptions) -> Result<u32, StoreError> {
-    let mut config = parse_url(&options.url)?;
     // A host that swallows packets must not hold a start up for minutes (I13).
-    config.application_name("tollgate").connect_timeout(options.pool_timeout);
+    let config = config(options)?;
     let (mut client, connection) = config.connect(NoTls).await.map_err(failed)?;
     let driver = tokio::spawn(connection);
     client.execute("select pg_advisory_lock($1)", &[&LOCK_KEY]).await.map_err(failed)?;

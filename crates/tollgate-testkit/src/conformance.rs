@@ -179,6 +179,8 @@ macro_rules! conformance_tests {
                 a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs,
                 a_commit_lost_in_a_crash_is_unknown_and_settled_as_absent,
                 a_commit_whose_answer_was_lost_is_unknown_and_settled_as_there,
+                a_commit_that_numbered_outcomes_and_lost_its_answers_is_unknown,
+                a_silent_server_is_given_up_and_found_again,
             }
             crash {
                 nothing_acknowledged_is_lost_when_the_server_crashes_under_load,

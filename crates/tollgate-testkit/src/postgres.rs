@@ -12,7 +12,8 @@ mod template;
 
 use std::sync::Mutex;
 
-use tokio_postgres::{Client, NoTls};
+pub use tokio_postgres::Client;
+use tokio_postgres::NoTls;
 use uuid::Uuid;
 
 use crate::program::lasting_port;

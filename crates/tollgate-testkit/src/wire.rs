@@ -205,8 +205,11 @@ async fn pass_on(
         match caught {
             None => {}
             Some(Side::Before) => return,
-            // The other direction ends it.
-            Some(Side::After) => return std::future::pending().await,
+            // The other direction ends it, unless the client does.
+            Some(Side::After) => {
+                while let Ok(1..) = client.read(&mut bytes).await {}
+                return;
+            }
         }
     }
     if is_silent() {

@@ -8,17 +8,15 @@ use std::collections::{HashMap, HashSet};
 use tokio::sync::oneshot;
 use tollgate_model::expiry::is_expired;
 use tollgate_model::port::{
-    Acquisition, Checkpoint, CreateAnswer, Section, SectionOutcome, Seen, StoreError, TxRecord,
-    UpdateAnswer,
+    Checkpoint, CreateAnswer, Section, SectionOutcome, Seen, StoreError, TxRecord, UpdateAnswer,
 };
 use tollgate_model::{Bytes, RequestId, Timestamp, TxId};
 use tracing::{error, warn};
 
-use super::allot::{in_order, refuse_misfits};
+use super::allot::{Unfilled, in_order, refuse_misfits};
 use super::book::Waiting;
 use super::open::Open;
 use super::{Create, Desk, Stop};
-use crate::context::Context;
 use crate::create::{CreateError, Created};
 use crate::planted::PlantedBug;
 use crate::sender::Parcel;
@@ -127,9 +125,10 @@ impl Desk {
         self.reached(Checkpoint::SlotsChosen).await;
         let filled = match self.fill(&slots, &waiting, &creates).await {
             Ok(filled) => filled,
-            Err(unfilled) => {
-                error!(submitter = %self.submitter, ?unfilled, "not signed: nothing was allocated");
-                let left = unfilled.refuse(waiting.len(), creates);
+            Err(Unfilled::Unpriced(why)) => return self.keep_without_slots(creates, why).await,
+            Err(Unfilled::Unsigned(unsigned)) => {
+                error!(submitter = %self.submitter, ?unsigned, "not signed: nothing was allocated");
+                let left = unsigned.refuse(waiting.len(), creates);
                 let none_left = left.is_empty();
                 return Ok(if none_left { Admitted::Done } else { Admitted::Again(left) });
             }
@@ -143,6 +142,24 @@ impl Desk {
         }
         let creates = self.answer_early(creates);
         self.carry_out(section, waiting, creates).await
+    }
+
+    /// What can't be priced now is kept without a slot (I6), and gets one when the chain can be asked.
+    /// What is signed already can't wait for one.
+    async fn keep_without_slots(
+        &mut self,
+        creates: Vec<Create>,
+        why: String,
+    ) -> Result<Admitted, Stop> {
+        warn!(submitter = %self.submitter, why, "no slots are opened without a quote of fees");
+        let (signed, creates): (Vec<_>, Vec<_>) =
+            creates.into_iter().partition(|create| create.signed.is_some());
+        refuse(signed, &CreateError::Unavailable(why));
+        if creates.is_empty() {
+            return Ok(Admitted::Done);
+        }
+        let section = self.section(&[], &creates, Vec::new())?;
+        self.carry_out(section, Vec::new(), creates).await
     }
 
     /// Answers before the commit, where a simulation wants to see that noticed.
@@ -260,56 +277,6 @@ impl Desk {
             }
             self.book.open_slot(open);
             self.dispatch(tx_id);
-        }
-    }
-
-    /// After a commit whose answer was lost: each caller is told what is true (I6).
-    async fn answer_settled(&self, creates: Vec<Create>) {
-        let tx_ids: Vec<TxId> = creates.iter().map(|create| create.tx_id).collect();
-        let settled = self.wait_until_settled(&tx_ids).await;
-        for create in creates {
-            let found = match &settled {
-                Ok(()) => retried(|| self.context.store.tx(create.tx_id)).await,
-                Err(error) => Err(error.clone()),
-            };
-            let answer = match found {
-                Ok(Some(record)) => Ok(Created::New(Box::new(record))),
-                Ok(None) => Err(CreateError::Unavailable("the commit failed".to_owned())),
-                Err(error) => Err(CreateError::Unavailable(format!("may be taken: {error}"))),
-            };
-            let _ = create.reply.send(answer);
-        }
-    }
-
-    /// Waits until what was sent under the lease has landed or can't any more.
-    async fn wait_until_settled(&self, tx_ids: &[TxId]) -> Result<(), StoreError> {
-        let Context { store, node, options, .. } = self.context.as_ref();
-        loop {
-            match retried(|| store.settle(node, self.lease, tx_ids)).await {
-                // The lease ran out, which alone stops nothing that is on its way. That somebody
-                // has a newer one does (I2): another node, or else this one now.
-                Err(StoreError::Fenced(_)) => {
-                    let asked = retried(|| store.acquire(self.submitter, node, &options.lease));
-                    match asked.await? {
-                        Acquisition::Granted { lease, .. } if lease == self.lease => {}
-                        Acquisition::Granted { .. } | Acquisition::Held(_) => return Ok(()),
-                    }
-                }
-                settled => return settled.map(|_| ()),
-            }
-        }
-    }
-}
-
-/// Asks the store until it can answer.
-async fn retried<T, F>(mut ask: impl FnMut() -> F) -> Result<T, StoreError>
-where
-    F: Future<Output = Result<T, StoreError>>,
-{
-    loop {
-        match ask().await {
-            Err(error) if error.is_retryable() => tokio::time::sleep(super::RESTART_PAUSE).await,
-            answer => return answer,
         }
     }
 }

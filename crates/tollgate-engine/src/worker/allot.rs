@@ -75,10 +75,14 @@ impl Desk {
         for (slot, (payload, signed)) in slots.iter().zip(waiting.chain(creates)) {
             forms.push(match signed {
                 Some((_, attempt)) => Ok(Some(attempt.clone())),
-                None => self.draft(payload, slot.nonce).await.map(|draft| {
-                    drafts.push(draft);
-                    None
-                }),
+                None => match self.draft(payload, slot.nonce).await {
+                    Ok(draft) => {
+                        drafts.push(draft);
+                        Ok(None)
+                    }
+                    Err(Undrafted::NoQuote(why)) => return Err(Unfilled::Unpriced(why)),
+                    Err(Undrafted::Wrong(why)) => Err(why),
+                },
             });
         }
         let fees: Vec<_> = drafts.iter().map(|draft| draft.fees).collect();
@@ -92,22 +96,23 @@ impl Desk {
                 Ok(NewAttempt { tx_hash: signed.tx_hash, raw: signed.raw, kind, fees })
             }
         };
-        let (mut filled, mut unfilled) = (Vec::new(), Unfilled::default());
+        let (mut filled, mut unsigned) = (Vec::new(), Unsigned::default());
         for (place, (slot, form)) in slots.iter().zip(forms).enumerate() {
             let HandedOut { nonce, recycled } = *slot;
             match attempt(form) {
                 Ok(attempt) => filled.push(Slot { nonce, recycled, attempt }),
-                Err(why) => drop(unfilled.0.insert(place, why)),
+                Err(why) => drop(unsigned.0.insert(place, why)),
             }
         }
-        if unfilled.0.is_empty() { Ok(filled) } else { Err(unfilled) }
+        if unsigned.0.is_empty() { Ok(filled) } else { Err(Unfilled::Unsigned(unsigned)) }
     }
 
-    async fn draft(&self, payload: &Bytes, nonce: Nonce) -> Result<TxDraft, String> {
-        let intent = Intent::from_payload(payload).map_err(|error| error.to_string())?;
+    async fn draft(&self, payload: &Bytes, nonce: Nonce) -> Result<TxDraft, Undrafted> {
+        let wrong = Undrafted::Wrong;
+        let intent = Intent::from_payload(payload).map_err(|error| wrong(error.to_string()))?;
         let quote = self.context.chain.fee_quote(intent.speed).await;
-        let quote = quote.map_err(|error| error.to_string())?;
-        let gas = intent.gas.ok_or("no gas limit")?;
+        let quote = quote.map_err(|error| Undrafted::NoQuote(error.to_string()))?;
+        let gas = intent.gas.ok_or_else(|| wrong("no gas limit".to_owned()))?;
         let (fees, kind) = first_offer(&intent, &quote, gas, &self.context.options.fee_caps);
         Ok(TxDraft {
             chain_id: self.submitter.chain_id,
@@ -160,11 +165,27 @@ impl Desk {
     }
 }
 
+/// Why there is no draft.
+enum Undrafted {
+    /// The chain does not say what a transaction has to pay now.
+    NoQuote(String),
+    /// It is wrong in itself.
+    Wrong(String),
+}
+
+/// Why slots were not filled.
+pub(super) enum Unfilled {
+    /// The chain does not say what a transaction has to pay now.
+    Unpriced(String),
+    /// Some could not be signed.
+    Unsigned(Unsigned),
+}
+
 /// What could not be signed, and why, by its place: first what waits, then what is new.
 #[derive(Default, Debug)]
-pub(super) struct Unfilled(pub(super) BTreeMap<usize, String>);
+pub(super) struct Unsigned(pub(super) BTreeMap<usize, String>);
 
-impl Unfilled {
+impl Unsigned {
     /// Refuses the creates that could not be signed. The rest is given back, to be numbered anew: one
     /// bad create fails none of its neighbours. What waits is not overtaken: if it can't be signed,
     /// nothing behind it is.

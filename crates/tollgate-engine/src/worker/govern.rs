@@ -226,19 +226,21 @@ impl Desk {
         Ok(())
     }
 
-    /// What is in the grey zone and known to a node by its hash is with that node.
+    /// What is in the grey zone and known to a node by its hash is with that node. A chain that does
+    /// not answer is not asked on: a submitter's callers wait meanwhile (I14).
     async fn resolve_grey(&mut self, tx_ids: &[TxId]) -> Result<(), Stop> {
         let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
         let mut section = Section::new(self.lease);
-        for open in tx_ids.iter().filter_map(|id| self.book.get(*id)) {
-            if open.seen.state != grey {
-                continue;
-            }
+        let all = tx_ids.iter().filter_map(|id| self.book.get(*id));
+        'all: for open in all.filter(|open| open.seen.state == grey) {
             for form in &open.attempts {
-                let seen = self.context.chain.sighting(form.hash).await;
-                if let Ok(Some(Sighting::Pending)) = seen {
-                    section.updates.push(moved(open, TxEvent::NodeAccepted)?);
-                    break;
+                match self.context.chain.sighting(form.hash).await {
+                    Ok(Some(Sighting::Pending)) => {
+                        section.updates.push(moved(open, TxEvent::NodeAccepted)?);
+                        break;
+                    }
+                    Ok(_) => {}
+                    Err(_) => break 'all,
                 }
             }
         }

@@ -71,12 +71,14 @@ impl Desk {
         self.receipts_of(hashes).await
     }
 
-    /// Looks for receipts one by one, a few at a time.
+    /// Looks for receipts one by one, a few at a time. A chain that does not answer one question is
+    /// not asked the others: a submitter's callers wait meanwhile (I14).
     pub(super) async fn receipts_of(&self, hashes: Vec<TxHash>) -> Vec<MinedIn> {
         let chain = &self.context.chain;
         stream::iter(hashes)
             .map(|hash| chain.receipt(hash))
             .buffer_unordered(ASKED_AT_ONCE)
+            .take_while(|answer| std::future::ready(answer.is_ok()))
             .filter_map(|answer| async { answer.ok().flatten() })
             .collect()
             .await

@@ -5,7 +5,7 @@ use tollgate_model::port::{
     Evidence, Section, SectionOutcome, StatusChange, StoreError, TxUpdate, UpdateAnswer,
 };
 use tollgate_model::resubmit::renews_patience;
-use tollgate_model::{Text, TxEvent, TxId};
+use tollgate_model::{Text, TxEvent};
 use tracing::{debug, info};
 
 use super::open::{Open, Searched};
@@ -39,7 +39,7 @@ impl Desk {
             Ok(SectionOutcome::Fenced) => Err(Stop::Fenced),
             Ok(other) => Err(Stop::Restart(format!("{other:?}"))),
             Err(error) => {
-                self.settle_before_restart(section.updates.iter().map(|update| update.tx_id)).await;
+                self.doubt(section.updates.iter().map(|update| update.tx_id));
                 Err(Stop::Restart(error.to_string()))
             }
         }
@@ -99,19 +99,6 @@ impl Desk {
             waiting.seen = update.applied();
         }
         Ok(())
-    }
-
-    /// After a commit whose answer was lost: waits until it can't land any more, so that what is
-    /// read back next is the truth.
-    pub(super) async fn settle_before_restart(&self, tx_ids: impl Iterator<Item = TxId>) {
-        let tx_ids: Vec<TxId> = tx_ids.collect();
-        let store = &self.context.store;
-        while let Err(error) = store.settle(&self.context.node, self.lease, &tx_ids).await {
-            if !error.is_retryable() {
-                return;
-            }
-            tokio::time::sleep(super::RESTART_PAUSE).await;
-        }
     }
 }
 

@@ -126,6 +126,25 @@ async fn a_count_that_one_account_does_not_get_is_nobody_elses_trouble() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_can_not_be_priced_is_accepted_and_gets_its_slot_later() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", options());
+    // Its counts are known, so that only a price is missing.
+    let first = transfers(&engine, [10]).await;
+    rig.chain.fail(Question::Fees, true);
+    let kept = transfers(&engine, [11, 12]).await;
+    assert!(rig.chain.failed() > 0, "it was asked");
+    for tx in &kept {
+        let record = rig.record(*tx).await;
+        let waiting = TxState::Queued(Queued::Waiting);
+        assert_eq!((record.seen.state, record.nonce), (waiting, None), "I6: accepted and kept");
+    }
+    rig.chain.fail(Question::Fees, false);
+    rig.mine_until_final(&[first, kept].concat()).await;
+    assert_eq!(rig.paid(account(1)), [10, 11, 12]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_keeps_one_account_waiting_keeps_nobody_else_waiting() {
     let rig = Rig::new().await;
     let engine = rig.node("a", options());

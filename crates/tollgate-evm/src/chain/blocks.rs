@@ -94,8 +94,8 @@ pub(super) async fn settled(
     tag: BlockTag,
 ) -> Result<Option<Block>, ChainUnavailable> {
     let name = if tag == BlockTag::Safe { "safe" } else { "finalized" };
-    let deadline = router.deadline();
     let voters = router.voters(Needs::Head, VOTERS_MAX, Instant::now());
+    let deadline = router.deadline_of(&voters);
     let answers = join_all(voters.iter().map(async |member| {
         let params = json!([name, false]);
         let call = member.endpoint.call_until("eth_getBlockByNumber", params, deadline);

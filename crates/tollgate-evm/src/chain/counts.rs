@@ -112,8 +112,8 @@ pub(super) async fn counts(
     marks: &Marks,
     of: Address,
 ) -> Result<AccountCounts, ChainUnavailable> {
-    let deadline = router.deadline();
     let voters = router.voters(Needs::Head, VOTERS_MAX, Instant::now());
+    let deadline = router.deadline_of(&voters);
     let answers = join_all(voters.iter().map(async |member| {
         let head = member.head().map_or(0, |head| head.at.number);
         let ask = async |tag: &str| {

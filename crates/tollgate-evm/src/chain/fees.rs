@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::Mutex;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tollgate_model::GasPrice;
 use tollgate_model::port::chain::{ChainUnavailable, FeeQuote, Speed};
 
@@ -28,15 +28,39 @@ const TIP_MIN: u128 = 1;
 const SCALE: [u128; 3] = [100, 110, 125];
 /// For how long an old quote stands in where no new one can be had.
 const STALE_MAX: Duration = Duration::from_secs(60);
+/// How long a new quote is waited for where an old one can stand in: everybody who signs waits.
+const STAND_IN_PATIENCE: Duration = Duration::from_secs(2);
+/// A failure that took so long is not repeated for each caller …
+const FAILURE_IS_SLOW: Duration = Duration::from_millis(500);
+/// … but believed for this long.
+const FAILURE_BELIEVED: Duration = Duration::from_secs(5);
 
 /// Quotes of the three speeds.
 type Quotes = [FeeQuote; 3];
 
 /// The last quotes. The lock is held while new ones are fetched, so that a thousand callers ask
-/// once.
+/// once; for no longer than one read may take.
 #[derive(Debug, Default)]
 pub(super) struct FeeCache {
-    last: Mutex<Option<(Quotes, Instant)>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    last: Option<(Quotes, Instant)>,
+    /// Why nothing came of the last try, if that took long.
+    failed: Option<(ChainUnavailable, Instant)>,
+}
+
+impl Known {
+    fn younger_than(&self, limit: Duration) -> Option<Quotes> {
+        self.last.filter(|(_, at)| at.elapsed() < limit).map(|(quotes, _)| quotes)
+    }
+
+    fn recent_failure(&self) -> Option<ChainUnavailable> {
+        let failed = self.failed.as_ref().filter(|(_, at)| at.elapsed() < FAILURE_BELIEVED);
+        failed.map(|(why, _)| why.clone())
+    }
 }
 
 /// A quote that is new enough.
@@ -45,23 +69,29 @@ pub(super) async fn quote(
     cache: &FeeCache,
     speed: Speed,
 ) -> Result<FeeQuote, ChainUnavailable> {
-    let mut last = cache.last.lock().await;
-    let age = |at: Instant| Instant::now().saturating_duration_since(at);
-    let fresh = last.filter(|(_, at)| age(*at) < router.config.fee_cache);
-    let quotes = match fresh {
-        Some((quotes, _)) => quotes,
-        None => match fetch(router).await {
-            Ok(quotes) => {
-                *last = Some((quotes, Instant::now()));
-                quotes
-            }
-            Err(error) => match last.filter(|(_, at)| age(*at) < STALE_MAX) {
-                Some((quotes, _)) => quotes,
-                None => return Err(error),
-            },
-        },
+    let mut known = cache.known.lock().await;
+    if let Some(quotes) = known.younger_than(router.config.fee_cache) {
+        return Ok(quotes[speed as usize]);
+    }
+    let stand_in = known.younger_than(STALE_MAX);
+    let missing = |error| stand_in.map(|quotes| quotes[speed as usize]).ok_or(error);
+    if let Some(error) = known.recent_failure() {
+        return missing(error);
+    }
+    let patience = if stand_in.is_some() { STAND_IN_PATIENCE } else { Duration::MAX };
+    let begun = Instant::now();
+    let error = match timeout(patience.min(router.config.read_deadline), fetch(router)).await {
+        Ok(Ok(quotes)) => {
+            *known = Known { last: Some((quotes, Instant::now())), failed: None };
+            return Ok(quotes[speed as usize]);
+        }
+        Ok(Err(error)) => error,
+        Err(_) => ChainUnavailable("no quote of fees in time".to_owned()),
     };
-    Ok(quotes[speed as usize])
+    if begun.elapsed() > FAILURE_IS_SLOW {
+        known.failed = Some((error.clone(), Instant::now()));
+    }
+    missing(error)
 }
 
 async fn fetch(router: &Router) -> Result<Quotes, ChainUnavailable> {

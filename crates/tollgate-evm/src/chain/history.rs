@@ -41,8 +41,8 @@ pub(super) async fn count_at(
     if router.head().is_none_or(|head| number > head.number) {
         return Err(ChainUnavailable(format!("there is no block {number} yet")));
     }
-    let deadline = router.deadline();
     let voters = router.voters(Needs::Block(number), VOTERS_MAX, Instant::now());
+    let deadline = router.deadline_of(&voters);
     let answers = join_all(voters.iter().map(async |member| {
         let asked = Asked { member, of, deadline };
         (member.endpoint.name(), asked.steady_count(number).await)

@@ -20,6 +20,8 @@ use crate::endpoint::RpcError;
 
 /// An endpoint in trouble has this share of the time that the others have, when all are asked.
 const RESTING_SHARE: u32 = 4;
+/// How long a read may take where all are in trouble: enough for one that is back, and no more.
+const ALL_RESTING_PATIENCE: Duration = Duration::from_millis(500);
 
 pub(super) struct Router {
     pub(super) members: Vec<Arc<Member>>,
@@ -160,6 +162,15 @@ impl Router {
         Instant::now() + self.config.read_deadline
     }
 
+    /// The deadline of a read. Where all are in trouble nobody waits long for them (I14): it is their
+    /// watchers that find out when one is back.
+    pub(super) fn deadline_of(&self, readers: &[Arc<Member>]) -> Instant {
+        let now = Instant::now();
+        let all_rest = readers.iter().all(|member| member.endpoint.health().is_resting(now));
+        let whole = self.config.read_deadline;
+        now + if all_rest { whole.min(ALL_RESTING_PATIENCE) } else { whole }
+    }
+
     /// Asks one after the other until one gives an answer that `accept` takes.
     ///
     /// # Errors
@@ -171,7 +182,7 @@ impl Router {
         params: Value,
         mut accept: impl FnMut(&Arc<Member>, Result<T, RpcError>) -> Result<U, String>,
     ) -> Result<U, ChainUnavailable> {
-        let deadline = self.deadline();
+        let deadline = self.deadline_of(readers);
         let mut refusals = Vec::new();
         for (place, member) in readers.iter().enumerate() {
             let now = Instant::now();

@@ -1,19 +1,20 @@
 //! Sends a batch's columns: statements that do not need each other's answers leave together.
 
 use futures_util::try_join;
-use tokio_postgres::{Client, Row, Statement};
+use tokio_postgres::{Row, Statement};
 use tollgate_model::port::StoreError;
 
 use super::Failure;
 use super::columns::{Columns, Completions, Updates};
 use super::write::{Rows, expect_rows};
 use crate::PgStore;
+use crate::connection::Connection;
 use crate::db::Tx;
 use crate::queries;
 
 /// The statements of a batch, prepared on its connection.
 pub(super) struct Flight<'t> {
-    client: &'t Client,
+    client: &'t Connection,
     update: Statement,
     transactions: Statement,
     attempts: Statement,

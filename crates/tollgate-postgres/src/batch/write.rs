@@ -47,10 +47,11 @@ pub(super) async fn write(
     let client = tx.client()?;
     let (numbered, committed) =
         join!(flight.number(&rows.completions), client.batch_execute("commit"));
-    numbered?;
-    // Every statement before it was taken, so this is the commit's own answer, and not the "ok"
-    // with which the server rolls a broken transaction back.
+    // I6: looked at first. A connection that ended with both answers may have ended after the commit.
     committed.map_err(commit_failed)?;
+    // Every statement before it was taken, so that was the commit's own answer, and not the "ok" with
+    // which the server rolls a broken transaction back.
+    numbered?;
     drop(flight);
     tx.finished();
     store.checkpoints.reached(Checkpoint::BatchCommitted).await;

@@ -1,10 +1,10 @@
 //! Several nodes on one database: any of them takes any request.
 
-mod callers;
+pub(crate) mod callers;
 mod failover;
 mod forwarding;
 mod frozen;
 mod restarts;
 mod seats;
-mod stage;
+pub(crate) mod stage;
 mod straight;

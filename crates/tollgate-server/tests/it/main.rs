@@ -25,4 +25,5 @@ mod signed;
 mod site;
 mod start;
 mod terms;
+mod trouble;
 mod views;

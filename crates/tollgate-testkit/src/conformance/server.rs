@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tollgate_model::TxEvent;
-use tollgate_model::port::{Checkpoint, StoreError};
+use tollgate_model::port::{Checkpoint, FeedStore, FencedBatch, StoreError, TxStore};
 use tollgate_postgres::PgStore;
 
 use crate::child::{Errand, STOPPED, StoreChild};
@@ -124,10 +125,9 @@ pub async fn a_commit_whose_answer_was_lost_is_unknown_and_settled_as_there(worl
     let store = PgStore::open(options).await.unwrap();
     let tx = intent().at(0);
     let batch = vec![section(lease).cursor(0, 1).create(tx.clone())];
-    let batch = tollgate_model::port::FencedBatch::new(a.id.clone(), batch).unwrap();
+    let batch = FencedBatch::new(a.id.clone(), batch).unwrap();
     let mut hold = gate.arm(Checkpoint::BatchWritten);
-    let flying =
-        tokio::spawn(async move { tollgate_model::port::TxStore::commit(&store, &batch).await });
+    let flying = tokio::spawn(async move { store.commit(&batch).await });
     hold.reached().await;
     wire.go_deaf();
     hold.release();
@@ -138,4 +138,52 @@ pub async fn a_commit_whose_answer_was_lost_is_unknown_and_settled_as_there(worl
     let settled = a.settle(&a.id, lease, &[tx.tx_id]).await.unwrap();
     assert!(settled.rows[0].is_some(), "I6: it is durable");
     assert_eq!(settled.submitter.next_nonce.get(), 1);
+}
+
+/// The same where the batch has outcomes: the answer to their numbering is lost with the commit's.
+pub async fn a_commit_that_numbered_outcomes_and_lost_its_answers_is_unknown(world: &PgWorld) {
+    let shared: &dyn World = world;
+    let a = shared.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let tx = intent();
+    a.write_whole(section(lease).create(tx.clone())).await;
+    let seen = a.record(tx.tx_id).await.seen;
+    let end = section(lease).change(moved(tx.tx_id, seen, TxEvent::Withdrawn));
+    let (wire, store) = wired(world, NodeOptions::PATIENT).await;
+    wire.cut_after(&["tx_completion", "commit"], 1);
+    let batch = FencedBatch::new(a.id.clone(), vec![end]).unwrap();
+    let error = within("the batch", store.commit(&batch)).await.unwrap_err();
+    assert_eq!(wire.caught(), 1);
+    assert!(matches!(error, StoreError::CommitUnknown(_)), "I6: the answers were lost: {error}");
+    let settled = a.settle(&a.id, lease, &[tx.tx_id]).await.unwrap();
+    assert!(settled.rows[0].unwrap().state.is_final(), "I6: it is durable");
+}
+
+/// Connections that say nothing any more are given up, all at once: nobody waits for each in turn.
+pub async fn a_silent_server_is_given_up_and_found_again(world: &PgWorld) {
+    let (wire, store) = wired(world, NodeOptions::HASTY).await;
+    let read_often = || join_all((0..4).map(|_| store.completions(seq(0), full_page())));
+    for read in read_often().await {
+        read.unwrap();
+    }
+    wire.go_dark();
+    let error = within("a read", store.completions(seq(0), full_page())).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
+    assert!(error.to_string().contains("no answer within"), "{error}");
+    let error = within("a read", store.completions(seq(0), full_page())).await.unwrap_err();
+    assert!(error.to_string().contains("no connection within"), "it is not asked again: {error}");
+    wire.mend();
+    for read in read_often().await {
+        read.unwrap();
+    }
+}
+
+/// A store behind a wire, whose statements may take so long.
+async fn wired(world: &PgWorld, statement_timeout: Duration) -> (Wire, PgStore) {
+    let wire = Wire::to(&world.url()).await;
+    let mut options = world.options(NodeOptions::default());
+    options.url = wire.url().to_owned();
+    options.session.statement_timeout = statement_timeout;
+    let store = PgStore::open(options).await.unwrap();
+    (wire, store)
 }

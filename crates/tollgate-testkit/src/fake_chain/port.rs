@@ -168,6 +168,7 @@ impl Chain for FakeChain {
     }
 
     async fn fee_quote(&self, _speed: Speed) -> Result<FeeQuote, ChainUnavailable> {
+        self.trouble.check(Question::Fees)?;
         let (base_fee, tip) = {
             let state = self.lock();
             (state.base_fee, state.tip)

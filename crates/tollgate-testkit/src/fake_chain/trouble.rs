@@ -21,6 +21,8 @@ pub enum Question {
     Occupants,
     /// How many transactions an account has.
     Counts(Address),
+    /// What a transaction has to pay.
+    Fees,
 }
 
 /// What goes wrong. Nothing by default.

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 /// A message, whole.
 pub(super) struct Message {
     pub(super) bytes: Vec<u8>,
-    /// The statement that it has the server carry out, in lower case; empty if it has none.
+    /// The statement that it has the server carry out, in lower case and without comments; empty if
+    /// it has none.
     pub(super) sql: String,
 }
 
@@ -42,7 +43,11 @@ impl Talk {
     fn carried_out(&mut self, kind: u8, body: &[u8]) -> String {
         let mut texts = body.split(|byte| *byte == 0);
         let mut text = || texts.next().unwrap_or_default();
-        let words = |text: &[u8]| String::from_utf8_lossy(text).to_lowercase();
+        let words = |text: &[u8]| {
+            let text = String::from_utf8_lossy(text).to_lowercase();
+            let lines = text.lines().filter(|line| !line.trim_start().starts_with("--"));
+            lines.collect::<Vec<_>>().join("\n")
+        };
         match kind {
             b'Q' => words(text()),
             // Parse: a name and its statement.
@@ -76,7 +81,7 @@ mod tests {
         let said = [
             start.clone(),
             message(b'Q', b"BEGIN\0"),
-            message(b'P', b"s1\0Insert into managed_tx\0\0\0"),
+            message(b'P', b"s1\0-- Until the commit.\nInsert into managed_tx\0\0\0"),
             message(b'B', b"\0s1\0\0\0"),
             message(b'Q', b"commit\0"),
         ];

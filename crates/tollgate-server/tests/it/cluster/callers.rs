@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
+use tollgate_testkit::wait;
 
 use super::stage::{SENDERS, Said, Silence, ask, create, is_ready};
 
@@ -16,21 +17,30 @@ const READY_EVERY: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_millis(40);
 /// How long a caller waits before it asks somebody else.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long one waits that wants to know how long an answer takes: longer than any may.
+const LONG_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What an account's caller saw: when each create was accepted, and how long that took.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Seen {
-    pub(super) accepted_at: Vec<Instant>,
-    pub(super) slowest: Duration,
+pub(crate) struct Seen {
+    pub(crate) accepted_at: Vec<Instant>,
+    pub(crate) slowest: Duration,
+}
+
+/// Answers of one kind.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Answers {
+    pub(crate) count: u64,
+    pub(crate) longest: Duration,
 }
 
 /// What came of it all.
-pub(super) struct Ended {
+pub(crate) struct Ended {
     /// What was paid, by the transaction's id.
-    pub(super) accepted: BTreeMap<String, u64>,
-    pub(super) accounts: BTreeMap<usize, Seen>,
+    pub(crate) accepted: BTreeMap<String, u64>,
+    pub(crate) accounts: BTreeMap<usize, Seen>,
     /// Answers after which a create was repeated, by code.
-    pub(super) repeated: BTreeMap<String, u64>,
+    pub(crate) repeated: BTreeMap<String, u64>,
 }
 
 #[derive(Default)]
@@ -39,6 +49,8 @@ struct Notes {
     accounts: BTreeMap<usize, Seen>,
     /// Answers after which a create was repeated, by code.
     repeated: BTreeMap<String, u64>,
+    /// By status and code.
+    answers: BTreeMap<String, Answers>,
     /// Everything that should not have happened.
     failures: Vec<String>,
 }
@@ -50,8 +62,16 @@ impl Notes {
         account: usize,
         value: u64,
         begun: Instant,
-        asked: Option<Result<Said, Silence>>,
+        (took, asked): (Duration, Option<Result<Said, Silence>>),
     ) -> bool {
+        let kind = match &asked {
+            Some(Ok(said)) => {
+                format!("{} {}", said.status, said.body["code"].as_str().unwrap_or_default())
+            }
+            Some(Err(_)) | None => "none".to_owned(),
+        };
+        let answers = self.answers.entry(kind.trim().to_owned()).or_default();
+        *answers = Answers { count: answers.count + 1, longest: answers.longest.max(took) };
         let why = match asked {
             Some(Ok(said)) if said.status == 202 || said.status == 200 => {
                 let tx_id = said.body["txId"].as_str().unwrap().to_owned();
@@ -81,45 +101,79 @@ impl Notes {
 #[derive(Default)]
 struct Shared {
     ready: Mutex<Vec<u16>>,
+    patience: Duration,
     notes: Mutex<Notes>,
     done: AtomicBool,
 }
 
 /// One caller for each account.
-pub(super) struct Callers {
+pub(crate) struct Callers {
     shared: Arc<Shared>,
     tasks: Vec<JoinHandle<()>>,
-    balancer: JoinHandle<()>,
+    balancer: Option<JoinHandle<()>>,
 }
 
 impl Callers {
     /// Starts calling, at whichever of these ports is ready.
-    pub(super) fn start(ports: Vec<u16>) -> Self {
-        let shared = Arc::new(Shared::default());
-        let balancer = tokio::spawn(balance(shared.clone(), ports));
+    pub(crate) fn start(ports: Vec<u16>) -> Self {
+        let mut callers = Self::all(Shared { patience: PATIENCE, ..Shared::default() });
+        callers.balancer = Some(tokio::spawn(balance(callers.shared.clone(), ports)));
+        callers
+    }
+
+    /// Starts calling at all of these ports in turn, ready or not, and waits for every answer.
+    pub(crate) fn straight(ports: Vec<u16>) -> Self {
+        let ready = Mutex::new(ports);
+        Self::all(Shared { ready, patience: LONG_PATIENCE, ..Shared::default() })
+    }
+
+    fn all(shared: Shared) -> Self {
+        let shared = Arc::new(shared);
         let tasks = SENDERS.map(|account| tokio::spawn(call(shared.clone(), account))).collect();
-        Self { shared, tasks, balancer }
+        Self { shared, tasks, balancer: None }
+    }
+
+    /// Waits until so many more creates of every account were accepted.
+    pub(crate) async fn progress(&self, least: usize) {
+        let from: Vec<usize> = SENDERS.map(|account| self.count(account)).collect();
+        wait::until("creates of every account", || async {
+            let went_on = |account: usize| self.count(account) >= from[account] + least;
+            SENDERS.clone().all(went_on).then_some(())
+        })
+        .await;
+    }
+
+    /// Whether somebody was told to come back since the answers were last asked for.
+    pub(crate) fn was_put_off(&self) -> bool {
+        self.shared.notes.lock().unwrap().answers.keys().any(|kind| kind.starts_with("503"))
+    }
+
+    /// The answers since this was last asked, by status and code.
+    pub(crate) fn answers(&self) -> BTreeMap<String, Answers> {
+        std::mem::take(&mut self.shared.notes.lock().unwrap().answers)
     }
 
     /// What an account's caller has seen so far.
-    pub(super) fn seen(&self, account: usize) -> Seen {
+    pub(crate) fn seen(&self, account: usize) -> Seen {
         self.shared.notes.lock().unwrap().accounts.get(&account).cloned().unwrap_or_default()
     }
 
     /// How many creates of an account were accepted so far.
-    pub(super) fn count(&self, account: usize) -> usize {
+    pub(crate) fn count(&self, account: usize) -> usize {
         self.seen(account).accepted_at.len()
     }
 
     /// Ends it, once every create that was begun is taken. Nothing may have failed.
-    pub(super) async fn end(self) -> Ended {
+    pub(crate) async fn end(self) -> Ended {
         self.shared.done.store(true, Ordering::Relaxed);
         for task in self.tasks {
             task.await.unwrap();
         }
-        self.balancer.abort();
+        if let Some(balancer) = self.balancer {
+            balancer.abort();
+        }
         let notes = std::mem::take(&mut *self.shared.notes.lock().unwrap());
-        let Notes { accepted, accounts, repeated, failures } = notes;
+        let Notes { accepted, accounts, repeated, failures, .. } = notes;
         eprintln!("{} accepted, repeated after {repeated:?}", accepted.len());
         assert_eq!(failures, [""; 0]);
         Ended { accepted, accounts, repeated }
@@ -150,8 +204,10 @@ async fn call(shared: Arc<Shared>, account: usize) {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             };
-            let asked = timeout(PATIENCE, ask(port, "POST", "/api/v1/tx", &body)).await;
-            let taken = shared.notes.lock().unwrap().take(account, value, begun, asked.ok());
+            let asked_at = Instant::now();
+            let asked = timeout(shared.patience, ask(port, "POST", "/api/v1/tx", &body)).await;
+            let answer = (asked_at.elapsed(), asked.ok());
+            let taken = shared.notes.lock().unwrap().take(account, value, begun, answer);
             if taken {
                 break;
             }

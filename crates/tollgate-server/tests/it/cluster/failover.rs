@@ -25,10 +25,7 @@ async fn owned_by(of: &Node, stage: &Stage, nodes: [&Node; 2]) -> Vec<usize> {
 async fn two(stage: &Stage) -> (Node, Node, Vec<usize>, Callers) {
     let (a, b) = (stage.node("a").await, stage.node("b").await);
     let callers = Callers::start(vec![a.port, b.port]);
-    wait::until("creates of every account", || async {
-        SENDERS.clone().all(|account| callers.count(account) >= 5).then_some(())
-    })
-    .await;
+    callers.progress(5).await;
     let of_a = owned_by(&a, stage, [&a, &b]).await;
     if !of_a.is_empty() {
         return (a, b, of_a, callers);

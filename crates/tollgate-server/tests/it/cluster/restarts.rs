@@ -18,15 +18,7 @@ async fn a_rolling_restart_of_three_nodes_fails_no_request_and_leaves_no_submitt
         nodes.push(stage.node(name).await);
     }
     let callers = Callers::start(nodes.iter().map(|node| node.port).collect());
-    let progress = async |least: usize| {
-        let from: Vec<usize> = SENDERS.map(|account| callers.count(account)).collect();
-        wait::until("creates of every account", || async {
-            let went_on = |account: usize| callers.count(account) >= from[account] + least;
-            SENDERS.clone().all(went_on).then_some(())
-        })
-        .await;
-    };
-    progress(5).await;
+    callers.progress(5).await;
     // What this machine needs for a create while nothing happens, at worst.
     let usual = SENDERS.map(|account| callers.seen(account).slowest).max().unwrap();
     for place in 0..nodes.len() {
@@ -35,9 +27,9 @@ async fn a_rolling_restart_of_three_nodes_fails_no_request_and_leaves_no_submitt
         old.program.signal("TERM");
         let ended = tokio::task::spawn_blocking(move || old.program.end()).await.unwrap();
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        progress(2).await;
+        callers.progress(2).await;
         nodes.insert(place, stage.node_at(&name, port).await);
-        progress(2).await;
+        callers.progress(2).await;
     }
     let ended = callers.end().await;
     for code in ended.repeated.keys() {

@@ -8,39 +8,46 @@ use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts
 use tollgate_model::ownership::preferred;
 use tollgate_model::port::LiveNode;
 use tollgate_model::{ChainId, NodeId, Submitter, Text};
-pub(super) use tollgate_testkit::http::{Said, Silence, ask};
+pub(crate) use tollgate_testkit::http::{Said, Silence, ask};
 use tollgate_testkit::{PgServer, rpc, wait};
 use uuid::Uuid;
 
 use crate::program::{Program, command, free_port};
 
 /// Dev accounts that send; the last one is paid.
-pub(super) const SENDERS: std::ops::Range<usize> = 0..6;
+pub(crate) const SENDERS: std::ops::Range<usize> = 0..6;
 const PAID: usize = 9;
 
-pub(super) struct Stage {
+pub(crate) struct Stage {
     folder: tempfile::TempDir,
-    server: PgServer,
-    database: String,
-    chain: RunningDevChain,
+    pub(crate) server: PgServer,
+    /// How nodes reach their database.
+    pub(crate) database_url: String,
+    pub(crate) chain: RunningDevChain,
     lease: (&'static str, &'static str),
     /// How long a node that stops still passes requests on.
-    pub(super) drain_wait: &'static str,
+    pub(crate) drain_wait: &'static str,
+    /// Further settings of its nodes, as variables.
+    pub(crate) settings: Vec<(&'static str, &'static str)>,
 }
 
 /// A node's process.
-pub(super) struct Node {
-    pub(super) name: String,
-    pub(super) port: u16,
-    pub(super) program: Program,
+pub(crate) struct Node {
+    pub(crate) name: String,
+    pub(crate) port: u16,
+    pub(crate) program: Program,
 }
 
 impl Stage {
     /// With leases of this length, renewed this often.
-    pub(super) async fn set(lease: &'static str, renewed: &'static str) -> Self {
+    pub(crate) async fn set(lease: &'static str, renewed: &'static str) -> Self {
+        Self::on(PgServer::start().await, lease, renewed).await
+    }
+
+    /// The same, on a server of the test's choice.
+    pub(crate) async fn on(server: PgServer, lease: &'static str, renewed: &'static str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let server = PgServer::start().await;
-        let database = server.fresh_database().await;
+        let database_url = server.url(&server.fresh_database().await);
         let block_interval = Some(Duration::from_millis(100));
         let options = DevChainOptions { block_interval, ..Default::default() };
         let chain = DevChain::start(options).await.unwrap();
@@ -48,11 +55,12 @@ impl Stage {
         let keys = SENDERS.map(|n| alloy_primitives::hex::encode(accounts[n].private_key));
         std::fs::write(folder.path().join("keys"), keys.collect::<Vec<_>>().join("\n")).unwrap();
         let lease = (lease, renewed);
-        Self { folder, server, database, chain, lease, drain_wait: "1s" }
+        let (drain_wait, settings) = ("1s", Vec::new());
+        Self { folder, server, database_url, chain, lease, drain_wait, settings }
     }
 
     /// The name of the node that should own an account.
-    pub(super) fn preferred(&self, account: usize, nodes: [&Node; 2]) -> String {
+    pub(crate) fn preferred(&self, account: usize, nodes: [&Node; 2]) -> String {
         let live = nodes.map(|node| LiveNode {
             node: NodeId::new(&node.name, Uuid::nil()).unwrap(),
             advertise_url: Text::lossy(&format!("http://127.0.0.1:{}", node.port)),
@@ -65,27 +73,28 @@ impl Stage {
         nodes.iter().zip(&live).find(|(_, it)| it.node == *should).unwrap().0.name.clone()
     }
 
-    pub(super) fn rpc_url(&self) -> String {
+    pub(crate) fn rpc_url(&self) -> String {
         self.chain.url()
     }
 
     /// Starts a node and waits until it is ready.
-    pub(super) async fn node(&self, name: &str) -> Node {
+    pub(crate) async fn node(&self, name: &str) -> Node {
         self.node_at(name, free_port()).await
     }
 
-    pub(super) async fn node_at(&self, name: &str, port: u16) -> Node {
+    pub(crate) async fn node_at(&self, name: &str, port: u16) -> Node {
         let mut command = command();
         command
             .args(["serve", "--no-auth", "--node-name", name])
             .args(["--listen", &format!("127.0.0.1:{port}")])
-            .args(["--database-url", &self.server.url(&self.database)])
+            .args(["--database-url", &self.database_url])
             .args(["--rpc-url", &self.chain.url(), "--finality", "confirmations:2"])
             .args(["--lease-duration", self.lease.0, "--lease-renew-interval", self.lease.1])
             .arg("--private-key-file")
             .arg(self.folder.path().join("keys"))
             .env("TOLLGATE_LEASE_CLOCK_SKEW_ALLOWANCE", "0s")
             .env("TOLLGATE_DRAIN_WAIT", self.drain_wait)
+            .envs(self.settings.iter().copied())
             .env("RUST_LOG", "warn,tollgate_engine=info");
         let program = Program::start(&mut command);
         let node = Node { name: name.to_owned(), port, program };
@@ -95,7 +104,7 @@ impl Stage {
 
     /// The verdict: the feed has each accepted one once, and so have the chain's own blocks, where no
     /// account's nonces have a gap. `accepted` has what was paid, by the transaction's id.
-    pub(super) async fn check(&self, node: &Node, accepted: &BTreeMap<String, u64>) {
+    pub(crate) async fn check(&self, node: &Node, accepted: &BTreeMap<String, u64>) {
         let feed = wait::until("everything to be final", || async {
             let feed = feed(node.port).await?;
             (feed.len() >= accepted.len()).then_some(feed)
@@ -147,12 +156,12 @@ async fn feed(port: u16) -> Option<Vec<Value>> {
 }
 
 impl Node {
-    pub(super) async fn is_ready(&self) -> bool {
+    pub(crate) async fn is_ready(&self) -> bool {
         is_ready(self.port).await
     }
 
     /// The name of the node that owns an account, and the token, as this one sees it.
-    pub(super) async fn owner_of(&self, account: usize) -> Option<(String, u64)> {
+    pub(crate) async fn owner_of(&self, account: usize) -> Option<(String, u64)> {
         let path = format!("/api/v1/submitters/{}", dev_accounts()[account].address);
         let shown = ask(self.port, "GET", &path, "").await.ok()?.body;
         let name = shown["owner"].as_str()?.split('/').next()?.to_owned();
@@ -161,14 +170,14 @@ impl Node {
 }
 
 /// Whether a node says that it takes requests; one that says nothing does not.
-pub(super) async fn is_ready(port: u16) -> bool {
+pub(crate) async fn is_ready(port: u16) -> bool {
     let asked = ask(port, "GET", "/readyz", "");
     let said = tokio::time::timeout(Duration::from_millis(500), asked).await;
     matches!(said, Ok(Ok(said)) if said.status == 200)
 }
 
 /// A create that pays so much.
-pub(super) fn create(account: usize, value: u64) -> String {
+pub(crate) fn create(account: usize, value: u64) -> String {
     let accounts = dev_accounts();
     json!({
         "submitter": accounts[account].address,
