@@ -253,11 +253,20 @@ impl<'a> Batch<'a> {
                 match said.filter(|said| said.items.len() == places.len()) {
                     Some(said) => {
                         let read = |(place, text): (&usize, Box<RawValue>)| {
-                            let stands = belongs(code_of_item(&text), to) == Belongs::There;
-                            let entry = BatchEntry::Passed(text);
-                            Answered { place: *place, entry, stands, forwarded: true }
+                            let (place, belongs) = (*place, belongs(code_of_item(&text), to));
+                            async move {
+                                let stands = match belongs {
+                                    // At once: the next round may be over, or lead to another
+                                    // node without the key.
+                                    Belongs::Here => return self.try_here(place).await,
+                                    Belongs::There => true,
+                                    Belongs::Elsewhere => false,
+                                };
+                                let entry = BatchEntry::Passed(text);
+                                Answered { place, entry, stands, forwarded: true }
+                            }
                         };
-                        return places.iter().zip(said.items).map(read).collect();
+                        return join_all(places.iter().zip(said.items).map(read)).await;
                     }
                     None => {
                         let why = format!("{} answered with {}", to.url, posted.status);
