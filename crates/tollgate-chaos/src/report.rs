@@ -69,7 +69,10 @@ impl Report {
         let down = |from: Duration, to: Duration| -> Duration {
             outages.iter().map(|outage| outage.1.min(to).saturating_sub(outage.0.max(from))).sum()
         };
-        let pairs = self.notes.accepted_at.windows(2);
+        // Callers note their answers side by side.
+        let mut accepted_at = self.notes.accepted_at.clone();
+        accepted_at.sort_unstable();
+        let pairs = accepted_at.windows(2);
         pairs.map(|at| (at[1] - at[0]).saturating_sub(down(at[0], at[1]))).max().unwrap_or_default()
     }
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::hex;
-use rustix::process::Signal;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::Mutex;
@@ -28,9 +27,8 @@ pub(crate) const STRICT: std::ops::Range<usize> = 6..8;
 /// Who is paid.
 pub(crate) const PAID: usize = 9;
 
-/// Files with keys, one for each account on each line.
-const ALL_KEYS: &str = "all.keys";
-const STRICT_KEYS: &str = "strict.keys";
+/// The file with the keys of all accounts.
+const KEYS: &str = "keys";
 
 /// So many blocks, its own included, settle a receipt.
 pub(crate) const CONFIRMATIONS: u64 = 4;
@@ -82,10 +80,6 @@ pub(crate) struct Node {
 struct Start {
     program: PathBuf,
     folder: PathBuf,
-    /// The file with its keys.
-    keys: &'static str,
-    /// For accounts that are new to the database.
-    mode: &'static str,
 }
 
 impl Site {
@@ -96,20 +90,13 @@ impl Site {
         let database_url = server.url(&server.fresh_database().await);
         let anvil = Anvil::start(&[]).await;
         anvil.call("evm_setIntervalMining", json!([BLOCK_SECONDS])).await;
-        write_keys(folder.path(), ALL_KEYS, PIPELINED.start..STRICT.end);
-        write_keys(folder.path(), STRICT_KEYS, STRICT);
-        let start = |keys, mode| Start {
-            program: program.to_owned(),
-            folder: folder.path().to_owned(),
-            keys,
-            mode,
-        };
-        start(STRICT_KEYS, "strict").make_known(&database_url, anvil.url()).await;
+        write_keys(folder.path());
         let mut nodes = Vec::new();
         for (number, name) in (0..).zip(NAMES) {
             let wire = Wire::to(&database_url).await;
             let proxy = Proxy::to(anvil.url(), seed.wrapping_add(number)).await;
-            let (start, port) = (start(ALL_KEYS, "pipelined"), lasting_port());
+            let port = lasting_port();
+            let start = Start { program: program.to_owned(), folder: folder.path().to_owned() };
             let process = Mutex::new(start.run(name, port, wire.url(), proxy.url()));
             nodes.push(Arc::new(Node { name, port, wire, proxy, process, start }));
         }
@@ -158,34 +145,30 @@ impl Node {
 }
 
 impl Start {
-    /// Runs a node until the database knows its accounts: their mode stays theirs.
-    async fn make_known(&self, database_url: &str, rpc_url: &str) {
-        let port = lasting_port();
-        let mut process = self.run("first", port, database_url, rpc_url);
-        wait::until("the first node", || async { is_ok(port, "/readyz").await.then_some(()) })
-            .await;
-        process.signal(Signal::TERM);
-        let ended = process.end(wait::DEADLINE).await.expect("the first node ends");
-        assert_eq!(ended.code, Some(0), "{ended:?}");
-    }
-
     fn run(&self, name: &str, port: u16, database_url: &str, rpc_url: &str) -> Process {
         let mut command = command(&self.program);
         command
             .args(["serve", "--node-name", name, "--listen", &format!("127.0.0.1:{port}")])
-            .args(["--database-url", database_url, "--rpc-url", rpc_url, "--mode", self.mode])
+            .args(["--database-url", database_url, "--rpc-url", rpc_url])
             .args(["--finality", &format!("confirmations:{CONFIRMATIONS}")])
             .arg("--private-key-file")
-            .arg(self.folder.join(self.keys))
+            .arg(self.folder.join(KEYS))
+            .env("TOLLGATE_SUBMITTER_STRICT", strict_accounts())
             .envs(SETTINGS);
         Process::start(command, &self.folder.join(format!("{name}.log")))
     }
 }
 
-fn write_keys(folder: &Path, name: &str, accounts: std::ops::Range<usize>) {
+fn write_keys(folder: &Path) {
     let all = dev_accounts();
-    let keys: Vec<String> = accounts.map(|n| hex::encode(all[n].private_key)).collect();
-    std::fs::write(folder.join(name), keys.join("\n")).unwrap();
+    let keys: Vec<String> =
+        (PIPELINED.start..STRICT.end).map(|n| hex::encode(all[n].private_key)).collect();
+    std::fs::write(folder.join(KEYS), keys.join("\n")).unwrap();
+}
+
+fn strict_accounts() -> String {
+    let all = dev_accounts();
+    STRICT.map(|n| all[n].address.to_string()).collect::<Vec<_>>().join(",")
 }
 
 /// How long a node that is well takes to say how it is, and more.

@@ -28,7 +28,7 @@ pub struct EngineOptions {
     pub batch_max: usize,
     /// Work that may wait for one submitter (`submitter.max_queued`).
     pub queued_max: usize,
-    /// Nonces. The mode is for submitters that are new: each has its own, in the store.
+    /// Nonces. The mode that counts is each submitter's own, in the store.
     pub nonces: NonceRules,
     /// When a receipt is final.
     pub finality: FinalityRule,

@@ -13,13 +13,14 @@ use tokio::time::Instant;
 use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, RandomIds, World};
 use tollgate_evm::chain::{ChainConfig, ConnectError, EvmChain};
 use tollgate_evm::signer::LocalSigner;
+use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{
     ChainRegistration, Checkpoints, LiveNode, Store, StoreError, SubmitterSetup,
 };
-use tollgate_model::{NodeId, Nonce, Submitter, Text, Timestamp};
+use tollgate_model::{Address, NodeId, Nonce, Submitter, Text, Timestamp};
 use tollgate_postgres::{PgOptions, PgStore};
 use tollgate_server::Api;
 use tollgate_sqlite::{SqliteOptions, SqlitePath, SqliteStore};
@@ -155,6 +156,8 @@ pub(crate) struct NodeConfig {
     /// Where the chain's id was said, if it was.
     pub(crate) chain_id_place: Place,
     pub(crate) start_from: Nonce,
+    /// Accounts that are strict whatever the others are.
+    pub(crate) strict: Vec<Address>,
     pub(crate) engine: EngineOptions,
     pub(crate) policies: PolicySettings,
     /// How long it waits for what does not answer yet.
@@ -174,6 +177,7 @@ impl NodeConfig {
             chain: settings.chain.clone(),
             chain_id_place: settings.chain_id_place.clone(),
             start_from: settings.start_from,
+            strict: settings.strict.clone(),
             engine: settings.engine.clone(),
             policies: settings.policies.clone(),
             startup_wait: settings.startup_wait,
@@ -274,14 +278,17 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Nod
     let chain_id = chain.chain_id();
     let registration = ChainRegistration { chain_id, genesis: chain.genesis() };
     database.patiently(wait, || store.register_chain(&registration)).await?;
-    let mode = config.engine.nonces.mode;
+    let mode = |address: Address| match config.strict.contains(&address) {
+        true => Mode::Strict,
+        false => config.engine.nonces.mode,
+    };
     let setups: Vec<SubmitterSetup> = signer
         .accounts()
         .into_iter()
         .chain(config.engine.presigned.iter().copied())
         .map(|address| SubmitterSetup {
             submitter: Submitter::new(chain_id, address),
-            mode,
+            mode: mode(address),
             start_from: config.start_from,
         })
         .collect();

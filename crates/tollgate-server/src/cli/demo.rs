@@ -83,6 +83,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
             chain: ChainConfig::new(vec![EndpointConfig::new(chain.url())]),
             chain_id_place: Place::Default,
             start_from: Nonce::MIN,
+            strict: Vec::new(),
             engine: demo_options()?,
             policies: PolicySettings::default(),
             startup_wait: Duration::ZERO,

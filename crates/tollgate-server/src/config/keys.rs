@@ -300,10 +300,17 @@ static FIRST: &[Key] = &[
         "submitter.mode",
         Kind::Choice(&["pipelined", "strict"]),
         Value("pipelined"),
-        "How nonces are given out to submitters that are new here: many at once, or one by one. \
-         It stays with the submitter.",
+        "How nonces are given out: many at once, or one by one. All nodes of a database should say \
+         the same: of two that differ, the one that was started last is followed.",
     )
     .flag("mode"),
+    key(
+        "submitter.strict",
+        Kind::Addresses,
+        Preset::None,
+        "Accounts that are strict, whatever `submitter.mode` says for the others.",
+    )
+    .like("[\"0x70997970C51812dc3A010C7d01b50e0d17dc79C8\"]"),
     key(
         "submitter.window",
         Kind::Number(1, 100_000),

@@ -64,6 +64,8 @@ pub(crate) struct Settings {
     pub(crate) chain_id_place: Place,
     pub(crate) keys: KeySources,
     pub(crate) start_from: Nonce,
+    /// Accounts that are strict whatever the others are.
+    pub(crate) strict: Vec<Address>,
     pub(crate) engine: EngineOptions,
     pub(crate) policies: PolicySettings,
     pub(crate) startup_wait: Duration,
@@ -98,6 +100,7 @@ fn all(reader: &mut Reader<'_>, purpose: Purpose) -> Option<Settings> {
     let engine = engine(reader);
     let engine = governance::engine(reader, engine);
     let policies = governance::policies(reader);
+    let strict = addresses(reader, "submitter.strict");
     let start_from = reader.number("nonce.start_from").and_then(|n| Nonce::new(n).ok());
     let startup_wait = reader.duration("startup.wait");
     let drain_wait = reader.duration("drain.wait");
@@ -116,6 +119,7 @@ fn all(reader: &mut Reader<'_>, purpose: Purpose) -> Option<Settings> {
         chain_id_place: reader.place("chain.id"),
         keys,
         start_from: start_from?,
+        strict,
         engine: engine?,
         policies: policies?,
         startup_wait: startup_wait?,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tollgate_devchain::{DevChain, DevChainOptions, dev_accounts};
 use tollgate_evm::signer::{Key, keystore};
@@ -315,6 +315,24 @@ async fn a_submitter_that_a_stopped_node_still_locks_is_waited_for() {
     until("the API", || http_get(ground.port, "/livez")).await;
     program.signal("TERM");
     assert_eq!(program.end().code, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn accounts_can_be_strict_while_others_are_not() {
+    let (ground, chain) = (Ground::new(), chain().await);
+    let strict = dev_accounts()[0].address.to_string();
+    let mut serve = ground.serve(&chain.url(), &["--mode", "pipelined"]);
+    std::fs::write(ground.path("keys"), [dev_key(0), dev_key(1)].join("\n")).unwrap();
+    serve.env("TOLLGATE_SUBMITTER_STRICT", &strict);
+    let _program = Program::start(&mut serve);
+    let list = until("the API", || http_get(ground.port, "/api/v1/submitters")).await;
+    let shown: Value = serde_json::from_str(list.split_once("\r\n\r\n").unwrap().1).unwrap();
+    for item in shown["items"].as_array().unwrap() {
+        let is_strict = item["address"].as_str().unwrap().eq_ignore_ascii_case(&strict);
+        let (mode, window) = if is_strict { ("strict", 1) } else { ("pipelined", 64) };
+        assert_eq!((item["mode"].as_str(), item["window"].as_u64()), (Some(mode), Some(window)));
+    }
+    assert_eq!(shown["items"].as_array().unwrap().len(), 2, "{shown}");
 }
 
 #[test]
