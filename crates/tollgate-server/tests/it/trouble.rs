@@ -6,5 +6,6 @@ mod cuts;
 mod duo;
 mod full;
 mod outage;
+mod replica;
 mod rpc;
 mod server;

@@ -1,0 +1,37 @@
+//! A standby that every commit waits for: it goes, it comes back, and it takes over.
+
+use tollgate_testkit::PgServer;
+
+use super::duo::{Duo, assert_prompt, tell};
+use crate::cluster::stage::Stage;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_promoted_standby_goes_on_where_the_server_ended() {
+    let (primary, standby) = PgServer::start_with_standby().await;
+    let mut stage = Stage::on(primary, "3s", "500ms").await;
+    let database = stage.database_url.rsplit('/').next().unwrap().to_owned();
+    stage.database_url = stage.server.url_with(&standby, &database);
+    stage.settings = vec![
+        ("TOLLGATE_DATABASE_POOL_TIMEOUT", "1s"),
+        ("TOLLGATE_DATABASE_STATEMENT_TIMEOUT", "2s"),
+    ];
+    let duo = Duo::on(stage).await;
+
+    // Without it nothing is acknowledged, and nobody waits for ever to be told so.
+    standby.crash();
+    duo.trouble_is_felt().await;
+    standby.restart().await;
+    eprintln!("standby back: goes on after {:?}", duo.goes_on().await);
+    let answers = duo.callers.answers();
+    tell("without the standby", &answers);
+    assert_prompt(&answers);
+
+    duo.stage.server.crash();
+    duo.trouble_is_felt().await;
+    standby.promote().await;
+    eprintln!("standby promoted: goes on after {:?}", duo.goes_on().await);
+    let answers = duo.callers.answers();
+    tell("failover", &answers);
+    assert_prompt(&answers);
+    duo.end().await;
+}
