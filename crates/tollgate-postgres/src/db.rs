@@ -112,6 +112,21 @@ pub(crate) fn config(options: &PgOptions) -> Result<Config, StoreError> {
 pub const PLANNER: &str = "set jit = off; set enable_seqscan = off; set enable_hashjoin = off; \
                            set enable_mergejoin = off";
 
+/// How far a commit goes before it is acknowledged, and who it could wait for.
+const DURABILITY: &str = "select current_setting('synchronous_commit'), \
+                          current_setting('synchronous_standby_names')";
+
+/// What would undo an acknowledged commit of a session with these settings, if anything but the loss
+/// of all copies would.
+fn danger(synchronous_commit: &str, standbys: &str) -> Option<&'static str> {
+    match synchronous_commit {
+        "off" => Some("a crash of the server"),
+        // There is one to wait for, and this session would not.
+        "local" if !standbys.trim().is_empty() => Some("a failover to a standby"),
+        _ => None,
+    }
+}
+
 /// Sets the limits of a new session and refuses one that may lose acknowledged commits.
 fn prepare_session(limits: SessionLimits) -> Hook {
     Hook::async_fn(move |client, _| {
@@ -129,15 +144,14 @@ fn prepare_session(limits: SessionLimits) -> Hook {
                 millis(limits.idle_in_transaction_timeout),
             );
             client.batch_execute(&setup).await.map_err(HookError::Backend)?;
-            let row = client
-                .query_one("select current_setting('synchronous_commit')", &[])
-                .await
-                .map_err(HookError::Backend)?;
-            let setting: String = row.try_get(0).map_err(HookError::Backend)?;
-            if setting == "off" {
-                let message = "synchronous_commit is off for this session: a crash of the server \
-                               would lose acknowledged writes and issue fencing tokens twice";
-                return Err(HookError::message(message));
+            let asked = client.query_one(DURABILITY, &[]).await.map_err(HookError::Backend)?;
+            let setting: String = asked.try_get(0).map_err(HookError::Backend)?;
+            let standbys: String = asked.try_get(1).map_err(HookError::Backend)?;
+            if let Some(danger) = danger(&setting, &standbys) {
+                return Err(HookError::message(format!(
+                    "synchronous_commit is {setting} for this session: {danger} would lose \
+                     acknowledged writes and issue fencing tokens twice"
+                )));
             }
             Ok(())
         })
@@ -213,6 +227,15 @@ impl Drop for Tx {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_session_that_may_lose_commits_is_told_from_one_that_may_not() {
+        assert_eq!(danger("off", ""), Some("a crash of the server"));
+        assert_eq!(danger("local", "ANY 1 (a, b)"), Some("a failover to a standby"));
+        for (setting, standbys) in [("local", ""), ("on", ""), ("on", "*"), ("remote_apply", "*")] {
+            assert_eq!(danger(setting, standbys), None, "{setting} {standbys}");
+        }
+    }
 
     #[test]
     fn a_dead_host_is_noticed_soon_unless_the_url_knows_better() {

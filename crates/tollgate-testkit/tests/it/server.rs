@@ -27,6 +27,22 @@ async fn a_database_that_may_lose_acknowledged_commits_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn sessions_that_do_not_wait_for_the_standby_are_refused() {
+    let (primary, standby) = PgServer::start_with_standby().await;
+    let database = primary.fresh_database().await;
+    let options = PgOptions::new(primary.url_with(&standby, &database));
+    migrate(&options).await.unwrap();
+    PgStore::open(options.clone()).await.unwrap();
+    let (client, connection) =
+        tokio_postgres::connect(&primary.url(&database), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let sql = format!("alter database {database} set synchronous_commit = local");
+    client.batch_execute(&sql).await.unwrap();
+    let refused = PgStore::open(options).await.unwrap_err();
+    assert!(matches!(&refused, StoreError::Unsafe(why) if why.contains("failover")), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_database_without_the_schema_is_refused() {
     let server = PgServer::start().await;
     let database = server.fresh_database().await;
