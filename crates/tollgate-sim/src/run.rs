@@ -103,8 +103,9 @@ async fn rest(world: &World) {
     }
     world.check_visible().await;
     if world.is_strict() && world.has_outsiders() {
+        let used = world.used_by_outsiders();
         sleep(NOTICED).await;
-        world.check_protected().await;
+        world.check_protected(&used).await;
     }
     for round in 0..HELPS_MAX {
         let unfinished = world.unfinished();

@@ -1,11 +1,15 @@
 //! Receipts, fees, tries and sightings, on nodes that can do everything and on nodes that can't.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
+use tollgate_evm::chain::EvmChain;
+use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::chain::{BlockTag, Call, Chain, Sighting, Speed, Trial};
 use tollgate_model::{Address, B256, TxHash, Wei};
 
-use crate::fake::{Mood, Node, block, connect, until};
+use crate::fake::{Mood, Node, block, config, connect, until};
 
 fn hashes(count: u8) -> Vec<TxHash> {
     (1..=count).map(B256::repeat_byte).collect()
@@ -143,6 +147,46 @@ async fn fees_come_from_the_history_and_are_kept_for_a_while() {
     assert_eq!(node.calls_of("eth_feeHistory"), 1);
     node.set().mood = Mood::Down;
     assert_eq!(chain.fee_quote(Speed::Slow).await.unwrap(), slow);
+}
+
+#[tokio::test]
+async fn a_chain_that_hangs_keeps_nobody_waiting_for_long() {
+    let patience = Duration::from_secs(20);
+    let node = Node::start().await;
+    let mut config = config(vec![EndpointConfig { timeout: patience, ..node.http() }]);
+    (config.fee_cache, config.read_deadline) = (Duration::ZERO, patience);
+    let chain = EvmChain::connect(config).await.unwrap();
+    let quote = chain.fee_quote(Speed::Slow).await.unwrap();
+    node.set().mood = Mood::Hangs;
+    let begun = Instant::now();
+    assert_eq!(chain.fee_quote(Speed::Slow).await.unwrap(), quote, "the old one stands in");
+    assert!(begun.elapsed() < patience / 2, "{:?}", begun.elapsed());
+    let asked = node.calls_of("eth_feeHistory");
+    for _ in 0..10 {
+        assert_eq!(chain.fee_quote(Speed::Slow).await.unwrap(), quote);
+    }
+    assert_eq!(node.calls_of("eth_feeHistory"), asked, "it is not asked by each of them");
+}
+
+#[tokio::test]
+async fn endpoints_that_all_rest_are_not_waited_for() {
+    let node = Node::start().await;
+    let timeout = Duration::from_secs(20);
+    let mut config = config(vec![EndpointConfig { timeout, ..node.http() }]);
+    config.read_deadline = timeout;
+    let chain = EvmChain::connect(config).await.unwrap();
+    chain.counts(Address::ZERO).await.unwrap();
+    node.set().mood = Mood::Down;
+    until("it to rest", async || {
+        let _ = chain.counts(Address::ZERO).await;
+        chain.endpoints()[0].resting
+    })
+    .await;
+    node.set().mood = Mood::Hangs;
+    let begun = Instant::now();
+    let (counted, tried) = tokio::join!(chain.counts(Address::ZERO), chain.sighting(B256::ZERO));
+    assert!(counted.is_err() && tried.is_err());
+    assert!(begun.elapsed() < timeout / 2, "{:?}", begun.elapsed());
 }
 
 #[tokio::test]

@@ -122,26 +122,32 @@ impl World {
         false
     }
 
-    /// I12: where an outsider's transaction is settled in a strict submitter's account, the
-    /// submitter is in PROTECT until somebody resumes it.
-    pub(crate) async fn check_protected(&self) {
+    /// Submitters in whose accounts an outsider's transaction is settled.
+    pub(crate) fn used_by_outsiders(&self) -> Vec<Submitter> {
+        let (state, seen) = (self.chain.lock(), self.checker.lock());
+        let settled = state.settled();
+        let senders: Vec<Address> = seen
+            .outsiders
+            .iter()
+            .filter_map(|hash| {
+                let (block, _) = state.place(hash).filter(|(block, _)| *block <= settled)?;
+                let block = state.chain.block(block)?;
+                Some(block.txs[block.position(hash)?].sender)
+            })
+            .collect();
+        self.submitters().into_iter().filter(|of| senders.contains(&of.address)).collect()
+    }
+
+    /// I12: a strict submitter whose account an outsider used is in PROTECT until somebody resumes
+    /// it. It has had the time to notice.
+    pub(crate) async fn check_protected(&self, used: &[Submitter]) {
         if !self.is_strict() || self.is_finality_broken() {
             return;
         }
-        for of in self.submitters() {
-            let (is_used, is_resumed) = {
-                let state = self.chain.lock();
-                let seen = self.checker.lock();
-                let settled = state.settled();
-                let mut used = seen.outsiders.iter().filter_map(|hash| {
-                    let (block, _) = state.place(hash).filter(|(block, _)| *block <= settled)?;
-                    let block = state.chain.block(block)?;
-                    Some(block.txs[block.position(hash)?].sender)
-                });
-                (used.any(|sender| sender == of.address), seen.resumed.contains(&of))
-            };
+        for of in used.iter().copied() {
+            let is_resumed = self.checker.lock().resumed.contains(&of);
             let status = self.store.submitter(of).await.ok().flatten().map(|record| record.status);
-            if is_used && !is_resumed && status != Some(SubmitterStatus::Protect) {
+            if !is_resumed && status != Some(SubmitterStatus::Protect) {
                 let what = format!("an outsider used {of}, which is {status:?}");
                 self.checker.fail(self, "I12", what);
             }
