@@ -110,8 +110,8 @@ impl Wire {
         self.snare.lay(Side::Before, words, times);
     }
 
-    /// The same, after the last of them was passed on and the server has ended the transaction;
-    /// nobody hears its answer.
+    /// The same, once the server has ended the transaction. Nobody hears its answer to the last of
+    /// these words, or to what comes after it.
     pub fn cut_after(&self, words: &[&str], times: usize) {
         self.snare.lay(Side::After, words, times);
     }
@@ -181,7 +181,7 @@ async fn pass_on(
     last_words: &Notify,
     is_silent: impl Fn() -> bool,
 ) {
-    let (mut talk, mut transaction) = (Talk::default(), Vec::new());
+    let (mut talk, mut transaction, mut caught) = (Talk::default(), Vec::new(), None);
     let mut bytes = vec![0; PIECE];
     while let Ok(count @ 1..) = client.read(&mut bytes).await {
         let_go(&mut state).await;
@@ -189,9 +189,11 @@ async fn pass_on(
             continue;
         }
         talk.hear(&bytes[..count]);
-        let (mut whole, mut caught) = (Vec::new(), None);
-        while let Some(message) = talk.next().filter(|_| caught.is_none()) {
-            caught = note(&mut transaction, message.sql).and_then(|said| snare.springs(&said));
+        let mut whole = Vec::new();
+        while let Some(message) = talk.next().filter(|_| caught != Some(Side::Before)) {
+            if caught.is_none() {
+                caught = note(&mut transaction, message.sql).and_then(|said| snare.springs(&said));
+            }
             if caught != Some(Side::Before) {
                 whole.extend(message.bytes);
             }
@@ -199,17 +201,9 @@ async fn pass_on(
         if caught == Some(Side::After) {
             last_words.notify_one();
         }
-        if server.write_all(&whole).await.is_err() {
+        // What was caught after its words is ended by the other direction, or by its client.
+        if server.write_all(&whole).await.is_err() || caught == Some(Side::Before) {
             break;
-        }
-        match caught {
-            None => {}
-            Some(Side::Before) => return,
-            // The other direction ends it, unless the client does.
-            Some(Side::After) => {
-                while let Ok(1..) = client.read(&mut bytes).await {}
-                return;
-            }
         }
     }
     if is_silent() {
@@ -250,7 +244,7 @@ async fn pass_back(
         let count = tokio::select! {
             biased;
             () = last_words.notified() => {
-                last_answers = Some(Vec::new());
+                last_answers.get_or_insert_default();
                 continue;
             }
             read = server.read(&mut bytes) => match read {

@@ -143,7 +143,7 @@ impl Stage {
 }
 
 /// All that is final so far.
-async fn feed(port: u16) -> Option<Vec<Value>> {
+pub(crate) async fn feed(port: u16) -> Option<Vec<Value>> {
     let (mut after, mut all) = (0, Vec::new());
     loop {
         let path = format!("/api/v1/tx/completions?after={after}&limit=500");

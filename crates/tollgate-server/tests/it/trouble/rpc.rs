@@ -8,7 +8,7 @@ use tollgate_devchain::dev_accounts;
 use tollgate_testkit::wait;
 
 use super::duo::{ANSWER_MAX, Duo, assert_prompt, stage, tell, timed, timed_all};
-use crate::cluster::stage::{Stage, ask};
+use crate::cluster::stage::{Stage, ask, feed};
 
 /// Creates of each account that are taken during each kind of trouble.
 const TAKEN: usize = 4;
@@ -91,13 +91,12 @@ async fn a_chain_in_trouble_takes_no_node_out_of_service() {
 /// Waits until something that was taken meanwhile is final.
 async fn mined_again(duo: &Duo) -> Duration {
     let begun = Instant::now();
-    let completions = async || {
-        let path = "/api/v1/tx/completions?after=0&limit=1000";
-        timed(&duo.nodes[0], path).await.0.body["items"].as_array().unwrap().len()
-    };
-    let before = completions().await;
+    let before = feed(duo.nodes[0].port).await.unwrap();
+    let last = before.last().map_or(0, |entry| entry["seq"].as_u64().unwrap());
+    let path = format!("/api/v1/tx/completions?after={last}&limit=1");
     wait::until("blocks to bring something", || async {
-        (completions().await > before).then_some(())
+        let (page, _) = timed(&duo.nodes[0], &path).await;
+        page.body["items"].as_array().is_some_and(|items| !items.is_empty()).then_some(())
     })
     .await;
     begun.elapsed()
