@@ -290,7 +290,7 @@ impl Endpoint {
             match sign {
                 Sign::Well => health.answered(now, took),
                 Sign::Limited(retry_after) => health.limited(now, retry_after),
-                Sign::Ill => health.failed(now),
+                Sign::Ill => health.failed(now, took),
                 Sign::None => {}
             }
         }

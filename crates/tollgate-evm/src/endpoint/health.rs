@@ -10,6 +10,8 @@ use tokio::time::Instant;
 
 /// Failures in a row after which an endpoint rests.
 const FAILURES_TO_REST: u32 = 3;
+/// A failure that took so long is one too many: the endpoint rests for as long as it took.
+const FAILURE_IS_SLOW: Duration = Duration::from_secs(1);
 const REST_MIN: Duration = Duration::from_millis(500);
 const REST_MAX: Duration = Duration::from_secs(30);
 const LIMIT_MIN: Duration = Duration::from_secs(1);
@@ -48,11 +50,14 @@ impl Health {
         self.last_success = Some(now);
     }
 
-    /// A call was not answered, or not by a node.
-    pub fn failed(&mut self, now: Instant) {
+    /// A call was not answered, or not by a node, and that took so long.
+    pub fn failed(&mut self, now: Instant, took: Duration) {
         self.failures = self.failures.saturating_add(1);
-        if let Some(doublings) = self.failures.checked_sub(FAILURES_TO_REST) {
-            self.rests_until = Some(now + grown(REST_MIN, doublings, REST_MAX));
+        let often = self.failures.checked_sub(FAILURES_TO_REST);
+        let often = often.map(|doublings| grown(REST_MIN, doublings, REST_MAX));
+        let slow = (took >= FAILURE_IS_SLOW).then_some(took.min(REST_MAX));
+        if let Some(rest) = often.max(slow) {
+            self.rests_until = self.rests_until.max(Some(now + rest));
         }
     }
 
@@ -97,17 +102,31 @@ mod tests {
     #[test]
     fn an_endpoint_rests_after_a_few_failures_and_longer_each_time() {
         let (mut health, now) = (Health::default(), Instant::now());
-        health.failed(now);
-        health.failed(now);
+        health.failed(now, MS);
+        health.failed(now, MS);
         assert!(!health.is_resting(now), "one lost packet is no outage");
-        health.failed(now);
+        health.failed(now, MS);
         assert!(health.is_resting(now) && !health.is_resting(now + REST_MIN));
-        health.failed(now);
+        health.failed(now, MS);
         assert!(health.is_resting(now + REST_MIN));
         for _ in 0..100 {
-            health.failed(now);
+            health.failed(now, MS);
         }
         assert!(!health.is_resting(now + REST_MAX), "it is tried again, however long it is down");
+        health.answered(now, MS);
+        assert!(!health.is_resting(now));
+    }
+
+    #[test]
+    fn an_endpoint_that_kept_somebody_waiting_rests_for_as_long() {
+        let (mut health, now) = (Health::default(), Instant::now());
+        let took = Duration::from_secs(5);
+        health.failed(now, took);
+        assert!(health.is_resting(now + took - MS) && !health.is_resting(now + took));
+        for _ in 0..2 {
+            health.failed(now, MS);
+        }
+        assert!(health.is_resting(now + took - MS), "a shorter rest ends none that is longer");
         health.answered(now, MS);
         assert!(!health.is_resting(now));
     }
@@ -133,7 +152,7 @@ mod tests {
         slow.answered(now, 400 * MS);
         flaky.answered(now, MS);
         assert!(flaky.expected() < slow.expected());
-        flaky.failed(now);
+        flaky.failed(now, MS);
         assert!(slow.expected() < flaky.expected());
     }
 }

@@ -150,7 +150,7 @@ pub async fn a_commit_that_numbered_outcomes_and_lost_its_answers_is_unknown(wor
     let seen = a.record(tx.tx_id).await.seen;
     let end = section(lease).change(moved(tx.tx_id, seen, TxEvent::Withdrawn));
     let (wire, store) = wired(world, NodeOptions::PATIENT).await;
-    wire.cut_after(&["tx_completion", "commit"], 1);
+    wire.cut_after(&["tx_completion"], 1);
     let batch = FencedBatch::new(a.id.clone(), vec![end]).unwrap();
     let error = within("the batch", store.commit(&batch)).await.unwrap_err();
     assert_eq!(wire.caught(), 1);
