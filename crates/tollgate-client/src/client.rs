@@ -7,12 +7,12 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{HeaderMap, Uri};
 use serde_json::{Value, json};
 use thiserror::Error;
-use tollgate_model::Address;
+use tollgate_model::{Address, ChainId};
 use tollgate_outbound::{Limits, Posted, Poster};
 
 use crate::advice::Advice;
 use crate::route::Route;
-use crate::{FORWARDED, OWNER};
+use crate::{CHAIN_ID, FORWARDED, OWNER};
 
 /// The longest answer that is read (I13).
 const RESPONSE_BYTES_MAX: usize = 1024 * 1024;
@@ -75,12 +75,13 @@ pub struct Answer {
     pub forwarded: bool,
 }
 
-/// One or more nodes of one Tollgate. Cheap to clone; clones share what they learn.
+/// One or more nodes of one Tollgate; of one chain, unless [`Client::with_chain`] says which. Cheap to clone; clones share what they learn.
 #[derive(Clone)]
 pub struct Client {
     poster: Arc<Poster>,
     route: Arc<Route>,
     authorization: Option<HeaderValue>,
+    chain_id: Option<ChainId>,
     patience: Patience,
 }
 
@@ -109,7 +110,7 @@ impl Client {
             response_bytes_max: RESPONSE_BYTES_MAX,
         };
         let poster = Arc::new(Poster::new(&limits));
-        Ok(Self { poster, route: Arc::new(route), authorization: None, patience })
+        Ok(Self { poster, route: Arc::new(route), authorization: None, chain_id: None, patience })
     }
 
     /// With an API key.
@@ -122,6 +123,14 @@ impl Client {
         value.set_sensitive(true);
         self.authorization = Some(value);
         Ok(self)
+    }
+
+    /// For one chain only: a node that works on another one does nothing, and the next one is asked.
+    /// Without it, a create is for the chain of whichever node takes it.
+    #[must_use]
+    pub const fn with_chain(mut self, chain_id: ChainId) -> Self {
+        self.chain_id = Some(chain_id);
+        self
     }
 
     /// Asks more or less often.
@@ -227,6 +236,9 @@ impl Client {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(value) = &self.authorization {
             headers.insert(AUTHORIZATION, value.clone());
+        }
+        if let Some(chain_id) = self.chain_id {
+            headers.insert(CHAIN_ID, HeaderValue::from(chain_id.get()));
         }
         headers
     }

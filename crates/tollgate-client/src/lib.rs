@@ -18,5 +18,8 @@ pub use route::Route;
 
 /// The header of an answer that says where the node is that works for the submitter.
 pub const OWNER: &str = "tollgate-owner";
+/// The header of a request that says which chain it is for. A node of another chain does nothing and
+/// answers `not_owner`, so that another node is asked.
+pub const CHAIN_ID: &str = "tollgate-chain-id";
 /// The header of an answer for which another node was asked.
 pub const FORWARDED: &str = "tollgate-forwarded";

@@ -9,7 +9,7 @@ use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::policy::Replacement;
 use tollgate_model::reconcile::CannotResume;
 use tollgate_model::stuck::Forbidden;
-use tollgate_model::{Nonce, Submitter, Text, TxHash, TxId};
+use tollgate_model::{ChainId, Nonce, Submitter, Text, TxHash, TxId};
 
 use crate::engine::Engine;
 use crate::worker::{Order, Reply};
@@ -82,6 +82,14 @@ pub enum ActError {
     /// There is no such transaction.
     #[error("no such transaction")]
     UnknownTx,
+    /// The transaction is for another chain than this engine's.
+    #[error("the transaction is on chain {of}, this node works on chain {own}")]
+    WrongChain {
+        /// The transaction's chain.
+        of: ChainId,
+        /// The engine's chain.
+        own: ChainId,
+    },
     /// No key for the account, or no such chain here.
     #[error("submitter is not served here")]
     UnknownSubmitter,
@@ -119,6 +127,10 @@ impl Engine {
         let record = self.context.store.tx(tx_id).await;
         let record = record.map_err(|error| ActError::Unavailable(error.to_string()))?;
         let record = record.ok_or(ActError::UnknownTx)?;
+        let (of, own) = (record.submitter.chain_id, self.chain_id());
+        if of != own {
+            return Err(ActError::WrongChain { of, own });
+        }
         self.order(record.submitter, |reply| Order::Act { tx_id, action, reason, reply }).await
     }
 

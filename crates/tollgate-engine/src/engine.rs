@@ -96,7 +96,7 @@ impl Engine {
         let committer = Committer::start(&store, &node, options.batch_max, &deaths);
         let keeper = Keeper::start(store.clone(), node.clone(), options.lease, &deaths);
         let attempts = AttemptIndex::default();
-        let placement = Placement::new(node.clone(), &options.lease);
+        let placement = Placement::new(node.clone(), chain.chain_id(), &options.lease);
         let workers = Arc::new(Workers::default());
         let (view, watched) = newest::place(ChainView::default());
         let tracker = Arc::new(Tracker {

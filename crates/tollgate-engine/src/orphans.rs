@@ -60,7 +60,7 @@ fn takes_work(listed: &[LiveNode], node: &NodeId) -> bool {
 }
 
 async fn look(engine: &Engine, seen: &mut BTreeMap<Submitter, Instant>) {
-    let orphans = match engine.context.store.orphans(ORPHANS_MAX).await {
+    let orphans = match engine.context.store.orphans(engine.chain_id(), ORPHANS_MAX).await {
         Ok(orphans) => orphans,
         Err(error) => return warn!(%error, "orphans not found"),
     };

@@ -1,6 +1,6 @@
 //! Where a submitter's work belongs, as this node sees it: who is alive, who owns, who should.
 //!
-//! Owns a copy of the list of nodes and some short memories, all of which may be wrong or lost: only
+//! Owns a copy of the list of nodes of its own chain, who alone are peers, and some short memories, all of which may be wrong or lost: only
 //! speed hangs on them. The lease alone says who may write (I1).
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tollgate_model::ownership::{Manners, preferred_but};
 use tollgate_model::port::{LeaseTerms, LiveNode, Owner, Store, StoreError};
-use tollgate_model::{NodeId, Submitter, Text};
+use tollgate_model::{ChainId, NodeId, Submitter, Text};
 
 use crate::context::Context;
 use crate::engine::Engine;
@@ -60,6 +60,7 @@ enum Whose {
 /// See the module.
 pub(crate) struct Placement {
     me: NodeId,
+    chain_id: ChainId,
     manners: Manners,
     draining: AtomicBool,
     nodes: Mutex<Arc<Vec<LiveNode>>>,
@@ -78,9 +79,10 @@ struct Moves {
 }
 
 impl Placement {
-    pub(crate) fn new(me: NodeId, terms: &LeaseTerms) -> Self {
+    pub(crate) fn new(me: NodeId, chain_id: ChainId, terms: &LeaseTerms) -> Self {
         Self {
             me,
+            chain_id,
             manners: Manners::of(terms),
             draining: AtomicBool::new(false),
             nodes: Mutex::default(),
@@ -109,7 +111,7 @@ impl Placement {
         &self,
         store: &dyn Store,
     ) -> Result<Arc<Vec<LiveNode>>, StoreError> {
-        let now = Arc::new(store.live_nodes(self.manners.live_within).await?);
+        let now = Arc::new(store.live_nodes(self.chain_id, self.manners.live_within).await?);
         *lock(&self.nodes) = now.clone();
         Ok(now)
     }
@@ -310,7 +312,7 @@ fn lock<T>(memory: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_model::{Address, ChainId};
+    use tollgate_model::Address;
     use uuid::Uuid;
 
     use super::*;
@@ -318,6 +320,7 @@ mod tests {
     fn node(name: &str) -> LiveNode {
         LiveNode {
             node: NodeId::new(name, Uuid::nil()).unwrap(),
+            chain_id: ChainId::new(1).unwrap(),
             advertise_url: Text::lossy(&format!("http://{name}")),
             draining: false,
         }
@@ -329,7 +332,8 @@ mod tests {
 
     /// As seen by `me`, with one other node.
     fn placement() -> Placement {
-        let placement = Placement::new(node("me").node, &LeaseTerms::default());
+        let placement =
+            Placement::new(node("me").node, node("me").chain_id, &LeaseTerms::default());
         *lock(&placement.nodes) = Arc::new(vec![node("me"), node("other")]);
         placement
     }

@@ -79,6 +79,7 @@ impl From<ActError> for ReserveError {
             ActError::Unavailable(why) => Self::Unavailable(why),
             // No worker says these about a reservation.
             ActError::UnknownTx
+            | ActError::WrongChain { .. }
             | ActError::Forbidden(_)
             | ActError::AboveCap(_)
             | ActError::Reverts(_)

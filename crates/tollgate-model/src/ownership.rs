@@ -121,6 +121,7 @@ mod tests {
     fn node(number: u32) -> LiveNode {
         LiveNode {
             node: NodeId::new("n", Uuid::from_u128(u128::from(number))).unwrap(),
+            chain_id: ChainId::new(1).unwrap(),
             advertise_url: Text::lossy(&format!("http://10.0.0.{number}:8550")),
             draining: false,
         }

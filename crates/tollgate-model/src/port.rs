@@ -30,7 +30,7 @@ pub use batch::{
 };
 pub use checkpoint::{Checkpoint, Checkpoints, Unwatched};
 pub use error::StoreError;
-pub use feed::{Completion, FeedStore, OutboxEvent};
+pub use feed::{Completion, FeedPage, FeedStore, OutboxEvent};
 pub use lease::{Acquisition, GrantKind, Lease, LeaseStore, LeaseTerms, Owner};
 pub use node::{LiveNode, NodeStore};
 pub use record::{

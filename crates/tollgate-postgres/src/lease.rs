@@ -10,7 +10,7 @@ use tollgate_model::port::{
     SubmitterRecord,
 };
 use tollgate_model::time::micros;
-use tollgate_model::{FencingToken, NodeId, Submitter};
+use tollgate_model::{ChainId, FencingToken, NodeId, Submitter};
 
 use crate::PgStore;
 use crate::db::{BEGIN, Tx, prepared};
@@ -130,10 +130,11 @@ impl LeaseStore for PgStore {
         Ok(owners)
     }
 
-    async fn orphans(&self, limit: u32) -> Result<Vec<Submitter>, StoreError> {
+    async fn orphans(&self, chain_id: ChainId, limit: u32) -> Result<Vec<Submitter>, StoreError> {
         let client = self.pools.upkeep().await?;
         let statement = prepared(&client, queries::LEASE_ORPHANS).await?;
-        let rows = client.query(&statement, &[&i64::from(limit)]).await.map_err(failed)?;
+        let asked = (chain_id.as_i64(), i64::from(limit));
+        let rows = client.query(&statement, &[&asked.0, &asked.1]).await.map_err(failed)?;
         rows.iter().map(row::submitter).collect()
     }
 }

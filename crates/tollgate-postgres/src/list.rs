@@ -7,7 +7,7 @@ use tokio_postgres::types::ToSql;
 use tollgate_model::port::{
     ListFilter, OpenTx, Page, StateFilter, StoreError, SubmitterOverview, TxRecord,
 };
-use tollgate_model::{Submitter, Timestamp, TxId, TxState};
+use tollgate_model::{Address, ChainId, Submitter, Timestamp, TxId, TxState};
 use uuid::Uuid;
 
 use crate::PgStore;
@@ -71,10 +71,12 @@ impl PgStore {
 
     pub(crate) async fn submitter_page(
         &self,
-        after: Option<Submitter>,
+        chain_id: ChainId,
+        after: Option<Address>,
         page: Page,
     ) -> Result<Vec<SubmitterOverview>, StoreError> {
-        let (chain_id, address) = after.as_ref().map_or((0, &[][..]), key);
+        let chain_id = chain_id.as_i64();
+        let address = after.as_ref().map_or(&[][..], |after| after.as_slice());
         let client = self.pools.work().await?;
         let read = prepared(&client, queries::SUBMITTER_PAGE).await?;
         let limit = i64::from(page.limit());

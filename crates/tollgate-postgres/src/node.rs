@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tollgate_model::port::{LiveNode, NodeStore, StoreError};
 use tollgate_model::time::micros;
-use tollgate_model::{NodeId, Text};
+use tollgate_model::{ChainId, NodeId, Text};
 
 use crate::PgStore;
 use crate::db::prepared;
@@ -18,18 +18,28 @@ impl NodeStore for PgStore {
         let client = self.pools.upkeep().await?;
         let statement = prepared(&client, queries::NODE_HEARTBEAT).await?;
         let (id, url) = (node.node.as_str(), node.advertise_url.as_str());
-        client.execute(&statement, &[&id, &url, &node.draining]).await.map_err(failed)?;
+        let chain_id = node.chain_id.as_i64();
+        client
+            .execute(&statement, &[&id, &url, &node.draining, &chain_id])
+            .await
+            .map_err(failed)?;
         Ok(())
     }
 
-    async fn live_nodes(&self, within: Duration) -> Result<Vec<LiveNode>, StoreError> {
+    async fn live_nodes(
+        &self,
+        chain_id: ChainId,
+        within: Duration,
+    ) -> Result<Vec<LiveNode>, StoreError> {
         let client = self.pools.upkeep().await?;
         let statement = prepared(&client, queries::NODE_LIVE).await?;
-        let rows = client.query(&statement, &[&micros(within)]).await.map_err(failed)?;
+        let asked = (chain_id.as_i64(), micros(within));
+        let rows = client.query(&statement, &[&asked.0, &asked.1]).await.map_err(failed)?;
         rows.iter()
             .map(|found| {
                 Ok(LiveNode {
                     node: NodeId::from_stored(row::get(found, "node_id")?),
+                    chain_id,
                     advertise_url: Text::lossy(row::get(found, "advertise_url")?),
                     draining: row::get(found, "draining")?,
                 })

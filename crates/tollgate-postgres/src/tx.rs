@@ -9,7 +9,7 @@ use tollgate_model::port::{
     ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
     SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord, TxStore,
 };
-use tollgate_model::{B256, NodeId, RequestId, Submitter, TxHash, TxId};
+use tollgate_model::{Address, B256, ChainId, NodeId, RequestId, Submitter, TxHash, TxId};
 use uuid::Uuid;
 
 use crate::PgStore;
@@ -209,10 +209,11 @@ impl TxStore for PgStore {
 
     async fn submitters(
         &self,
-        after: Option<Submitter>,
+        chain_id: ChainId,
+        after: Option<Address>,
         page: Page,
     ) -> Result<Vec<SubmitterOverview>, StoreError> {
-        self.submitter_page(after, page).await
+        self.submitter_page(chain_id, after, page).await
     }
 
     async fn submitter(&self, submitter: Submitter) -> Result<Option<SubmitterRecord>, StoreError> {

@@ -295,7 +295,7 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Nod
     // A row may be locked for seconds: by a node that was stopped in the middle of a batch.
     database.patiently(wait, || store.register_submitters(&setups)).await?;
     let advertise_url = config.advertise_url.clone();
-    let alive = LiveNode { node: node.clone(), advertise_url, draining: false };
+    let alive = LiveNode { node: node.clone(), chain_id, advertise_url, draining: false };
     let (interval, drain_wait) = (config.engine.lease.renew_interval(), config.drain_wait);
     let heartbeat = Heartbeat::start(store.clone(), alive, interval).await;
     let world = World {

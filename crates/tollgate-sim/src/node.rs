@@ -55,6 +55,7 @@ impl Node {
         let store = Arc::new(NodeStore { world: world.clone(), line: line.clone() });
         let live = LiveNode {
             node: node.clone(),
+            chain_id: world.chain_id(),
             advertise_url: Text::lossy(&format!("http://{name}")),
             draining: false,
         };

@@ -98,9 +98,13 @@ impl World {
 
     /// The submitters of this run.
     pub(crate) fn submitters(&self) -> Vec<Submitter> {
-        let chain_id = ChainId::new(CHAIN_ID).unwrap_or(ChainId::MIN);
         let accounts = accounts().into_iter().take(self.plan.submitters);
-        accounts.map(|account| Submitter::new(chain_id, account.address)).collect()
+        accounts.map(|account| Submitter::new(self.chain_id(), account.address)).collect()
+    }
+
+    /// The chain of this run.
+    pub(crate) fn chain_id(&self) -> ChainId {
+        ChainId::new(CHAIN_ID).unwrap_or(ChainId::MIN)
     }
 
     pub(crate) fn is_strict(&self) -> bool {

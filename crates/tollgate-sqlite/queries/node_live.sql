@@ -1,3 +1,3 @@
--- The nodes whose last heartbeat is younger than ?1 microseconds, in the order of their ids.
+-- The nodes of chain ?1 whose last heartbeat is younger than ?2 microseconds, in the order of their ids.
 select node_id, advertise_url, draining from node
- where heartbeat_at > db_now() - ?1 order by node_id
+ where chain_id = ?1 and heartbeat_at > db_now() - ?2 order by node_id

@@ -3,8 +3,9 @@
 
 use async_trait::async_trait;
 use rusqlite::params;
-use tollgate_model::Seq;
-use tollgate_model::port::{Completion, FeedStore, OutboxEvent, Page, StoreError};
+use tollgate_model::port::{FeedPage, FeedStore, OutboxEvent, Page, StoreError};
+
+use tollgate_model::{ChainId, Seq};
 
 use crate::SqliteStore;
 use crate::db::{all, exec};
@@ -12,12 +13,23 @@ use crate::{queries, row};
 
 #[async_trait]
 impl FeedStore for SqliteStore {
-    async fn completions(&self, after: Seq, page: Page) -> Result<Vec<Completion>, StoreError> {
-        let completions = self.db.read(move |conn| {
-            let params = params![after.as_i64(), page.limit()];
-            all(conn, queries::COMPLETION_PAGE, params, row::completion)
+    async fn completions(
+        &self,
+        chain_id: ChainId,
+        after: Seq,
+        page: Page,
+    ) -> Result<FeedPage, StoreError> {
+        let rows = self.db.read(move |conn| {
+            let params = params![chain_id.as_i64(), after.as_i64(), page.limit()];
+            all(conn, queries::COMPLETION_PAGE, params, |found| {
+                let end = Seq::from_i64(row::get(found, 8)?)?;
+                let is_one = row::get::<Option<i64>>(found, 0)?.is_some();
+                Ok((is_one.then(|| row::completion(found)).transpose()?, end))
+            })
         });
-        completions.await
+        let rows = rows.await?;
+        let end = rows.last().map_or(Seq::MIN, |(_, end)| *end);
+        Ok(FeedPage { items: rows.into_iter().filter_map(|(item, _)| item).collect(), end })
     }
 
     async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError> {

@@ -9,7 +9,7 @@ use tollgate_model::port::{
     Acquisition, Checkpoint, GrantKind, Lease, LeaseStore, LeaseTerms, Owner, StoreError,
     SubmitterRecord,
 };
-use tollgate_model::{FencingToken, NodeId, Submitter};
+use tollgate_model::{ChainId, FencingToken, NodeId, Submitter};
 
 use crate::SqliteStore;
 use crate::connection::span;
@@ -119,9 +119,12 @@ impl LeaseStore for SqliteStore {
         owners.await
     }
 
-    async fn orphans(&self, limit: u32) -> Result<Vec<Submitter>, StoreError> {
+    async fn orphans(&self, chain_id: ChainId, limit: u32) -> Result<Vec<Submitter>, StoreError> {
         let decode = |row: &rusqlite::Row<'_>| row::submitter(row, 0);
-        self.db.read(move |conn| all(conn, queries::LEASE_ORPHANS, [limit], decode)).await
+        let orphans = self.db.read(move |conn| {
+            all(conn, queries::LEASE_ORPHANS, params![chain_id.as_i64(), limit], decode)
+        });
+        orphans.await
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rusqlite::params;
 use tollgate_model::port::{LiveNode, NodeStore, StoreError};
-use tollgate_model::{NodeId, Text};
+use tollgate_model::{ChainId, NodeId, Text};
 
 use crate::SqliteStore;
 use crate::connection::span;
@@ -17,18 +17,25 @@ impl NodeStore for SqliteStore {
     async fn heartbeat(&self, node: &LiveNode) -> Result<(), StoreError> {
         let node = node.clone();
         let beat = self.db.write(move |scope| {
-            let LiveNode { node, advertise_url, draining } = &node;
-            let params = params![node.as_str(), advertise_url.as_str(), draining];
+            let LiveNode { node, chain_id, advertise_url, draining } = &node;
+            let url = advertise_url.as_str();
+            let params = params![node.as_str(), url, draining, chain_id.as_i64()];
             exec(scope.conn, queries::NODE_HEARTBEAT, params).map(drop)
         });
         beat.await
     }
 
-    async fn live_nodes(&self, within: Duration) -> Result<Vec<LiveNode>, StoreError> {
+    async fn live_nodes(
+        &self,
+        chain_id: ChainId,
+        within: Duration,
+    ) -> Result<Vec<LiveNode>, StoreError> {
         let nodes = self.db.read(move |conn| {
-            all(conn, queries::NODE_LIVE, [span(within)], |row| {
+            let params = params![chain_id.as_i64(), span(within)];
+            all(conn, queries::NODE_LIVE, params, |row| {
                 Ok(LiveNode {
                     node: NodeId::from_stored(row.get(0)?),
+                    chain_id,
                     advertise_url: Text::new("advertiseUrl", row.get::<_, String>(1)?)?,
                     draining: row.get(2)?,
                 })

@@ -21,7 +21,7 @@ use crate::error::Fault;
 
 type Decoded<T> = Result<T, Fault>;
 
-fn get<T: FromSql>(row: &Row<'_>, at: usize) -> Decoded<T> {
+pub(crate) fn get<T: FromSql>(row: &Row<'_>, at: usize) -> Decoded<T> {
     Ok(row.get(at)?)
 }
 

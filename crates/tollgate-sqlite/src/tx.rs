@@ -8,7 +8,7 @@ use tollgate_model::port::{
     ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
     SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord, TxStore,
 };
-use tollgate_model::{B256, ChainId, NodeId, RequestId, Submitter, TxHash, TxId};
+use tollgate_model::{Address, B256, ChainId, NodeId, RequestId, Submitter, TxHash, TxId};
 
 use crate::SqliteStore;
 use crate::db::{all, exec, one};
@@ -160,10 +160,11 @@ impl TxStore for SqliteStore {
 
     async fn submitters(
         &self,
-        after: Option<Submitter>,
+        chain_id: ChainId,
+        after: Option<Address>,
         page: Page,
     ) -> Result<Vec<SubmitterOverview>, StoreError> {
-        self.db.read(move |conn| overviews(conn, after, page)).await
+        self.db.read(move |conn| overviews(conn, chain_id, after, page)).await
     }
 
     async fn submitter(&self, wanted: Submitter) -> Result<Option<SubmitterRecord>, StoreError> {
@@ -230,13 +231,12 @@ fn open_work(
 
 fn overviews(
     conn: &Connection,
-    after: Option<Submitter>,
+    chain_id: ChainId,
+    after: Option<Address>,
     page: Page,
 ) -> Result<Vec<SubmitterOverview>, Fault> {
-    let chain_id = after.map_or(0, |after| after.chain_id.as_i64());
-    let address = after.map(|after| after.address);
-    let address = address.as_ref().map_or([].as_slice(), |address| address.as_slice());
-    let params = params![chain_id, address, page.limit()];
+    let address = after.as_ref().map_or([].as_slice(), |address| address.as_slice());
+    let params = params![chain_id.as_i64(), address, page.limit()];
     let found = all(conn, queries::SUBMITTER_PAGE, params, |row| {
         Ok((row::submitter_record(row)?, row::owner(row, 6)?))
     })?;

@@ -109,6 +109,7 @@ macro_rules! conformance_tests {
                 a_final_change_writes_its_completion,
                 the_feed_is_consecutive_over_batches_and_refusals,
                 readers_of_the_feed_miss_nothing_under_concurrent_commits,
+                a_page_holds_one_chains_completions_and_leads_past_those_of_others,
                 the_outbox_keeps_events_until_they_are_forgotten,
             }
             reads {
@@ -149,6 +150,7 @@ macro_rules! conformance_tests {
             nodes {
                 nodes_live_from_heartbeat_to_leave,
                 a_silent_node_is_not_alive,
+                nodes_of_another_chain_or_of_an_unknown_one_are_not_listed,
                 an_owners_address_comes_from_the_list_of_nodes,
                 a_chain_with_another_genesis_is_refused,
                 a_submitter_on_an_unknown_chain_is_refused_by_name,

@@ -23,6 +23,16 @@ pub fn chain() -> ChainRegistration {
     ChainRegistration { chain_id: chain_id(CHAIN), genesis: B256::repeat_byte(7) }
 }
 
+/// Another chain in the same database.
+pub fn other_chain() -> ChainRegistration {
+    ChainRegistration { chain_id: chain_id(5), genesis: B256::repeat_byte(5) }
+}
+
+/// The account of [`submitter`] on [`other_chain`].
+pub fn on_other_chain(n: u64) -> Submitter {
+    Submitter::new(other_chain().chain_id, address(n))
+}
+
 /// A chain's id.
 pub fn chain_id(id: u64) -> ChainId {
     ChainId::new(id).unwrap()

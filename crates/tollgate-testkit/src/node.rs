@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tollgate_model::port::{
-    Acquisition, CreateAnswer, FencedBatch, Lease, LeaseTerms, Section, SectionOutcome, Seen,
-    Store, StoreError, SubmitterRecord, TxRecord, TxUpdate, UpdateAnswer,
+    Acquisition, ChainRegistration, Completion, CreateAnswer, FencedBatch, Lease, LeaseTerms, Page,
+    Section, SectionOutcome, Seen, Store, StoreError, SubmitterRecord, TxRecord, TxUpdate,
+    UpdateAnswer,
 };
-use tollgate_model::{NodeId, Submitter, TxEvent, TxId};
+use tollgate_model::{NodeId, Seq, Submitter, TxEvent, TxId};
 
 use crate::gate::Gate;
 use crate::make::{SectionWords, mined_in};
@@ -50,7 +51,12 @@ impl TestNode {
 
     /// Makes the chain and submitters known.
     pub async fn register(&self, submitters: &[Submitter]) {
-        self.register_chain(&chain()).await.unwrap();
+        self.register_on(&chain(), submitters).await;
+    }
+
+    /// Makes submitters of another chain known.
+    pub async fn register_on(&self, chain: &ChainRegistration, submitters: &[Submitter]) {
+        self.register_chain(chain).await.unwrap();
         let setups: Vec<_> = submitters.iter().copied().map(setup).collect();
         self.register_submitters(&setups).await.unwrap();
     }
@@ -171,6 +177,11 @@ impl TestNode {
     /// A submitter that must be known.
     pub async fn known(&self, submitter: Submitter) -> SubmitterRecord {
         self.submitter(submitter).await.unwrap().expect("the submitter is known")
+    }
+
+    /// A page of the completions of the chain that most tests work on.
+    pub async fn feed(&self, after: Seq, page: Page) -> Vec<Completion> {
+        self.completions(chain().chain_id, after, page).await.unwrap().items
     }
 
     /// A submitter's cursor.

@@ -47,6 +47,7 @@ impl Member {
         let accounts: Vec<_> = accounts.into_iter().map(|n| account(n).address).collect();
         let entry = LiveNode {
             node: NodeId::new(name, Uuid::now_v7()).unwrap(),
+            chain_id: account(1).chain_id,
             advertise_url: Text::lossy(&format!("http://{name}:8550")),
             draining: false,
         };
@@ -224,8 +225,8 @@ async fn a_request_belongs_to_the_owner_else_to_the_preferred_node() {
     let (store, me) = (rig.store.clone(), a.entry.node.clone());
     b.leave(&rig).await;
     rig.eventually("b to be gone", async || {
-        store.live_nodes(Duration::from_secs(60)).await.unwrap().iter().all(|node| node.node == me)
-            && a.engine.is_alone()
+        let live = store.live_nodes(owned.chain_id, Duration::from_secs(60)).await.unwrap();
+        live.iter().all(|node| node.node == me) && a.engine.is_alone()
     })
     .await;
     a.engine.misplaced(unowned);

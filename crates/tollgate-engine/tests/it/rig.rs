@@ -221,7 +221,8 @@ impl Rig {
     }
 
     pub(crate) async fn feed(&self) -> Vec<Completion> {
-        self.store.completions(Seq::MIN, Page::new(Page::MAX).unwrap()).await.unwrap()
+        let page = Page::new(Page::MAX).unwrap();
+        self.store.completions(account(1).chain_id, Seq::MIN, page).await.unwrap().items
     }
 
     /// The values that were paid, in the order of nonces, which must have no gap.

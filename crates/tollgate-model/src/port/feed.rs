@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::{Page, StoreError};
-use crate::ids::{RequestId, Seq, Submitter, TxHash, TxId};
+use crate::ids::{ChainId, RequestId, Seq, Submitter, TxHash, TxId};
 use crate::state::TxState;
 use crate::time::Timestamp;
 use alloy_primitives::Bytes;
@@ -27,6 +27,29 @@ pub struct Completion {
     pub at: Timestamp,
 }
 
+/// A page of one chain's completions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FeedPage {
+    /// The chain's completions, in the order of the feed.
+    pub items: Vec<Completion>,
+    /// The last place of the whole feed, seen together with the items: of whatever chain it is, no
+    /// completion up to it is still to come (I10).
+    pub end: Seq,
+}
+
+impl FeedPage {
+    /// Where the reader of this page goes on, after a page of `asked` that began after `after`. A
+    /// page that is not full was read to the end: what is there of other chains is passed over once
+    /// and never looked at again.
+    pub fn next(&self, after: Seq, asked: Page) -> Seq {
+        let is_full = self.items.len() >= asked.limit() as usize;
+        match self.items.last() {
+            Some(last) if is_full => last.seq,
+            Some(_) | None => after.max(self.end),
+        }
+    }
+}
+
 /// An event that waits for delivery.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OutboxEvent {
@@ -47,9 +70,14 @@ pub struct OutboxEvent {
 /// The completions feed and the outbox.
 #[async_trait]
 pub trait FeedStore: Send + Sync {
-    /// A page of completions after a place. A reader that remembers only the last place it saw
-    /// never misses one, whatever the order of commits was (I10).
-    async fn completions(&self, after: Seq, page: Page) -> Result<Vec<Completion>, StoreError>;
+    /// A page of a chain's completions after a place. A reader that remembers only
+    /// [`FeedPage::next`] never misses one, whatever the order of commits was (I10).
+    async fn completions(
+        &self,
+        chain_id: ChainId,
+        after: Seq,
+        page: Page,
+    ) -> Result<FeedPage, StoreError>;
 
     /// The oldest events that were not delivered.
     async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError>;

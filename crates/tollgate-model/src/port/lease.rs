@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{StoreError, SubmitterRecord};
-use crate::ids::{FencingToken, InvalidId, NodeId, Submitter};
+use crate::ids::{ChainId, FencingToken, InvalidId, NodeId, Submitter};
 
 /// How long leases last. All comparisons are made by the database's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -142,8 +142,8 @@ pub trait LeaseStore: Send + Sync {
     /// Who holds each of the leases, in the order asked; `None` if nobody does.
     async fn owners(&self, submitters: &[Submitter]) -> Result<Vec<Option<Owner>>, StoreError>;
 
-    /// Submitters that have open work and no owner, at most `limit`.
-    async fn orphans(&self, limit: u32) -> Result<Vec<Submitter>, StoreError>;
+    /// Submitters of a chain that have open work and no owner, at most `limit`.
+    async fn orphans(&self, chain_id: ChainId, limit: u32) -> Result<Vec<Submitter>, StoreError>;
 }
 
 #[cfg(test)]

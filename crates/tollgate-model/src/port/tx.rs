@@ -1,5 +1,6 @@
 //! Transactions: the fenced batch, and everything that is read back.
 
+use alloy_primitives::Address;
 use async_trait::async_trait;
 
 use super::StoreError;
@@ -170,10 +171,11 @@ pub trait TxStore: Send + Sync {
         page: Page,
     ) -> Result<Vec<OpenTx>, StoreError>;
 
-    /// A page of submitters with owner and load, in the order of chain and address.
+    /// A page of a chain's submitters with owner and load, in the order of their addresses.
     async fn submitters(
         &self,
-        after: Option<Submitter>,
+        chain_id: ChainId,
+        after: Option<Address>,
         page: Page,
     ) -> Result<Vec<SubmitterOverview>, StoreError>;
 

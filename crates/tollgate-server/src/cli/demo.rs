@@ -239,9 +239,10 @@ async fn follow(
 ) -> Result<usize, Failure> {
     let (mut after, mut confirmed, mut seen) = (Seq::MIN, 0, 0);
     while seen < intents && begun.elapsed() < PATIENCE {
-        let page = api.store.completions(after, Page::new(Page::MAX)?).await?;
-        for entry in &page {
-            after = entry.seq;
+        let asked = Page::new(Page::MAX)?;
+        let page = api.store.completions(api.engine.chain_id(), after, asked).await?;
+        after = page.next(after, asked);
+        for entry in &page.items {
             seen += 1;
             confirmed += usize::from(entry.state == TxState::Confirmed);
         }

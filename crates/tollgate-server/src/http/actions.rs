@@ -20,12 +20,12 @@ use super::shape::{ActionAnswer, ActionOutcome};
 may_fail! {
     ActionProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidField,
         InvalidPath, InvalidTxId, InvalidQuery, NotFound, TxNotAllocated, TxMined, TxFinal,
-        TxClosing, NoKey, SignedByCaller, FeeCap, UnknownSubmitter, NotOwner, Draining, Busy, Unavailable,
+        TxClosing, NoKey, SignedByCaller, FeeCap, WrongChain, UnknownSubmitter, NotOwner, Draining, Busy, Unavailable,
         StoreUnavailable;
     ReplaceProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidField,
         MissingField, InvalidAddress, InvalidNumber, InvalidHex, InvalidFees, InvalidPath,
         InvalidTxId, InvalidQuery, NotFound, TxNotAllocated, TxMined, TxFinal, TxClosing, NoKey,
-        SignedByCaller, PayloadFixed, FeeCap, WouldRevert, UnknownSubmitter, NotOwner, Draining, Busy,
+        SignedByCaller, PayloadFixed, FeeCap, WouldRevert, WrongChain, UnknownSubmitter, NotOwner, Draining, Busy,
         Unavailable, StoreUnavailable;
 }
 

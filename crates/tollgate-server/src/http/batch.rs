@@ -23,7 +23,7 @@ use super::body::{Asked, CreateBody, Json};
 use super::code::Code;
 use super::create::carry_out;
 use super::doc::may_fail;
-use super::forward::{Belongs, FORWARDED, PATH_BATCH, answered_by, belongs};
+use super::forward::{Belongs, FORWARDED, PATH_BATCH, answered_by, belongs, code_of};
 use super::peers::Unanswered;
 use super::problem::Problem;
 use super::query::Words;
@@ -36,7 +36,7 @@ const ROUNDS_MAX: u32 = 2;
 
 may_fail! {
     BatchProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidBatch,
-        InvalidQuery;
+        InvalidQuery, NotOwner;
 }
 
 /// Creates to be carried out side by side.
@@ -268,6 +268,12 @@ impl<'a> Batch<'a> {
                         };
                         return join_all(places.iter().zip(said.items).map(read)).await;
                     }
+                    // Refused as a whole, before anything was done.
+                    None if belongs(code_of(&posted), to) == Belongs::Elsewhere => {
+                        let detail = format!("{} does not work for the account any more", to.url);
+                        let problem = Problem::new(Code::NotOwner, detail);
+                        return told(places, &problem, false);
+                    }
                     None => {
                         let why = format!("{} answered with {}", to.url, posted.status);
                         Problem::unheard(why)
@@ -280,11 +286,7 @@ impl<'a> Batch<'a> {
             Err(Unanswered::Full) => Problem::too_many_forwarded(),
             Err(Unanswered::Unheard(why)) => Problem::unheard(why),
         };
-        let told = |place: &usize| {
-            let entry = entry(Err(problem.clone()));
-            Answered { place: *place, entry, stands: true, forwarded: true }
-        };
-        places.iter().map(told).collect()
+        told(places, &problem, true)
     }
 
     /// All answers. The owner is named where there is one for all.
@@ -297,6 +299,15 @@ impl<'a> Batch<'a> {
         answered_by(&mut response, first.as_deref(), forwarded);
         response
     }
+}
+
+/// The same answer of another node to all of its items.
+fn told(places: &[usize], problem: &Problem, stands: bool) -> Vec<Answered> {
+    let told = |place: &usize| {
+        let entry = entry(Err(problem.clone()));
+        Answered { place: *place, entry, stands, forwarded: true }
+    };
+    places.iter().map(told).collect()
 }
 
 /// The code of the problem that an item was answered with.

@@ -207,10 +207,9 @@ pub(crate) enum Wish {
 impl CreateBody {
     /// Understands the body. `key` is the `Idempotency-Key` header.
     pub(crate) fn read(self, chain: ChainId, key: Option<&str>) -> Result<Asked, Problem> {
-        if let Some(asked) = &self.chain_id
-            && asked.read("chainId")? != U256::from(chain.get())
-        {
-            let detail = format!("this node works on chain {chain}");
+        let asked = self.chain_id.as_ref().map(|asked| asked.read("chainId")).transpose()?;
+        if let Some(asked) = asked.filter(|asked| *asked != U256::from(chain.get())) {
+            let detail = format!("chainId is {asked}, this node works on chain {chain}");
             return Err(Problem::new(Code::WrongChain, detail));
         }
         let address = self.submitter.as_deref().map(parse_address).transpose();

@@ -37,18 +37,18 @@ pub(crate) async fn completions(
     State(api): State<Api>,
     mut words: Words,
 ) -> Result<axum::Json<Feed>, Problem> {
-    // I10: the store's order has no gaps, so the last `seq` is all that a reader needs.
+    // I10: numbers follow the order of commits, so `next` is all that a reader needs.
     let after = words.seq()?;
     let page = words.page()?;
     let wait = words.wait()?;
     words.end()?;
     let until = Instant::now() + wait;
     loop {
-        let found = api.store.completions(after, page).await?;
-        if found.is_empty() && Instant::now() < until {
+        let found = api.store.completions(api.engine.chain_id(), after, page).await?;
+        if found.items.is_empty() && Instant::now() < until {
             tokio::time::sleep_until(until.min(Instant::now() + LOOK_EVERY)).await;
             continue;
         }
-        return Ok(axum::Json(Feed::new(&found, after)));
+        return Ok(axum::Json(Feed::new(&found, after, page)));
     }
 }

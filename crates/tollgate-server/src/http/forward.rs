@@ -8,14 +8,14 @@ use std::borrow::Cow;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use tokio::time::timeout;
 use tollgate_engine::{Destination, Place};
 use tollgate_model::ids::parse_address;
-use tollgate_model::{NodeId, Submitter};
+use tollgate_model::{ChainId, NodeId, Submitter};
 use tollgate_outbound::Posted;
 
 use super::body::{CreateBody, read_whole};
@@ -29,6 +29,8 @@ use super::{Api, TIME_LIMIT};
 pub(crate) const FORWARDED: HeaderName = HeaderName::from_static(tollgate_client::FORWARDED);
 /// On an answer: where the node is that works for the submitter. Whoever goes there next saves a step.
 pub(crate) const OWNER: HeaderName = HeaderName::from_static(tollgate_client::OWNER);
+/// On a request: the chain that it is for. Every request that is passed on says so.
+pub(crate) const CHAIN_ID: HeaderName = HeaderName::from_static(tollgate_client::CHAIN_ID);
 /// Where batches are taken.
 pub(crate) const PATH_BATCH: &str = "/api/v1/tx/batch";
 /// How often a request is brought somewhere before its caller is told to come back: the place that is
@@ -40,6 +42,9 @@ const KEPT: [HeaderName; 2] = [header::CONTENT_TYPE, header::RETRY_AFTER];
 
 /// Carries a request out where it belongs.
 pub(crate) async fn to_the_owner(State(api): State<Api>, request: Request, next: Next) -> Response {
+    if let Err(problem) = check_chain(request.headers(), api.engine.chain_id()) {
+        return problem.into_response();
+    }
     let alone = api.engine.is_alone() && !api.engine.is_draining();
     let passed_on = request.headers().contains_key(FORWARDED);
     if alone || passed_on || request.method() != Method::POST {
@@ -61,6 +66,26 @@ pub(crate) async fn to_the_owner(State(api): State<Api>, request: Request, next:
         Some(submitter) => errand.carry_out(submitter).await,
         None => errand.here().await,
     }
+}
+
+/// Refuses what is for another chain, before anything is read or done: the same account exists on
+/// every chain, so nothing else in a request would tell. A request that was passed on by a node which
+/// does not say the chain (one of an older version) may be for any, and is refused as well.
+/// `not_owner` makes the sender look for another node, this version's and the one before.
+fn check_chain(headers: &HeaderMap, own: ChainId) -> Result<(), Problem> {
+    let detail = match headers.get(CHAIN_ID).map(HeaderValue::as_bytes) {
+        Some(said) if said == own.to_string().as_bytes() => return Ok(()),
+        None if !headers.contains_key(FORWARDED) => return Ok(()),
+        Some(said) => {
+            let said = String::from_utf8_lossy(said);
+            format!("the request is for chain {said:?}, this node works on chain {own}")
+        }
+        None => format!(
+            "the request was forwarded without {}: it may be for another chain than {own}",
+            CHAIN_ID.as_str()
+        ),
+    };
+    Err(Problem::new(Code::NotOwner, detail))
 }
 
 /// A request that may belong elsewhere.
@@ -186,7 +211,7 @@ pub(crate) fn belongs(code: Option<Code>, to: &Destination) -> Belongs {
 }
 
 /// The code of a problem of another node.
-fn code_of(posted: &Posted) -> Option<Code> {
+pub(crate) fn code_of(posted: &Posted) -> Option<Code> {
     #[derive(Deserialize)]
     struct Said {
         code: String,
@@ -231,7 +256,9 @@ async fn subject(api: &Api, parts: &Parts, body: &Bytes) -> Option<Submitter> {
         }
         ["api", "v1", "tx", tx_id, _action] => {
             let tx_id = parse_id(tx_id).ok()?;
-            Some(api.store.tx(tx_id).await.ok()??.submitter)
+            let submitter = api.store.tx(tx_id).await.ok()??.submitter;
+            // Another chain's: no node that this one knows can do it, and this one says so.
+            (submitter.chain_id == api.engine.chain_id()).then_some(submitter)
         }
         ["api", "v1", "submitters", address, _, ..] => {
             let address = parse_address(address).ok()?;

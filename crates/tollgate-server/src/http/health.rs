@@ -59,7 +59,7 @@ pub(crate) async fn ready(State(api): State<Api>) -> Result<axum::Json<Ready>, P
     if api.engine.is_draining() {
         return Err(Problem::new(Code::Draining, "it takes no new work"));
     }
-    api.store.completions(Seq::MAX, Page::new(1)?).await?;
+    api.store.completions(api.engine.chain_id(), Seq::MAX, Page::new(1)?).await?;
     let head = api.engine.view().head().map(|head| head.number);
     Ok(axum::Json(Ready { status: "ready", head }))
 }

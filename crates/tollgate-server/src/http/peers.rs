@@ -14,7 +14,7 @@ use tollgate_engine::{Destination, Engine};
 use tollgate_model::NodeId;
 use tollgate_outbound::{Limits, PostError, Posted, Poster};
 
-use super::forward::FORWARDED;
+use super::forward::{CHAIN_ID, FORWARDED};
 use super::guard::REQUEST_ID;
 
 /// How long a connection may take to come about (I13). Nodes are near each other, but a full queue at
@@ -90,6 +90,7 @@ impl Peers {
             headers.extend(given.get(&name).map(|value| (name, value.clone())));
         }
         headers.insert(FORWARDED, HeaderValue::from_static("1"));
+        headers.insert(CHAIN_ID, HeaderValue::from(engine.chain_id().get()));
         let post = self.poster.post(&uri, headers, body);
         tokio::select! {
             posted = post => posted.map_err(|error| match error {

@@ -158,6 +158,7 @@ impl From<ActError> for Problem {
         let detail = error.to_string();
         let code = match error {
             ActError::UnknownTx => return Self::not_found("transaction"),
+            ActError::WrongChain { .. } => Code::WrongChain,
             ActError::UnknownSubmitter => Code::UnknownSubmitter,
             ActError::Forbidden(why) => match why {
                 Forbidden::NoSlot => Code::TxNotAllocated,
@@ -199,6 +200,7 @@ impl From<ReserveError> for Problem {
 
 #[cfg(test)]
 mod tests {
+    use tollgate_model::ChainId;
     use tollgate_model::bump::Cap;
     use tollgate_model::nonce::Unexplained;
     use tollgate_model::reconcile::CannotResume;
@@ -211,6 +213,7 @@ mod tests {
         let gap = Unexplained { mined: nonce, at_least: nonce, at_most: nonce };
         for (error, word, status) in [
             (ActError::UnknownTx, "not_found", 404),
+            (ActError::WrongChain { of: ChainId::MIN, own: ChainId::MAX }, "wrong_chain", 422),
             (ActError::UnknownSubmitter, "unknown_submitter", 422),
             (Forbidden::NoSlot.into(), "tx_not_allocated", 409),
             (Forbidden::Mined.into(), "tx_mined", 409),

@@ -185,7 +185,8 @@ fn is_operator(words: &mut Words) -> Result<bool, Problem> {
 fn check_chain(api: &Api, words: &mut Words) -> Result<(), Problem> {
     match words.number("chainId")? {
         Some(asked) if asked != api.engine.chain_id().get() => {
-            let detail = format!("this node works on chain {}", api.engine.chain_id());
+            let own = api.engine.chain_id();
+            let detail = format!("chainId is {asked}, this node works on chain {own}");
             Err(Problem::new(Code::WrongChain, detail))
         }
         Some(_) | None => Ok(()),

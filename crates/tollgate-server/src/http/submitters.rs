@@ -51,8 +51,7 @@ pub(crate) async fn list(
     let page = words.page()?;
     let after = words.address("cursor")?;
     words.end()?;
-    let after = after.map(|address| Submitter::new(api.engine.chain_id(), address));
-    let found = api.store.submitters(after, page).await?;
+    let found = api.store.submitters(api.engine.chain_id(), after, page).await?;
     let full = found.len() == page.limit() as usize;
     let next = found.last().filter(|_| full).map(|last| last.record.submitter.address);
     let shown = |found| shape::Submitter::new(found, &api.engine, ChainSide::default());
@@ -181,8 +180,8 @@ fn holes(counts: AccountCounts, taken: &BTreeSet<Nonce>) -> Result<Vec<u64>, Inv
 async fn find(api: &Api, address: Address) -> Result<Option<SubmitterOverview>, Problem> {
     let chain_id = api.engine.chain_id();
     let before = Address::from_slice(&predecessor(address));
-    let after = (address != Address::ZERO).then(|| Submitter::new(chain_id, before));
-    let found = api.store.submitters(after, Page::new(1)?).await?;
+    let after = (address != Address::ZERO).then_some(before);
+    let found = api.store.submitters(chain_id, after, Page::new(1)?).await?;
     let wanted = Submitter::new(chain_id, address);
     Ok(found.into_iter().find(|found| found.record.submitter == wanted))
 }

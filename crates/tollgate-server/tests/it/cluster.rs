@@ -1,6 +1,7 @@
 //! Several nodes on one database: any of them takes any request.
 
 pub(crate) mod callers;
+mod chains;
 mod failover;
 mod forwarding;
 mod frozen;

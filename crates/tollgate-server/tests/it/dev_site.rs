@@ -13,7 +13,7 @@ use tollgate_evm::signer::{Key, LocalSigner};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::signer::Signer;
-use tollgate_model::port::{ChainRegistration, SubmitterSetup, TxStore, Unwatched};
+use tollgate_model::port::{ChainRegistration, Store, SubmitterSetup, Unwatched};
 use tollgate_model::{NodeId, Nonce, Submitter};
 use tollgate_server::{Api, router};
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
@@ -153,12 +153,12 @@ impl DevSite {
 /// A node with the first account's key.
 async fn node(store: &SqliteStore, chain: &RunningDevChain, options: EngineOptions) -> Door {
     let id = NodeId::new("site", Uuid::now_v7()).unwrap();
-    Door(router(node_with(store, chain, options, id, &[0]).await))
+    Door(router(node_with(Arc::new(store.clone()), chain, options, id, &[0]).await))
 }
 
 /// A node with the keys of some dev accounts.
 pub(crate) async fn node_with(
-    store: &SqliteStore,
+    store: Arc<dyn Store>,
     chain: &RunningDevChain,
     options: EngineOptions,
     id: NodeId,
@@ -182,7 +182,7 @@ pub(crate) async fn node_with(
     store.register_submitters(&setups).await.unwrap();
     let world = World {
         node: id,
-        store: Arc::new(store.clone()),
+        store: store.clone(),
         chain: Arc::new(evm),
         signer: Arc::new(signer),
         clock: Arc::new(SystemClock),
@@ -194,5 +194,5 @@ pub(crate) async fn node_with(
     let finality = FinalityRule::Confirmations(2);
     let options = EngineOptions { finality, presigned: vec![keyless], ..options };
     let engine = Engine::start(world, options);
-    Api::new(engine, Arc::new(store.clone()))
+    Api::new(engine, store)
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tollgate_devchain::{DevChain, DevChainOptions, dev_accounts};
 use tollgate_evm::signer::{Key, keystore};
+use tollgate_model::ChainId;
 use tollgate_model::port::NodeStore;
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
 use tollgate_testkit::postgres::PgServer;
@@ -240,14 +241,18 @@ async fn one_endpoint_that_answers_is_enough_and_the_node_is_on_the_list_until_i
     let live = until("the API", || http_get(ground.port, "/livez")).await;
     assert!(live.starts_with("HTTP/1.1 200"), "{live}");
     let store = SqliteStore::open(SqliteOptions::file(ground.path("t.db"))).await.unwrap();
-    let nodes = store.live_nodes(Duration::from_secs(60)).await.unwrap();
+    let nodes =
+        store.live_nodes(ChainId::new(31_337).unwrap(), Duration::from_secs(60)).await.unwrap();
     assert_eq!(nodes.len(), 1);
     assert_eq!(nodes[0].advertise_url.as_str(), "http://node-1.internal:8550");
     assert!(nodes[0].node.as_str().starts_with("node-1/") && !nodes[0].draining);
     program.signal("TERM");
     let ended = program.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_eq!(store.live_nodes(Duration::from_secs(60)).await.unwrap(), []);
+    assert_eq!(
+        store.live_nodes(ChainId::new(31_337).unwrap(), Duration::from_secs(60)).await.unwrap(),
+        []
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,8 +11,8 @@ impl World {
     pub(crate) async fn read_feed(&self) {
         let Ok(page) = Page::new(Page::MAX) else { return };
         let after = self.checker.lock().last_seq;
-        let new = self.store.completions(after, page).await.unwrap_or_default();
-        for completion in crate::planted::skipped(self, new) {
+        let Ok(new) = self.store.completions(self.chain_id(), after, page).await else { return };
+        for completion in crate::planted::skipped(self, new.items) {
             self.take_completion(completion);
         }
     }

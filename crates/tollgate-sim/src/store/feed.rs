@@ -3,18 +3,27 @@
 
 use async_trait::async_trait;
 use tollgate_model::port::{
-    Completion, FeedStore, Lease, OutboxEvent, Page, Reservation, ReservationStore, Reserve,
+    FeedPage, FeedStore, Lease, OutboxEvent, Page, Reservation, ReservationStore, Reserve,
     StoreError,
 };
-use tollgate_model::{NodeId, Nonce, Seq, Submitter, Text, TxHash};
+use tollgate_model::{ChainId, NodeId, Nonce, Seq, Submitter, Text, TxHash};
 use uuid::Uuid;
 
 use super::NodeStore;
 
 #[async_trait]
 impl FeedStore for NodeStore {
-    async fn completions(&self, after: Seq, page: Page) -> Result<Vec<Completion>, StoreError> {
-        self.read("completions", |store| async move { store.completions(after, page).await }).await
+    async fn completions(
+        &self,
+        chain_id: ChainId,
+        after: Seq,
+        page: Page,
+    ) -> Result<FeedPage, StoreError> {
+        self.read(
+            "completions",
+            |store| async move { store.completions(chain_id, after, page).await },
+        )
+        .await
     }
 
     async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError> {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tollgate_model::port::{
     Acquisition, Lease, LeaseStore, LeaseTerms, LiveNode, NodeStore as Nodes, Owner, StoreError,
 };
-use tollgate_model::{NodeId, Submitter};
+use tollgate_model::{ChainId, NodeId, Submitter};
 
 use super::NodeStore;
 
@@ -66,8 +66,8 @@ impl LeaseStore for NodeStore {
         self.read("owners", |store| async move { store.owners(submitters).await }).await
     }
 
-    async fn orphans(&self, limit: u32) -> Result<Vec<Submitter>, StoreError> {
-        self.read("orphans", |store| async move { store.orphans(limit).await }).await
+    async fn orphans(&self, chain_id: ChainId, limit: u32) -> Result<Vec<Submitter>, StoreError> {
+        self.read("orphans", |store| async move { store.orphans(chain_id, limit).await }).await
     }
 }
 
@@ -77,8 +77,13 @@ impl Nodes for NodeStore {
         self.read("heartbeat", |store| async move { store.heartbeat(node).await }).await
     }
 
-    async fn live_nodes(&self, within: Duration) -> Result<Vec<LiveNode>, StoreError> {
-        self.read("live_nodes", |store| async move { store.live_nodes(within).await }).await
+    async fn live_nodes(
+        &self,
+        chain_id: ChainId,
+        within: Duration,
+    ) -> Result<Vec<LiveNode>, StoreError> {
+        self.read("live_nodes", |store| async move { store.live_nodes(chain_id, within).await })
+            .await
     }
 
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {

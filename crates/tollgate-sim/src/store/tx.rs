@@ -6,7 +6,7 @@ use tollgate_model::port::{
     ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
     SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord, TxStore,
 };
-use tollgate_model::{NodeId, RequestId, Submitter, TxHash, TxId};
+use tollgate_model::{Address, ChainId, NodeId, RequestId, Submitter, TxHash, TxId};
 
 use super::NodeStore;
 use crate::planted::Bug;
@@ -155,10 +155,15 @@ impl TxStore for NodeStore {
 
     async fn submitters(
         &self,
-        after: Option<Submitter>,
+        chain_id: ChainId,
+        after: Option<Address>,
         page: Page,
     ) -> Result<Vec<SubmitterOverview>, StoreError> {
-        self.read("submitters", |store| async move { store.submitters(after, page).await }).await
+        self.read(
+            "submitters",
+            |store| async move { store.submitters(chain_id, after, page).await },
+        )
+        .await
     }
 
     async fn submitter(&self, submitter: Submitter) -> Result<Option<SubmitterRecord>, StoreError> {

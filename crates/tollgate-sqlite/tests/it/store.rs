@@ -102,12 +102,20 @@ async fn a_transaction_goes_from_its_slot_to_its_outcome() {
     let history = world.store.history(tx.tx_id, 1, page()).await.unwrap();
     let events: Vec<_> = history.iter().map(|entry| entry.event.as_str()).collect();
     assert_eq!(events, ["node_accepted", "mined", "finalised"]);
-    let feed = world.store.completions(Seq::MIN, page()).await.unwrap();
+    let feed = world.store.completions(submitter().chain_id, Seq::MIN, page()).await.unwrap().items;
     assert_eq!(feed.len(), 1);
     assert_eq!((feed[0].seq.get(), feed[0].tx_id), (1, tx.tx_id));
     assert_eq!(feed[0].tx_hash, Some(mined(&tx).tx_hash));
     assert_eq!(feed[0].request_id, tx.request_id);
-    assert!(world.store.completions(feed[0].seq, page()).await.unwrap().is_empty());
+    assert!(
+        world
+            .store
+            .completions(submitter().chain_id, feed[0].seq, page())
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
     assert!(world.store.open_work(submitter(), None, page()).await.unwrap().is_empty());
     let outbox = world.store.outbox(page()).await.unwrap();
     assert_eq!((outbox.len(), outbox[0].kind.as_str()), (1, "TxConfirmed"));
@@ -265,9 +273,9 @@ async fn hand_over(world: World) {
         panic!("a valid lease was taken")
     };
     assert_eq!((owner.node, owner.token), (world.node.clone(), world.lease.token));
-    assert_eq!(other.orphans(10).await.unwrap(), []);
+    assert_eq!(other.orphans(submitter().chain_id, 10).await.unwrap(), []);
     world.clock.advance(terms.duration());
-    assert_eq!(other.orphans(10).await.unwrap(), [submitter()]);
+    assert_eq!(other.orphans(submitter().chain_id, 10).await.unwrap(), [submitter()]);
     let owners = other.owners(&[submitter()]).await.unwrap();
     assert_eq!(owners[0].as_ref().map(|owner| owner.remaining), Some(Duration::ZERO));
     let early = other.acquire(submitter(), &node, &terms).await.unwrap();
@@ -321,26 +329,41 @@ async fn lists_find_what_they_are_asked_for_newest_first() {
     let open = world.store.open_work(submitter(), Some(made[0]), page()).await.unwrap();
     let open: Vec<_> = open.iter().map(|tx| (tx.record.tx_id, tx.attempts.len())).collect();
     assert_eq!(open, [(made[2], 1), (made[3], 1)]);
-    let overviews = world.store.submitters(None, page()).await.unwrap();
+    let overviews = world.store.submitters(submitter().chain_id, None, page()).await.unwrap();
     assert_eq!(overviews[0].depth, [(unsent, 2), (TxState::Tracking(Tracking::Pending), 1)]);
     assert_eq!(overviews[0].owner.as_ref().map(|owner| &owner.node), Some(&world.node));
-    assert!(world.store.submitters(Some(submitter()), page()).await.unwrap().is_empty());
+    assert!(
+        world
+            .store
+            .submitters(submitter().chain_id, Some(submitter().address), page())
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[tokio::test]
 async fn a_node_is_alive_as_long_as_it_says_so() {
     let world = World::memory().await;
     let advertise_url = Text::new("advertiseUrl", "http://a").unwrap();
-    let alive = LiveNode { node: world.node.clone(), advertise_url, draining: false };
+    let alive = LiveNode {
+        node: world.node.clone(),
+        chain_id: submitter().chain_id,
+        advertise_url,
+        draining: false,
+    };
     world.store.heartbeat(&alive).await.unwrap();
     let within = Duration::from_secs(10);
-    assert_eq!(world.store.live_nodes(within).await.unwrap(), std::slice::from_ref(&alive));
+    assert_eq!(
+        world.store.live_nodes(submitter().chain_id, within).await.unwrap(),
+        std::slice::from_ref(&alive)
+    );
     let owners = world.store.owners(&[submitter()]).await.unwrap();
     assert_eq!(owners[0].clone().unwrap().advertise_url.as_deref(), Some("http://a"));
     world.clock.advance(within);
-    assert!(world.store.live_nodes(within).await.unwrap().is_empty());
+    assert!(world.store.live_nodes(submitter().chain_id, within).await.unwrap().is_empty());
     world.store.heartbeat(&LiveNode { draining: true, ..alive }).await.unwrap();
-    assert!(world.store.live_nodes(Duration::MAX).await.unwrap()[0].draining);
+    assert!(world.store.live_nodes(submitter().chain_id, Duration::MAX).await.unwrap()[0].draining);
     world.store.leave(&world.node).await.unwrap();
-    assert!(world.store.live_nodes(Duration::MAX).await.unwrap().is_empty());
+    assert!(world.store.live_nodes(submitter().chain_id, Duration::MAX).await.unwrap().is_empty());
 }

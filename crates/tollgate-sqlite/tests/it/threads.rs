@@ -149,7 +149,12 @@ async fn a_simulations_store_works_on_its_callers_thread_alone() {
     };
     let store = SqliteStore::open(options).await.unwrap();
     let node = NodeId::new("a", Uuid::now_v7()).unwrap();
-    let live = LiveNode { node, advertise_url: Text::lossy("http://node"), draining: false };
+    let live = LiveNode {
+        node,
+        chain_id: submitter().chain_id,
+        advertise_url: Text::lossy("http://node"),
+        draining: false,
+    };
     store.heartbeat(&live).await.unwrap();
     let asked = clock.0.lock().unwrap().clone();
     assert!(!asked.is_empty());

@@ -14,8 +14,8 @@ use tollgate_model::{
 use uuid::Uuid;
 
 use crate::make::{
-    IntentWords, SectionWords, chain_id, confirmations, event, intent, mined_in, moved, nonce,
-    one_slot, section, setup, submitter, text,
+    CHAIN, IntentWords, SectionWords, chain_id, confirmations, event, intent, mined_in, moved,
+    nonce, one_slot, section, setup, submitter, text,
 };
 use crate::node::is_committed;
 use crate::world::World;
@@ -54,9 +54,14 @@ pub async fn strange_text_comes_back_as_it_went_in(world: &dyn World) {
         let found = found.unwrap_or_else(|| panic!("{name:?} is not found"));
         assert_eq!((found.tx_id, found.request_id), (tx.tx_id, tx.request_id));
     }
-    let node = LiveNode { node: a.id.clone(), advertise_url: text("http://'ä'"), draining: true };
+    let node = LiveNode {
+        node: a.id.clone(),
+        chain_id: chain_id(CHAIN),
+        advertise_url: text("http://'ä'"),
+        draining: true,
+    };
     a.heartbeat(&node).await.unwrap();
-    assert_eq!(a.live_nodes(Duration::from_secs(600)).await.unwrap(), [node]);
+    assert_eq!(a.live_nodes(chain_id(CHAIN), Duration::from_secs(600)).await.unwrap(), [node]);
 }
 
 /// The largest values of every kind are kept to the last bit.

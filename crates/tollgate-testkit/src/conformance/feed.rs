@@ -1,16 +1,17 @@
 //! The completions feed (I10) and the outbox.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
-use tollgate_model::port::{Completion, Lease, SectionOutcome, Seen};
+use tollgate_model::port::{ChainRegistration, Completion, Lease, SectionOutcome, Seen};
 use tollgate_model::transition::Verdict;
-use tollgate_model::{Failed, Seq, TxEvent, TxId, TxState};
+use tollgate_model::{ChainId, Failed, Seq, TxEvent, TxId, TxState};
 
 use crate::make::{
-    IntentWords, SectionWords, event, full_page, intent, moved, page, section, seq, submitter,
+    IntentWords, SectionWords, chain, chain_id, event, full_page, intent, moved, on_other_chain,
+    other_chain, page, section, seq, submitter,
 };
 use crate::node::TestNode;
 use crate::wait::within;
@@ -23,12 +24,12 @@ pub async fn a_final_change_writes_its_completion(world: &dyn World) {
     let (mined, withdrawn) = (intent().at(0).named("order-1"), intent());
     let both = section(lease).cursor(0, 1).creates([mined.clone(), withdrawn.clone()]);
     a.write_whole(both).await;
-    assert_eq!(a.completions(seq(0), full_page()).await.unwrap(), [], "nothing has ended");
+    assert_eq!(a.feed(seq(0), full_page()).await, [], "nothing has ended");
     a.mine(lease, mined.tx_id, 7).await;
     a.step(lease, mined.tx_id, TxEvent::Finalised(Verdict::Reverted)).await;
     a.step(lease, withdrawn.tx_id, TxEvent::Withdrawn).await;
 
-    let feed = a.completions(seq(0), full_page()).await.unwrap();
+    let feed = a.feed(seq(0), full_page()).await;
     assert_eq!(feed.len(), 2);
     let hash = mined.slot.unwrap().attempt.tx_hash;
     let [first, second] = &feed[..] else { panic!("two: {feed:?}") };
@@ -39,9 +40,9 @@ pub async fn a_final_change_writes_its_completion(world: &dyn World) {
     assert_eq!((second.seq, second.tx_id), (seq(2), withdrawn.tx_id));
     assert_eq!((&second.request_id, second.tx_hash), (&None, None));
     assert!(second.at >= first.at);
-    assert_eq!(a.completions(seq(1), full_page()).await.unwrap(), feed[1..]);
-    assert_eq!(a.completions(seq(0), page(1)).await.unwrap(), feed[..1]);
-    assert_eq!(a.completions(Seq::MAX, full_page()).await.unwrap(), []);
+    assert_eq!(a.feed(seq(1), full_page()).await, feed[1..]);
+    assert_eq!(a.feed(seq(0), page(1)).await, feed[..1]);
+    assert_eq!(a.feed(Seq::MAX, full_page()).await, []);
 }
 
 /// Outcomes of one batch follow each other; those of a batch that was not written are not there.
@@ -68,7 +69,7 @@ pub async fn the_feed_is_consecutive_over_batches_and_refusals(world: &dyn World
         a.write_whole(ends).await;
         ended.extend(txs.iter().map(|tx| tx.tx_id));
     }
-    let feed = a.completions(seq(0), full_page()).await.unwrap();
+    let feed = a.feed(seq(0), full_page()).await;
     assert!(feed.iter().map(|entry| entry.seq.get()).eq(1..=15), "I10: {feed:?}");
     assert!(feed.iter().map(|entry| entry.tx_id).eq(ended), "in the order of commits");
 }
@@ -84,51 +85,99 @@ pub async fn readers_of_the_feed_miss_nothing_under_concurrent_commits(world: &d
     let mut writers = Vec::new();
     for n in 1..=WRITERS {
         let node = world.node(&format!("writer-{n}")).await;
-        let lease = node.own(submitter(n)).await;
+        // Every second one on another chain: the feed's numbers are the database's.
+        let lease = match n % 2 {
+            0 => {
+                node.register_on(&other_chain(), &[on_other_chain(n)]).await;
+                node.lease(on_other_chain(n)).await
+            }
+            _ => node.own(submitter(n)).await,
+        };
         writers.push((node, lease));
     }
     let over = Arc::new(AtomicBool::new(false));
     let mut readers = Vec::new();
-    for size in [7, 100, 1_000] {
-        let node = world.node("reader").await;
-        readers.push(tokio::spawn(read_feed(node, size, over.clone())));
+    for (chain, size) in [(chain(), 7), (other_chain(), 100), (chain(), 1_000)] {
+        let (node, over) = (world.node("reader").await, over.clone());
+        readers.push(tokio::spawn(read_feed(node, chain.chain_id, size, over)));
     }
     let writing = writers.into_iter().map(|(node, lease)| tokio::spawn(end_many(node, lease)));
-    let mut ended: HashSet<TxId> = HashSet::new();
-    for ids in join_all(writing).await {
-        ended.extend(ids.unwrap());
+    let mut ended: HashMap<ChainId, HashSet<TxId>> = HashMap::new();
+    for done in join_all(writing).await {
+        let (lease, ids) = done.unwrap();
+        ended.entry(lease.submitter.chain_id).or_default().extend(ids);
     }
     over.store(true, Ordering::SeqCst);
-    assert_eq!(ended.len(), total);
+    assert_eq!(ended.values().map(HashSet::len).sum::<usize>(), total);
+    let mut seqs = BTreeSet::new();
     for reader in readers {
-        let feed = within("a reader of the feed", reader).await.unwrap();
-        assert_eq!(feed.len(), total, "I10: a reader missed {}", total - feed.len());
+        let (of, feed) = within("a reader of the feed", reader).await.unwrap();
+        let missed = ended[&of].len() - feed.len();
+        assert_eq!(missed, 0, "I10: a reader missed {missed}");
         let seen: HashSet<_> = feed.iter().map(|entry| entry.tx_id).collect();
-        assert_eq!(seen, ended, "I10: each outcome once");
+        assert_eq!(seen, ended[&of], "I10: each outcome once, and only those of its chain");
+        seqs.extend(feed.iter().map(|entry| entry.seq.get()));
     }
+    assert!(seqs.into_iter().eq(1..=total as u64), "I10: the numbers of all chains have no gap");
 }
 
-/// Reads on from the last place until nothing more can come.
-async fn read_feed(node: TestNode, size: u32, over: Arc<AtomicBool>) -> Vec<Completion> {
-    let mut feed: Vec<Completion> = Vec::new();
+/// Reads one chain's completions, remembering only where to go on, until nothing more can come.
+async fn read_feed(
+    node: TestNode,
+    of: ChainId,
+    size: u32,
+    over: Arc<AtomicBool>,
+) -> (ChainId, Vec<Completion>) {
+    let (mut feed, mut after): (Vec<Completion>, Seq) = (Vec::new(), seq(0));
     loop {
         // Asked before the page: what was committed by then is in it.
         let last_look = over.load(Ordering::SeqCst);
-        let after = feed.last().map_or(seq(0), |entry| entry.seq);
-        let next = node.completions(after, page(size)).await.unwrap();
-        if last_look && next.is_empty() {
-            return feed;
+        let found = node.completions(of, after, page(size)).await.unwrap();
+        if last_look && found.items.is_empty() {
+            return (of, feed);
         }
-        for entry in next {
-            let expected = feed.last().map_or(0, |entry| entry.seq.get()) + 1;
-            assert_eq!(entry.seq.get(), expected, "I10: the feed has a gap");
-            feed.push(entry);
+        for entry in &found.items {
+            assert!(entry.seq > after, "I10: the feed went back");
         }
+        let next = found.next(after, page(size));
+        assert!(next >= after, "a reader never goes back");
+        (after, feed) = (next, [feed, found.items].concat());
     }
 }
 
+/// A node shows its own chain's outcomes. A reader passes over those of other chains, once.
+pub async fn a_page_holds_one_chains_completions_and_leads_past_those_of_others(world: &dyn World) {
+    let a = world.node("a").await;
+    let here = a.own(submitter(1)).await;
+    a.register_on(&other_chain(), &[on_other_chain(1)]).await;
+    let there = a.lease(on_other_chain(1)).await;
+    // 1 and 4 are here, 2, 3 and 5 there.
+    for lease in [here, there, there, here, there] {
+        let tx = intent();
+        a.write_whole(section(lease).create(tx.clone())).await;
+        a.step(lease, tx.tx_id, TxEvent::Withdrawn).await;
+    }
+    let look = async |of: ChainRegistration, after: u64, size: u32| {
+        let found = a.completions(of.chain_id, seq(after), page(size)).await.unwrap();
+        let ours = found.items.iter().all(|one| one.submitter.chain_id == of.chain_id);
+        assert!(ours, "of its chain alone: {found:?}");
+        let next = found.next(seq(after), page(size)).get();
+        (found.items.iter().map(|one| one.seq.get()).collect::<Vec<_>>(), next)
+    };
+    assert_eq!(look(chain(), 0, 10).await, (vec![1, 4], 5), "and on behind the last of all");
+    assert_eq!(look(chain(), 0, 2).await, (vec![1, 4], 4), "a full page may have more behind it");
+    assert_eq!(look(chain(), 0, 1).await, (vec![1], 1));
+    assert_eq!(look(chain(), 1, 1).await, (vec![4], 4));
+    assert_eq!(look(chain(), 4, 1).await, (vec![], 5), "nothing, and 5 is not looked at again");
+    assert_eq!(look(chain(), 5, 1).await, (vec![], 5));
+    assert_eq!(look(other_chain(), 0, 10).await, (vec![2, 3, 5], 5));
+    assert_eq!(look(chain(), 99, 10).await, (vec![], 99), "never back");
+    let nobody = ChainRegistration { chain_id: chain_id(6), ..chain() };
+    assert_eq!(look(nobody, 0, 10).await, (vec![], 5));
+}
+
 /// Ends many transactions, a few in each commit.
-async fn end_many(node: TestNode, lease: Lease) -> Vec<TxId> {
+async fn end_many(node: TestNode, lease: Lease) -> (Lease, Vec<TxId>) {
     let txs: Vec<_> = std::iter::repeat_with(intent).take(COMMITS * PER_COMMIT).collect();
     node.write_whole(section(lease).creates(txs.clone())).await;
     for some in txs.chunks(PER_COMMIT) {
@@ -139,7 +188,7 @@ async fn end_many(node: TestNode, lease: Lease) -> Vec<TxId> {
         }
         node.write_whole(ends).await;
     }
-    txs.iter().map(|tx| tx.tx_id).collect()
+    (lease, txs.iter().map(|tx| tx.tx_id).collect())
 }
 
 /// Events wait until they were delivered, oldest first, and are then forgotten.

@@ -8,7 +8,10 @@ use tollgate_model::port::{
     Acquisition, Checkpoint, GrantKind, Lease, LeaseTerms, SectionOutcome, StoreError,
 };
 
-use crate::make::{SectionWords, intent, long_terms, nonce, one_slot, section, submitter};
+use crate::make::{
+    CHAIN, SectionWords, chain_id, intent, long_terms, nonce, on_other_chain, one_slot,
+    other_chain, section, submitter,
+};
 use crate::wait::within;
 use crate::world::World;
 
@@ -277,8 +280,14 @@ pub async fn orphans_are_the_submitters_with_open_work_and_no_owner(world: &dyn 
     let released = [leases[1], leases[3], leases[4]];
     assert_eq!(a.release(&a.id, &released).await.unwrap(), 3);
     world.expire(all[2]).await;
-    let mut orphans = a.orphans(10).await.unwrap();
+    a.register_on(&other_chain(), &[on_other_chain(2)]).await;
+    let elsewhere = a.lease(on_other_chain(2)).await;
+    a.write_whole(section(elsewhere).create(intent())).await;
+    assert_eq!(a.release(&a.id, &[elsewhere]).await.unwrap(), 1);
+    let mut orphans = a.orphans(chain_id(CHAIN), 10).await.unwrap();
     orphans.sort();
     assert_eq!(orphans, [all[1], all[2]]);
-    assert_eq!(a.orphans(1).await.unwrap().len(), 1);
+    assert_eq!(a.orphans(chain_id(CHAIN), 1).await.unwrap().len(), 1);
+    let there = a.orphans(other_chain().chain_id, 10).await.unwrap();
+    assert_eq!(there, [on_other_chain(2)], "each chain's work is its own nodes'");
 }

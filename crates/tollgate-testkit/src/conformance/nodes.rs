@@ -6,13 +6,21 @@ use tollgate_model::nonce::Mode;
 use tollgate_model::port::{Acquisition, ChainRegistration, LiveNode, StoreError, SubmitterSetup};
 use tollgate_model::{B256, Submitter};
 
-use crate::make::{chain, chain_id, long_terms, node_id, nonce, one_slot, setup, submitter, text};
+use crate::make::{
+    CHAIN, chain, chain_id, long_terms, node_id, nonce, one_slot, other_chain, setup, submitter,
+    text,
+};
 use crate::world::World;
 
 const LATELY: Duration = Duration::from_secs(3_600);
 
 fn live(name: &str, url: &str) -> LiveNode {
-    LiveNode { node: node_id(name), advertise_url: text(url), draining: false }
+    LiveNode {
+        node: node_id(name),
+        chain_id: chain_id(CHAIN),
+        advertise_url: text(url),
+        draining: false,
+    }
 }
 
 /// Who said so lately is alive, in the order of ids; who left is not.
@@ -23,14 +31,14 @@ pub async fn nodes_live_from_heartbeat_to_leave(world: &dyn World) {
         a.heartbeat(node).await.unwrap();
     }
     nodes.sort_by(|left, right| left.node.cmp(&right.node));
-    assert_eq!(a.live_nodes(LATELY).await.unwrap(), nodes);
+    assert_eq!(a.live_nodes(chain_id(CHAIN), LATELY).await.unwrap(), nodes);
     nodes[1].draining = true;
     nodes[1].advertise_url = text("http://elsewhere");
     a.heartbeat(&nodes[1]).await.unwrap();
-    assert_eq!(a.live_nodes(LATELY).await.unwrap(), nodes, "the last word counts");
+    assert_eq!(a.live_nodes(chain_id(CHAIN), LATELY).await.unwrap(), nodes, "the last word counts");
     a.leave(&nodes[0].node).await.unwrap();
     a.leave(&nodes[0].node).await.unwrap();
-    assert_eq!(a.live_nodes(LATELY).await.unwrap(), nodes[1..]);
+    assert_eq!(a.live_nodes(chain_id(CHAIN), LATELY).await.unwrap(), nodes[1..]);
 }
 
 /// A node that fell silent is not alive, and comes back with its next word.
@@ -42,10 +50,25 @@ pub async fn a_silent_node_is_not_alive(world: &dyn World) {
     let aged = world.earlier("heartbeat_at", Duration::from_secs(7_200));
     let sql = format!("update node set heartbeat_at = {aged} where node_id like 'silent/%'");
     assert_eq!(world.execute(&sql).await, Ok(1));
-    assert_eq!(a.live_nodes(LATELY).await.unwrap(), [other]);
-    assert_eq!(a.live_nodes(LATELY * 3).await.unwrap().len(), 2);
+    assert_eq!(a.live_nodes(chain_id(CHAIN), LATELY).await.unwrap(), [other]);
+    assert_eq!(a.live_nodes(chain_id(CHAIN), LATELY * 3).await.unwrap().len(), 2);
     a.heartbeat(&silent).await.unwrap();
-    assert_eq!(a.live_nodes(LATELY).await.unwrap().len(), 2);
+    assert_eq!(a.live_nodes(chain_id(CHAIN), LATELY).await.unwrap().len(), 2);
+}
+
+/// A node of another chain is nobody's peer, and neither is one that does not say which chain it
+/// works on: those of the version before.
+pub async fn nodes_of_another_chain_or_of_an_unknown_one_are_not_listed(world: &dyn World) {
+    let a = world.node("a").await;
+    let (here, unsaid) = (live("here", "http://h"), live("unsaid", "http://u"));
+    let there = LiveNode { chain_id: other_chain().chain_id, ..live("there", "http://t") };
+    for node in [&here, &there, &unsaid] {
+        a.heartbeat(node).await.unwrap();
+    }
+    let sql = "update node set chain_id = null where node_id like 'unsaid/%'";
+    assert_eq!(world.execute(sql).await, Ok(1));
+    assert_eq!(a.live_nodes(chain_id(CHAIN), LATELY).await.unwrap(), [here]);
+    assert_eq!(a.live_nodes(other_chain().chain_id, LATELY).await.unwrap(), [there]);
 }
 
 /// The lease leads to its owner's address, as long as that is known.
@@ -60,8 +83,7 @@ pub async fn an_owners_address_comes_from_the_list_of_nodes(world: &dyn World) {
         asked.advertise_url
     };
     assert_eq!(url_told().await, None);
-    let node =
-        LiveNode { node: a.id.clone(), advertise_url: text("http://a:8550"), draining: false };
+    let node = LiveNode { node: a.id.clone(), ..live("a", "http://a:8550") };
     a.heartbeat(&node).await.unwrap();
     assert_eq!(url_told().await, Some("http://a:8550".to_owned()));
     a.leave(&a.id).await.unwrap();

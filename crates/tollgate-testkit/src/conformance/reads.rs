@@ -13,8 +13,8 @@ use tollgate_model::{
 };
 
 use crate::make::{
-    IntentWords, SectionWords, attempt_of, chain_id, full_page, intent, page, section, submitter,
-    tx_id,
+    IntentWords, SectionWords, attempt_of, chain, chain_id, full_page, intent, on_other_chain,
+    other_chain, page, section, submitter, tx_id,
 };
 use crate::node::TestNode;
 use crate::world::World;
@@ -222,6 +222,7 @@ pub async fn submitters_are_shown_with_owner_and_load(world: &dyn World) {
     let order = [3, 1, 5, 2, 4];
     let all: Vec<_> = order.iter().map(|n| submitter(*n)).collect();
     a.register(&all).await;
+    a.register_on(&other_chain(), &[on_other_chain(2), on_other_chain(9)]).await;
     let lease = a.lease(submitter(2)).await;
     let ids = one_of_each(&a, lease, 0).await;
     let released = a.lease(submitter(4)).await;
@@ -229,17 +230,21 @@ pub async fn submitters_are_shown_with_owner_and_load(world: &dyn World) {
 
     let mut paged = Vec::new();
     while let Some(overview) = {
-        let after = paged
-            .last()
-            .map(|overview: &tollgate_model::port::SubmitterOverview| overview.record.submitter);
-        let next = a.submitters(after, page(2)).await.unwrap();
+        let after = paged.last().map(|overview: &tollgate_model::port::SubmitterOverview| {
+            overview.record.submitter.address
+        });
+        let next = a.submitters(chain().chain_id, after, page(2)).await.unwrap();
         (!next.is_empty()).then_some(next)
     } {
         assert!(overview.len() <= 2);
         paged.extend(overview);
     }
     let shown: Vec<_> = paged.iter().map(|overview| overview.record.submitter).collect();
-    assert_eq!(shown, (1..=5).map(submitter).collect::<Vec<_>>(), "in the order of addresses");
+    assert_eq!(
+        shown,
+        (1..=5).map(submitter).collect::<Vec<_>>(),
+        "in the order of addresses, and of this chain alone"
+    );
     for overview in &paged {
         assert_eq!(overview.record, a.known(overview.record.submitter).await);
         assert_eq!(overview.record.status, SubmitterStatus::Active);

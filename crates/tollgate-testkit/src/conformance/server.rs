@@ -9,8 +9,8 @@ use tollgate_postgres::PgStore;
 
 use crate::child::{Errand, STOPPED, StoreChild};
 use crate::make::{
-    IntentWords, SectionWords, full_page, intent, long_terms, moved, one_slot, section, seq,
-    submitter,
+    CHAIN, IntentWords, SectionWords, chain_id, full_page, intent, long_terms, moved, one_slot,
+    section, seq, submitter,
 };
 use crate::node::is_committed;
 use crate::wait::{until, within};
@@ -76,7 +76,7 @@ pub async fn a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs(world: &
     let slow = a.write_aside(ends[0].clone());
     world.somebody_waits_for_a_lock().await;
     let early = b.try_write_one(ends[1].clone()).await;
-    let mut feed = b.completions(seq(0), full_page()).await.unwrap();
+    let mut feed = b.feed(seq(0), full_page()).await;
     hang.release().await;
     assert!(is_committed(&within("the slow commit", slow).await.unwrap().unwrap()));
     if let Err(error) = early {
@@ -84,7 +84,7 @@ pub async fn a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs(world: &
         b.write_whole(ends[1].clone()).await;
     }
     let after = feed.last().map_or(seq(0), |entry| entry.seq);
-    feed.extend(b.completions(after, full_page()).await.unwrap());
+    feed.extend(b.feed(after, full_page()).await);
     let seqs: Vec<_> = feed.iter().map(|entry| entry.seq.get()).collect();
     assert_eq!(seqs, [1, 2], "I10: a reader missed an outcome");
 }
@@ -162,15 +162,20 @@ pub async fn a_commit_that_numbered_outcomes_and_lost_its_answers_is_unknown(wor
 /// Connections that say nothing any more are given up, all at once: nobody waits for each in turn.
 pub async fn a_silent_server_is_given_up_and_found_again(world: &PgWorld) {
     let (wire, store) = wired(world, NodeOptions::HASTY).await;
-    let read_often = || join_all((0..4).map(|_| store.completions(seq(0), full_page())));
+    let read_often =
+        || join_all((0..4).map(|_| store.completions(chain_id(CHAIN), seq(0), full_page())));
     for read in read_often().await {
         read.unwrap();
     }
     wire.go_dark();
-    let error = within("a read", store.completions(seq(0), full_page())).await.unwrap_err();
+    let error = within("a read", store.completions(chain_id(CHAIN), seq(0), full_page()))
+        .await
+        .unwrap_err();
     assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
     assert!(error.to_string().contains("no answer within"), "{error}");
-    let error = within("a read", store.completions(seq(0), full_page())).await.unwrap_err();
+    let error = within("a read", store.completions(chain_id(CHAIN), seq(0), full_page()))
+        .await
+        .unwrap_err();
     assert!(error.to_string().contains("no connection within"), "it is not asked again: {error}");
     wire.mend();
     for read in read_often().await {

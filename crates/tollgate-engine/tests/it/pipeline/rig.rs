@@ -246,8 +246,7 @@ impl Pipeline {
         let mut open: HashSet<TxId> = sent.iter().map(|sent| sent.id).collect();
         let (begun, mut after) = (Instant::now(), Seq::MIN);
         loop {
-            let page = Page::new(Page::MAX).unwrap();
-            for entry in self.store.completions(after, page).await.unwrap() {
+            for entry in self.feed_after(after).await {
                 after = entry.seq;
                 open.remove(&entry.tx_id);
             }
@@ -271,12 +270,17 @@ impl Pipeline {
         self.send(engine, from, [value]).await.remove(0)
     }
 
+    async fn feed_after(&self, after: Seq) -> Vec<Completion> {
+        let page = Page::new(Page::MAX).unwrap();
+        self.store.completions(account(0).chain_id, after, page).await.unwrap().items
+    }
+
     /// The whole feed.
     pub(crate) async fn feed(&self) -> Vec<Completion> {
         let mut feed = Vec::new();
         loop {
             let after = feed.last().map_or(Seq::MIN, |entry: &Completion| entry.seq);
-            let page = self.store.completions(after, Page::new(Page::MAX).unwrap()).await.unwrap();
+            let page = self.feed_after(after).await;
             if page.is_empty() {
                 return feed;
             }

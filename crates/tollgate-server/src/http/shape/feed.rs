@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tollgate_model::Seq;
-use tollgate_model::port::Completion as Entry;
+use tollgate_model::port::{Completion as Entry, FeedPage, Page};
 use utoipa::ToSchema;
 
 use super::{address, time};
@@ -13,7 +13,7 @@ use crate::http::schema;
 pub(crate) struct Feed {
     /// The outcomes.
     items: Vec<Completion>,
-    /// The `after` of the next call; the same as before if there was nothing.
+    /// The `after` of the next call. It also moves past outcomes of other chains in the database.
     next: u64,
 }
 
@@ -49,9 +49,9 @@ pub(crate) struct Completion {
 }
 
 impl Feed {
-    pub(crate) fn new(found: &[Entry], after: Seq) -> Self {
-        let next = found.last().map_or(after, |entry| entry.seq).get();
-        Self { items: found.iter().map(Completion::new).collect(), next }
+    pub(crate) fn new(found: &FeedPage, after: Seq, asked: Page) -> Self {
+        let next = found.next(after, asked).get();
+        Self { items: found.items.iter().map(Completion::new).collect(), next }
     }
 }
 

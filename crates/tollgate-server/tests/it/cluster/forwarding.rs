@@ -63,7 +63,8 @@ async fn a_create_at_another_node_is_the_owners_answer_word_for_word() {
     let heard = owner.heard().await;
     assert_eq!(heard.len(), 1, "{heard:?}");
     assert_eq!(heard[0].path, "/api/v1/tx");
-    for (name, value) in [("tollgate-forwarded", "1"), headers[0], headers[1]] {
+    let chain = ("tollgate-chain-id", "31337");
+    for (name, value) in [("tollgate-forwarded", "1"), chain, headers[0], headers[1]] {
         assert_eq!(heard[0].headers[name], value, "{name}");
     }
     // The same request again is the same transaction, wherever it is asked (I7).
@@ -127,7 +128,7 @@ async fn what_nobody_owns_goes_to_the_preferred_node() {
 async fn a_forwarded_request_is_never_forwarded_again() {
     let room = Room::new().await;
     let (owner, other, of, tx_id) = with_owner(&room).await;
-    let forwarded = [("tollgate-forwarded", "1")];
+    let forwarded = [("tollgate-forwarded", "1"), ("tollgate-chain-id", "31337")];
     for (path, body) in [
         ("/api/v1/tx".to_owned(), create(of, "second")),
         (format!("/api/v1/tx/{tx_id}/cancel"), json!({})),
@@ -252,7 +253,7 @@ async fn an_item_whose_owner_left_it_to_a_node_without_the_key_is_done_here() {
     };
     // Ports are random, but that no account prefers any of these happens once in 250 times.
     let Some(of) = (0..keyless.len()).find_map(prefer) else { return };
-    let stays = [("tollgate-forwarded", "1")];
+    let stays = [("tollgate-forwarded", "1"), ("tollgate-chain-id", "31337")];
     let first = owner.post_with("/api/v1/tx", &stays, &create(of, "first")).await;
     assert_eq!(first.status.as_u16(), 202, "{first:?}");
     let second = here.post("/api/v1/tx", &create(of, "second")).await;

@@ -14,10 +14,10 @@ use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
-use tollgate_engine::{Engine, EngineOptions};
+use tollgate_engine::{Engine, EngineOptions, ReservationLimits};
 use tollgate_model::ownership::preferred;
-use tollgate_model::port::{LeaseStore, LeaseTerms, LiveNode, NodeStore, Owner};
-use tollgate_model::{NodeId, Submitter, Text};
+use tollgate_model::port::{LeaseTerms, LiveNode, Owner, Store};
+use tollgate_model::{ChainId, NodeId, Submitter, Text};
 use tollgate_server::router;
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
 use tollgate_testkit::wait;
@@ -31,8 +31,9 @@ pub(super) const ACCOUNTS: [usize; 5] = [0, 2, 3, 4, 5];
 
 /// One database, one chain.
 pub(super) struct Room {
-    pub(super) store: SqliteStore,
+    pub(super) store: Arc<dyn Store>,
     pub(super) chain: RunningDevChain,
+    chain_id: ChainId,
 }
 
 /// A request as it came to a socket.
@@ -54,8 +55,14 @@ pub(super) struct Seat {
 
 impl Room {
     pub(super) async fn new() -> Self {
-        let chain = DevChain::start(DevChainOptions::default()).await.unwrap();
-        Self { store: SqliteStore::open(SqliteOptions::memory()).await.unwrap(), chain }
+        let store = SqliteStore::open(SqliteOptions::memory()).await.unwrap();
+        Self::on(Arc::new(store), DevChainOptions::default()).await
+    }
+
+    /// On a database that others may share.
+    pub(super) async fn on(store: Arc<dyn Store>, options: DevChainOptions) -> Self {
+        let chain_id = ChainId::new(options.chain.chain_id).unwrap();
+        Self { store, chain: DevChain::start(options).await.unwrap(), chain_id }
     }
 
     pub(super) async fn seat(&self, name: &str) -> Seat {
@@ -66,14 +73,15 @@ impl Room {
         // Nothing moves by itself while a test looks, and nobody is taken for dead.
         let seconds = Duration::from_secs;
         let lease = LeaseTerms::new(seconds(60), seconds(25), Duration::ZERO).unwrap();
-        let options = EngineOptions { lease, ..EngineOptions::default() };
+        let reservations = Some(ReservationLimits::default());
+        let options = EngineOptions { lease, reservations, ..EngineOptions::default() };
         let id = NodeId::new(name, Uuid::now_v7()).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let entry =
-            LiveNode { node: id.clone(), advertise_url: Text::lossy(&url), draining: false };
+        let (chain_id, advertise_url) = (self.chain_id, Text::lossy(&url));
+        let entry = LiveNode { node: id.clone(), chain_id, advertise_url, draining: false };
         self.store.heartbeat(&entry).await.unwrap();
-        let api = node_with(&self.store, &self.chain, options, id, keys).await;
+        let api = node_with(self.store.clone(), &self.chain, options, id, keys).await;
         let engine = api.engine.clone();
         let routes = router(api);
         let heard = Arc::new(Mutex::new(Vec::new()));

@@ -61,13 +61,14 @@ impl Stage {
 
     /// The name of the node that should own an account.
     pub(crate) fn preferred(&self, account: usize, nodes: [&Node; 2]) -> String {
+        let said = self.chain.view().call("eth_chainId", &json!([])).unwrap();
+        let chain_id = ChainId::new(rpc::number(&said)).unwrap();
         let live = nodes.map(|node| LiveNode {
             node: NodeId::new(&node.name, Uuid::nil()).unwrap(),
+            chain_id,
             advertise_url: Text::lossy(&format!("http://127.0.0.1:{}", node.port)),
             draining: false,
         });
-        let said = self.chain.view().call("eth_chainId", &json!([])).unwrap();
-        let chain_id = ChainId::new(rpc::number(&said)).unwrap();
         let of = Submitter::new(chain_id, dev_accounts()[account].address);
         let should = &preferred(of, &live).unwrap().node;
         nodes.iter().zip(&live).find(|(_, it)| it.node == *should).unwrap().0.name.clone()
