@@ -6,16 +6,16 @@ update managed_tx m
        nonce = case when u.frees then null else coalesce(u.nonce, m.nonce) end,
        attempts = m.attempts + u.adds_attempt,
        next_resubmit_at = case when u.schedule = 0 then m.next_resubmit_at
-                               when u.schedule = 1 then null
-                               else clock_timestamp() + u.delay * interval '1 microsecond' end,
+                               when u.schedule = 1
+                               then clock_timestamp() + u.delay * interval '1 microsecond' end,
        resubmits = m.resubmits + u.resubmitted,
        last_error = coalesce(u.last_error, m.last_error),
-       mined_hash = case when u.evidence = 0 then m.mined_hash else u.mined_hash end,
-       block_number = case when u.evidence = 0 then m.block_number else u.block_number end,
-       block_hash = case when u.evidence = 0 then m.block_hash else u.block_hash end,
-       gas_used = case when u.evidence = 0 then m.gas_used else u.gas_used end,
-       succeeded = case when u.evidence = 0 then m.succeeded else u.succeeded end,
-       revert_reason = case when u.evidence = 0 then m.revert_reason else u.revert_reason end,
+       mined_hash = case u.evidence when 0 then m.mined_hash when 1 then u.mined_hash end,
+       block_number = case u.evidence when 0 then m.block_number when 1 then u.block_number end,
+       block_hash = case u.evidence when 0 then m.block_hash when 1 then u.block_hash end,
+       gas_used = case u.evidence when 0 then m.gas_used when 1 then u.gas_used end,
+       succeeded = case u.evidence when 0 then m.succeeded when 1 then u.succeeded end,
+       revert_reason = case u.evidence when 0 then m.revert_reason when 1 then u.revert_reason end,
        updated_at = clock_timestamp(),
        finished_at = case when u.to_state between 40 and 59 then clock_timestamp() end
   from unnest($1::uuid[], $2::bigint[], $3::bytea[], $4::bigint[], $5::smallint[], $6::integer[],

@@ -4,8 +4,7 @@ use std::time::SystemTime;
 
 use tokio_postgres::types::ToSql;
 use tollgate_model::port::{
-    Confirmations, CursorMove, Evidence, NewAttempt, NewEvent, NewTx, Schedule, Section, Slot,
-    TxUpdate,
+    Confirmations, CursorMove, Evidence, NewAttempt, NewEvent, NewTx, Section, Slot, TxUpdate,
 };
 use tollgate_model::time::micros;
 use tollgate_model::{NodeId, Nonce, Submitter, Timestamp, TxId, TxState};
@@ -341,26 +340,17 @@ impl<'a> Updates<'a> {
         self.nonces.push(slot.or(update.freed_nonce).map(Nonce::as_i64));
         self.frees.push(update.freed_nonce.is_some());
         self.adds_attempts.push(update.new_attempt().is_some().into());
-        let (schedule, delay) = match update.schedule {
-            Schedule::Keep => (0, 0),
-            Schedule::Never => (1, 0),
-            Schedule::In(delay) => (2, micros(delay)),
-        };
-        self.schedules.push(schedule);
-        self.delays.push(delay);
+        self.schedules.push(update.schedule.code());
+        self.delays.push(micros(update.schedule.delay()));
         self.resubmitted.push(update.resubmitted.into());
         self.last_errors.push(update.last_error.as_ref().map(|error| error.as_str()));
         self.push_evidence(&update.evidence);
     }
 
     fn push_evidence(&mut self, evidence: &'a Evidence) {
-        let (code, mined) = match evidence {
-            Evidence::Keep => (0, None),
-            Evidence::Clear => (1, None),
-            Evidence::Set(mined) => (2, Some(mined)),
-        };
+        let mined = evidence.mined();
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-        self.evidence.push(code);
+        self.evidence.push(evidence.code());
         self.mined_hashes.push(mined.map(|mined| mined.tx_hash.as_slice()));
         self.block_numbers.push(mined.map(|mined| number(mined.block_number)));
         self.block_hashes.push(mined.map(|mined| mined.block_hash.as_slice()));

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tollgate_engine::{EngineOptions, ReservationLimits};
 use tollgate_hook::{HookOptions, HookSecret};
+use tollgate_model::Address;
 use tollgate_model::bump::BumpRules;
 use tollgate_model::nonce::Mode;
 use tollgate_model::rejected::RejectedSlot;
@@ -35,6 +36,7 @@ pub(super) fn policies(reader: &mut Reader<'_>) -> Option<PolicySettings> {
 pub(super) fn engine(
     reader: &mut Reader<'_>,
     base: Option<EngineOptions>,
+    strict: &[Address],
 ) -> Option<EngineOptions> {
     let resubmit = resubmit(reader);
     let lookback_blocks = reader.number("grey_zone.lookback_blocks");
@@ -44,10 +46,18 @@ pub(super) fn engine(
     let reconcile_interval = reader.duration("reconcile.interval");
     let reservations = reservations(reader);
     let base = base?;
-    if (rejected_slot, base.nonces.mode) == (Some(RejectedSlot::Recycle), Mode::Strict) {
-        let reason = "stuck.rejected_slot recycle can't be with submitter.mode strict: a slot that \
-                      is given away twice is not strict";
-        reader.wrong(given_of(reader, "stuck.rejected_slot", "submitter.mode"), reason);
+    let why_strict = match base.nonces.mode {
+        Mode::Strict => Some(("submitter.mode", "submitter.mode strict")),
+        Mode::Pipelined if !strict.is_empty() => Some(("submitter.strict", "submitter.strict")),
+        Mode::Pipelined => None,
+    };
+    if let Some((name, words)) = why_strict.filter(|_| rejected_slot == Some(RejectedSlot::Recycle))
+    {
+        let reason = format!(
+            "stuck.rejected_slot recycle can't be with {words}: a slot that is given away twice is \
+             not strict"
+        );
+        reader.wrong(given_of(reader, "stuck.rejected_slot", name), reason);
     }
     Some(EngineOptions {
         resubmit: resubmit?,

@@ -19,6 +19,13 @@ pub(crate) enum Preset {
     Found(&'static str),
 }
 
+/// A kind of database.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Backend {
+    Postgres,
+    Sqlite,
+}
+
 /// A setting.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
@@ -32,13 +39,16 @@ pub(crate) struct Key {
     pub(crate) also: Option<&'static str>,
     /// The setting that the content of this file stands for.
     pub(crate) holds: Option<&'static str>,
+    /// The database that it is for, if it has no effect with the other.
+    pub(crate) only_with: Option<Backend>,
     /// What to write in an example, as TOML, where the preset can't be written.
     pub(crate) example: &'static str,
     pub(crate) about: &'static str,
 }
 
 const fn key(name: &'static str, kind: Kind, preset: Preset, about: &'static str) -> Key {
-    Key { name, kind, preset, flag: None, also: None, holds: None, example: "", about }
+    let (flag, also, holds, only_with) = (None, None, None, None);
+    Key { name, kind, preset, flag, also, holds, only_with, example: "", about }
 }
 
 impl Key {
@@ -52,6 +62,10 @@ impl Key {
 
     const fn holds(self, name: &'static str) -> Self {
         Self { holds: Some(name), ..self }
+    }
+
+    const fn only_with(self, backend: Backend) -> Self {
+        Self { only_with: Some(backend), ..self }
     }
 
     const fn like(self, example: &'static str) -> Self {
@@ -139,44 +153,51 @@ static FIRST: &[Key] = &[
         Kind::Number(1, 1_000),
         Value("8"),
         "PostgreSQL: connections for batches and reads.",
-    ),
+    )
+    .only_with(Backend::Postgres),
     key(
         "database.upkeep_connections",
         Kind::Number(1, 100),
         Value("2"),
         "PostgreSQL: connections for leases and heartbeats alone, so that they never wait for work.",
-    ),
+    )
+    .only_with(Backend::Postgres),
     key(
         "database.pool_timeout",
         Kind::Duration(100),
         Value("3s"),
         "PostgreSQL: how long a call waits for a connection before it is told to come back.",
-    ),
+    )
+    .only_with(Backend::Postgres),
     key(
         "database.statement_timeout",
         Kind::Duration(100),
         Value("15s"),
         "PostgreSQL: the longest statement.",
-    ),
+    )
+    .only_with(Backend::Postgres),
     key(
         "database.lock_timeout",
         Kind::Duration(10),
         Value("3s"),
         "PostgreSQL: the longest wait for a lock.",
-    ),
+    )
+    .only_with(Backend::Postgres),
     key(
         "database.idle_in_transaction_timeout",
         Kind::Duration(100),
         Value("5s"),
         "PostgreSQL: the longest silence inside a transaction; a node that was stopped in the middle \
          of one blocks a takeover for no longer.",
-    ),
+    )
+    .only_with(Backend::Postgres),
     key(
         "database.busy_timeout",
         Kind::Duration(10),
         Value("5s"),
         "SQLite: how long a call waits for another process's write.",
-    ),
+    )
+    .only_with(Backend::Sqlite),
     key(
         "chain.id",
         Kind::Number(1, i64::MAX as u64),
@@ -300,15 +321,15 @@ static FIRST: &[Key] = &[
         "submitter.mode",
         Kind::Choice(&["pipelined", "strict"]),
         Value("pipelined"),
-        "How nonces are given out: many at once, or one by one. All nodes of a database should say \
-         the same: of two that differ, the one that was started last is followed.",
+        "How nonces of accounts that are new here are given out: many at once, or one by one. An \
+         account keeps the mode that it was first registered with; `tollgate submitter mode` changes it.",
     )
     .flag("mode"),
     key(
         "submitter.strict",
         Kind::Addresses,
         Preset::None,
-        "Accounts that are strict, whatever `submitter.mode` says for the others.",
+        "Accounts that are registered as strict, whatever `submitter.mode` says for the others.",
     )
     .like("[\"0x70997970C51812dc3A010C7d01b50e0d17dc79C8\"]"),
     key(

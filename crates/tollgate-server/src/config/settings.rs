@@ -21,6 +21,7 @@ use super::Purpose;
 use super::endpoints::{answers, endpoints};
 use super::given::{Place, Problem};
 use super::governance::{self, PolicySettings};
+use super::keys::Backend;
 use super::kind::{self, duration_words, url_place};
 use super::layers::Values;
 use super::reader::Reader;
@@ -98,9 +99,9 @@ fn all(reader: &mut Reader<'_>, purpose: Purpose) -> Option<Settings> {
     let chain = chain(reader);
     let keys = keys(reader);
     let engine = engine(reader);
-    let engine = governance::engine(reader, engine);
-    let policies = governance::policies(reader);
     let strict = addresses(reader, "submitter.strict");
+    let engine = governance::engine(reader, engine, &strict);
+    let policies = governance::policies(reader);
     let start_from = reader.number("nonce.start_from").and_then(|n| Nonce::new(n).ok());
     let startup_wait = reader.duration("startup.wait");
     let drain_wait = reader.duration("drain.wait");
@@ -203,12 +204,13 @@ fn database(reader: &mut Reader<'_>) -> Option<Database> {
     let idle_timeout = reader.duration("database.idle_in_transaction_timeout");
     let busy_timeout = reader.duration("database.busy_timeout");
     let url = url?;
-    let other = match url.strip_prefix("sqlite:") {
-        Some(_) => "PostgreSQL:",
-        None => "SQLite:",
+    let used = match url.strip_prefix("sqlite:") {
+        Some(_) => Backend::Sqlite,
+        None => Backend::Postgres,
     };
-    for key in super::keys::KEYS.iter().filter(|key| key.about.starts_with(other)) {
-        if reader.is_changed(key.name) {
+    for key in super::keys::KEYS.iter() {
+        let has_no_effect = key.only_with.is_some_and(|backend| backend != used);
+        if has_no_effect && reader.is_changed(key.name) {
             reader.warn(key.name, "has no effect with this database.url");
         }
     }

@@ -12,7 +12,8 @@ use tollgate_evm::endpoint::{EndpointConfig, Role};
 use tollgate_model::nonce::Mode;
 
 use super::given::Place;
-use super::keys::{KEYS, Preset};
+use super::keys::{Backend, KEYS, Preset};
+use super::kind::Kind;
 use super::*;
 
 /// What a user wrote: a file's text, variables, flags.
@@ -341,6 +342,30 @@ fn what_has_no_effect_here_is_told() {
     let warnings = from_file("[database]\nconnections = 3\n").understood().values.warnings;
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].ends_with("database.connections: has no effect with this database.url"));
+}
+
+#[test]
+fn every_setting_of_one_database_is_marked_and_has_no_effect_with_the_other() {
+    let (postgres, sqlite) = ("postgres://localhost/t", "sqlite:t.db");
+    for key in KEYS.iter() {
+        let (word, other) = match key.only_with {
+            Some(Backend::Postgres) => ("PostgreSQL: ", sqlite),
+            Some(Backend::Sqlite) => ("SQLite: ", postgres),
+            None => {
+                let words = ["PostgreSQL:", "SQLite:"];
+                let unmarked = words.iter().any(|word| key.about.starts_with(word));
+                assert!(!unmarked, "{} says so in words alone", key.name);
+                continue;
+            }
+        };
+        assert!(key.about.starts_with(word), "{} does not say so to people", key.name);
+        let number = matches!(key.kind, Kind::Number(..));
+        let value = if number { "7" } else { "\"7s\"" };
+        let file = format!("[database]\nurl = \"{other}\"\n{} = {value}\n", key.short());
+        let warnings = from_file(&file).understood().values.warnings;
+        let told = format!("{}: has no effect with this database.url", key.name);
+        assert!(warnings.iter().any(|warning| warning.ends_with(&told)), "{warnings:?}");
+    }
 }
 
 #[test]

@@ -3,8 +3,8 @@
 
 use rusqlite::{Connection, params};
 use tollgate_model::port::{
-    Confirmations, CreateAnswer, Evidence, Lease, MinedIn, NewAttempt, NewEvent, NewTx, Schedule,
-    Slot, TxUpdate, UpdateAnswer,
+    Confirmations, CreateAnswer, Lease, MinedIn, NewAttempt, NewEvent, NewTx, Slot, TxUpdate,
+    UpdateAnswer,
 };
 use tollgate_model::{B256, NodeId, Nonce, Submitter, Timestamp, TxId, TxState};
 
@@ -102,16 +102,8 @@ impl Writer<'_> {
     /// The row itself, guarded by id, version, state and submitter.
     fn change(&self, update: &TxUpdate) -> Result<Option<Updated>, Fault> {
         let Submitter { chain_id, address } = self.lease.submitter;
-        let (evidence, mined) = match &update.evidence {
-            Evidence::Keep => (0, None),
-            Evidence::Set(mined) => (1, Some(mined)),
-            Evidence::Clear => (2, None),
-        };
-        let (schedule, delay) = match update.schedule {
-            Schedule::Keep => (0, 0),
-            Schedule::In(delay) => (1, span(delay)),
-            Schedule::Never => (2, 0),
-        };
+        let (evidence, mined) = (update.evidence.code(), update.evidence.mined());
+        let (schedule, delay) = (update.schedule.code(), span(update.schedule.delay()));
         let number = |field, of: fn(&MinedIn) -> u64| {
             mined.map(|mined| stored_number(field, of(mined))).transpose()
         };

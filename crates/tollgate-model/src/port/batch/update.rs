@@ -126,6 +126,25 @@ pub enum Evidence {
     Clear,
 }
 
+impl Evidence {
+    /// The number that statements know it by, the same in every store.
+    pub const fn code(&self) -> i16 {
+        match self {
+            Self::Keep => 0,
+            Self::Set(_) => 1,
+            Self::Clear => 2,
+        }
+    }
+
+    /// The receipt that it brings.
+    pub const fn mined(&self) -> Option<&MinedIn> {
+        match self {
+            Self::Set(mined) => Some(mined),
+            Self::Keep | Self::Clear => None,
+        }
+    }
+}
+
 /// When to send again, counted from the commit by the database's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Schedule {
@@ -137,6 +156,25 @@ pub enum Schedule {
     Never,
 }
 
+impl Schedule {
+    /// The number that statements know it by, the same in every store.
+    pub const fn code(self) -> i16 {
+        match self {
+            Self::Keep => 0,
+            Self::In(_) => 1,
+            Self::Never => 2,
+        }
+    }
+
+    /// The delay that it brings; zero where there is none.
+    pub const fn delay(self) -> Duration {
+        match self {
+            Self::In(delay) => delay,
+            Self::Keep | Self::Never => Duration::ZERO,
+        }
+    }
+}
+
 /// The blocks on top of a receipt, from its own block on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Confirmations {
@@ -146,4 +184,31 @@ pub struct Confirmations {
     pub hashes: Vec<B256>,
     /// The list differs from an earlier one in more than its length.
     pub new_fork: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The statements of every store compare with these numbers.
+    #[test]
+    fn evidence_and_schedule_have_one_code_each_and_keep_is_zero() {
+        let mined = MinedIn {
+            tx_hash: B256::ZERO,
+            block_number: 1,
+            block_hash: B256::ZERO,
+            gas_used: 1,
+            succeeded: true,
+            revert_reason: None,
+        };
+        let set = Evidence::Set(mined.clone());
+        assert_eq!([Evidence::Keep.code(), set.code(), Evidence::Clear.code()], [0, 1, 2]);
+        assert_eq!((set.mined(), Evidence::Clear.mined()), (Some(&mined), None));
+        let soon = Schedule::In(Duration::from_secs(1));
+        assert_eq!([Schedule::Keep.code(), soon.code(), Schedule::Never.code()], [0, 1, 2]);
+        assert_eq!(
+            (soon.delay(), Schedule::Never.delay()),
+            (Duration::from_secs(1), Duration::ZERO)
+        );
+    }
 }

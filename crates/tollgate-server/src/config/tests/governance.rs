@@ -222,6 +222,12 @@ fn combinations_that_can_not_be_are_refused() {
              submitter.mode strict: a slot that is given away twice is not strict",
         ),
         (
+            "[submitter]\nstrict = [\"0x70997970C51812dc3A010C7d01b50e0d17dc79C8\"]\n[stuck]\n\
+             rejected_slot = \"recycle\"",
+            "tollgate.toml:4:17: stuck.rejected_slot: stuck.rejected_slot recycle can't be with \
+             submitter.strict: a slot that is given away twice is not strict",
+        ),
+        (
             "[gasbump]\nmin_interval = \"0s\"",
             "tollgate.toml:2:16: gasbump.min_interval: \"0s\" must be at least 100ms",
         ),
