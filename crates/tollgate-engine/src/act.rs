@@ -3,7 +3,8 @@
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 use tollgate_model::bump::Cap;
-use tollgate_model::nonce::SubmitterStatus;
+use tollgate_model::mode::CannotChangeMode;
+use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::Owner;
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::policy::Replacement;
@@ -65,6 +66,15 @@ pub struct Standstill {
     pub is: SubmitterStatus,
 }
 
+/// What became of a submitter's mode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ModeChanged {
+    /// What it was.
+    pub was: Mode,
+    /// What it is.
+    pub is: Mode,
+}
+
 /// What a comparison with the chain found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reconciled {
@@ -105,6 +115,9 @@ pub enum ActError {
     /// The submitter can't go on.
     #[error("can't resume: {0}")]
     CannotResume(#[from] CannotResume),
+    /// The submitter's mode can't change now.
+    #[error("the mode can't change: {0}")]
+    CannotChangeMode(#[from] CannotChangeMode),
     /// Another node owns the submitter.
     #[error("another node owns the submitter")]
     NotOwner(Option<Owner>),
@@ -142,6 +155,16 @@ impl Engine {
     /// Lets a submitter that was paused, or is in PROTECT, take work again.
     pub async fn resume(&self, of: Submitter, reason: Text<500>) -> Result<Standstill, ActError> {
         self.order(of, |reply| Order::Resume { reason, reply }).await
+    }
+
+    /// Makes a submitter pipelined or strict, while nothing of it is open or reserved.
+    pub async fn change_mode(
+        &self,
+        of: Submitter,
+        to: Mode,
+        reason: Text<500>,
+    ) -> Result<ModeChanged, ActError> {
+        self.order(of, |reply| Order::ChangeMode { to, reason, reply }).await
     }
 
     /// Compares a submitter's slots with the chain now.

@@ -83,8 +83,6 @@ async fn look(engine: &Engine, seen: &mut BTreeMap<Submitter, Instant>) {
 
 /// I12: a strict submitter is compared with the chain also while it has no work.
 pub(crate) async fn wake_idle(context: Weak<Context>, workers: Weak<Workers>) {
-    // A submitter's mode never changes: each is asked for once.
-    let mut modes: BTreeMap<Submitter, Mode> = BTreeMap::new();
     loop {
         let Some(interval) = context.upgrade().map(|it| it.options.reconcile_interval) else {
             return;
@@ -92,29 +90,19 @@ pub(crate) async fn wake_idle(context: Weak<Context>, workers: Weak<Workers>) {
         tokio::time::sleep(interval).await;
         let (Some(context), Some(workers)) = (context.upgrade(), workers.upgrade()) else { return };
         let engine = Engine { context, workers };
-        for submitter in engine.own_submitters() {
-            if is_strict(&engine, &mut modes, submitter).await {
-                // It takes the lease if nobody has it, looks at the chain, and lets go when it is idle.
-                engine.give(submitter, |_| ());
+        let own = engine.own_submitters();
+        // Read each time: an operator may change a mode through whichever node owns the submitter.
+        let modes = match engine.context.store.modes(&own).await {
+            Ok(modes) => modes,
+            Err(error) => {
+                warn!(%error, "modes of submitters not read; strict ones are looked at later");
+                continue;
             }
+        };
+        let strict = own.into_iter().zip(modes).filter(|(_, mode)| *mode == Some(Mode::Strict));
+        for (submitter, _) in strict {
+            // It takes the lease if nobody has it, looks at the chain, and lets go when it is idle.
+            engine.give(submitter, |_| ());
         }
-    }
-}
-
-async fn is_strict(
-    engine: &Engine,
-    modes: &mut BTreeMap<Submitter, Mode>,
-    submitter: Submitter,
-) -> bool {
-    if let Some(mode) = modes.get(&submitter) {
-        return *mode == Mode::Strict;
-    }
-    match engine.context.store.submitter(submitter).await {
-        Ok(Some(record)) => {
-            modes.insert(submitter, record.mode);
-            record.mode == Mode::Strict
-        }
-        // Not registered yet, or not to be found out now: the next time.
-        Ok(None) | Err(_) => false,
     }
 }

@@ -83,7 +83,8 @@ impl From<ActError> for ReserveError {
             | ActError::Forbidden(_)
             | ActError::AboveCap(_)
             | ActError::Reverts(_)
-            | ActError::CannotResume(_) => Self::Unavailable(error.to_string()),
+            | ActError::CannotResume(_)
+            | ActError::CannotChangeMode(_) => Self::Unavailable(error.to_string()),
         }
     }
 }

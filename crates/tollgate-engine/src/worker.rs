@@ -32,11 +32,12 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::Instant;
+use tollgate_model::nonce::Mode;
 use tollgate_model::port::{Acquisition, Checkpoint, Lease, NewAttempt, Owner, Payload};
 use tollgate_model::{NodeId, Nonce, RequestId, Submitter, Text, Timestamp, TxId};
 use tracing::{info, warn};
 
-use crate::act::{ActError, Acted, Action, Reconciled, Standstill};
+use crate::act::{ActError, Acted, Action, ModeChanged, Reconciled, Standstill};
 use crate::context::Context;
 use crate::create::{CreateError, Created};
 use crate::notes::{Note, Notes};
@@ -72,6 +73,7 @@ pub(crate) enum Order {
     Act { tx_id: TxId, action: Action, reason: Text<500>, reply: Reply<Acted> },
     Pause { reason: Text<500>, reply: Reply<Standstill> },
     Resume { reason: Text<500>, reply: Reply<Standstill> },
+    ChangeMode { to: Mode, reason: Text<500>, reply: Reply<ModeChanged> },
     Reconcile { reply: Reply<Reconciled> },
     Reservation(ReservationOrder),
 }
@@ -82,6 +84,7 @@ impl Order {
         match self {
             Self::Act { reply, .. } => drop(reply.send(Err(why))),
             Self::Pause { reply, .. } | Self::Resume { reply, .. } => drop(reply.send(Err(why))),
+            Self::ChangeMode { reply, .. } => drop(reply.send(Err(why))),
             Self::Reconcile { reply } => drop(reply.send(Err(why))),
             Self::Reservation(order) => drop(order.reply.send(Err(why))),
         }

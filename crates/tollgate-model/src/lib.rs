@@ -25,6 +25,7 @@ pub mod finality;
 pub mod hole;
 pub mod ids;
 pub mod intent;
+pub mod mode;
 pub mod nonce;
 pub mod ownership;
 pub mod port;

@@ -20,6 +20,9 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// Every mode there is.
+    pub const ALL: [Self; 2] = [Self::Pipelined, Self::Strict];
+
     /// The number under which stores keep the mode.
     pub const fn code(self) -> i16 {
         match self {
@@ -30,7 +33,20 @@ impl Mode {
 
     /// The mode that a store keeps under `code`, if there is one.
     pub fn from_code(code: i16) -> Option<Self> {
-        [Self::Pipelined, Self::Strict].into_iter().find(|mode| mode.code() == code)
+        Self::ALL.into_iter().find(|mode| mode.code() == code)
+    }
+
+    /// The mode's word in settings, API, logs and docs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pipelined => "pipelined",
+            Self::Strict => "strict",
+        }
+    }
+
+    /// The mode of a word.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.name() == name)
     }
 }
 

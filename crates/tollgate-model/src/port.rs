@@ -25,7 +25,7 @@ pub mod tx;
 pub use alert::{Alert, AlertKind, Alerts};
 pub use batch::{
     AttemptKind, BatchLimits, Confirmations, CreateAnswer, CursorMove, Evidence, Fees, FencedBatch,
-    Judgement, NewAttempt, NewEvent, NewTx, Payload, Schedule, Section, SectionFacts,
+    Judgement, ModeChange, NewAttempt, NewEvent, NewTx, Payload, Schedule, Section, SectionFacts,
     SectionOutcome, Slot, StatusChange, SubmitterNote, TxUpdate, UpdateAnswer, judge,
 };
 pub use checkpoint::{Checkpoint, Checkpoints, Unwatched};

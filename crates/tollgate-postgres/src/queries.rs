@@ -53,6 +53,8 @@ queries! {
     RESERVATION_USED_FROM = "reservation_used_from",
     SLOT_FREE = "slot_free",
     STATUS_CHANGE = "status_change",
+    MODE_CHANGE = "mode_change",
+    SUBMITTER_MODES = "submitter_modes",
     SUBMITTER_DEPTH = "submitter_depth",
     SUBMITTER_GET = "submitter_get",
     SUBMITTER_HISTORY_INSERT = "submitter_history_insert",

@@ -98,6 +98,11 @@ pub(crate) fn status(row: &Row) -> Result<SubmitterStatus, StoreError> {
         .ok_or_else(|| StoreError::Defect(format!("submitter status {code}")))
 }
 
+pub(crate) fn mode(row: &Row) -> Result<Mode, StoreError> {
+    let code: i16 = get(row, "mode")?;
+    Mode::from_code(code).ok_or_else(|| StoreError::Defect(format!("mode {code}")))
+}
+
 fn request_id(row: &Row) -> Result<Option<RequestId>, StoreError> {
     let text: Option<String> = get(row, "request_id")?;
     text.map(RequestId::new).transpose().map_err(unreadable)
@@ -108,11 +113,10 @@ pub(crate) fn known_request(row: &Row) -> Result<KnownRequest, StoreError> {
 }
 
 pub(crate) fn submitter_record(row: &Row) -> Result<SubmitterRecord, StoreError> {
-    let mode: i16 = get(row, "mode")?;
     Ok(SubmitterRecord {
         submitter: submitter(row)?,
         next_nonce: nonce(row, "next_nonce")?,
-        mode: Mode::from_code(mode).ok_or_else(|| StoreError::Defect(format!("mode {mode}")))?,
+        mode: mode(row)?,
         status: status(row)?,
         status_reason: text(row, "status_reason")?,
     })

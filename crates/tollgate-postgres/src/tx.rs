@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use tokio_postgres::Row;
+use tollgate_model::nonce::Mode;
 use tollgate_model::port::{
     Attempt, ChainRegistration, Confirmations, FencedBatch, HistoryEntry, KnownRequest, Lease,
     ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
@@ -37,15 +38,14 @@ impl TxStore for PgStore {
     }
 
     async fn register_submitters(&self, setups: &[SubmitterSetup]) -> Result<(), StoreError> {
-        // One statement can't touch a row twice: as in two calls, the first cursor counts (I4) and
-        // the last mode.
-        let mut merged: BTreeMap<&Submitter, (i64, i16)> = BTreeMap::new();
+        // One statement can't touch a row twice: as in two calls, the first one counts.
+        let mut first: BTreeMap<&Submitter, (i64, i16)> = BTreeMap::new();
         for setup in setups {
-            let start = setup.start_from.as_i64();
-            merged.entry(&setup.submitter).or_insert((start, 0)).1 = setup.mode.code();
+            let as_set_up = (setup.start_from.as_i64(), setup.mode.code());
+            first.entry(&setup.submitter).or_insert(as_set_up);
         }
-        let keys = SubmitterKeys::new(merged.keys().copied());
-        let (starts, modes): (Vec<i64>, Vec<i16>) = merged.into_values().unzip();
+        let keys = SubmitterKeys::new(first.keys().copied());
+        let (starts, modes): (Vec<i64>, Vec<i16>) = first.into_values().unzip();
         let client = self.pools.work().await?;
         let register = prepared(&client, queries::SUBMITTER_REGISTER).await?;
         let registered =
@@ -214,6 +214,21 @@ impl TxStore for PgStore {
         page: Page,
     ) -> Result<Vec<SubmitterOverview>, StoreError> {
         self.submitter_page(chain_id, after, page).await
+    }
+
+    async fn modes(&self, submitters: &[Submitter]) -> Result<Vec<Option<Mode>>, StoreError> {
+        let keys = SubmitterKeys::new(submitters);
+        let client = self.pools.work().await?;
+        let read = prepared(&client, queries::SUBMITTER_MODES).await?;
+        let rows =
+            client.query(&read, &[&keys.chain_ids, &keys.submitters]).await.map_err(failed)?;
+        let mut modes = vec![None; submitters.len()];
+        for found in &rows {
+            if let Some(mode) = modes.get_mut(row::place(found)?) {
+                *mode = Some(row::mode(found)?);
+            }
+        }
+        Ok(modes)
     }
 
     async fn submitter(&self, submitter: Submitter) -> Result<Option<SubmitterRecord>, StoreError> {

@@ -294,6 +294,12 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Nod
         .collect();
     // A row may be locked for seconds: by a node that was stopped in the middle of a batch.
     database.patiently(wait, || store.register_submitters(&setups)).await?;
+    let asked: Vec<Submitter> = setups.iter().map(|setup| setup.submitter).collect();
+    let stored = database.patiently(wait, || store.modes(&asked)).await?;
+    warn_of_other_modes(&setups, &stored);
+    for unknown in config.strict.iter().filter(|of| !asked.iter().any(|it| it.address == **of)) {
+        warn!(account = %unknown, "submitter.strict names an account that this node does not serve");
+    }
     let advertise_url = config.advertise_url.clone();
     let alive = LiveNode { node: node.clone(), chain_id, advertise_url, draining: false };
     let (interval, drain_wait) = (config.engine.lease.renew_interval(), config.drain_wait);
@@ -311,6 +317,23 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Nod
     };
     let api = Api::new(Engine::start(world, config.engine), store);
     Ok(Node { api, heartbeat, drain_wait })
+}
+
+/// A node's settings never change the mode of an account that is known; whoever expected it is told how
+/// to do it.
+fn warn_of_other_modes(setups: &[SubmitterSetup], stored: &[Option<Mode>]) {
+    for (setup, mode) in setups.iter().zip(stored) {
+        if let Some(mode) = mode.filter(|mode| *mode != setup.mode) {
+            let (account, configured) = (setup.submitter.address, setup.mode.name());
+            warn!(
+                %account,
+                mode = mode.name(),
+                configured,
+                "the account keeps the mode that it was registered with; to change it: \
+                 tollgate submitter mode {account} {configured} --reason …"
+            );
+        }
+    }
 }
 
 /// Who wants to know how far the work is.

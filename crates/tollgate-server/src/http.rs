@@ -99,6 +99,7 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(submitters::one))
         .routes(routes!(operate::pause))
         .routes(routes!(operate::resume))
+        .routes(routes!(operate::mode))
         .routes(routes!(operate::reconcile))
         .routes(routes!(submitters::history))
         .routes(routes!(nonces::reserve, nonces::list))

@@ -14,7 +14,7 @@ use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision, Stu
 use tollgate_model::port::{LeaseTerms, LiveNode, NodeStore as _, Unwatched};
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::stuck::StuckThresholds;
-use tollgate_model::{NodeId, Text, TxId};
+use tollgate_model::{ChainId, NodeId, Text, TxId};
 use uuid::{Builder, Uuid};
 
 use crate::chain::NodeChain;
@@ -102,6 +102,19 @@ pub(crate) async fn keep_seat(world: Arc<World>, index: usize) {
             Err(error) => return world.checker.fail(&world, "sim", error.to_string()),
         }
         tokio::time::sleep(world.between(500, 8_000)).await;
+    }
+}
+
+/// A node of another chain on the same database, alive throughout: it can do nothing for this one, so
+/// whoever took it for a peer would wait for it.
+pub(crate) async fn foreign_node(world: Arc<World>) {
+    let Ok(chain_id) = ChainId::new(world.chain_id().get() + 1) else { return };
+    let Ok(node) = NodeId::new("foreign", Uuid::nil()) else { return };
+    let advertise_url = Text::lossy("http://foreign");
+    let node = LiveNode { node, chain_id, advertise_url, draining: false };
+    loop {
+        let _ = world.store.heartbeat(&node).await;
+        tokio::time::sleep(BEAT).await;
     }
 }
 

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::checker::Violation;
 use crate::life::{blow, call, help, mine, operate};
-use crate::node::keep_seat;
+use crate::node::{foreign_node, keep_seat};
 use crate::planted::Bug;
 use crate::trace::Keep;
 use crate::world::World;
@@ -66,6 +66,7 @@ async fn live(world: &Arc<World>) {
     for index in 0..world.plan.nodes {
         tokio::spawn(keep_seat(world.clone(), index));
     }
+    tokio::spawn(foreign_node(world.clone()));
     tokio::spawn(mine(world.clone()));
     tokio::spawn(operate(world.clone()));
     tokio::spawn(blow(world.clone()));

@@ -9,10 +9,10 @@ mod facts;
 mod write;
 
 use rusqlite::{Connection, params};
-use tollgate_model::nonce::SubmitterStatus;
+use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{
-    Checkpoint, CursorMove, FencedBatch, Judgement, Lease, Section, SectionOutcome, Seen, Settled,
-    StatusChange, StoreError, SubmitterNote, UpdateAnswer, judge,
+    Checkpoint, CursorMove, FencedBatch, Judgement, Lease, ModeChange, Section, SectionOutcome,
+    Seen, Settled, StatusChange, StoreError, SubmitterNote, UpdateAnswer, judge,
 };
 use tollgate_model::{NodeId, Nonce, Submitter, Timestamp, TxId};
 
@@ -97,6 +97,12 @@ fn section_outcome(
         Judgement::Write(creates) => creates,
         Judgement::Stale(outcome) => return Ok(outcome),
     };
+    if let Some(change) = &section.mode
+        && !change_mode(conn, section.lease.submitter, change)?
+    {
+        let problem = format!("{} has open or reserved work", section.lease.submitter);
+        return Ok(SectionOutcome::Refused(problem));
+    }
     let writer = Writer { conn, node, lease: section.lease, at };
     for (new, answer) in section.creates.iter().zip(&creates) {
         writer.create(new, *answer)?;
@@ -121,13 +127,15 @@ fn section_outcome(
     Ok(SectionOutcome::Committed { at, creates, updates })
 }
 
-/// Where the cursor is, and whether the submitter takes work.
+/// Where the cursor is, whether the submitter takes work, and its mode.
 pub(crate) fn cursor(
     conn: &Connection,
     Submitter { chain_id, address }: Submitter,
-) -> Result<Option<(Nonce, SubmitterStatus)>, Fault> {
+) -> Result<Option<(Nonce, SubmitterStatus, Mode)>, Fault> {
     let params = params![chain_id.as_i64(), address.as_slice()];
-    one(conn, queries::CURSOR_LOCK, params, |row| Ok((row::nonce(row, 0)?, row::status(row, 1)?)))
+    one(conn, queries::CURSOR_LOCK, params, |row| {
+        Ok((row::nonce(row, 0)?, row::status(row, 1)?, row::mode(row, 2)?))
+    })
 }
 
 /// I4: by comparison, never back. The caller has looked under the same lock.
@@ -161,6 +169,17 @@ fn change_status(
         1 => Ok(()),
         _ => Err(Fault::defect(format!("the status of {submitter} changed under the write lock"))),
     }
+}
+
+/// I12: whether the mode has changed; it does not while anything is open or reserved.
+fn change_mode(
+    conn: &Connection,
+    Submitter { chain_id, address }: Submitter,
+    change: &ModeChange,
+) -> Result<bool, Fault> {
+    let (from, to) = (change.from.code(), change.to.code());
+    let params = params![chain_id.as_i64(), address.as_slice(), from, to];
+    exec(conn, queries::MODE_CHANGE, params).map(|changed| changed == 1)
 }
 
 /// Adds an entry to a submitter's audit trail.

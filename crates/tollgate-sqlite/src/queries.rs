@@ -38,6 +38,8 @@ queries! {
     CURSOR_LOCK = "cursor_lock";
     CURSOR_MOVE = "cursor_move";
     STATUS_CHANGE = "status_change";
+    MODE_CHANGE = "mode_change";
+    SUBMITTER_MODES = "submitter_modes";
     REQUEST_FIND = "request_find";
     TX_LOCK = "tx_lock";
     TX_INSERT = "tx_insert";

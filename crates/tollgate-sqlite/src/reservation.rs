@@ -127,7 +127,7 @@ impl ReservationStore for SqliteStore {
         let adopted = self.db.write(move |scope| {
             guard_or_fenced(scope, &node, lease)?;
             let submitter = lease.submitter;
-            let (cursor, _) = batch::cursor(scope.conn, submitter)?
+            let (cursor, ..) = batch::cursor(scope.conn, submitter)?
                 .ok_or(StoreError::UnknownSubmitter(submitter))?;
             let Submitter { chain_id, address } = submitter;
             let mut adopted = Vec::new();
@@ -188,7 +188,7 @@ fn nonces(conn: &Connection, sql: &str, params: impl Params) -> Result<Vec<Nonce
 fn reserve(conn: &Connection, node: &NodeId, ask: &Reserve) -> Result<Option<Reservation>, Fault> {
     let submitter = ask.lease.submitter;
     let (chain_id, address) = (submitter.chain_id.as_i64(), submitter.address.as_slice());
-    let (cursor, status) =
+    let (cursor, status, _) =
         batch::cursor(conn, submitter)?.ok_or(StoreError::UnknownSubmitter(submitter))?;
     let key = params![chain_id, address];
     let out = one(conn, queries::RESERVATION_COUNT, key, |row| row::count(row, 0))?.unwrap_or(0);

@@ -60,6 +60,11 @@ pub(crate) fn status(row: &Row<'_>, at: usize) -> Decoded<SubmitterStatus> {
     SubmitterStatus::from_code(code).ok_or_else(|| Fault::defect(format!("no status {code}")))
 }
 
+pub(crate) fn mode(row: &Row<'_>, at: usize) -> Decoded<Mode> {
+    let code = get(row, at)?;
+    Mode::from_code(code).ok_or_else(|| Fault::defect(format!("no mode {code}")))
+}
+
 pub(crate) fn time(row: &Row<'_>, at: usize) -> Decoded<Timestamp> {
     Ok(Timestamp::from_unix_micros(get(row, at)?))
 }
@@ -98,11 +103,10 @@ pub(crate) fn owner(row: &Row<'_>, at: usize) -> Decoded<Option<Owner>> {
 }
 
 pub(crate) fn submitter_record(row: &Row<'_>) -> Decoded<SubmitterRecord> {
-    let mode = get(row, 3)?;
     Ok(SubmitterRecord {
         submitter: submitter(row, 0)?,
         next_nonce: nonce(row, 2)?,
-        mode: Mode::from_code(mode).ok_or_else(|| Fault::defect(format!("no mode {mode}")))?,
+        mode: mode(row, 3)?,
         status: status(row, 4)?,
         status_reason: text(row, 5)?,
     })

@@ -3,6 +3,7 @@
 
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
+use tollgate_model::nonce::Mode;
 use tollgate_model::port::{
     Attempt, ChainRegistration, Confirmations, FencedBatch, HistoryEntry, KnownRequest, Lease,
     ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
@@ -165,6 +166,18 @@ impl TxStore for SqliteStore {
         page: Page,
     ) -> Result<Vec<SubmitterOverview>, StoreError> {
         self.db.read(move |conn| overviews(conn, chain_id, after, page)).await
+    }
+
+    async fn modes(&self, submitters: &[Submitter]) -> Result<Vec<Option<Mode>>, StoreError> {
+        let submitters = submitters.to_vec();
+        let modes = self.db.read(move |conn| {
+            let mode = |Submitter { chain_id, address }| {
+                let params = params![chain_id.as_i64(), address.as_slice()];
+                one(conn, queries::SUBMITTER_MODES, params, |found| row::mode(found, 0))
+            };
+            submitters.into_iter().map(mode).collect()
+        });
+        modes.await
     }
 
     async fn submitter(&self, wanted: Submitter) -> Result<Option<SubmitterRecord>, StoreError> {

@@ -146,6 +146,8 @@ macro_rules! conformance_tests {
                 a_cursor_that_moves_without_opening_slots_is_on_record,
                 what_was_not_written_is_not_on_record,
                 a_submitters_record_is_read_in_pages,
+                a_change_of_mode_is_fenced_compared_and_on_record,
+                a_mode_does_not_change_while_anything_is_open_or_reserved,
             }
             nodes {
                 nodes_live_from_heartbeat_to_leave,
@@ -155,7 +157,7 @@ macro_rules! conformance_tests {
                 a_chain_with_another_genesis_is_refused,
                 a_submitter_on_an_unknown_chain_is_refused_by_name,
                 registering_again_never_moves_the_cursor,
-                of_two_registrations_in_one_call_the_last_one_counts,
+                of_two_registrations_in_one_call_the_first_one_counts,
                 one_address_on_two_chains_is_two_submitters,
             }
             bad_input {

@@ -39,7 +39,7 @@ impl Waiting {
 /// A submitter's open work.
 #[derive(Debug)]
 pub(super) struct Book {
-    /// The submitter's own, whatever this node gives to new ones.
+    /// The submitter's own, as stored, whatever this node gives to new ones.
     pub(super) mode: Mode,
     pub(super) cursor: Nonce,
     pub(super) status: SubmitterStatus,

@@ -1,16 +1,16 @@
-//! Does what people ask for: actions on transactions, pause, resume, reconcile.
+//! Does what people ask for: actions on transactions, pause, resume, mode, reconcile.
 
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::policy::{Replacement, StuckAction};
-use tollgate_model::port::{CursorMove, Section, TxUpdate};
-use tollgate_model::reconcile::resume;
+use tollgate_model::port::{CursorMove, ModeChange, Section, TxUpdate};
+use tollgate_model::reconcile::{ReconcileView, resume};
 use tollgate_model::stuck::{Forbidden, Trigger};
-use tollgate_model::{Text, TxEvent, TxId};
+use tollgate_model::{Text, TxEvent, TxId, mode};
 use tracing::info;
 
 use super::act::{Ground, Halt, speed_up};
 use super::{Desk, Order, Stop};
-use crate::act::{ActError, Acted, Action, Standstill};
+use crate::act::{ActError, Acted, Action, ModeChanged, Standstill};
 
 impl Desk {
     /// Carries an order out and answers it. Only what ends the desk is an error here.
@@ -26,6 +26,10 @@ impl Desk {
             }
             Order::Resume { reason, reply } => {
                 let done = self.resume(&reason).await;
+                answer(reply, done)
+            }
+            Order::ChangeMode { to, reason, reply } => {
+                let done = self.change_mode(to, &reason).await;
                 answer(reply, done)
             }
             Order::Reconcile { reply } => {
@@ -108,6 +112,26 @@ impl Desk {
         self.book.drift = true;
         self.change_status(SubmitterStatus::Active, reason, step).await?;
         Ok(Standstill { was, is: SubmitterStatus::Active })
+    }
+
+    /// Makes the submitter pipelined or strict; to strict it is re-aligned with the chain (I12).
+    async fn change_mode(&mut self, to: Mode, reason: &Text<500>) -> Result<ModeChanged, Halt> {
+        let was = self.book.mode;
+        if was == to {
+            return Ok(ModeChanged { was, is: to });
+        }
+        let counts = self.chain_counts().await?;
+        let (waiting, held) = (self.book.queued.len(), &self.book.pool.reserved);
+        let rule = |view: &ReconcileView<'_>| mode::change(view, waiting, held, to);
+        let cursor = self.with_reconcile_view(counts, None, rule).map_err(ActError::from)?;
+        let (submitter, from, to_name) = (self.submitter, was.name(), to.name());
+        info!(%submitter, from, to = to_name, %reason, "mode changed by an operator");
+        let mut section = Section::new(self.lease);
+        section.mode = Some(ModeChange { from: was, to, reason: reason.clone() });
+        section.cursor = cursor;
+        self.apply(section).await?;
+        self.book.drift = true;
+        Ok(ModeChanged { was, is: to })
     }
 
     /// Writes the status, with the cursor's move if there is one, and lets what waits follow.

@@ -20,7 +20,8 @@ impl Desk {
 
     /// Commits a section without creates, and notes what it made of the rows.
     pub(super) async fn apply(&mut self, section: Section) -> Result<(), Stop> {
-        if section.updates.is_empty() && section.status.is_none() && section.cursor.is_none() {
+        let changes = section.status.is_some() || section.mode.is_some();
+        if section.updates.is_empty() && !changes && section.cursor.is_none() {
             return Ok(());
         }
         match self.commit(section.clone()).await {
@@ -30,6 +31,9 @@ impl Desk {
                 }
                 if let Some(change) = section.status {
                     self.book.status = change.to;
+                }
+                if let Some(change) = section.mode {
+                    self.book.mode = change.to;
                 }
                 for (update, answer) in section.updates.iter().zip(answers) {
                     self.applied(update, answer)?;

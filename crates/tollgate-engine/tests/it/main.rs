@@ -8,6 +8,7 @@ mod deaths;
 mod govern;
 mod life;
 mod limits;
+mod modes;
 mod outages;
 mod ownership;
 mod pipeline;

@@ -21,7 +21,7 @@ pub use update::{Confirmations, Evidence, Schedule, TxUpdate};
 
 use super::lease::Lease;
 use crate::ids::{InvalidId, NodeId, Nonce};
-use crate::nonce::SubmitterStatus;
+use crate::nonce::{Mode, SubmitterStatus};
 use crate::text::Text;
 
 /// Limits on what one batch may hold (I13).
@@ -74,6 +74,8 @@ pub struct Section {
     pub cursor: Option<CursorMove>,
     /// Pause, PROTECT or resume.
     pub status: Option<StatusChange>,
+    /// Pipelined to strict, or back.
+    pub mode: Option<ModeChange>,
     /// New transactions.
     pub creates: Vec<NewTx>,
     /// Changes of existing ones.
@@ -83,7 +85,14 @@ pub struct Section {
 impl Section {
     /// An empty section, to be filled in.
     pub const fn new(lease: Lease) -> Self {
-        Self { lease, cursor: None, status: None, creates: Vec::new(), updates: Vec::new() }
+        Self {
+            lease,
+            cursor: None,
+            status: None,
+            mode: None,
+            creates: Vec::new(),
+            updates: Vec::new(),
+        }
     }
 
     /// The slots that this section opens. Transactions that waited come first: they are older, so
@@ -110,6 +119,18 @@ pub struct StatusChange {
     pub from: SubmitterStatus,
     /// What it becomes.
     pub to: SubmitterStatus,
+    /// Why.
+    pub reason: Text<500>,
+}
+
+/// A submitter's mode changes, by comparison. A store writes it only while nothing of the submitter is
+/// open and callers hold none of its nonces: [`crate::mode::change`] is the rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ModeChange {
+    /// What the writer believes it to be.
+    pub from: Mode,
+    /// What it becomes.
+    pub to: Mode,
     /// Why.
     pub reason: Text<500>,
 }

@@ -25,7 +25,8 @@ pub struct ChainRegistration {
 pub struct SubmitterSetup {
     /// Which.
     pub submitter: Submitter,
-    /// Pipelined or strict. The last node that registers decides.
+    /// Pipelined or strict; only the first registration counts. Later it changes by an order to the
+    /// submitter's owner alone ([`ModeChange`](super::ModeChange)).
     pub mode: Mode,
     /// Where the cursor starts; only the first registration counts (I4).
     pub start_from: Nonce,

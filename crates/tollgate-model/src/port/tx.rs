@@ -11,6 +11,7 @@ use super::record::{
     SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord,
 };
 use crate::ids::{ChainId, InvalidId, RequestId, Submitter, TxHash, TxId};
+use crate::nonce::Mode;
 use crate::state::TxState;
 use crate::time::Timestamp;
 
@@ -98,7 +99,7 @@ pub trait TxStore: Send + Sync {
     /// Makes a chain known, or checks that it is the one that is known under this id.
     async fn register_chain(&self, chain: &ChainRegistration) -> Result<(), StoreError>;
 
-    /// Makes submitters known. A cursor that exists stays where it is (I4).
+    /// Makes submitters known. One that is known stays as it is: cursor (I4) and mode.
     async fn register_submitters(&self, setups: &[SubmitterSetup]) -> Result<(), StoreError>;
 
     /// Writes a batch in one transaction, with an outcome for each section, in order.
@@ -178,6 +179,9 @@ pub trait TxStore: Send + Sync {
         after: Option<Address>,
         page: Page,
     ) -> Result<Vec<SubmitterOverview>, StoreError>;
+
+    /// The mode of each of these, in the order asked; `None` if it is not known.
+    async fn modes(&self, submitters: &[Submitter]) -> Result<Vec<Option<Mode>>, StoreError>;
 
     /// One submitter's own row.
     async fn submitter(&self, submitter: Submitter) -> Result<Option<SubmitterRecord>, StoreError>;

@@ -1,15 +1,15 @@
 //! What a batch must be before a store sees it, and how a store judges it.
 
 use proptest::prelude::*;
-use tollgate_model::nonce::SubmitterStatus;
+use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{
     AttemptKind, BatchLimits, CreateAnswer, CursorMove, Evidence, Fees, FencedBatch, Judgement,
-    Lease, MinedIn, NewAttempt, NewTx, Payload, Section, SectionFacts, SectionOutcome, Seen, Slot,
-    TxUpdate, judge,
+    Lease, MinedIn, ModeChange, NewAttempt, NewTx, Payload, Section, SectionFacts, SectionOutcome,
+    Seen, Slot, TxUpdate, judge,
 };
 use tollgate_model::{
     Address, Allocated, B256, Bytes, ChainId, FencingToken, GasPrice, NodeId, Nonce, RequestId,
-    Submitter, TxEvent, TxId, TxState,
+    Submitter, Text, TxEvent, TxId, TxState,
 };
 use uuid::Uuid;
 
@@ -62,6 +62,7 @@ fn facts(cursor: u64, creates: usize) -> SectionFacts {
     SectionFacts {
         cursor: nonce(cursor),
         status: SubmitterStatus::Active,
+        mode: Mode::Pipelined,
         known: vec![None; creates],
         slotted_rows: vec![],
         recyclable: vec![],
@@ -176,6 +177,18 @@ fn no_slot_is_opened_for_a_submitter_that_takes_no_work() {
         let facts = SectionFacts { status, ..facts(0, 1) };
         assert!(matches!(judge(&section, &facts), Judgement::Stale(_)));
     }
+}
+
+#[test]
+fn mode_change_with_transactions_or_from_another_mode_is_not_written() {
+    let (from, to, reason) = (Mode::Pipelined, Mode::Strict, Text::lossy("why"));
+    let mode = Some(ModeChange { from, to, reason });
+    let creates = vec![new_tx(1, None, None)];
+    assert_eq!(refusal(Section { mode: mode.clone(), creates, ..section() }), "mode");
+    let section = Section { mode, ..section() };
+    assert!(matches!(judge(&section, &facts(0, 0)), Judgement::Write(_)));
+    let strict = SectionFacts { mode: Mode::Strict, ..facts(0, 0) };
+    assert!(matches!(judge(&section, &strict), Judgement::Stale(_)));
 }
 
 proptest! {

@@ -3,7 +3,7 @@
 use futures_util::try_join;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Statement};
-use tollgate_model::nonce::SubmitterStatus;
+use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{KnownRequest, Section, SectionFacts, Seen, StoreError};
 use tollgate_model::{Nonce, Submitter};
 
@@ -53,7 +53,10 @@ pub(super) async fn gather(
 
 /// Whether a section must have the submitter's row to itself.
 fn needs_cursor(section: &Section) -> bool {
-    section.cursor.is_some() || section.status.is_some() || !section.creates.is_empty()
+    section.cursor.is_some()
+        || section.status.is_some()
+        || section.mode.is_some()
+        || !section.creates.is_empty()
 }
 
 /// Sends a query unless there is nothing to ask for.
@@ -76,7 +79,9 @@ fn assemble(
     rows: &[Row],
     pool: &[Row],
 ) -> Result<Vec<SectionFacts>, StoreError> {
-    let cursors = by_place(cursors, |row| Ok((row::nonce(row, "next_nonce")?, row::status(row)?)))?;
+    let cursors = by_place(cursors, |row| {
+        Ok((row::nonce(row, "next_nonce")?, row::status(row)?, row::mode(row)?))
+    })?;
     let requests: Vec<Option<KnownRequest>> = by_place(requests, row::known_request)?;
     let rows: Vec<Option<(Seen, Submitter)>> =
         by_place(rows, |row| Ok((row::seen(row)?, row::submitter(row)?)))?;
@@ -90,10 +95,10 @@ fn assemble(
         .iter()
         .map(|section| {
             let submitter = section.lease.submitter;
-            let (cursor, status) = if needs_cursor(section) {
+            let (cursor, status, mode) = if needs_cursor(section) {
                 cursors.next().flatten().ok_or(StoreError::UnknownSubmitter(submitter))?
             } else {
-                (Nonce::MIN, SubmitterStatus::Active)
+                (Nonce::MIN, SubmitterStatus::Active, Mode::Pipelined)
             };
             let own = |row: Option<(Seen, Submitter)>| {
                 row.filter(|(_, of)| *of == submitter).map(|(seen, _)| seen)
@@ -101,6 +106,7 @@ fn assemble(
             Ok(SectionFacts {
                 cursor,
                 status,
+                mode,
                 known: section
                     .creates
                     .iter()

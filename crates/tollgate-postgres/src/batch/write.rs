@@ -62,7 +62,7 @@ pub(super) async fn write(
     Ok(outcomes.collect())
 }
 
-/// Changes of status, and what the audit trails of submitters get. Rare, so one statement each.
+/// Changes of status and mode, and what the audit trails of submitters get. Rare, so one statement each.
 async fn change_submitters(tx: &Tx, node: &NodeId, judged: &[Judged<'_>]) -> Result<(), Failure> {
     for (_, section, _) in judged {
         if let Some(change) = &section.status {
@@ -75,6 +75,17 @@ async fn change_submitters(tx: &Tx, node: &NodeId, judged: &[Judged<'_>]) -> Res
                 .await
                 .map_err(Failure::statement)?;
             expect_rows("status", changed, 1)?;
+        }
+        if let Some(change) = &section.mode {
+            let statement = tx.prepared(queries::MODE_CHANGE).await?;
+            let (chain_id, address) = key(&section.lease.submitter);
+            let (from, to) = (change.from.code(), change.to.code());
+            let changed = tx
+                .client()?
+                .execute(&statement, &[&chain_id, &address, &from, &to])
+                .await
+                .map_err(Failure::statement)?;
+            expect_rows("mode", changed, 1)?;
         }
         for entry in section.notes() {
             note(tx, node, section.lease, &entry).await?;

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use tollgate_model::nonce::Mode;
 
 use super::amount::in_eth;
 use super::remote::{self, Remote, RemoteArgs, Trouble, escaped, say, with_query};
@@ -29,6 +30,8 @@ enum SubmitterCommand {
     Pause(StandArgs),
     /// Lets a submitter that was paused, or is in PROTECT, go on.
     Resume(StandArgs),
+    /// Makes a submitter pipelined or strict, while nothing of it is open or reserved.
+    Mode(ModeArgs),
     /// Compares cursor and open slots with the chain now.
     Reconcile(ShowArgs),
 }
@@ -58,12 +61,25 @@ struct StandArgs {
     reason: String,
 }
 
+#[derive(Args)]
+struct ModeArgs {
+    /// The account.
+    address: String,
+    /// Which mode it is to have.
+    #[arg(value_parser = Mode::ALL.map(Mode::name))]
+    mode: String,
+    /// Why: kept in the submitter's audit trail.
+    #[arg(long)]
+    reason: String,
+}
+
 pub(super) fn run(args: SubmitterArgs) -> Result<ExitCode, Failure> {
     remote::run(args.remote, async |remote| match args.command {
         SubmitterCommand::List(args) => list(remote, args).await,
         SubmitterCommand::Show(args) => show(remote, &args.address).await,
         SubmitterCommand::Pause(args) => operate(remote, "pause", args).await,
         SubmitterCommand::Resume(args) => operate(remote, "resume", args).await,
+        SubmitterCommand::Mode(args) => mode(remote, args).await,
         SubmitterCommand::Reconcile(args) => reconcile(remote, &args.address).await,
     })
 }
@@ -105,6 +121,13 @@ async fn operate(remote: &mut Remote, word: &str, args: StandArgs) -> Result<(),
     if remote.json { say(&said.text) } else { fields(&said.json).print() }
 }
 
+async fn mode(remote: &mut Remote, args: ModeArgs) -> Result<(), Trouble> {
+    let path = format!("{}/mode", path_of(&args.address));
+    let body = json!({ "mode": args.mode, "reason": args.reason });
+    let said = remote.post(&path, &body).await?;
+    if remote.json { say(&said.text) } else { fields(&said.json).print() }
+}
+
 async fn reconcile(remote: &mut Remote, address: &str) -> Result<(), Trouble> {
     let said = remote.post(&format!("{}/reconcile", path_of(address)), &json!({})).await?;
     if remote.json {
@@ -134,6 +157,7 @@ fn fields(one: &Value) -> Fields {
     fields.add("was", text(&one["was"]));
     fields.add("reason", text(&one["statusReason"]));
     fields.add("mode", text(&one["mode"]));
+    fields.add("was mode", text(&one["wasMode"]));
     fields.add("window", text(&one["window"]));
     fields.add("owner", text(&one["owner"]));
     fields.add("token", text(&one["fencingToken"]));

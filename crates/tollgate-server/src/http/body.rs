@@ -23,7 +23,7 @@ use super::problem::Problem;
 use super::schema;
 
 pub(crate) use nonce::{ReserveBody, ReturnedBody, UsedBody};
-pub(crate) use order::{NeededReason, Reason, ReplaceBody};
+pub(crate) use order::{ModeBody, NeededReason, Reason, ReplaceBody};
 
 /// Longest metadata, in bytes (I13).
 pub(crate) const METADATA_MAX: usize = 16 * 1024;

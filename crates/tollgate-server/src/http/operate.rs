@@ -1,15 +1,15 @@
-//! What operators have done to a submitter: stand still, go on, be compared with the chain.
+//! What operators have done to a submitter: stand still, go on, have another mode, be compared with the chain.
 
 use axum::extract::State;
 use tollgate_model::{Address, Submitter};
 
 use super::Api;
-use super::body::{NeededReason, OptionalJson, Reason};
+use super::body::{ModeBody, NeededReason, OptionalJson, Reason};
 use super::doc::may_fail;
 use super::params::SubmitterParams;
 use super::problem::Problem;
 use super::query::{Segment, Words};
-use super::shape::{ReconciledSubmitter, StoodSubmitter};
+use super::shape::{ReconciledSubmitter, RemodedSubmitter, StoodSubmitter};
 use super::submitters;
 
 may_fail! {
@@ -18,6 +18,9 @@ may_fail! {
         NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
     ResumeProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
         InvalidField, InvalidPath, InvalidAddress, InvalidQuery, NotFound, CannotResume,
+        UnknownSubmitter, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
+    ModeProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
+        InvalidField, InvalidPath, InvalidAddress, InvalidQuery, NotFound, CannotChangeMode,
         UnknownSubmitter, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
     ReconcileProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidField,
         InvalidPath, InvalidAddress, InvalidQuery, NotFound, UnknownSubmitter, NotOwner, Draining, Busy,
@@ -84,6 +87,41 @@ pub(crate) async fn resume(
     let stood = api.engine.resume(of(&api, address), reason).await?;
     let submitter = submitters::shown(&api, address).await?;
     Ok(axum::Json(StoodSubmitter::new(submitter, stood.was)))
+}
+
+/// Change a submitter's mode
+///
+/// Only while none of its transactions is open and callers hold none of its nonces. To strict, its
+/// nonces are compared with the chain first, as a resume does. The mode is the account's own: what a
+/// node is configured with counts only when the account is first registered. Safe to repeat.
+#[utoipa::path(
+    post,
+    path = "/api/v1/submitters/{address}/mode",
+    operation_id = "changeSubmitterMode",
+    tag = "submitters",
+    params(SubmitterParams),
+    request_body(content = ModeBody, description = "Which, and why.", examples(
+        ("strict" = (summary = "One at a time from now on", value = json!({
+            "mode": "strict", "reason": "the bridge needs consecutive nonces"
+        })))
+    )),
+    responses(
+        (status = 200, description = "It has this mode.", body = RemodedSubmitter),
+        ModeProblems
+    )
+)]
+pub(crate) async fn mode(
+    State(api): State<Api>,
+    Segment(address): Segment,
+    words: Words,
+    OptionalJson(body): OptionalJson<ModeBody>,
+) -> Result<axum::Json<RemodedSubmitter>, Problem> {
+    words.end()?;
+    let address = submitters::parse(&address)?;
+    let (to, reason) = body.read()?;
+    let changed = api.engine.change_mode(of(&api, address), to, reason).await?;
+    let submitter = submitters::shown(&api, address).await?;
+    Ok(axum::Json(RemodedSubmitter::new(submitter, changed.was)))
 }
 
 /// Compare a submitter with the chain now

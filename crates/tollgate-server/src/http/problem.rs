@@ -172,6 +172,7 @@ impl From<ActError> for Problem {
             ActError::AboveCap(_) => Code::FeeCap,
             ActError::Reverts(_) => Code::WouldRevert,
             ActError::CannotResume(_) => Code::CannotResume,
+            ActError::CannotChangeMode(_) => Code::CannotChangeMode,
             ActError::NotOwner(owner) => return Self::not_owner(owner, detail),
             ActError::Busy => Code::Busy,
             ActError::Unavailable(_) => Code::Unavailable,
@@ -202,6 +203,7 @@ impl From<ReserveError> for Problem {
 mod tests {
     use tollgate_model::ChainId;
     use tollgate_model::bump::Cap;
+    use tollgate_model::mode::CannotChangeMode;
     use tollgate_model::nonce::Unexplained;
     use tollgate_model::reconcile::CannotResume;
 
@@ -225,6 +227,7 @@ mod tests {
             (ActError::AboveCap(Cap::ChainPrice), "fee_cap", 409),
             (ActError::Reverts("no".to_owned()), "would_revert", 422),
             (CannotResume::ChainBehind(gap).into(), "cannot_resume", 409),
+            (CannotChangeMode::InUse { open: 1, reserved: 0 }.into(), "cannot_change_mode", 409),
             (ActError::NotOwner(None), "not_owner", 409),
             (ActError::Busy, "busy", 429),
             (ActError::Unavailable("later".to_owned()), "unavailable", 503),

@@ -15,7 +15,7 @@ pub(crate) use feed::Feed;
 pub(crate) use history::{HistoryPage, SubmitterHistoryPage};
 pub(crate) use nonce::{Reservation, ReservationPage, ReservedNonce};
 pub(crate) use submitter::{
-    ChainSide, ReconciledSubmitter, StoodSubmitter, Submitter, SubmitterPage,
+    ChainSide, ReconciledSubmitter, RemodedSubmitter, StoodSubmitter, Submitter, SubmitterPage,
 };
 pub(crate) use tx::{
     BatchAnswer, BatchEntry, BatchItem, OperatorTx, Simulation, Tx, TxAnswer, TxPage,

@@ -187,7 +187,7 @@ async fn operators_step_in_and_watch_what_comes_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn submitters_are_listed_paused_resumed_and_compared() {
+async fn submitters_are_listed_paused_resumed_remoded_and_compared() {
     let dev = Dev::start().await;
     let from = account(0);
     let paused = dev.good(&["submitter", "pause", &from, "--reason", "key rotation"]);
@@ -203,6 +203,10 @@ async fn submitters_are_listed_paused_resumed_and_compared() {
     let resumed = dev.good(&["submitter", "resume", &from, "--reason", "rotated"]);
     assert_eq!((resumed.field("status"), resumed.field("was")), ("ACTIVE", "PAUSED"));
     assert_eq!(dev.good(&["tx", "watch", tx_id]).out.matches("CONFIRMED").count(), 1);
+    let remoded = dev.good(&["submitter", "mode", &from, "strict", "--reason", "bridge"]);
+    assert_eq!((remoded.field("mode"), remoded.field("was mode")), ("strict", "pipelined"));
+    let back = dev.good(&["submitter", "mode", &from, "pipelined", "--reason", "done"]);
+    assert_eq!((back.field("mode"), back.field("was mode")), ("pipelined", "strict"));
     let compared = dev.good(&["submitter", "reconcile", &from]);
     assert_eq!((compared.field("chain nonce"), compared.field("pending nonce")), ("1", "1"));
     assert_eq!(compared.field("step"), "none: everything agrees");

@@ -96,3 +96,31 @@ async fn a_comparison_moves_the_cursor_past_what_outsiders_used() {
     let next = site.create(json!({})).await;
     assert_eq!(site.finish(&next).await["nonce"], 3);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mode_change_is_refused_while_work_is_open_and_shown_once_it_is_done() {
+    let site = DevSite::new().await;
+    let under_way = site.pending(json!({})).await;
+    let strict = json!({ "mode": "strict", "reason": "bridge" });
+    let refused = site.operate("mode", strict.clone()).await;
+    let told = (refused.status.as_u16(), refused.code());
+    assert_eq!(told, (409, "cannot_change_mode".to_owned()), "{refused:?}");
+    for (body, code) in [
+        (json!({ "reason": "bridge" }), "missing_field"),
+        (json!({ "mode": "strict" }), "missing_field"),
+        (json!({ "mode": "STRICT", "reason": "bridge" }), "invalid_field"),
+    ] {
+        let refused = site.operate("mode", body).await;
+        assert_eq!((refused.status.as_u16(), refused.code().as_str()), (422, code));
+    }
+    assert_eq!(site.finish(&under_way).await["state"], "CONFIRMED");
+    let changed = site.operate("mode", strict).await;
+    assert_eq!(changed.status.as_u16(), 200, "{changed:?}");
+    let shown = changed.json();
+    assert_eq!((&shown["mode"], &shown["wasMode"]), (&json!("strict"), &json!("pipelined")));
+    let trail = site.get(&format!("/api/v1/submitters/{}/history", sender())).await.json();
+    let last = trail["items"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!(last["event"], "mode_changed", "{trail}");
+    assert_eq!(last["detail"], "from pipelined to strict: bridge");
+    assert!(last["node"].is_string() && last["fencingToken"].is_u64(), "{last}");
+}

@@ -256,6 +256,24 @@ async fn one_endpoint_that_answers_is_enough_and_the_node_is_on_the_list_until_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn start_with_another_mode_keeps_the_accounts_mode_and_says_how_to_change_it() {
+    let (ground, chain) = (Ground::new(), chain().await);
+    let account = dev_accounts()[0].address;
+    let shown = || http_get(ground.port, "/api/v1/submitters?limit=1");
+    for (mode, warned) in [("strict", false), ("pipelined", true), ("strict", false)] {
+        let mut serve = ground.serve(&chain.url(), &["--mode", mode]);
+        let program = Program::start(serve.env("RUST_LOG", "warn"));
+        let page = until("the submitters", shown).await;
+        assert!(page.contains("\"mode\":\"strict\""), "started with {mode}: {page}");
+        program.signal("TERM");
+        let ended = program.end();
+        let how = format!("tollgate submitter mode {account} {mode} --reason");
+        let told = ended.lines.iter().any(|line| line.contains(&how));
+        assert_eq!(told, warned, "{mode}: {ended:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn no_transaction_offers_more_than_the_chains_cap() {
     const CAP: u64 = 1_100_000_001;
     let (ground, chain) = (Ground::new(), chain().await);

@@ -1,6 +1,7 @@
 //! Transactions over the network: the commit that may or may not have happened.
 
 use async_trait::async_trait;
+use tollgate_model::nonce::Mode;
 use tollgate_model::port::{
     Attempt, ChainRegistration, Confirmations, FencedBatch, HistoryEntry, KnownRequest, Lease,
     ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
@@ -164,6 +165,10 @@ impl TxStore for NodeStore {
             |store| async move { store.submitters(chain_id, after, page).await },
         )
         .await
+    }
+
+    async fn modes(&self, submitters: &[Submitter]) -> Result<Vec<Option<Mode>>, StoreError> {
+        self.read("modes", |store| async move { store.modes(submitters).await }).await
     }
 
     async fn submitter(&self, submitter: Submitter) -> Result<Option<SubmitterRecord>, StoreError> {

@@ -12,7 +12,7 @@ use crate::{queries, tx};
 /// Reads the facts of one section; none if its submitter has no row.
 pub(super) fn gather(conn: &Connection, section: &Section) -> Result<Option<SectionFacts>, Fault> {
     let submitter = section.lease.submitter;
-    let Some((cursor, status)) = cursor(conn, submitter)? else { return Ok(None) };
+    let Some((cursor, status, mode)) = cursor(conn, submitter)? else { return Ok(None) };
     let known = section.creates.iter().map(|new| known(conn, submitter, new));
     let slotted = section.updates.iter().filter(|update| update.slot.is_some());
     let slotted_rows = slotted.map(|update| own_row(conn, submitter, update));
@@ -21,6 +21,7 @@ pub(super) fn gather(conn: &Connection, section: &Section) -> Result<Option<Sect
     Ok(Some(SectionFacts {
         cursor,
         status,
+        mode,
         known: known.collect::<Result<_, _>>()?,
         slotted_rows: slotted_rows.collect::<Result<_, _>>()?,
         recyclable: recyclable.collect::<Result<_, _>>()?,

@@ -151,7 +151,7 @@ async fn a_simulations_store_works_on_its_callers_thread_alone() {
     let node = NodeId::new("a", Uuid::now_v7()).unwrap();
     let live = LiveNode {
         node,
-        chain_id: submitter().chain_id,
+        chain_id: tollgate_model::ChainId::MIN,
         advertise_url: Text::lossy("http://node"),
         draining: false,
     };

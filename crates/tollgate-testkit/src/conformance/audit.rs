@@ -1,9 +1,12 @@
-//! The audit trail of submitters: who changed its status or moved its cursor, when, and why.
+//! The audit trail of submitters: who changed its status or mode or moved its cursor, when, and why.
 
 use std::time::Duration;
 
-use tollgate_model::nonce::SubmitterStatus;
-use tollgate_model::port::{Lease, Reserve, Section, StatusChange, SubmitterEntry};
+use tollgate_model::TxEvent;
+use tollgate_model::nonce::{Mode, SubmitterStatus};
+use tollgate_model::port::{
+    Lease, ModeChange, Reserve, Section, SectionOutcome, StatusChange, SubmitterEntry,
+};
 use uuid::Uuid;
 
 use crate::make::{
@@ -101,4 +104,65 @@ pub async fn a_submitters_record_is_read_in_pages(world: &dyn World) {
         read.extend(next);
     }
     assert_eq!((read.len(), read), (7, entries(&a).await));
+}
+
+fn mode(lease: Lease, from: Mode, to: Mode) -> Section {
+    let mut section = section(lease);
+    section.mode = Some(ModeChange { from, to, reason: text("the bridge needs it") });
+    section
+}
+
+/// The mode changes under the fence, by comparison, and is on record.
+pub async fn a_change_of_mode_is_fenced_compared_and_on_record(world: &dyn World) {
+    use Mode::{Pipelined, Strict};
+    let (a, b) = (world.node("a").await, world.node("b").await);
+    let lease = a.own(submitter(1)).await;
+    let stale = a.write(mode(lease, Strict, Pipelined)).await;
+    assert!(matches!(stale, SectionOutcome::Stale { .. }), "{stale:?}");
+    a.write_whole(mode(lease, Pipelined, Strict).cursor(0, 3)).await;
+    let record = a.known(submitter(1)).await;
+    assert_eq!((record.mode, record.next_nonce), (Strict, nonce(3)));
+    let changed = word("mode_changed", "from pipelined to strict: the bridge needs it");
+    assert_eq!(words(&a).await, [changed, word("cursor_moved", "from 0 to 3")]);
+    let entry = &entries(&a).await[0];
+    assert_eq!((&entry.node, entry.token), (&a.id, lease.token));
+
+    world.expire(submitter(1)).await;
+    b.lease(submitter(1)).await;
+    let late = a.write(mode(lease, Strict, Pipelined)).await;
+    assert_eq!(late, SectionOutcome::Fenced, "I2");
+    assert_eq!(a.known(submitter(1)).await.mode, Strict);
+    assert_eq!(entries(&a).await.len(), 2, "nothing was changed, and nothing is on record");
+}
+
+/// I12: slots of one mode are never finished by the rules of the other.
+pub async fn a_mode_does_not_change_while_anything_is_open_or_reserved(world: &dyn World) {
+    use Mode::{Pipelined, Strict};
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let refused = async |why: &str| {
+        let outcome = a.write(mode(lease, Pipelined, Strict)).await;
+        assert!(matches!(outcome, SectionOutcome::Refused(_)), "{why}: {outcome:?}");
+        assert_eq!(a.known(submitter(1)).await.mode, Pipelined, "{why}");
+    };
+    let tx = intent();
+    a.write_whole(section(lease).create(tx.clone())).await;
+    refused("a transaction waits for a slot").await;
+    a.step(lease, tx.tx_id, TxEvent::Withdrawn).await;
+    let ask = Reserve {
+        lease,
+        owner_token: Uuid::new_v4(),
+        hold: Duration::from_secs(60),
+        floor: nonce(0),
+        outstanding_max: 1,
+    };
+    let held = a.reserve(&a.id, &ask).await.unwrap().unwrap();
+    refused("a caller holds a nonce").await;
+    let why = text("not needed");
+    let back = a.reservation_recyclable(&a.id, lease, held.nonce, held.owner_token, &why).await;
+    assert!(back.unwrap().is_some());
+    let neighbour = a.own(submitter(2)).await;
+    a.write_whole(section(neighbour).create(intent())).await;
+    a.write_whole(mode(lease, Pipelined, Strict)).await;
+    assert_eq!(a.known(submitter(1)).await.mode, Strict, "another's work is no obstacle");
 }

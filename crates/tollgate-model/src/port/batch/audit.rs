@@ -1,6 +1,6 @@
 //! What a section leaves in the audit trail of its submitter.
 
-use super::{CursorMove, Section, StatusChange};
+use super::{CursorMove, ModeChange, Section, StatusChange};
 use crate::ids::Nonce;
 use crate::nonce::SubmitterStatus;
 use crate::text::Text;
@@ -25,6 +25,13 @@ impl SubmitterNote {
         Self { event, detail: change.reason.clone() }
     }
 
+    /// A change of mode: from what to what, and the reason that was given.
+    pub fn mode(change: &ModeChange) -> Self {
+        let ModeChange { from, to, reason } = change;
+        let detail = format!("from {} to {}: {reason}", from.name(), to.name());
+        Self { event: "mode_changed", detail: Text::lossy(&detail) }
+    }
+
     /// Nonces that the cursor passes without a slot or a reservation in them; `None` if there are
     /// none.
     pub fn skipped(from: Nonce, to: Nonce) -> Option<Self> {
@@ -34,13 +41,14 @@ impl SubmitterNote {
 }
 
 impl Section {
-    /// What the audit trail of the submitter gets: the change of status, and the part of the
+    /// What the audit trail of the submitter gets: the changes of status and mode, and the part of the
     /// cursor's step that opens no slot.
     pub fn notes(&self) -> Vec<SubmitterNote> {
         let skipped = self.cursor.and_then(|CursorMove { from, to }| {
             let first = self.slots().find(|slot| !slot.recycled).map_or(to, |slot| slot.nonce);
             SubmitterNote::skipped(from, first)
         });
-        self.status.iter().map(SubmitterNote::status).chain(skipped).collect()
+        let mode = self.mode.iter().map(SubmitterNote::mode);
+        self.status.iter().map(SubmitterNote::status).chain(mode).chain(skipped).collect()
     }
 }

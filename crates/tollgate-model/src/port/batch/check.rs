@@ -29,6 +29,7 @@ pub(super) fn batch(sections: &[Section]) -> Result<(), InvalidId> {
             }
         }
         slots(section)?;
+        mode(section)?;
         section.updates.iter().try_for_each(update)?;
         section.creates.iter().filter_map(|tx| tx.outbox.as_ref()).try_for_each(event)?;
         section
@@ -66,6 +67,15 @@ fn slots(section: &Section) -> Result<(), InvalidId> {
             }
             lowest = slot.nonce.forward(1)?;
         }
+    }
+    Ok(())
+}
+
+/// I12: a mode changes while nothing is open, so nothing comes with it.
+fn mode(section: &Section) -> Result<(), InvalidId> {
+    let alone = section.creates.is_empty() && section.updates.is_empty();
+    if section.mode.is_some() && !alone {
+        return refuse("mode", "changes alone, without transactions".to_owned());
     }
     Ok(())
 }

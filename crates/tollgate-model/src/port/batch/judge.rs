@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{CreateAnswer, Section, SectionOutcome, UpdateAnswer};
 use crate::ids::{Nonce, RequestId};
-use crate::nonce::SubmitterStatus;
+use crate::nonce::{Mode, SubmitterStatus};
 use crate::port::record::{KnownRequest, Seen};
 
 /// What a store found under its locks; none of it can change until the commit.
@@ -15,6 +15,8 @@ pub struct SectionFacts {
     pub cursor: Nonce,
     /// The submitter's status.
     pub status: SubmitterStatus,
+    /// The submitter's mode.
+    pub mode: Mode,
     /// For each create: who has its request id already.
     pub known: Vec<Option<KnownRequest>>,
     /// For each update that brings a slot: its row, if it is the section's submitter's.
@@ -50,6 +52,7 @@ pub fn judge(section: &Section, facts: &SectionFacts) -> Judgement {
 
     let cursor_fits = section.cursor.is_none_or(|step| step.from == facts.cursor);
     let status_fits = section.status.as_ref().is_none_or(|change| change.from == facts.status);
+    let mode_fits = section.mode.as_ref().is_none_or(|change| change.from == facts.mode);
     let creates_fit = section
         .creates
         .iter()
@@ -60,7 +63,14 @@ pub fn judge(section: &Section, facts: &SectionFacts) -> Judgement {
     // I12: whatever the writer believed, a submitter that takes no work opens no slot.
     let may_open = section.slots().next().is_none() || facts.status == SubmitterStatus::Active;
 
-    if cursor_fits && status_fits && creates_fit && updates_fit && pool_fits && may_open {
+    if cursor_fits
+        && status_fits
+        && mode_fits
+        && creates_fit
+        && updates_fit
+        && pool_fits
+        && may_open
+    {
         Judgement::Write(creates)
     } else {
         let (cursor, status) = (facts.cursor, facts.status);

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use tollgate_model::Text;
+use tollgate_model::nonce::Mode;
 use tollgate_model::port::policy::Replacement;
 use utoipa::ToSchema;
 
@@ -44,6 +45,32 @@ impl NeededReason {
         let given = self.reason.filter(|reason| !reason.trim().is_empty());
         let missing = || Problem::new(Code::MissingField, "reason is missing");
         Ok(Text::new("reason", given.ok_or_else(missing)?)?)
+    }
+}
+
+/// Which mode a submitter is to have, and why.
+#[derive(Deserialize, Default, ToSchema)]
+#[schema(as = NewMode)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ModeBody {
+    /// `pipelined` or `strict`.
+    #[schema(value_type = schema::Mode, required)]
+    mode: Option<String>,
+    /// For the submitter's audit trail: up to 500 bytes, not empty.
+    #[schema(value_type = schema::ReasonText, required)]
+    reason: Option<String>,
+}
+
+impl ModeBody {
+    pub(crate) fn read(self) -> Result<(Mode, Text<500>), Problem> {
+        let missing = || Problem::new(Code::MissingField, "mode is missing");
+        let mode = self.mode.ok_or_else(missing)?;
+        let unknown = || {
+            let [a, b] = Mode::ALL.map(Mode::name);
+            Problem::new(Code::InvalidField, format!("mode: {mode:?} is neither {a} nor {b}"))
+        };
+        let mode = Mode::from_name(&mode).ok_or_else(unknown)?;
+        Ok((mode, NeededReason { reason: self.reason }.read()?))
     }
 }
 

@@ -101,7 +101,8 @@ pub(crate) struct SubmitterEntry {
     node: String,
     /// Under which fencing token.
     fencing_token: u64,
-    /// What happened, one word: `paused`, `resumed`, `protected`, `cursor_moved`.
+    /// What happened, one word: `paused`, `resumed`, `protected`, `mode_changed`,
+    /// `cursor_moved`.
     event: String,
     /// The reason that was given, or from where to where.
     #[schema(required)]

@@ -87,6 +87,23 @@ impl StoodSubmitter {
     }
 }
 
+/// A submitter whose mode was changed.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RemodedSubmitter {
+    #[serde(flatten)]
+    submitter: Submitter,
+    /// What its mode was before.
+    #[schema(value_type = schema::Mode)]
+    was_mode: &'static str,
+}
+
+impl RemodedSubmitter {
+    pub(crate) fn new(submitter: Submitter, was: Mode) -> Self {
+        Self { submitter, was_mode: was.name() }
+    }
+}
+
 /// A submitter that was compared with the chain; `chainNonce` is what the comparison saw.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -129,10 +146,7 @@ impl Submitter {
         Self {
             chain_id: record.submitter.chain_id.get(),
             address: address(record.submitter.address),
-            mode: match record.mode {
-                Mode::Pipelined => "pipelined",
-                Mode::Strict => "strict",
-            },
+            mode: record.mode.name(),
             status: record.status.name(),
             status_reason: record.status_reason.as_ref().map(|why| why.as_str().to_owned()),
             owner: found.owner.as_ref().map(|owner| owner.node.as_str().to_owned()),
