@@ -17,3 +17,4 @@ mod rig;
 mod signed;
 mod signing;
 mod takeover;
+mod tracking;
