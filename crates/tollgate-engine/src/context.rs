@@ -17,6 +17,7 @@ use crate::newest::Seen;
 use crate::options::{EngineOptions, Policies};
 use crate::placement::Placement;
 use crate::supervisor::Deaths;
+use crate::tracker::ReceiptReader;
 use crate::view::ChainView;
 
 /// The outside world of one node, and what its actors know together.
@@ -36,6 +37,7 @@ pub(crate) struct Context {
     pub(crate) keeper: Keeper,
     pub(crate) attempts: AttemptIndex,
     pub(crate) view: Seen<ChainView>,
+    pub(crate) reader: Arc<ReceiptReader>,
     pub(crate) published: Publisher,
     pub(crate) placement: Placement,
 }

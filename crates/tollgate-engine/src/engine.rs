@@ -25,7 +25,7 @@ use crate::options::{EngineOptions, Policies};
 use crate::orphans::{adopt, wake_idle};
 use crate::placement::Placement;
 use crate::supervisor::{Deaths, supervise};
-use crate::tracker::{Tell, Tracker};
+use crate::tracker::{ReaderSetup, ReceiptReader, Tell, Tracker};
 use crate::view::ChainView;
 use crate::worker::{Create, Inbox, Order, Worker};
 
@@ -99,13 +99,16 @@ impl Engine {
         let placement = Placement::new(node.clone(), chain.chain_id(), &options.lease);
         let workers = Arc::new(Workers::default());
         let (view, watched) = newest::place(ChainView::default());
-        let tracker = Arc::new(Tracker {
+        let reader = Arc::new(ReceiptReader::new(ReaderSetup {
             chain: chain.clone(),
-            rule: options.finality,
             attempts: attempts.clone(),
             tell: workers.clone(),
-            view,
-        });
+            alerts: alerts.clone(),
+            alert_after: options.receipt_alert_after,
+        }));
+        let tracker = Tracker { chain: chain.clone(), rule: options.finality, reader, view };
+        let tracker = Arc::new(tracker);
+        let reader = tracker.reader.clone();
         supervise(&deaths, "tracker", move || tracker.clone().run());
         let published = Publisher::start(chain.clone(), options.finality, watched.clone(), &deaths);
         let context = Context {
@@ -124,6 +127,7 @@ impl Engine {
             keeper,
             attempts,
             view: watched,
+            reader,
             published,
             placement,
         };

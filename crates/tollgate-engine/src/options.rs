@@ -32,6 +32,9 @@ pub struct EngineOptions {
     pub nonces: NonceRules,
     /// When a receipt is final.
     pub finality: FinalityRule,
+    /// How long the receipt of one of our transactions in a block may be unreadable at all endpoints
+    /// before an alert is raised.
+    pub receipt_alert_after: Duration,
     /// When what no block has picked up is sent again, and when somebody has to decide.
     pub resubmit: ResubmitRules,
     /// When the stuck policy is asked.
@@ -119,6 +122,7 @@ impl Default for EngineOptions {
                 state_timeout: Duration::from_secs(300),
             },
             finality: FinalityRule::default(),
+            receipt_alert_after: Duration::from_secs(60),
             resubmit: ResubmitRules::default(),
             stuck: StuckThresholds::default(),
             rejected_slot: RejectedSlot::default(),

@@ -2,25 +2,40 @@
 //!
 //! Owns the canonical view. Driven by blocks: each new block costs one look at its hashes and one
 //! fetch of the receipts that are ours, however many transactions are pending. Never writes.
+//!
+//! The view moves block by block with what was delivered: a block that can't be fetched leaves what
+//! lies below it in the view, and the next try goes on from there. Receipts are read beside that
+//! ([`receipts`]), so that one that can't be read holds nobody up (I14, I15).
 
-use std::collections::BTreeMap;
+mod fetched;
+mod receipts;
+
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::{StreamExt, stream};
+use tollgate_model::Submitter;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{Block, BlockRef, BlockTag, Chain, ChainUnavailable};
-use tollgate_model::{Submitter, TxHash};
 use tracing::{debug, warn};
 
-use crate::context::AttemptIndex;
 use crate::newest::Shown;
 use crate::view::ChainView;
+use fetched::Fetched;
+pub(crate) use receipts::{ReaderSetup, ReceiptReader};
 
 /// Blocks that the view keeps beyond those that finality needs.
 const VIEW_MARGIN: u64 = 128;
-/// The pause after a pass that failed.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Blocks that are fetched at once when the view is behind.
+const AHEAD: u64 = 8;
+/// The first pause after a try that did not reach the head; it doubles while nothing is delivered.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+/// The longest such pause.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// A gap above this, after a long outage, is not closed block by block. Transactions in the blocks
+/// that are left out are found by their hashes, when they are due to be sent again.
+const GAP_MAX: u64 = 4_096;
 
 /// Tells the worker of a submitter about receipts.
 pub(crate) trait Tell: Send + Sync + 'static {
@@ -32,58 +47,185 @@ pub(crate) trait Tell: Send + Sync + 'static {
 pub(crate) struct Tracker {
     pub(crate) chain: Arc<dyn Chain>,
     pub(crate) rule: FinalityRule,
-    pub(crate) attempts: AttemptIndex,
-    pub(crate) tell: Arc<dyn Tell>,
+    pub(crate) reader: Arc<ReceiptReader>,
     pub(crate) view: Shown<ChainView>,
 }
 
 impl Tracker {
     /// Follows until nobody looks at the view any more.
     pub(crate) async fn run(self: Arc<Self>) {
-        let mut known = None;
-        while !self.view.is_unseen() {
-            match self.chain.head_after(known).await {
-                Ok(head) => match self.pass(head).await {
-                    Ok(()) => known = Some(head),
-                    Err(error) => {
-                        warn!(%error, block = head.number, "pass over new blocks failed");
-                        tokio::time::sleep(PAUSE).await;
-                    }
-                },
-                Err(error) => {
-                    warn!(%error, "the head is not known");
-                    tokio::time::sleep(PAUSE).await;
-                }
-            }
+        // In one task: what they show in the view is never interleaved.
+        tokio::select! {
+            biased;
+            () = self.follow() => {}
+            () = self.reader.run(&self.view) => {}
         }
     }
 
-    /// Brings the view up to a head. A block that can't be fetched fails the pass, which is then
-    /// tried again as a whole: no block is ever skipped.
-    async fn pass(&self, head: BlockRef) -> Result<(), ChainUnavailable> {
-        let mut view = ChainView::clone(&self.view.get());
-        let added = self.blocks_up_to(&view, head).await?;
-        let mut receipts = Vec::new();
-        for block in &added {
-            receipts.extend(self.receipts_in(block).await?);
+    async fn follow(&self) {
+        let (mut fetched, mut pause) = (Fetched::default(), PAUSE_MIN);
+        while !self.view.is_unseen() {
+            // A head counts once its block was delivered.
+            let known = self.view.get().head();
+            let reached = match self.chain.head_after(known).await {
+                Ok(head) => self.advance(head, &mut fetched).await.map(|()| head),
+                Err(error) => Err(error),
+            };
+            let delivered = self.view.get().head();
+            if delivered != known {
+                pause = PAUSE_MIN;
+            }
+            match reached {
+                Ok(head) if delivered == Some(head) => continue,
+                Ok(head) => debug!(block = head.number, "announced block is not the delivered one"),
+                Err(error) => warn!(%error, "new blocks are not delivered yet"),
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
         }
-        let tag = match self.rule {
-            FinalityRule::Confirmations(_) => None,
-            FinalityRule::Safe => Some(BlockTag::Safe),
-            FinalityRule::Finalized => Some(BlockTag::Finalized),
-        };
-        if let Some(tag) = tag {
-            view.tagged = self.chain.block(tag).await?.map(|block| block.at.number);
+    }
+
+    /// Brings the view as near to a head as the blocks that are delivered go. What is delivered
+    /// stays, whatever fails after it.
+    async fn advance(&self, head: BlockRef, fetched: &mut Fetched) -> Result<(), ChainUnavailable> {
+        let climbed = self.climb(head, fetched).await;
+        self.note_tag().await;
+        climbed
+    }
+
+    async fn climb(&self, head: BlockRef, fetched: &mut Fetched) -> Result<(), ChainUnavailable> {
+        let top = self.view.get().head();
+        match top {
+            Some(top) if head.number > top.number && head.number - top.number <= GAP_MAX => {}
+            Some(top) if head.number > top.number => return self.jump(top, head, fetched).await,
+            // The first block, or another branch that is not longer.
+            Some(_) | None => {
+                let block = self.delivered(head.number).await?;
+                return self.join(block, fetched).await;
+            }
         }
-        let refs: Vec<BlockRef> = added.iter().map(|block| block.at).collect();
-        let replaced = view.extend(&refs, self.view_length());
-        debug!(block = head.number, added = refs.len(), replaced, "view moved");
-        // The view first: what is told below is judged by it.
-        self.view.show(view);
-        for (submitter, receipts) in receipts {
-            self.tell.mined(submitter, receipts);
+        while let Some(top) = self.view.get().head().filter(|top| top.number < head.number) {
+            if let Some(block) = fetched.child_of(top) {
+                self.add(&[block]);
+                continue;
+            }
+            let next = self.fetch_from(top.number + 1, head.number, fetched).await?;
+            if next.at.parent != top.hash {
+                self.join(next, fetched).await?;
+            }
         }
         Ok(())
+    }
+
+    /// Fetches the next few blocks at once and keeps them; returns the first of them.
+    async fn fetch_from(
+        &self,
+        next: u64,
+        head: u64,
+        fetched: &mut Fetched,
+    ) -> Result<Block, ChainUnavailable> {
+        let last = head.min(next.saturating_add(AHEAD - 1));
+        let wanted = (next..=last).filter(|number| *number == next || !fetched.has(*number));
+        let mut answers = stream::iter(wanted.collect::<Vec<_>>())
+            .map(|number| async move { (number, self.delivered(number).await) })
+            .buffered(AHEAD as usize);
+        let mut first = Err(ChainUnavailable(format!("block {next} was not asked for")));
+        while let Some((number, answer)) = answers.next().await {
+            if let Ok(block) = &answer {
+                fetched.keep(block.clone(), self.view_length());
+            }
+            if number == next {
+                first = answer;
+            }
+        }
+        first
+    }
+
+    async fn delivered(&self, number: u64) -> Result<Block, ChainUnavailable> {
+        let block = self.chain.block(BlockTag::Number(number)).await?;
+        block.ok_or_else(|| ChainUnavailable(format!("block {number} is not there yet")))
+    }
+
+    /// Adds a block that need not stand on the view's head, with those below it down to one that
+    /// the view holds. The view changes once the whole branch was delivered.
+    async fn join(&self, block: Block, fetched: &mut Fetched) -> Result<(), ChainUnavailable> {
+        let view = self.view.get();
+        let mut branch = vec![block];
+        while let Some(lowest) = branch.last().map(|block| block.at) {
+            let linked = lowest.number == 0
+                || view.head().is_none()
+                || branch.len() >= self.view_length()
+                || view.at(lowest.number - 1).is_some_and(|known| known.hash == lowest.parent);
+            if linked {
+                break;
+            }
+            let below = match fetched.parent_of(lowest) {
+                Some(block) => block,
+                None => self.delivered(lowest.number - 1).await?,
+            };
+            if below.at.hash != lowest.parent {
+                let number = below.at.number;
+                return Err(ChainUnavailable(format!("block {number} changed meanwhile")));
+            }
+            fetched.keep(below.clone(), self.view_length());
+            branch.push(below);
+        }
+        branch.reverse();
+        self.add(&branch);
+        Ok(())
+    }
+
+    /// Goes on at a head that is too far away to fetch everything below it, once its block was
+    /// delivered: one that nobody has moves nothing.
+    async fn jump(
+        &self,
+        top: BlockRef,
+        head: BlockRef,
+        fetched: &mut Fetched,
+    ) -> Result<(), ChainUnavailable> {
+        let block = match self.delivered(head.number).await {
+            Ok(block) => block,
+            // Perhaps only the announcement is wrong: what is there is taken.
+            Err(_) => {
+                let next = self.fetch_from(top.number + 1, head.number, fetched).await?;
+                return self.join(next, fetched).await;
+            }
+        };
+        warn!(from = top.number, to = block.at.number, "blocks left out after a long gap");
+        self.join(block, fetched).await
+    }
+
+    /// Shows the view with these blocks, and has our receipts in them read.
+    fn add(&self, blocks: &[Block]) {
+        let mut view = ChainView::clone(&self.view.get());
+        let refs: Vec<BlockRef> = blocks.iter().map(|block| block.at).collect();
+        let replaced = view.extend(&refs, self.view_length());
+        debug!(block = ?view.head().map(|head| head.number), replaced, "view moved");
+        // The view first: receipts are judged by it.
+        self.view.show(view);
+        for block in blocks {
+            self.reader.owe(block);
+        }
+    }
+
+    /// Asks how far the chain is settled, where the rule is a tag. An error changes nothing.
+    async fn note_tag(&self) {
+        let tag = match self.rule {
+            FinalityRule::Confirmations(_) => return,
+            FinalityRule::Safe => BlockTag::Safe,
+            FinalityRule::Finalized => BlockTag::Finalized,
+        };
+        match self.chain.block(tag).await {
+            Ok(block) => {
+                let tagged = block.map(|block| block.at.number);
+                if self.view.get().tagged != tagged {
+                    let mut view = ChainView::clone(&self.view.get());
+                    view.tagged = tagged;
+                    self.view.show(view);
+                }
+            }
+            Err(error) => warn!(%error, "settled block not known"),
+        }
     }
 
     fn view_length(&self) -> usize {
@@ -92,57 +234,5 @@ impl Tracker {
             FinalityRule::Safe | FinalityRule::Finalized => 0,
         };
         usize::try_from(needed.saturating_add(VIEW_MARGIN)).unwrap_or(usize::MAX)
-    }
-
-    /// The blocks from the view's own chain up to a head, oldest first, each the parent of the
-    /// next. If the chain moves meanwhile, the pass fails and a new head is awaited.
-    async fn blocks_up_to(
-        &self,
-        view: &ChainView,
-        head: BlockRef,
-    ) -> Result<Vec<Block>, ChainUnavailable> {
-        let mut found: Vec<Block> = Vec::new();
-        let mut wanted = (head.number, head.hash);
-        loop {
-            let block = self.chain.block(BlockTag::Number(wanted.0)).await?;
-            let block = block.filter(|block| block.at.hash == wanted.1).ok_or_else(|| {
-                ChainUnavailable(format!("block {} changed during the pass", wanted.0))
-            })?;
-            let BlockRef { number, parent, .. } = block.at;
-            found.push(block);
-            let joins = number == 0
-                || view.head().is_none()
-                || found.len() >= self.view_length()
-                || view.at(number - 1).is_some_and(|known| known.hash == parent);
-            if joins {
-                found.reverse();
-                return Ok(found);
-            }
-            wanted = (number - 1, parent);
-        }
-    }
-
-    /// The receipts in a block that are ours, by submitter.
-    async fn receipts_in(
-        &self,
-        block: &Block,
-    ) -> Result<BTreeMap<Submitter, Vec<MinedIn>>, ChainUnavailable> {
-        let ours: BTreeMap<TxHash, Submitter> =
-            self.attempts.find(&block.transactions).into_iter().collect();
-        if ours.is_empty() {
-            return Ok(BTreeMap::new());
-        }
-        let hashes: Vec<TxHash> = ours.keys().copied().collect();
-        let receipts = self.chain.receipts(&block.at, &hashes).await?;
-        if receipts.len() < hashes.len() {
-            return Err(ChainUnavailable(format!("receipts of block {} missing", block.at.number)));
-        }
-        let mut told = BTreeMap::<Submitter, Vec<MinedIn>>::new();
-        for receipt in receipts {
-            if let Some(owner) = ours.get(&receipt.tx_hash) {
-                told.entry(*owner).or_default().push(receipt);
-            }
-        }
-        Ok(told)
     }
 }

@@ -1,15 +1,25 @@
 //! The canonical chain as one pass saw it: a number always means one block.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use tollgate_model::B256;
 use tollgate_model::finality::ChainHeight;
 use tollgate_model::port::chain::BlockRef;
 
+/// Blocks that left the chain and are remembered for it (I13).
+const LEFT_MAX: usize = 1_024;
+/// Blocks below the view whose hashes are remembered (I13).
+const OLDER_MAX: usize = 4_096;
+
 /// Consecutive blocks up to the head, linked by their parents.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ChainView {
     blocks: VecDeque<BlockRef>,
+    /// Blocks that the view held and that were replaced, oldest first.
+    left: VecDeque<B256>,
+    /// Canonical hashes below the view that were asked for, by number.
+    older: Arc<BTreeMap<u64, B256>>,
     /// The block that the finality rule's tag names, where it has one.
     pub tagged: Option<u64>,
 }
@@ -19,9 +29,11 @@ pub struct ChainView {
 pub enum Standing {
     /// It is in the canonical chain.
     Canonical,
-    /// Another block is in its place, or the chain ends below it.
+    /// Another block is in its place, or it was in this view and left it.
     Orphaned,
-    /// It lies below what the view holds.
+    /// It lies above what was delivered so far: nothing is known yet.
+    Ahead,
+    /// It lies below what the view holds: nothing is known.
     Older,
 }
 
@@ -45,35 +57,57 @@ impl ChainView {
 
     /// What the view says about a block.
     pub fn standing(&self, number: u64, hash: B256) -> Standing {
-        match (self.at(number), self.blocks.front()) {
-            (Some(block), _) if block.hash == hash => Standing::Canonical,
-            (Some(_), _) => Standing::Orphaned,
-            (None, Some(first)) if number > first.number => Standing::Orphaned,
-            (None, _) => Standing::Older,
+        let known = self.at(number).map(|block| block.hash);
+        match known.or_else(|| self.older.get(&number).copied()) {
+            Some(there) if there == hash => Standing::Canonical,
+            Some(_) => Standing::Orphaned,
+            None if self.left.contains(&hash) => Standing::Orphaned,
+            None if self.blocks.front().is_some_and(|first| number > first.number) => {
+                Standing::Ahead
+            }
+            None => Standing::Older,
         }
     }
 
-    /// The hashes from a block on to the head: its confirmations.
-    pub fn hashes_from(&self, number: u64) -> Vec<B256> {
-        self.blocks.iter().filter(|b| b.number >= number).map(|b| b.hash).collect()
+    /// The hashes from a block on to the head, and the number of the first of them: the block's
+    /// confirmations, as far down as the view holds them.
+    pub fn hashes_from(&self, number: u64) -> (u64, Vec<B256>) {
+        let first = self.blocks.front().map_or(number, |first| first.number.max(number));
+        let above = self.blocks.iter().filter(|block| block.number >= first);
+        (first, above.map(|block| block.hash).collect())
     }
 
     /// Puts blocks, oldest first and linked to what is there, in the place of everything from the
     /// first one's number on; keeps at most `length`. Returns how many blocks were replaced.
     pub(crate) fn extend(&mut self, added: &[BlockRef], length: usize) -> usize {
         let Some(first) = added.first() else { return 0 };
-        let before = self.blocks.len();
-        self.blocks.retain(|block| block.number < first.number);
-        let replaced = before - self.blocks.len();
+        let kept = self.blocks.partition_point(|block| block.number < first.number);
+        let replaced = self.blocks.split_off(kept);
+        self.left.extend(replaced.iter().map(|block| block.hash));
         if self.blocks.back().is_some_and(|last| last.hash != first.parent) {
             // Not linked: nothing that is older can be vouched for.
             self.blocks.clear();
+            self.older = Arc::default();
         }
         self.blocks.extend(added);
+        // A branch can come back.
+        self.left.retain(|hash| added.iter().all(|block| block.hash != *hash));
+        while self.left.len() > LEFT_MAX {
+            self.left.pop_front();
+        }
         while self.blocks.len() > length.max(1) {
             self.blocks.pop_front();
         }
-        replaced
+        replaced.len()
+    }
+
+    /// Remembers the canonical hash of a block below the view.
+    pub(crate) fn note_older(&mut self, number: u64, hash: B256) {
+        let older = Arc::make_mut(&mut self.older);
+        older.insert(number, hash);
+        while older.len() > OLDER_MAX {
+            older.pop_first();
+        }
     }
 }
 
@@ -104,8 +138,32 @@ mod tests {
         assert_eq!(view.standing(6, block(6, 1).hash), Standing::Orphaned);
         assert_eq!(view.standing(6, fork.hash), Standing::Canonical);
         assert_eq!(view.standing(4, B256::ZERO), Standing::Older);
-        assert_eq!(view.standing(9, B256::ZERO), Standing::Orphaned);
-        assert_eq!(view.hashes_from(7).len(), 2);
+        assert_eq!(view.standing(9, B256::ZERO), Standing::Ahead, "not delivered yet");
+        assert_eq!(view.hashes_from(7), (7, vec![block(7, 2).hash, block(8, 2).hash]));
+        assert_eq!(view.hashes_from(2).0, 5, "the list begins where the view does");
+    }
+
+    #[test]
+    fn block_above_a_shorter_branch_is_orphaned_only_if_the_view_held_it() {
+        let mut view = ChainView::default();
+        view.extend(&[block(5, 1), block(6, 1), block(7, 1), block(8, 1)], 10);
+        view.extend(&[linked(block(5, 1), 6, 2)], 10);
+        assert_eq!(view.standing(8, block(8, 1).hash), Standing::Orphaned);
+        assert_eq!(view.standing(8, block(8, 2).hash), Standing::Ahead);
+        view.extend(&[block(6, 1), block(7, 1)], 10);
+        assert_eq!(view.standing(7, block(7, 1).hash), Standing::Canonical, "it came back");
+    }
+
+    #[test]
+    fn block_below_the_view_stands_as_it_was_noted() {
+        let mut view = ChainView::default();
+        view.extend(&[block(50, 1)], 10);
+        assert_eq!(view.standing(7, block(7, 1).hash), Standing::Older);
+        view.note_older(7, block(7, 1).hash);
+        assert_eq!(view.standing(7, block(7, 1).hash), Standing::Canonical);
+        assert_eq!(view.standing(7, block(7, 2).hash), Standing::Orphaned);
+        view.extend(&[block(60, 3)], 10);
+        assert_eq!(view.standing(7, block(7, 1).hash), Standing::Older, "another branch, perhaps");
     }
 
     #[test]

@@ -38,10 +38,10 @@ use tokio::time::{Instant, timeout};
 use tollgate_model::diagnose::EndpointWord;
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{
-    AccountCounts, Block, BlockRef, BlockTag, Call, Chain, ChainUnavailable, FeeQuote, SendAnswer,
-    Sighting, SlotSearch, Speed, Trial,
+    AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainUnavailable,
+    FeeQuote, SendAnswer, Sighting, SlotSearch, Speed, Trial,
 };
-use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, TxHash, U256, Wei};
+use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, Text, TxHash, U256, Wei};
 
 use crate::endpoint::wire::{Quantity, TransactionWire};
 use crate::endpoint::{Endpoint, Health, RpcError};
@@ -277,12 +277,12 @@ impl Chain for EvmChain {
         Ok(block)
     }
 
-    async fn receipts(
-        &self,
-        block: &BlockRef,
-        of: &[TxHash],
-    ) -> Result<Vec<MinedIn>, ChainUnavailable> {
+    async fn receipts(&self, block: &BlockRef, of: &[TxHash]) -> BlockReceipts {
         receipts::receipts(&self.router, block, self.size_of(block.hash), of).await
+    }
+
+    async fn revert_reason(&self, of: &MinedIn) -> Option<Text<2000>> {
+        receipts::revert_reason(&self.router, of).await
     }
 
     async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {

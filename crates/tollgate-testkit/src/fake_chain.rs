@@ -261,6 +261,12 @@ impl FakeChain {
         self.lock().loses_receipts = loses;
     }
 
+    /// From now on heads are announced so many blocks above the true ones; no such block is there.
+    pub fn announce_ahead(&self, blocks: u64) {
+        self.lock().announced_ahead = blocks;
+        self.head.send_modify(|_| {});
+    }
+
     /// From now on no endpoint shows its pool.
     pub fn hide_pools(&self) {
         self.lock().hides_pools = true;

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use tollgate_model::finality::{is_settled, verdict};
-use tollgate_model::port::chain::BlockTag;
 use tollgate_model::port::{
     AttemptKind, Checkpoint, Confirmations, Evidence, MinedIn, Schedule, Section,
 };
@@ -50,9 +49,10 @@ impl Desk {
         let mut noted = HashSet::new();
         // The newest word first: a transaction may have been in two blocks since the last look.
         for receipt in receipts.into_iter().rev() {
-            let orphaned = Standing::Orphaned;
-            if view.standing(receipt.block_number, receipt.block_hash) == orphaned {
-                continue;
+            match view.standing(receipt.block_number, receipt.block_hash) {
+                Standing::Canonical | Standing::Older => {}
+                // The tracker delivers what is ahead once the view has its block.
+                Standing::Orphaned | Standing::Ahead => continue,
             }
             let Some(open) = self.book.by_hash(receipt.tx_hash) else { continue };
             if open.mined.as_ref() == Some(&receipt) || !noted.insert(open.tx_id) {
@@ -122,13 +122,17 @@ impl Desk {
         let mut orphans = Vec::new();
         for open in &candidates {
             let Some(mined) = &open.mined else { continue };
-            match self.standing(mined, view).await {
+            match self.standing(mined, view) {
                 Standing::Canonical => {}
                 Standing::Orphaned => {
                     orphans.push(open.tx_id);
                     continue;
                 }
-                Standing::Older => continue,
+                Standing::Ahead => continue,
+                Standing::Older => {
+                    self.context.reader.want_older(mined.block_number);
+                    continue;
+                }
             }
             let mut update = moved(open, TxEvent::Finalised(verdict_of(open, mined)))?;
             let forked = self.was_forked(open).await?;
@@ -143,21 +147,13 @@ impl Desk {
         self.take_back(orphans, view).await
     }
 
-    /// What lies below the view is asked for, because its block may have left the chain before the
-    /// view began. No answer is no proof.
-    async fn standing(&self, mined: &MinedIn, view: &ChainView) -> Standing {
+    /// What lies below the view is asked for beside the worker, one look per block, because its
+    /// block may have left the chain before the view began.
+    fn standing(&self, mined: &MinedIn, view: &ChainView) -> Standing {
         if self.context.options.breaks(PlantedBug::ForksIgnored) {
             return Standing::Canonical;
         }
-        let seen = view.standing(mined.block_number, mined.block_hash);
-        if seen != Standing::Older {
-            return seen;
-        }
-        match self.context.chain.block(BlockTag::Number(mined.block_number)).await {
-            Ok(Some(block)) if block.at.hash == mined.block_hash => Standing::Canonical,
-            Ok(Some(_)) => Standing::Orphaned,
-            Ok(None) | Err(_) => Standing::Older,
-        }
+        view.standing(mined.block_number, mined.block_hash)
     }
 
     async fn was_forked(&self, open: &Open) -> Result<bool, Stop> {
@@ -170,10 +166,10 @@ impl Desk {
     }
 }
 
-/// The blocks on top of a receipt.
+/// The blocks on top of a receipt, as far down as the view holds them.
 fn confirmations(mined: &MinedIn, view: &ChainView, new_fork: bool) -> Confirmations {
-    let first_block = mined.block_number;
-    Confirmations { first_block, hashes: view.hashes_from(first_block), new_fork }
+    let (first_block, hashes) = view.hashes_from(mined.block_number);
+    Confirmations { first_block, hashes, new_fork }
 }
 
 fn verdict_of(open: &Open, mined: &MinedIn) -> Verdict {

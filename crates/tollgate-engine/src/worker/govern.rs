@@ -30,6 +30,9 @@ use crate::sender::Parcel;
 /// How often it is looked whether the cause of a hold is gone.
 const HOLD_LOOK: Duration = Duration::from_secs(5);
 
+/// Sightings that fail in a row before the rest is left to a later tick.
+const GREY_ERRORS_MAX: u32 = 2;
+
 /// When what is to be looked at next.
 pub(super) struct Agenda {
     ticked_at: Option<Instant>,
@@ -227,10 +230,12 @@ impl Desk {
     }
 
     /// What is in the grey zone and known to a node by its hash is with that node. A chain that does
-    /// not answer is not asked on: a submitter's callers wait meanwhile (I14).
+    /// not answer a few questions in a row is not asked on: a submitter's callers wait meanwhile
+    /// (I14).
     async fn resolve_grey(&mut self, tx_ids: &[TxId]) -> Result<(), Stop> {
         let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
         let mut section = Section::new(self.lease);
+        let mut errors_in_a_row = 0;
         let all = tx_ids.iter().filter_map(|id| self.book.get(*id));
         'all: for open in all.filter(|open| open.seen.state == grey) {
             for form in &open.attempts {
@@ -239,8 +244,9 @@ impl Desk {
                         section.updates.push(moved(open, TxEvent::NodeAccepted)?);
                         break;
                     }
-                    Ok(_) => {}
-                    Err(_) => break 'all,
+                    Ok(_) => errors_in_a_row = 0,
+                    Err(_) if errors_in_a_row >= GREY_ERRORS_MAX => break 'all,
+                    Err(_) => errors_in_a_row += 1,
                 }
             }
         }

@@ -16,6 +16,8 @@ use crate::planted::PlantedBug;
 
 /// Receipts that are asked for at once.
 const ASKED_AT_ONCE: usize = 16;
+/// Errors in a row after which the rest is left to the tracker and the ticks.
+const ERRORS_IN_A_ROW_MAX: usize = 8;
 
 impl Desk {
     pub(super) async fn recover(&mut self) -> Result<(), Stop> {
@@ -71,16 +73,21 @@ impl Desk {
         self.receipts_of(hashes).await
     }
 
-    /// Looks for receipts one by one, a few at a time. A chain that does not answer one question is
-    /// not asked the others: a submitter's callers wait meanwhile (I14).
+    /// Looks for receipts one by one, a few at a time. One that can't be read does not keep the
+    /// others; a chain that answers none of a few questions in a row is not asked on, because a
+    /// submitter's callers wait meanwhile (I14).
     pub(super) async fn receipts_of(&self, hashes: Vec<TxHash>) -> Vec<MinedIn> {
         let chain = &self.context.chain;
-        stream::iter(hashes)
-            .map(|hash| chain.receipt(hash))
-            .buffer_unordered(ASKED_AT_ONCE)
-            .take_while(|answer| std::future::ready(answer.is_ok()))
-            .filter_map(|answer| async { answer.ok().flatten() })
-            .collect()
-            .await
+        let mut answers =
+            stream::iter(hashes).map(|hash| chain.receipt(hash)).buffer_unordered(ASKED_AT_ONCE);
+        let (mut found, mut errors_in_a_row) = (Vec::new(), 0);
+        while let Some(answer) = answers.next().await {
+            errors_in_a_row = if answer.is_err() { errors_in_a_row + 1 } else { 0 };
+            found.extend(answer.ok().flatten());
+            if errors_in_a_row >= ERRORS_IN_A_ROW_MAX {
+                break;
+            }
+        }
+        found
     }
 }

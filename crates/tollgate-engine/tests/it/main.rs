@@ -18,3 +18,4 @@ mod rig;
 mod signed;
 mod signing;
 mod takeover;
+mod tracking;

@@ -4,14 +4,13 @@
 //! Owns no state. Never takes a receipt of another block for one of the block that was asked for.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 use tokio::time::Instant;
 use tollgate_model::port::MinedIn;
-use tollgate_model::port::chain::{BlockRef, ChainUnavailable};
+use tollgate_model::port::chain::{BlockReceipts, BlockRef, ChainUnavailable};
 use tollgate_model::{Text, TxHash};
 
 use super::member::Member;
@@ -24,9 +23,6 @@ use tollgate_model::answer::AnswerClass;
 
 /// Single receipts in flight for one block.
 const IN_FLIGHT: usize = 16;
-
-/// How many failed transactions of a block are asked for their reason: it is a courtesy.
-const REASONS_MAX: usize = 32;
 
 /// What is assumed of an endpoint that has not been measured: a receipt within a block's costs
 /// this share of a call of its own.
@@ -67,120 +63,186 @@ pub(super) fn mined_in(wire: &ReceiptWire) -> Option<MinedIn> {
     })
 }
 
-/// Receipts of these transactions in this very block.
+/// Receipts of these transactions in this very block, each from the first endpoint that has it.
+///
+/// What one endpoint lacks the next one is asked for; what none delivers is unread. A transaction is
+/// left out only if an endpoint shows the block without it, or if everybody who has that height has
+/// another block there.
 pub(super) async fn receipts(
     router: &Router,
     block: &BlockRef,
     size: Option<usize>,
     of: &[TxHash],
-) -> Result<Vec<MinedIn>, ChainUnavailable> {
-    if of.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut refusals = Vec::new();
-    let mut elsewhere = false;
-    for member in router.readers(Needs::Block(block.number), Instant::now()) {
-        let checked = match of_member(router, &member, block, size, of).await {
-            Ok(found) => check(router, &member, block, of, found).await,
-            Err(error) => Err(error.to_string()),
-        };
-        match checked {
-            Ok(Some(mut found)) => {
-                explain(router, &member, &mut found).await;
-                return Ok(found);
-            }
-            Ok(None) => elsewhere = true,
-            Err(why) => refusals.push(format!("{}: {why}", member.endpoint.name())),
+) -> BlockReceipts {
+    let readers = router.readers(Needs::Block(block.number), Instant::now());
+    let (mut found, mut wanted, mut problems) = (Vec::new(), of.to_vec(), Vec::new());
+    let mut elsewhere = 0;
+    for member in &readers {
+        let asked = Asked { router, member, block, size };
+        match asked.read(&mut wanted, &mut found).await {
+            Ok(true) => {}
+            Ok(false) => elsewhere += 1,
+            Err(why) => problems.push(format!("{}: {why}", member.endpoint.name())),
+        }
+        if wanted.is_empty() {
+            break;
         }
     }
-    // All who have that height have another block there: it left the chain.
-    if elsewhere { Ok(Vec::new()) } else { Err(unavailable("receipts", &refusals)) }
+    if wanted.is_empty() || (elsewhere > 0 && elsewhere == readers.len()) {
+        return BlockReceipts { found, ..BlockReceipts::default() };
+    }
+    let problem = unavailable("receipts", &problems).0;
+    BlockReceipts { found, unread: wanted, problem: Some(problem) }
 }
 
-/// Makes sure that a receipt which was not found is not in the block: a node may lack it and the
-/// block alike. `None` if the endpoint has another block at that height.
-async fn check(
-    router: &Router,
-    member: &Member,
-    block: &BlockRef,
-    of: &[TxHash],
-    found: Vec<MinedIn>,
-) -> Result<Option<Vec<MinedIn>>, String> {
-    let have: HashSet<_> = found.iter().map(|receipt| receipt.tx_hash).collect();
-    let missing: HashSet<_> = of.iter().copied().filter(|hash| !have.contains(hash)).collect();
-    if missing.is_empty() {
-        return Ok(Some(found));
-    }
-    let params = json!([quantity(block.number), false]);
-    let call = member.endpoint.call_until("eth_getBlockByNumber", params, router.deadline());
-    let there: Option<BlockWire> = call.await.map_err(|error| error.to_string())?;
-    let there = there.ok_or("does not have the block")?;
-    if there.at().map(|at| at.hash) != Some(block.hash) {
-        return Ok(None);
-    }
-    match there.transactions().iter().any(|hash| missing.contains(hash)) {
-        true => Err("has the block, but not all its receipts".to_owned()),
-        false => Ok(Some(found)),
-    }
-}
-
-async fn of_member(
-    router: &Router,
-    member: &Member,
-    block: &BlockRef,
+/// One endpoint that is asked for receipts of a block.
+struct Asked<'a> {
+    router: &'a Router,
+    member: &'a Member,
+    block: &'a BlockRef,
+    /// How many transactions the block holds, where that is known.
     size: Option<usize>,
-    of: &[TxHash],
-) -> Result<Vec<MinedIn>, RpcError> {
-    let (endpoint, now) = (&member.endpoint, Instant::now());
-    let latency = endpoint.health().latency_seconds.map_or(Duration::ZERO, Duration::from_secs_f64);
-    let bulk = endpoint.abilities().may_have(Ability::BlockReceipts, now)
-        && bulk_is_cheaper(
-            of.len(),
-            size.unwrap_or(of.len()),
-            latency,
-            endpoint.abilities().bulk(),
-        );
-    if bulk {
-        let params = json!([quantity(block.number)]);
-        let begun = Instant::now();
+}
+
+impl Asked<'_> {
+    /// Moves what this endpoint has from `wanted` to `found`, and takes off what is certainly not in
+    /// the block. False if the endpoint has another block at that height.
+    async fn read(
+        &self,
+        wanted: &mut Vec<TxHash>,
+        found: &mut Vec<MinedIn>,
+    ) -> Result<bool, String> {
+        let at_once = self.bulk_is_cheaper(wanted.len());
+        let mut said = None;
+        if at_once {
+            said = settle(self.bulk(wanted).await, wanted, found);
+        }
+        if !wanted.is_empty() && (!at_once || said.is_some()) {
+            said = self.one_by_one(wanted, found).await;
+        }
+        if wanted.is_empty() {
+            return Ok(true);
+        }
+        // It may lack the receipts and the block alike.
+        let Some(held) = self.transactions().await? else { return Ok(false) };
+        wanted.retain(|hash| held.contains(hash));
+        if !wanted.is_empty() && !at_once && self.has_bulk() {
+            said = settle(self.bulk(wanted).await, wanted, found).or(said);
+        }
+        match wanted.len() {
+            0 => Ok(true),
+            missing => {
+                let said = said.map(|error| format!(": {error}")).unwrap_or_default();
+                Err(format!("has the block, but not all its receipts ({missing} missing){said}"))
+            }
+        }
+    }
+
+    /// What the block holds by this endpoint's word; `None` if it has another block there.
+    async fn transactions(&self) -> Result<Option<HashSet<TxHash>>, String> {
+        let params = json!([quantity(self.block.number), false]);
+        let deadline = self.router.deadline();
+        let call = self.member.endpoint.call_until("eth_getBlockByNumber", params, deadline);
+        let there: Option<BlockWire> = call.await.map_err(|error| error.to_string())?;
+        let there = there.ok_or("does not have the block")?;
+        let is_it = there.at().map(|at| at.hash) == Some(self.block.hash);
+        Ok(is_it.then(|| there.transactions().into_iter().collect()))
+    }
+
+    fn has_bulk(&self) -> bool {
+        self.member.endpoint.abilities().may_have(Ability::BlockReceipts, Instant::now())
+    }
+
+    fn bulk_is_cheaper(&self, ours: usize) -> bool {
+        let endpoint = &self.member.endpoint;
+        let latency = endpoint.health().latency_seconds;
+        let latency = latency.map_or(Duration::ZERO, Duration::from_secs_f64);
+        let size = self.size.unwrap_or(ours);
+        self.has_bulk() && bulk_is_cheaper(ours, size, latency, endpoint.abilities().bulk())
+    }
+
+    /// All receipts of the block in one call.
+    async fn bulk(&self, wanted: &[TxHash]) -> Result<Vec<MinedIn>, RpcError> {
+        let (endpoint, begun) = (&self.member.endpoint, Instant::now());
+        let params = json!([quantity(self.block.number)]);
+        let deadline = self.router.deadline();
         let all: Result<Option<Vec<ReceiptWire>>, _> =
-            endpoint.call_until("eth_getBlockReceipts", params, router.deadline()).await;
+            endpoint.call_until("eth_getBlockReceipts", params, deadline).await;
         match all {
             Ok(all) => {
                 let all = all.unwrap_or_default();
                 endpoint.abilities().bulk_took(all.len(), begun.elapsed());
-                let wanted: HashSet<_> = of.iter().collect();
-                let ours = all.iter().filter_map(mined_in).filter(|receipt| {
-                    receipt.block_hash == block.hash && wanted.contains(&receipt.tx_hash)
-                });
-                return Ok(ours.collect());
+                let receipts = all.iter().filter_map(mined_in);
+                Ok(receipts.filter(|receipt| receipt.block_hash == self.block.hash).collect())
             }
-            Err(error) if error.is_method_missing() => {
-                endpoint.abilities().lacks(Ability::BlockReceipts, now);
+            Err(error) => {
+                if error.is_method_missing() {
+                    endpoint.abilities().lacks(Ability::BlockReceipts, begun);
+                } else {
+                    // Too long, too slow: one by one it may go.
+                    let size = self.size.unwrap_or(wanted.len());
+                    endpoint.abilities().bulk_took(size, begun.elapsed());
+                }
+                Err(error)
             }
-            // Too long, too slow: one by one it may go.
-            Err(_) => endpoint.abilities().bulk_took(size.unwrap_or(of.len()), begun.elapsed()),
         }
     }
-    // A large block takes as long as it takes; each call has the endpoint's own limit.
-    let deadline = router.deadline() + router.config.read_deadline * (of.len() / 500) as u32;
-    let singles: Vec<_> = stream::iter(of.iter().copied())
-        .map(|hash| {
-            endpoint.call_until::<Option<ReceiptWire>>(
-                "eth_getTransactionReceipt",
-                json!([hash.to_string()]),
-                deadline,
-            )
-        })
-        .buffered(IN_FLIGHT)
-        .collect()
-        .await;
-    let mut found = Vec::new();
-    for single in singles {
-        found.extend(single?.as_ref().and_then(mined_in));
+
+    /// A call for each receipt. One that fails does not keep the others; an endpoint that answers
+    /// none of them is not asked for all. The last error, if there was one.
+    async fn one_by_one(
+        &self,
+        wanted: &mut Vec<TxHash>,
+        found: &mut Vec<MinedIn>,
+    ) -> Option<RpcError> {
+        // A large block takes as long as it takes; each call has the endpoint's own limit.
+        let extra = self.router.config.read_deadline * (wanted.len() / 500) as u32;
+        let deadline = self.router.deadline() + extra;
+        let asked = wanted.clone();
+        let mut answers = stream::iter(asked)
+            .map(|hash| {
+                let params = json!([hash.to_string()]);
+                let endpoint = &self.member.endpoint;
+                endpoint.call_until::<Option<ReceiptWire>>(
+                    "eth_getTransactionReceipt",
+                    params,
+                    deadline,
+                )
+            })
+            .buffered(IN_FLIGHT);
+        let (mut error, mut errors_in_a_row) = (None, 0);
+        while let Some(answer) = answers.next().await {
+            errors_in_a_row = if answer.is_err() { errors_in_a_row + 1 } else { 0 };
+            let receipt = answer.map(|receipt| {
+                let receipt = receipt.as_ref().and_then(mined_in);
+                receipt.filter(|receipt| receipt.block_hash == self.block.hash)
+            });
+            error = settle(receipt, wanted, found).or(error);
+            if errors_in_a_row >= IN_FLIGHT {
+                break;
+            }
+        }
+        error
     }
-    found.retain(|receipt| receipt.block_hash == block.hash);
-    Ok(found)
+}
+
+/// Moves what was read from `wanted` to `found`; the error, if it was one.
+fn settle(
+    read: Result<impl IntoIterator<Item = MinedIn>, RpcError>,
+    wanted: &mut Vec<TxHash>,
+    found: &mut Vec<MinedIn>,
+) -> Option<RpcError> {
+    match read {
+        Ok(receipts) => {
+            let missing: HashSet<TxHash> = wanted.iter().copied().collect();
+            let before = found.len();
+            found.extend(receipts.into_iter().filter(|one| missing.contains(&one.tx_hash)));
+            let read: HashSet<TxHash> = found[before..].iter().map(|one| one.tx_hash).collect();
+            wanted.retain(|hash| !read.contains(hash));
+            None
+        }
+        Err(error) => Some(error),
+    }
 }
 
 /// The receipt of one transaction. `None` only if nobody who answers has it.
@@ -200,10 +262,8 @@ pub(super) async fn receipt(
         })
         .await;
     match found {
-        Ok((member, receipt)) => {
-            let mut one = [receipt];
-            explain(router, &member, &mut one).await;
-            let [receipt] = one;
+        Ok((member, mut receipt)) => {
+            explain(router, &member, &mut receipt).await;
             Ok(Some(receipt))
         }
         Err(_) if absent => Ok(None),
@@ -211,12 +271,21 @@ pub(super) async fn receipt(
     }
 }
 
-/// Adds what the contracts said to the receipts of failures, as far as that can be found out.
-pub(super) async fn explain(router: &Router, member: &Arc<Member>, receipts: &mut [MinedIn]) {
-    let failed = receipts.iter_mut().filter(|r| !r.succeeded && r.revert_reason.is_none());
-    for receipt in failed.take(REASONS_MAX) {
+/// Adds what the contract said to the receipt of a failure, as far as that can be found out.
+pub(super) async fn explain(router: &Router, member: &Member, receipt: &mut MinedIn) {
+    if !receipt.succeeded && receipt.revert_reason.is_none() {
         receipt.revert_reason = replay(router, member, receipt).await;
     }
+}
+
+/// What the contract said, by the first endpoint that can tell.
+pub(super) async fn revert_reason(router: &Router, of: &MinedIn) -> Option<Text<2000>> {
+    for member in router.readers(Needs::Block(of.block_number), Instant::now()) {
+        if let Some(reason) = replay(router, &member, of).await {
+            return Some(reason);
+        }
+    }
+    None
 }
 
 /// Runs a failed transaction again on the state before its block. That is not quite the state that

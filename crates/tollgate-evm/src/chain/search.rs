@@ -48,10 +48,8 @@ pub(super) async fn search(
     SlotSearch {
         looked,
         found: match found {
-            Some((member, receipt)) => {
-                let mut one = [receipt];
-                explain(router, member, &mut one).await;
-                let [receipt] = one;
+            Some((member, mut receipt)) => {
+                explain(router, member, &mut receipt).await;
                 Some(receipt)
             }
             None => None,

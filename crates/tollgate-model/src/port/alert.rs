@@ -26,13 +26,15 @@ pub enum AlertKind {
     Protect,
     /// A foreign transaction is in one of our slots.
     NonceTaken,
+    /// The receipt of a transaction that is in a block can't be read from any endpoint.
+    ReceiptUnread,
     /// What a policy decided can't be done, or the policy could not be asked.
     Policy,
 }
 
 impl AlertKind {
     /// Every kind there is.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Stuck,
         Self::Backlog,
         Self::InsufficientFunds,
@@ -41,6 +43,7 @@ impl AlertKind {
         Self::Hole,
         Self::Protect,
         Self::NonceTaken,
+        Self::ReceiptUnread,
         Self::Policy,
     ];
 
@@ -55,6 +58,7 @@ impl AlertKind {
             Self::Hole => "hole",
             Self::Protect => "protect",
             Self::NonceTaken => "nonce_taken",
+            Self::ReceiptUnread => "receipt_unread",
             Self::Policy => "policy",
         }
     }

@@ -138,6 +138,25 @@ pub struct SlotSearch {
     pub found: Option<MinedIn>,
 }
 
+/// What the endpoints delivered of the receipts of one block.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct BlockReceipts {
+    /// The receipts that could be read, each of the very block that was asked for.
+    pub found: Vec<MinedIn>,
+    /// Transactions whose receipts no endpoint could deliver now, although the block may hold them.
+    /// They are to be asked for again; this is never evidence of anything (I8).
+    pub unread: Vec<TxHash>,
+    /// What the endpoints said about those, for people.
+    pub problem: Option<String>,
+}
+
+impl BlockReceipts {
+    /// Nothing could be read.
+    pub fn unread(of: &[TxHash], problem: String) -> Self {
+        Self { found: Vec::new(), unread: of.to_vec(), problem: Some(problem) }
+    }
+}
+
 /// No endpoint could answer a question. Never evidence of anything about a transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the chain can't be asked: {0}")]
@@ -156,12 +175,15 @@ pub trait Chain: Send + Sync {
     /// A block, or `None` if the chain has none there (yet).
     async fn block(&self, tag: BlockTag) -> Result<Option<Block>, ChainUnavailable>;
 
-    /// Receipts of these transactions in this very block; one that is not in it is left out.
-    async fn receipts(
-        &self,
-        block: &BlockRef,
-        of: &[TxHash],
-    ) -> Result<Vec<MinedIn>, ChainUnavailable>;
+    /// Receipts of these transactions in this very block, without reasons for reverts unless the
+    /// node gives them by itself. One that is certainly not in the block is left out. There is no
+    /// error: each receipt is read or unread by itself.
+    async fn receipts(&self, block: &BlockRef, of: &[TxHash]) -> BlockReceipts;
+
+    /// Why a mined transaction failed, as far as a replay can tell: for people, never evidence.
+    async fn revert_reason(&self, _of: &MinedIn) -> Option<Text<2000>> {
+        None
+    }
 
     /// The receipt of one transaction wherever it is. `None` is an answer, not an error.
     async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable>;

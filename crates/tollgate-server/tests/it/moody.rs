@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tollgate_model::diagnose::EndpointWord;
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{
-    AccountCounts, Block, BlockRef, BlockTag, Call, Chain, ChainUnavailable, FeeQuote, SendAnswer,
-    Sighting, SlotSearch, Speed, Trial,
+    AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainUnavailable,
+    FeeQuote, SendAnswer, Sighting, SlotSearch, Speed, Trial,
 };
 use tollgate_model::{Address, Bytes, ChainId, Nonce, Text, TxHash, Wei};
 use tollgate_testkit::fake_chain::FakeChain;
@@ -56,11 +56,7 @@ impl Chain for Moody {
         self.chain.block(tag).await
     }
 
-    async fn receipts(
-        &self,
-        block: &BlockRef,
-        of: &[TxHash],
-    ) -> Result<Vec<MinedIn>, ChainUnavailable> {
+    async fn receipts(&self, block: &BlockRef, of: &[TxHash]) -> BlockReceipts {
         self.chain.receipts(block, of).await
     }
 

@@ -5,8 +5,8 @@ use tollgate_model::answer::AnswerClass;
 use tollgate_model::diagnose::{EndpointWord, PoolContent};
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{
-    AccountCounts, Block, BlockRef, BlockTag, Call, Chain, ChainUnavailable, FeeQuote, SendAnswer,
-    Sighting, SlotSearch, Speed, Trial,
+    AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainUnavailable,
+    FeeQuote, SendAnswer, Sighting, SlotSearch, Speed, Trial,
 };
 use tollgate_model::reconcile::Looked;
 use tollgate_model::{Address, Bytes, ChainId, GasPrice, Nonce, TxHash, Wei};
@@ -70,12 +70,19 @@ impl Chain for FakeChain {
 
     async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable> {
         let mut head = self.head.subscribe();
-        let changed = head.wait_for(|head| Some(*head) != known).await;
-        changed.map(|head| *head).map_err(|error| ChainUnavailable(error.to_string()))
+        let ahead = self.lock().announced_ahead;
+        let announced = |head: &BlockRef| BlockRef { number: head.number + ahead, ..*head };
+        let changed = head.wait_for(|head| Some(announced(head)) != known).await;
+        changed.map(|head| announced(&head)).map_err(|error| ChainUnavailable(error.to_string()))
     }
 
     async fn block(&self, tag: BlockTag) -> Result<Option<Block>, ChainUnavailable> {
         self.trouble.check(Question::Blocks)?;
+        if let BlockTag::Number(number) = tag {
+            self.trouble.note_block(number);
+            self.trouble.check(Question::Block(number))?;
+        }
+        self.trouble.check_steady()?;
         let state = self.lock();
         let number = match tag {
             BlockTag::Number(number) => number,
@@ -87,19 +94,26 @@ impl Chain for FakeChain {
         }))
     }
 
-    async fn receipts(
-        &self,
-        block: &BlockRef,
-        of: &[TxHash],
-    ) -> Result<Vec<MinedIn>, ChainUnavailable> {
-        self.trouble.check(Question::Receipts)?;
-        let state = self.lock();
-        let receipts = of.iter().filter_map(|hash| state.receipt(*hash));
-        Ok(receipts.filter(|receipt| receipt.block_hash == block.hash).collect())
+    async fn receipts(&self, block: &BlockRef, of: &[TxHash]) -> BlockReceipts {
+        if let Err(error) = self.trouble.check(Question::Receipts) {
+            return BlockReceipts::unread(of, error.to_string());
+        }
+        let mut read = BlockReceipts::default();
+        for hash in of {
+            if let Err(error) = self.trouble.check(Question::Receipt(*hash)) {
+                read.unread.push(*hash);
+                read.problem = Some(error.to_string());
+                continue;
+            }
+            let receipt = self.lock().receipt(*hash);
+            read.found.extend(receipt.filter(|receipt| receipt.block_hash == block.hash));
+        }
+        read
     }
 
     async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {
         self.trouble.check(Question::Receipts)?;
+        self.trouble.check(Question::Receipt(of))?;
         let state = self.lock();
         Ok(state.receipt(of).filter(|_| !state.loses_receipts))
     }
@@ -132,6 +146,7 @@ impl Chain for FakeChain {
         let is_heard = self.trouble.check(Question::Receipts).is_ok();
         let look = |attempt: &TxHash| {
             let witnesses = state.witnesses.iter();
+            let is_heard = is_heard && self.trouble.check(Question::Receipt(*attempt)).is_ok();
             let word = |witness: &Witness| match is_heard {
                 true => state.looked(*witness, of, nonce, *attempt),
                 false => Looked::NoAnswer,

@@ -75,6 +75,8 @@ pub(super) struct State {
     pub(super) hides_pools: bool,
     pub(super) loses_receipts: bool,
     pub(super) outsiders: u64,
+    /// How far above the true head the one is that is announced.
+    pub(super) announced_ahead: u64,
 }
 
 /// The first block.
@@ -105,6 +107,7 @@ impl State {
             hides_pools: false,
             loses_receipts: false,
             outsiders: 0,
+            announced_ahead: 0,
         }
     }
 

@@ -1,12 +1,12 @@
 //! Questions that the fake chain answers with an error, and accounts that it keeps waiting.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::watch;
-use tollgate_model::Address;
 use tollgate_model::port::chain::ChainUnavailable;
+use tollgate_model::{Address, TxHash};
 
 use super::FakeChain;
 
@@ -15,8 +15,12 @@ use super::FakeChain;
 pub enum Question {
     /// For blocks.
     Blocks,
+    /// For the block of this number.
+    Block(u64),
     /// For receipts, of a block or by hash.
     Receipts,
+    /// For the receipt of this transaction, however it is asked for.
+    Receipt(TxHash),
     /// Who is in a slot.
     Occupants,
     /// How many transactions an account has.
@@ -31,6 +35,11 @@ pub(super) struct Trouble {
     failing: Mutex<HashSet<Question>>,
     failed: AtomicUsize,
     stalled: watch::Sender<HashSet<Address>>,
+    /// One in so many questions for blocks fails; none if it is 0.
+    steady: AtomicUsize,
+    asked: AtomicUsize,
+    /// How often each block was asked for by its number.
+    blocks_asked: Mutex<HashMap<u64, usize>>,
 }
 
 impl Trouble {
@@ -40,6 +49,20 @@ impl Trouble {
         }
         self.failed.fetch_add(1, Ordering::SeqCst);
         Err(ChainUnavailable(format!("{question:?} can't be answered")))
+    }
+
+    pub(super) fn note_block(&self, number: u64) {
+        *self.blocks_asked.lock().unwrap().entry(number).or_default() += 1;
+    }
+
+    /// Fails one in so many, whoever asks and whatever for.
+    pub(super) fn check_steady(&self) -> Result<(), ChainUnavailable> {
+        let one_in = self.steady.load(Ordering::SeqCst);
+        if one_in == 0 || !self.asked.fetch_add(1, Ordering::SeqCst).is_multiple_of(one_in) {
+            return Ok(());
+        }
+        self.failed.fetch_add(1, Ordering::SeqCst);
+        Err(ChainUnavailable("a steady share of the questions fails".to_owned()))
     }
 
     /// Waits as long as the account is kept waiting.
@@ -60,6 +83,16 @@ impl FakeChain {
         } else {
             failing.remove(&question)
         };
+    }
+
+    /// From now on one in so many questions for blocks is answered with an error, for ever.
+    pub fn fail_blocks_steadily(&self, one_in: usize) {
+        self.trouble.steady.store(one_in, Ordering::SeqCst);
+    }
+
+    /// How often a block was asked for by its number.
+    pub fn asked_for_block(&self, number: u64) -> usize {
+        self.trouble.blocks_asked.lock().unwrap().get(&number).copied().unwrap_or_default()
     }
 
     /// How many questions were answered with an error.

@@ -1,0 +1,44 @@
+//! Blocks that were delivered before the view could take them: a retry does not ask for them again.
+
+use std::collections::BTreeMap;
+
+use tollgate_model::B256;
+use tollgate_model::port::chain::{Block, BlockRef};
+
+/// Delivered blocks by number and hash; bounded (I13).
+#[derive(Default)]
+pub(super) struct Fetched {
+    blocks: BTreeMap<(u64, B256), Block>,
+}
+
+impl Fetched {
+    /// Keeps a block, and at most so many; those with the lowest numbers go first.
+    pub(super) fn keep(&mut self, block: Block, most: usize) {
+        self.blocks.insert((block.at.number, block.at.hash), block);
+        while self.blocks.len() > most.max(1) {
+            self.blocks.pop_first();
+        }
+    }
+
+    /// Whether any block of this number is kept.
+    pub(super) fn has(&self, number: u64) -> bool {
+        self.of(number).next().is_some()
+    }
+
+    /// Takes a block that stands on this one, and forgets what is below it.
+    pub(super) fn child_of(&mut self, parent: BlockRef) -> Option<Block> {
+        let number = parent.number + 1;
+        self.blocks = self.blocks.split_off(&(number, B256::ZERO));
+        let child = self.of(number).find(|block| block.at.parent == parent.hash)?.at;
+        self.blocks.remove(&(child.number, child.hash))
+    }
+
+    /// The block that this one stands on.
+    pub(super) fn parent_of(&self, child: BlockRef) -> Option<Block> {
+        self.blocks.get(&(child.number.checked_sub(1)?, child.parent)).cloned()
+    }
+
+    fn of(&self, number: u64) -> impl Iterator<Item = &Block> {
+        self.blocks.range((number, B256::ZERO)..=(number, B256::repeat_byte(0xff))).map(|(_, b)| b)
+    }
+}

@@ -1,0 +1,148 @@
+//! The tracker keeps what was delivered and goes on with the rest: one block or receipt that can't
+//! be read delays nothing but itself (I14, I15).
+
+use std::time::Duration;
+
+use tollgate_engine::EngineOptions;
+use tollgate_model::port::chain::{BlockTag, Chain};
+use tollgate_model::port::{AlertKind, TxStore};
+use tollgate_model::{TxId, TxState};
+use tollgate_testkit::fake_chain::Question;
+
+use crate::govern::{PENDING, patient, transfers};
+use crate::rig::{Rig, account, id, options, transfer};
+
+async fn pending(rig: &Rig, ids: &[TxId]) {
+    for id in ids {
+        rig.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unreadable_receipt_delays_only_its_own_transaction_and_raises_an_alert() {
+    let rig = Rig::new().await;
+    let soon = Duration::from_millis(300);
+    let engine = rig.node("a", EngineOptions { receipt_alert_after: soon, ..options() });
+    let mine = transfers(&engine, [10, 11]).await;
+    let other = id(engine.create(account(2), None, transfer(20)).await.unwrap());
+    pending(&rig, &[mine[0], mine[1], other]).await;
+    let hash = rig.record(mine[0]).await.newest_hash.unwrap();
+    rig.chain.fail(Question::Receipt(hash), true);
+
+    // The neighbours in the same block, of the same and of another account, reach their end.
+    rig.mine_until_final(&[mine[1], other]).await;
+    let later = id(engine.create(account(2), None, transfer(21)).await.unwrap());
+    rig.mine_until_final(&[later]).await;
+    rig.eventually("an alert", async || !rig.alerts.of(AlertKind::ReceiptUnread).is_empty()).await;
+    let alerts = rig.alerts.of(AlertKind::ReceiptUnread);
+    assert_eq!(alerts.len(), 1, "once, not at each try");
+    assert_eq!(alerts[0].submitter, account(1));
+    assert!(alerts[0].detail.contains(&hash.to_string()), "{}", alerts[0].detail);
+    let record = rig.record(mine[0]).await;
+    assert!(!record.seen.state.is_final(), "I8: no receipt, no end: {record:?}");
+
+    rig.chain.fail(Question::Receipt(hash), false);
+    rig.mine_until_final(&[mine[0]]).await;
+    assert_eq!(rig.record(mine[0]).await.seen.state, TxState::Confirmed);
+    assert_eq!(rig.paid(account(1)), [10, 11], "executed once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unreadable_receipt_at_takeover_delays_only_its_own_transaction() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", options());
+    let ids = transfers(&engine, 0..20).await;
+    pending(&rig, &ids).await;
+    engine.stop().await;
+    let hash = rig.record(ids[0]).await.newest_hash.unwrap();
+    for _ in 0..5 {
+        rig.chain.mine();
+    }
+    rig.chain.fail(Question::Receipt(hash), true);
+    let _heir = rig.node("b", patient());
+    for id in &ids[1..] {
+        rig.until(*id, "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+    }
+    assert!(!rig.record(ids[0]).await.seen.state.is_final(), "I8");
+    rig.chain.fail(Question::Receipt(hash), false);
+    rig.until(ids[0], "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn view_catches_up_after_an_outage_though_a_share_of_block_reads_fails_for_ever() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", patient());
+    let ids = transfers(&engine, [10]).await;
+    pending(&rig, &ids).await;
+    rig.chain.mine();
+    rig.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
+    rig.chain.fail(Question::Blocks, true);
+    for _ in 0..120 {
+        rig.chain.mine();
+    }
+    // Never 120 good answers in a row.
+    rig.chain.fail_blocks_steadily(7);
+    rig.chain.fail(Question::Blocks, false);
+    rig.until(ids[0], "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+    rig.eventually("the view is at the head", async || {
+        engine.view().head().is_some_and(|head| head.number == 121)
+    })
+    .await;
+    let asked = (2..=121).map(|number| rig.chain.asked_for_block(number)).sum::<usize>();
+    assert!(asked < 120 * 2, "what was delivered is not asked for again: {asked}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn head_announced_far_ahead_does_not_stop_the_view() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", patient());
+    let mut ids = transfers(&engine, [10]).await;
+    rig.mine_until_final(&ids).await;
+    rig.chain.announce_ahead(500);
+    ids.extend(transfers(&engine, [11, 12]).await);
+    rig.mine_until_final(&ids).await;
+    rig.chain.announce_ahead(100_000);
+    ids.extend(transfers(&engine, [13]).await);
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.paid(account(1)), [10, 11, 12, 13]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn finality_below_the_view_takes_one_look_per_block_and_one_failure_holds_nobody() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", patient());
+    let first = transfers(&engine, 0..10).await;
+    pending(&rig, &first).await;
+    rig.chain.mine();
+    let second = transfers(&engine, [10]).await;
+    pending(&rig, &second).await;
+    rig.chain.mine();
+    for id in first.iter().chain(&second) {
+        rig.until(*id, "was mined", |tx| tx.mined.is_some()).await;
+    }
+    let (kept, broken) = (rig.record(first[0]).await, rig.record(second[0]).await);
+    let (kept, broken) = (kept.mined.unwrap().block_number, broken.mined.unwrap().block_number);
+    engine.stop().await;
+    drop(engine);
+    for _ in 0..5 {
+        rig.chain.mine();
+    }
+    let before = rig.chain.asked_for_block(kept);
+    rig.chain.fail(Question::Block(broken), true);
+    let _heir = rig.node("b", patient());
+    for id in &first {
+        rig.until(*id, "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+    }
+    assert_eq!(rig.chain.asked_for_block(kept) - before, 1, "one look for ten transactions");
+    assert!(!rig.record(second[0]).await.seen.state.is_final(), "I8: no answer is no proof");
+    rig.chain.fail(Question::Block(broken), false);
+    rig.until(second[0], "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+
+    // The list of confirmations names the blocks that it holds.
+    let list = rig.store.confirmations(second[0]).await.unwrap().unwrap();
+    assert!(!list.new_fork && !list.hashes.is_empty(), "{list:?}");
+    for (number, hash) in (list.first_block..).zip(list.hashes) {
+        let block = rig.chain.block(BlockTag::Number(number)).await.unwrap().unwrap();
+        assert_eq!(block.at.hash, hash, "block {number}");
+    }
+}
