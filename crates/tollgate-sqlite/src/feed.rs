@@ -7,7 +7,7 @@ use tollgate_model::Seq;
 use tollgate_model::port::{Completion, FeedStore, OutboxEvent, Page, StoreError};
 
 use crate::SqliteStore;
-use crate::db::{all, exec};
+use crate::db::{all, exec, one};
 use crate::{queries, row};
 
 #[async_trait]
@@ -18,6 +18,11 @@ impl FeedStore for SqliteStore {
             all(conn, queries::COMPLETION_PAGE, params, row::completion)
         });
         completions.await
+    }
+
+    async fn feed_end(&self) -> Result<Seq, StoreError> {
+        let end = self.db.read(|conn| one(conn, queries::COMPLETION_END, [], row::feed_end));
+        Ok(end.await?.unwrap_or(Seq::MIN))
     }
 
     async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError> {

@@ -51,6 +51,10 @@ pub trait FeedStore: Send + Sync {
     /// never misses one, whatever the order of commits was (I10).
     async fn completions(&self, after: Seq, page: Page) -> Result<Vec<Completion>, StoreError>;
 
+    /// The place of the last completion there is; zero before the first. One cheap read, for
+    /// whoever waits for the next one.
+    async fn feed_end(&self) -> Result<Seq, StoreError>;
+
     /// The oldest events that were not delivered.
     async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError>;
 
