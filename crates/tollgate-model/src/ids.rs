@@ -10,6 +10,8 @@ use alloy_primitives::{Address, B256};
 use thiserror::Error;
 use uuid::Uuid;
 
+use crate::secret::masked;
+
 /// A value that no store can hold, with the name of the field it was meant for.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{field}: {problem}")]
@@ -157,7 +159,7 @@ pub fn parse_address(text: &str) -> Result<Address, InvalidId> {
 
 /// What of an over-long input goes into an error text.
 fn shorten(text: &str) -> String {
-    text.chars().take(64).collect()
+    masked(text).chars().take(64).collect()
 }
 
 /// One managed transaction. UUID v7, so that ids sort by the time they were made.

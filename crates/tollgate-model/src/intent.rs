@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::amount::GasPrice;
 use crate::ids::{InvalidId, TxHash};
+use crate::metadata;
 use crate::port::batch::Payload;
 use crate::port::chain::Speed;
 use crate::port::signer::{AccessListEntry, TxKind};
@@ -33,7 +34,7 @@ pub struct Intent {
     pub max_priority_fee_per_gas: Option<GasPrice>,
     /// When it expires, in microseconds since 1970.
     pub valid_until: Option<i64>,
-    /// The caller's own notes, as JSON text.
+    /// The caller's own notes, as JSON text, byte for byte as they were given.
     pub metadata: Option<String>,
     /// Another call may stand in its place, if a policy or a person says so.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -68,11 +69,23 @@ impl Intent {
         }
     }
 
-    /// The bytes to keep: JSON with the fields in the order above.
+    /// The bytes to keep: JSON with the fields in the order above. They are known by what the
+    /// metadata mean, whatever their white space and order ([`metadata::canonical`]).
     pub fn to_payload(&self) -> Result<Payload, InvalidId> {
+        let kept = self.to_bytes()?;
+        match self.metadata.as_deref().and_then(metadata::canonical) {
+            Some(text) if self.metadata.as_ref() != Some(&text) => {
+                let asked = Self { metadata: Some(text), ..self.clone() }.to_bytes()?;
+                Payload::filled_in(kept, &Payload::new(asked)?)
+            }
+            Some(_) | None => Payload::new(kept),
+        }
+    }
+
+    fn to_bytes(&self) -> Result<Bytes, InvalidId> {
         let text = serde_json::to_vec(self)
             .map_err(|error| InvalidId::new("payload", error.to_string()))?;
-        Payload::new(text.into())
+        Ok(text.into())
     }
 
     /// Reads what [`Self::to_payload`] wrote.
@@ -104,6 +117,22 @@ mod tests {
         assert_eq!(intent.clone().to_payload().unwrap().digest(), payload.digest());
         intent.value = U256::from(8);
         assert_ne!(intent.to_payload().unwrap().digest(), payload.digest());
+    }
+
+    #[test]
+    fn metadata_are_kept_byte_for_byte_and_known_by_what_they_mean() {
+        let with = |text: &str| {
+            let metadata = Some(text.to_owned());
+            let intent = Intent { metadata, ..Intent::transfer(Address::ZERO, U256::ZERO) };
+            intent.to_payload().unwrap()
+        };
+        let given = "{ \"b\": 1, \"a\": 18446744073709551617 }";
+        let kept = Intent::from_payload(with(given).bytes()).unwrap();
+        assert_eq!(kept.metadata.as_deref(), Some(given));
+        let same = "{\"a\":18446744073709551617,\"b\":1}";
+        assert_eq!(with(same).digest(), with(given).digest());
+        let other = "{\"a\":18446744073709551618,\"b\":1}";
+        assert_ne!(with(other).digest(), with(given).digest());
     }
 
     #[test]

@@ -33,6 +33,13 @@ impl FeedStore for PgStore {
         Ok(FeedPage { items, end })
     }
 
+    async fn feed_end(&self) -> Result<Seq, StoreError> {
+        let client = self.pools.work().await?;
+        let statement = prepared(&client, queries::COMPLETION_END).await?;
+        let row = client.query_one(&statement, &[]).await.map_err(failed)?;
+        row::feed_end(&row)
+    }
+
     async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError> {
         let client = self.pools.work().await?;
         let statement = prepared(&client, queries::OUTBOX_PAGE).await?;

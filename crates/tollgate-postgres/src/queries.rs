@@ -14,6 +14,7 @@ queries! {
     ATTEMPT_OF = "attempt_of",
     CHAIN_GENESIS = "chain_genesis",
     CHAIN_INSERT = "chain_insert",
+    COMPLETION_END = "completion_end",
     COMPLETION_INSERT = "completion_insert",
     COMPLETION_PAGE = "completion_page",
     CONFIRMATION_GET = "confirmation_get",

@@ -220,6 +220,10 @@ pub(crate) fn completion(row: &Row) -> Result<Completion, StoreError> {
     })
 }
 
+pub(crate) fn feed_end(row: &Row) -> Result<Seq, StoreError> {
+    Seq::from_i64(get(row, "last_seq")?).map_err(unreadable)
+}
+
 pub(crate) fn outbox_event(row: &Row) -> Result<OutboxEvent, StoreError> {
     Ok(OutboxEvent {
         id: get(row, "id")?,

@@ -15,10 +15,11 @@ mod submitter;
 mod table;
 mod tx;
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tollgate_model::secret::masked;
 use tracing_subscriber::EnvFilter;
 
 use crate::compose::Failure;
@@ -62,7 +63,11 @@ enum Command {
 
 /// Runs the command that was asked for.
 pub(crate) fn run() -> ExitCode {
-    let done = match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return told(&error),
+    };
+    let done = match cli.command {
         Command::Bench(args) => bench::run(args),
         Command::Demo(args) => demo::run(&args),
         Command::Dev(args) => node::dev(args),
@@ -80,12 +85,24 @@ pub(crate) fn run() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             // One line for each thing that is wrong.
-            for line in error.to_string().lines() {
+            for line in masked(&error.to_string()).lines() {
                 eprintln!("tollgate: {line}");
             }
             ExitCode::FAILURE
         }
     }
+}
+
+/// What is wrong with the command line, or the help that was asked for. A private key among the
+/// arguments is not repeated.
+fn told(error: &clap::Error) -> ExitCode {
+    let text = masked(&error.render().to_string());
+    // Nobody may be reading.
+    let _ = match error.use_stderr() {
+        true => std::io::stderr().write_all(text.as_bytes()),
+        false => std::io::stdout().write_all(text.as_bytes()),
+    };
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
 fn migrate(flags: DatabaseFlags) -> Result<ExitCode, Failure> {

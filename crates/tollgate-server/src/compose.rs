@@ -1,5 +1,6 @@
 //! Puts a node together: store, chain, keys, engine, heartbeat.
 
+mod files;
 mod heartbeat;
 mod keyring;
 mod policies;
@@ -22,12 +23,14 @@ use tollgate_model::port::{
 };
 use tollgate_model::{Address, NodeId, Nonce, Submitter, Text, Timestamp};
 use tollgate_postgres::{PgOptions, PgStore};
-use tollgate_server::Api;
+use tollgate_server::{Api, BrowserPolicy, ConnectionLimits};
 use tollgate_sqlite::{SqliteOptions, SqlitePath, SqliteStore};
 use tracing::warn;
 use uuid::Uuid;
 
-use crate::config::{Place, PolicySettings, Settings, io_words, masked_database, own_url};
+use crate::config::{
+    HttpSettings, Place, PolicySettings, Settings, io_words, masked_database, own_url,
+};
 use heartbeat::Heartbeat;
 pub(crate) use keyring::Keyring;
 use policies::policies;
@@ -80,7 +83,7 @@ impl Database {
         match self {
             Self::Postgres(options) => masked_database(&options.url),
             Self::Sqlite(SqliteOptions { path: SqlitePath::File(path), .. }) => {
-                format!("sqlite:{}", path.display())
+                masked_database(&format!("sqlite:{}", path.display()))
             }
             Self::Sqlite(_) => "sqlite in memory".to_owned(),
         }
@@ -151,6 +154,9 @@ pub(crate) struct NodeConfig {
     pub(crate) name: String,
     /// Where the others reach it.
     pub(crate) advertise_url: Text<500>,
+    /// Which requests of browsers it takes.
+    pub(crate) browsers: BrowserPolicy,
+    pub(crate) connections: ConnectionLimits,
     pub(crate) database: Database,
     pub(crate) chain: ChainConfig,
     /// Where the chain's id was said, if it was.
@@ -170,9 +176,14 @@ impl NodeConfig {
     /// A node by its settings, listening on an address.
     pub(crate) fn new(settings: &Settings, address: SocketAddr) -> Self {
         let own_url = || Text::lossy(&own_url(address, &settings.node_name));
+        let advertise_url = settings.advertise_url.clone().unwrap_or_else(own_url);
+        let HttpSettings { allowed_hosts, allowed_origins, connections } = &settings.http;
+        let url = advertise_url.as_str();
         Self {
             name: settings.node_name.clone(),
-            advertise_url: settings.advertise_url.clone().unwrap_or_else(own_url),
+            browsers: BrowserPolicy::new(address.ip(), url, allowed_hosts, allowed_origins),
+            connections: *connections,
+            advertise_url,
             database: settings.database.clone(),
             chain: settings.chain.clone(),
             chain_id_place: settings.chain_id_place.clone(),
@@ -226,6 +237,8 @@ impl NodeConfig {
 /// A node that runs.
 pub(crate) struct Node {
     pub(crate) api: Api,
+    /// How many callers it serves.
+    pub(crate) connections: ConnectionLimits,
     heartbeat: Heartbeat,
     drain_wait: Duration,
 }
@@ -235,6 +248,7 @@ impl Node {
     /// passed on from then on, for as long as it takes load balancers to notice.
     pub(crate) async fn drain(&self) {
         self.api.engine.drain();
+        self.api.end_waits();
         self.heartbeat.drain().await;
         self.api.engine.stop().await;
         if self.api.engine.has_peer().await {
@@ -316,7 +330,9 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Nod
         alerts: Arc::new(LoggedAlerts),
     };
     let api = Api::new(Engine::start(world, config.engine), store);
-    Ok(Node { api, heartbeat, drain_wait })
+    let api = api.with_browser_policy(config.browsers);
+    let connections = files::within_file_limit(config.connections);
+    Ok(Node { api, connections, heartbeat, drain_wait })
 }
 
 /// A node's settings never change the mode of an account that is known; whoever expected it is told how

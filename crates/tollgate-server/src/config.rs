@@ -11,9 +11,11 @@ mod file;
 mod flags;
 mod given;
 mod governance;
+mod http;
 mod keys;
 mod kind;
 mod layers;
+mod permissions;
 mod reader;
 mod report;
 mod rules;
@@ -24,10 +26,13 @@ mod tests;
 
 use std::fmt;
 
+use tollgate_model::secret::masked;
+
 pub(crate) use document::example;
 pub(crate) use flags::{DatabaseFlags, Flags};
 pub(crate) use given::{Place, Problem};
 pub(crate) use governance::PolicySettings;
+pub(crate) use http::HttpSettings;
 pub(crate) use kind::duration;
 pub(crate) use report::{report, report_json};
 pub(crate) use settings::{KeySources, LogFormat, Settings, own_url};
@@ -69,7 +74,7 @@ pub(crate) struct Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines: Vec<String> = self.problems.iter().map(Problem::to_string).collect();
-        f.write_str(&lines.join("\n"))
+        f.write_str(&masked(&lines.join("\n")))
     }
 }
 
@@ -94,7 +99,11 @@ fn load_from(
     let (mut values, mut problems) = gather(flags, variables);
     let settings = settings::understand(&mut values, purpose, &mut problems);
     match settings {
-        Some(settings) if problems.is_empty() => Ok(Loaded { settings, values }),
+        Some(settings) if problems.is_empty() => {
+            let open = permissions::warnings(&values, &settings);
+            values.warnings.extend(open);
+            Ok(Loaded { settings, values })
+        }
         _ => {
             problems.sort();
             problems.dedup();

@@ -3,14 +3,18 @@
 mod actions;
 mod batch;
 mod body;
+mod browser;
 mod code;
+mod connections;
 mod create;
 mod doc;
 mod docs;
 mod feed;
+mod feed_watch;
 mod forward;
 mod guard;
 mod health;
+mod idempotency;
 mod nonces;
 mod operate;
 mod params;
@@ -33,6 +37,9 @@ use tollgate_model::port::Store;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub use browser::BrowserPolicy;
+pub use connections::{ConnectionLimits, serve};
+use feed_watch::FeedWatch;
 use peers::Peers;
 
 /// The largest body that is read (I13).
@@ -51,12 +58,30 @@ pub struct Api {
     pub store: Arc<dyn Store>,
     /// Reaches the other nodes.
     peers: Arc<Peers>,
+    /// Waits for outcomes, for all callers that do.
+    feed_watch: Arc<FeedWatch>,
+    /// Which requests of browsers are taken.
+    browsers: Arc<BrowserPolicy>,
 }
 
 impl Api {
     /// What a node with this engine and this store answers with.
     pub fn new(engine: Engine, store: Arc<dyn Store>) -> Self {
-        Self { engine, store, peers: Arc::default() }
+        let (peers, browsers) = (Arc::default(), Arc::default());
+        Self { engine, store, peers, feed_watch: Arc::default(), browsers }
+    }
+
+    /// Answers callers that wait for an outcome, with nothing, and lets nobody wait from now on:
+    /// the node is being stopped.
+    pub fn end_waits(&self) {
+        self.feed_watch.close();
+    }
+
+    /// With other rules for requests of browsers than the default.
+    #[must_use]
+    pub fn with_browser_policy(mut self, policy: BrowserPolicy) -> Self {
+        self.browsers = Arc::new(policy);
+        self
     }
 }
 
@@ -68,7 +93,9 @@ pub fn router(api: Api) -> Router {
         .method_not_allowed_fallback(guard::no_method)
         .layer(middleware::from_fn_with_state(api.clone(), forward::to_the_owner))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .layer(middleware::from_fn(guard::with_request_id))
+        .layer(middleware::from_fn_with_state(api.clone(), browser::refuse_cross_site))
+        .layer(middleware::from_fn(connections::refuse_beyond_health))
+        .layer(middleware::from_fn(guard::with_trace_id))
         .with_state(api)
 }
 

@@ -5,4 +5,4 @@
 
 mod http;
 
-pub use http::{Api, openapi, router};
+pub use http::{Api, BrowserPolicy, ConnectionLimits, openapi, router, serve};

@@ -27,7 +27,10 @@ const STATEMENTS_MAX: usize = 128;
 /// The connection that writes; makes the file if it is not there.
 pub(crate) fn writer(options: &SqliteOptions) -> Result<Connection, StoreError> {
     let conn = match &options.path {
-        SqlitePath::File(path) => file(path, OpenFlags::SQLITE_OPEN_CREATE)?,
+        SqlitePath::File(path) => {
+            make_private(path);
+            file(path, OpenFlags::SQLITE_OPEN_CREATE)?
+        }
         SqlitePath::Memory => Connection::open_in_memory().map_err(|e| before_commit(&e))?,
     };
     set_up(&conn, options)?;
@@ -40,6 +43,19 @@ pub(crate) fn reader(options: &SqliteOptions, path: &Path) -> Result<Connection,
     set_up(&conn, options)?;
     conn.pragma_update(None, "query_only", true).map_err(|e| before_commit(&e))?;
     Ok(conn)
+}
+
+/// Makes the file for its owner alone. SQLite gives its companions (`-wal`, `-shm`) the mode of the
+/// database. What goes wrong here, the opening that follows tells better.
+fn make_private(path: &Path) {
+    if path == Path::new(":memory:") {
+        return;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let _ = options.open(path);
 }
 
 fn file(path: &Path, more: OpenFlags) -> Result<Connection, StoreError> {

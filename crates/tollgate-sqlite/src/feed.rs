@@ -8,7 +8,7 @@ use tollgate_model::port::{FeedPage, FeedStore, OutboxEvent, Page, StoreError};
 use tollgate_model::{ChainId, Seq};
 
 use crate::SqliteStore;
-use crate::db::{all, exec};
+use crate::db::{all, exec, one};
 use crate::{queries, row};
 
 #[async_trait]
@@ -30,6 +30,11 @@ impl FeedStore for SqliteStore {
         let rows = rows.await?;
         let end = rows.last().map_or(Seq::MIN, |(_, end)| *end);
         Ok(FeedPage { items: rows.into_iter().filter_map(|(item, _)| item).collect(), end })
+    }
+
+    async fn feed_end(&self) -> Result<Seq, StoreError> {
+        let end = self.db.read(|conn| one(conn, queries::COMPLETION_END, [], row::feed_end));
+        Ok(end.await?.unwrap_or(Seq::MIN))
     }
 
     async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError> {

@@ -60,6 +60,7 @@ queries! {
     DIAGNOSIS_PUT = "diagnosis_put";
     COMPLETION_NUMBER = "completion_number";
     COMPLETION_INSERT = "completion_insert";
+    COMPLETION_END = "completion_end";
     COMPLETION_PAGE = "completion_page";
     OUTBOX_INSERT = "outbox_insert";
     OUTBOX_PAGE = "outbox_page";

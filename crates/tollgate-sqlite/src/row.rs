@@ -221,6 +221,10 @@ pub(crate) fn completion(row: &Row<'_>) -> Decoded<Completion> {
     })
 }
 
+pub(crate) fn feed_end(row: &Row<'_>) -> Decoded<Seq> {
+    Ok(Seq::from_i64(get(row, 0)?)?)
+}
+
 pub(crate) fn outbox_event(row: &Row<'_>) -> Decoded<OutboxEvent> {
     Ok(OutboxEvent {
         id: get(row, 0)?,

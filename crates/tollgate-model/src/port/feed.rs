@@ -79,6 +79,10 @@ pub trait FeedStore: Send + Sync {
         page: Page,
     ) -> Result<FeedPage, StoreError>;
 
+    /// The place of the last completion there is; zero before the first. One cheap read, for
+    /// whoever waits for the next one.
+    async fn feed_end(&self) -> Result<Seq, StoreError>;
+
     /// The oldest events that were not delivered.
     async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError>;
 

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use tollgate_model::secret::masked;
 
 use crate::compose::{Failure, Keyring};
 use crate::config::{Flags, Loaded, Purpose, Refused, example, load, report, report_json};
@@ -54,7 +55,7 @@ fn check(args: CheckArgs) -> Result<ExitCode, Failure> {
         }
         Err(refused) => {
             for warning in &refused.warnings {
-                eprintln!("warning: {warning}");
+                eprintln!("warning: {}", masked(warning));
             }
             Err(refused.into())
         }

@@ -25,7 +25,7 @@ use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::{LeaseTerms, Page};
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{Address, Intent, Nonce, RequestId, Seq, Submitter, Text, TxState, U256};
-use tollgate_server::Api;
+use tollgate_server::{Api, BrowserPolicy, ConnectionLimits};
 
 use super::node::{run_until_told, told_to_stop};
 use super::{log, runtime};
@@ -71,6 +71,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
     let chain = stage.block_on(DevChain::start(options))?;
     let listener = if args.keep { Some(stage.block_on(listener(args.port))?) } else { None };
     let address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
+    let loopback = BrowserPolicy::new(Ipv4Addr::LOCALHOST.into(), "", &[], &[]);
     let config = |name: &str| -> Result<NodeConfig, Failure> {
         Ok(NodeConfig {
             name: name.to_owned(),
@@ -79,6 +80,8 @@ pub(super) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
                 Some(address) if name == SECOND => url(address),
                 Some(_) | None => format!("http://{name}.invalid"),
             }),
+            browsers: loopback.clone(),
+            connections: ConnectionLimits::default(),
             database: Database::file(folder.path().join("demo.db")),
             chain: ChainConfig::new(vec![EndpointConfig::new(chain.url())]),
             chain_id_place: Place::Default,

@@ -13,7 +13,8 @@ use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_evm::signer::{Key, LocalSigner};
 use tollgate_model::Address;
 use tollgate_model::port::signer::Signer;
-use tollgate_server::router;
+use tollgate_model::secret::masked;
+use tollgate_server::{router, serve as serve_http};
 use tracing::{info, warn};
 
 use super::{log, runtime};
@@ -119,7 +120,7 @@ fn dev_signer() -> Result<LocalSigner, Failure> {
 fn begin_log(loaded: &Loaded, default_level: &str) {
     log(loaded.settings.log, default_level);
     for warning in loaded.warnings() {
-        warn!("{warning}");
+        warn!("{}", masked(warning));
     }
 }
 
@@ -127,17 +128,14 @@ fn begin_log(loaded: &Loaded, default_level: &str) {
 pub(super) async fn run_until_told(node: Node, listener: TcpListener) -> Result<ExitCode, Failure> {
     let told = told_to_stop();
     let (stop, stopped) = oneshot::channel::<()>();
-    let serving = axum::serve(listener, router(node.api.clone()));
-    let mut serving = tokio::spawn(
-        serving
-            .with_graceful_shutdown(async {
-                let _ = stopped.await;
-            })
-            .into_future(),
-    );
+    let stopped = async {
+        let _ = stopped.await;
+    };
+    let routes = router(node.api.clone());
+    let mut serving = tokio::spawn(serve_http(listener, routes, node.connections, stopped));
     tokio::select! {
         () = told => {}
-        ended = &mut serving => ended??,
+        ended = &mut serving => ended?,
     }
     info!("stopping");
     tokio::spawn(async {

@@ -8,7 +8,9 @@ use clap::Args;
 use hyper::Method;
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::time::Instant;
+use tollgate_model::metadata::entries;
 
 use super::client::{Client, Target};
 use super::table::clean;
@@ -104,7 +106,7 @@ impl Remote {
         let answer = self.client.call(method, uri, body.into()).await;
         let answer = answer.map_err(|error| self.silent(&error))?;
         let text = String::from_utf8_lossy(&answer.body).into_owned();
-        let json = serde_json::from_str(&text).unwrap_or_default();
+        let json = understood(&text);
         let said = Said { status: answer.status, text, json };
         let is_fine = (200..300).contains(&said.status) && !said.json.is_null();
         if is_fine { Ok(said) } else { Err(Trouble::Refused(said)) }
@@ -136,6 +138,27 @@ impl Remote {
             tokio::time::sleep(SILENCE_PAUSE).await;
         }
     }
+}
+
+/// An answer's JSON, with a transaction's metadata as text, byte for byte: read as a value, long
+/// numbers would lose digits.
+fn understood(text: &str) -> Value {
+    let mut json: Value = serde_json::from_str(text).unwrap_or_default();
+    let fields = |object: &'_ RawValue| -> Vec<(String, String)> {
+        let entries = entries(object).unwrap_or_default();
+        entries.into_iter().map(|(name, value)| (name, value.get().to_owned())).collect()
+    };
+    let Ok(answer) = serde_json::from_str::<&RawValue>(text) else { return json };
+    for (name, value) in fields(answer) {
+        if name == "metadata" && (json[&name].is_object() || json[&name].is_array()) {
+            json[&name] = value.into();
+        } else if name == "tx"
+            && let Value::Object(_) = &json[&name]
+        {
+            json[&name] = understood(&value);
+        }
+    }
+    json
 }
 
 /// Runs a command against a node; the exit code says how it ended.
@@ -201,6 +224,16 @@ mod tests {
         assert_eq!(with_query("/p", &words), "/p?a=x%20y%26z%3D%C3%A9&c=1");
         assert_eq!(with_query("/p", &[("b", None)]), "/p");
         assert_eq!(escaped("../tx"), "..%2Ftx");
+    }
+
+    #[test]
+    fn metadata_are_shown_byte_for_byte() {
+        let given = r#"{ "amount": 18446744073709551617 }"#;
+        let one = understood(&format!(r#"{{"txId":"a","metadata":{given}}}"#));
+        assert_eq!((&one["metadata"], &one["txId"]), (&given.into(), &"a".into()));
+        let acted = understood(&format!(r#"{{"tx":{{"metadata":{given}}}}}"#));
+        assert_eq!(acted["tx"]["metadata"], given);
+        assert_eq!(understood("nonsense"), Value::Null);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! A setting that has no effect does not stand here. Owns no values.
 
 mod governance;
+mod http;
 
 use std::sync::LazyLock;
 
@@ -102,7 +103,7 @@ use Preset::{Found, Value};
 
 /// All of them, in the order of the documents.
 pub(crate) static KEYS: LazyLock<Vec<Key>> =
-    LazyLock::new(|| [FIRST, governance::KEYS, LAST].concat());
+    LazyLock::new(|| [FIRST, governance::KEYS, http::KEYS, LAST].concat());
 
 /// The node, its database, its chain and its submitters.
 static FIRST: &[Key] = &[
@@ -130,6 +131,14 @@ static FIRST: &[Key] = &[
         "Serve without API keys: for tests and private networks. `dev` never asks for keys.",
     )
     .flag("no-auth"),
+    key(
+        "allow_unauthenticated_network",
+        Kind::Switch,
+        Value("false"),
+        "With `no_auth`, listen on an address that is not loopback: everybody who can reach it can \
+         spend from the accounts.",
+    )
+    .flag("allow-unauthenticated-network"),
     key(
         "finality",
         Kind::Finality,

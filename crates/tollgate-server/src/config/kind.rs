@@ -34,6 +34,8 @@ pub(crate) enum Kind {
     Path,
     Paths,
     Addresses,
+    Hosts,
+    Origins,
     /// Never shown.
     Secret,
     /// Never shown.
@@ -68,6 +70,8 @@ impl Kind {
             Self::Path => "path".to_owned(),
             Self::Paths => "list of paths".to_owned(),
             Self::Addresses => "list of addresses".to_owned(),
+            Self::Hosts => "list of host names".to_owned(),
+            Self::Origins => "list of origins".to_owned(),
             Self::Secret => "text; a secret".to_owned(),
             Self::Secrets => "list; a secret".to_owned(),
             Self::Endpoints => "list of endpoints; a secret".to_owned(),
@@ -82,6 +86,8 @@ impl Kind {
             self,
             Self::Paths
                 | Self::Addresses
+                | Self::Hosts
+                | Self::Origins
                 | Self::Secrets
                 | Self::Endpoints
                 | Self::Answers

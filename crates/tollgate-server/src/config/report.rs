@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
+use tollgate_model::secret::masked;
 
 use super::given::{Given, Place, Problem};
 use super::keys::{KEYS, Preset};
@@ -25,7 +26,7 @@ fn lines(loaded: &Loaded) -> Vec<Line> {
         };
         Line {
             key: key.name,
-            value: given.map(|given| show::masked(key, given)).or(found),
+            value: given.map(|given| masked(&show::masked(key, given))).or(found),
             layer: given.map_or("default", |given| given.place.layer()),
             place: given.map_or_else(|| "default".to_owned(), |given| given.place.to_string()),
         }
@@ -45,7 +46,7 @@ pub(crate) fn report(loaded: &Loaded) -> String {
         let _ = writeln!(page, "{:names$}  {:values$}  {}", line.key, value(line), line.place);
     }
     for warning in loaded.warnings() {
-        let _ = writeln!(page, "warning: {warning}");
+        let _ = writeln!(page, "warning: {}", masked(warning));
     }
     page
 }
@@ -59,15 +60,20 @@ pub(crate) fn report_json(outcome: &Result<Loaded, Refused>) -> Value {
                 json!({"key": key, "value": value, "source": layer, "place": place})
             };
             let values: Vec<Value> = lines(loaded).into_iter().map(line).collect();
-            json!({"ok": true, "values": values, "warnings": loaded.warnings()})
+            json!({"ok": true, "values": values, "warnings": all_masked(loaded.warnings())})
         }
         Err(refused) => {
             let problem = |problem: &Problem| {
                 let place = (problem.place != Place::Default).then(|| problem.place.to_string());
-                json!({"place": place, "key": problem.key, "reason": problem.reason})
+                let (place, key) = (place.map(|place| masked(&place)), problem.key.as_deref());
+                json!({"place": place, "key": key.map(masked), "reason": masked(&problem.reason)})
             };
             let problems: Vec<Value> = refused.problems.iter().map(problem).collect();
-            json!({"ok": false, "problems": problems, "warnings": refused.warnings})
+            json!({"ok": false, "problems": problems, "warnings": all_masked(&refused.warnings)})
         }
     }
+}
+
+fn all_masked(lines: &[String]) -> Vec<String> {
+    lines.iter().map(|line| masked(line)).collect()
 }

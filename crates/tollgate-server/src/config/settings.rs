@@ -21,6 +21,7 @@ use super::Purpose;
 use super::endpoints::{answers, endpoints};
 use super::given::{Place, Problem};
 use super::governance::{self, PolicySettings};
+use super::http::{self, HttpSettings};
 use super::keys::Backend;
 use super::kind::{self, duration_words, url_place};
 use super::layers::Values;
@@ -57,6 +58,7 @@ pub(crate) struct Settings {
     pub(crate) advertise_url: Option<Text<500>>,
     pub(crate) node_name: String,
     pub(crate) no_auth: bool,
+    pub(crate) http: HttpSettings,
     pub(crate) database: Database,
     /// Whether somebody named it.
     pub(crate) database_is_given: bool,
@@ -95,6 +97,8 @@ fn all(reader: &mut Reader<'_>, purpose: Purpose) -> Option<Settings> {
     let node_name = node_name(reader);
     let advertise_url = advertise_url(reader, listen, node_name.as_deref());
     let no_auth = reader.read("no_auth", kind::switch);
+    let open_network = reader.read("allow_unauthenticated_network", kind::switch);
+    let http = http::http(reader);
     let database = database(reader);
     let chain = chain(reader);
     let keys = keys(reader);
@@ -108,12 +112,14 @@ fn all(reader: &mut Reader<'_>, purpose: Purpose) -> Option<Settings> {
     let log = reader.choice("log.format", &[LogFormat::Pretty, LogFormat::Json]);
     if purpose == Purpose::Serve {
         needed(reader, &keys, no_auth);
+        http::check_network(reader, listen, no_auth, open_network);
     }
     Some(Settings {
         listen: listen?,
         advertise_url,
         node_name: node_name?,
         no_auth: no_auth?,
+        http: http?,
         database: database?,
         database_is_given: reader.is_given("database.url"),
         chain: chain?,

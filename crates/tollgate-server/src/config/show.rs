@@ -41,7 +41,8 @@ pub(crate) fn masked(key: &Key, given: &Given) -> String {
 /// A database's URL without user, password and parameters.
 pub(crate) fn database(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
-        return if url.starts_with("sqlite:") { url.to_owned() } else { HIDDEN.to_owned() };
+        let file = url.starts_with("sqlite:").then(|| tollgate_model::secret::masked(url));
+        return file.unwrap_or_else(|| HIDDEN.to_owned());
     };
     // A password may hold an unescaped / or ?: nothing before the last @ is shown.
     let (user, rest) = match rest.rsplit_once('@') {

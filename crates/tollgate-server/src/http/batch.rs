@@ -3,6 +3,7 @@
 //! Items go where their submitters are: those of each other node together, in one call to it. What
 //! moved meanwhile is brought there as well, once.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use axum::body::Bytes;
@@ -19,11 +20,14 @@ use utoipa::openapi::schema::ArrayBuilder;
 use utoipa::openapi::{Array, Ref};
 
 use super::Api;
-use super::body::{Asked, CreateBody, Json};
+use super::body::{Asked, CreateBody, Fields, FromFields, Json, read_object};
 use super::code::Code;
 use super::create::carry_out;
 use super::doc::may_fail;
 use super::forward::{Belongs, FORWARDED, PATH_BATCH, answered_by, belongs, code_of};
+use super::guard::trace_id;
+use super::idempotency::{BatchKey, with_request_id};
+use super::params::BatchParams;
 use super::peers::Unanswered;
 use super::problem::Problem;
 use super::query::Words;
@@ -36,16 +40,24 @@ const ROUNDS_MAX: u32 = 2;
 
 may_fail! {
     BatchProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidBatch,
-        InvalidQuery, NotOwner;
+        InvalidQuery, InvalidRequestId, MissingField, NotOwner;
 }
 
 /// Creates to be carried out side by side.
-#[derive(Deserialize, ToSchema)]
+#[derive(ToSchema)]
 #[schema(as = Batch)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BatchBody {
     #[schema(schema_with = items)]
     items: Vec<Box<RawValue>>,
+}
+
+impl FromFields for BatchBody {
+    fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
+        let items = fields.array("items")?;
+        let items = fields.needed("items", items)?;
+        Ok(Self { items: items.into_iter().map(ToOwned::to_owned).collect() })
+    }
 }
 
 fn items() -> Array {
@@ -57,12 +69,14 @@ fn items() -> Array {
 /// Create many transactions
 ///
 /// Each item is answered for itself, in order, with the status that a create of its own would have
-/// had: one bad item never fails its neighbours.
+/// had: one bad item never fails its neighbours. With an `Idempotency-Key`, the batch can be
+/// repeated: an item without a `requestId` gets the key, a colon and its place as one.
 #[utoipa::path(
     post,
     path = "/api/v1/tx/batch",
     operation_id = "createTxBatch",
     tag = "transactions",
+    params(BatchParams),
     request_body(content = BatchBody, description = "At most 2 MiB.", examples(
         ("two" = (summary = "Two transfers", value = json!({"items": [
             {
@@ -91,11 +105,12 @@ pub(crate) async fn create_batch(
     words.end()?;
     let items = body.items;
     if items.is_empty() || items.len() > BATCH_MAX {
-        let detail = format!("{} items, must be 1 to {BATCH_MAX}", items.len());
-        return Err(Problem::new(Code::InvalidBatch, detail));
+        let what = format!("{} items, must be 1 to {BATCH_MAX}", items.len());
+        return Err(Problem::of_field(Code::InvalidBatch, "items", what));
     }
     let rounds = if headers.contains_key(FORWARDED) { 1 } else { ROUNDS_MAX };
-    let mut batch = Batch::read(&api, &headers, &items);
+    let key = BatchKey::of(&headers)?;
+    let mut batch = Batch::read(&api, &headers, key.as_ref(), &items);
     for _ in 0..rounds {
         batch.go_round().await;
     }
@@ -113,7 +128,7 @@ struct Batch<'a> {
 
 /// One create of it.
 struct Item<'a> {
-    text: &'a RawValue,
+    text: Cow<'a, RawValue>,
     /// What it wants, while nobody has given an answer that stands.
     open: Option<Asked>,
     answer: Option<BatchEntry>,
@@ -139,18 +154,22 @@ struct Parcel {
 }
 
 impl<'a> Batch<'a> {
-    fn read(api: &'a Api, headers: &'a HeaderMap, items: &'a [Box<RawValue>]) -> Self {
-        let read = |text: &'a RawValue| {
-            let asked = serde_json::from_str::<CreateBody>(text.get())
-                .map_err(|error| Problem::new(Code::InvalidBody, error.to_string()))
-                .and_then(|body| body.read(api.engine.chain_id(), None));
-            let (open, answer) = match asked {
-                Ok(asked) => (Some(asked), None),
-                Err(problem) => (None, Some(entry(Err(problem)))),
+    fn read(
+        api: &'a Api,
+        headers: &'a HeaderMap,
+        key: Option<&BatchKey>,
+        items: &'a [Box<RawValue>],
+    ) -> Self {
+        let read = |(place, text): (usize, &'a Box<RawValue>)| {
+            let (open, text, answer) = match understood(api, key, place, text) {
+                Ok((asked, text)) => (Some(asked), text, None),
+                Err(problem) => {
+                    (None, Cow::Borrowed(&**text), Some(entry(Err(problem), trace_id(headers))))
+                }
             };
             Item { text, open, answer, owner: None, forwarded: false }
         };
-        let items = items.iter().map(AsRef::as_ref).map(read).collect();
+        let items = items.iter().enumerate().map(read).collect();
         Self { api, headers, items, asked: HashMap::new() }
     }
 
@@ -211,7 +230,8 @@ impl<'a> Batch<'a> {
                 }
                 Place::Here => here.push(number),
                 Place::Nowhere => {
-                    (item.answer, item.open) = (Some(entry(Err(Problem::draining()))), None);
+                    (item.answer, item.open) =
+                        (Some(entry(Err(Problem::draining()), trace_id(self.headers))), None);
                 }
             }
         }
@@ -229,7 +249,7 @@ impl<'a> Batch<'a> {
             None => Err(Problem::new(Code::Internal, "it was answered before")),
         };
         let stands = !matches!(&answer, Err(problem) if problem.code == Code::NotOwner);
-        Answered { place, entry: entry(answer), stands, forwarded: false }
+        Answered { place, entry: entry(answer, trace_id(self.headers)), stands, forwarded: false }
     }
 
     /// Asks another node for its items.
@@ -243,7 +263,7 @@ impl<'a> Batch<'a> {
             items: Vec<Box<RawValue>>,
         }
         let Parcel { to, places } = parcel;
-        let sent = Sent { items: places.iter().map(|place| self.items[*place].text).collect() };
+        let sent = Sent { items: places.iter().map(|place| &*self.items[*place].text).collect() };
         // Text that was JSON before.
         let body = Bytes::from(serde_json::to_vec(&sent).unwrap_or_default());
         let Api { engine, peers, .. } = self.api;
@@ -272,7 +292,7 @@ impl<'a> Batch<'a> {
                     None if belongs(code_of(&posted), to) == Belongs::Elsewhere => {
                         let detail = format!("{} does not work for the account any more", to.url);
                         let problem = Problem::new(Code::NotOwner, detail);
-                        return told(places, &problem, false);
+                        return self.told(places, &problem, false);
                     }
                     None => {
                         let why = format!("{} answered with {}", to.url, posted.status);
@@ -286,7 +306,16 @@ impl<'a> Batch<'a> {
             Err(Unanswered::Full) => Problem::too_many_forwarded(),
             Err(Unanswered::Unheard(why)) => Problem::unheard(why),
         };
-        told(places, &problem, true)
+        self.told(places, &problem, true)
+    }
+
+    /// The same answer of another node to all of its items.
+    fn told(&self, places: &[usize], problem: &Problem, stands: bool) -> Vec<Answered> {
+        let told = |place: &usize| {
+            let entry = entry(Err(problem.clone()), trace_id(self.headers));
+            Answered { place: *place, entry, stands, forwarded: true }
+        };
+        places.iter().map(told).collect()
     }
 
     /// All answers. The owner is named where there is one for all.
@@ -301,13 +330,22 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// The same answer of another node to all of its items.
-fn told(places: &[usize], problem: &Problem, stands: bool) -> Vec<Answered> {
-    let told = |place: &usize| {
-        let entry = entry(Err(problem.clone()));
-        Answered { place: *place, entry, stands, forwarded: true }
+/// What the item at a place wants, and its text as another node is told it.
+fn understood<'a>(
+    api: &Api,
+    key: Option<&BatchKey>,
+    place: usize,
+    text: &'a RawValue,
+) -> Result<(Asked, Cow<'a, RawValue>), Problem> {
+    let body: CreateBody = read_object(text)?;
+    let mut asked = body.read(api.engine.chain_id(), None)?;
+    let (None, Some(key)) = (&asked.request_id, key) else {
+        return Ok((asked, Cow::Borrowed(text)));
     };
-    places.iter().map(told).collect()
+    let id = key.request_id(place)?;
+    let renamed = with_request_id(text, &id).map_or(Cow::Borrowed(text), Cow::Owned);
+    asked.request_id = Some(id);
+    Ok((asked, renamed))
 }
 
 /// The code of the problem that an item was answered with.
@@ -324,13 +362,16 @@ fn code_of_item(text: &RawValue) -> Option<Code> {
     Code::of(&said.error?.code)
 }
 
-fn entry(answer: Result<(axum::http::StatusCode, super::shape::Tx), Problem>) -> BatchEntry {
+fn entry(
+    answer: Result<(axum::http::StatusCode, super::shape::Tx), Problem>,
+    trace_id: &str,
+) -> BatchEntry {
     BatchEntry::Own(Box::new(match answer {
         Ok((status, tx)) => BatchItem { status: status.as_u16(), tx: Some(tx), error: None },
         Err(problem) => BatchItem {
             status: problem.code.status().as_u16(),
             tx: None,
-            error: Some(problem.body(None)),
+            error: Some(problem.body(trace_id)),
         },
     }))
 }

@@ -1,54 +1,67 @@
 //! Bodies: strict about what they say, clear about what is wrong.
 
+mod fields;
 mod nonce;
 mod order;
+
+use std::time::Duration;
 
 use axum::body::Bytes as RawBody;
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
+use tokio::time::timeout;
 use tollgate_engine::SignedIntent;
 use tollgate_evm::signer::{RecoverError, recover};
 use tollgate_model::ids::parse_address;
 use tollgate_model::port::chain::Speed;
 use tollgate_model::port::policy::NewCall;
 use tollgate_model::port::signer::{AccessListEntry, TxKind};
-use tollgate_model::{Address, Bytes, ChainId, GasPrice, Intent, RequestId, Submitter, U256};
+use tollgate_model::{Address, B256, Bytes, ChainId, GasPrice, Intent, RequestId, Submitter, U256};
 use utoipa::ToSchema;
 
 use super::code::Code;
+use super::idempotency::IDEMPOTENCY_KEY;
 use super::problem::Problem;
 use super::schema;
 
+use fields::Number;
+pub(crate) use fields::{Fields, FromFields, quoted, read_object};
 pub(crate) use nonce::{ReserveBody, ReturnedBody, UsedBody};
 pub(crate) use order::{ModeBody, NeededReason, Reason, ReplaceBody};
 
 /// Longest metadata, in bytes (I13).
 pub(crate) const METADATA_MAX: usize = 16 * 1024;
 
+/// The longest that a body may take to arrive (I13).
+pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// A JSON body.
 pub(crate) struct Json<T>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
+impl<T: FromFields, S: Send + Sync> FromRequest<S> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        parse(&read_whole(request, state).await?).map(Self)
+        read_object(raw(&read_whole(request, state).await?)?).map(Self)
     }
 }
 
 /// A JSON body that may be left out, or be null.
 pub(crate) struct OptionalJson<T>(pub(crate) T);
 
-impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalJson<T> {
+impl<T: FromFields + Default, S: Send + Sync> FromRequest<S> for OptionalJson<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let body = read_whole(request, state).await?;
-        let given: Option<T> = if body.is_empty() { None } else { parse(&body)? };
-        Ok(Self(given.unwrap_or_default()))
+        if body.is_empty() {
+            return Ok(Self(T::default()));
+        }
+        match raw(&body)? {
+            null if null.get() == "null" => Ok(Self(T::default())),
+            body => read_object(body).map(Self),
+        }
     }
 }
 
@@ -56,7 +69,19 @@ pub(crate) async fn read_whole<S: Send + Sync>(
     request: Request,
     state: &S,
 ) -> Result<RawBody, Problem> {
-    RawBody::from_request(request, state).await.map_err(|refused| {
+    read_within(BODY_TIMEOUT, request, state).await
+}
+
+async fn read_within<S: Send + Sync>(
+    limit: Duration,
+    request: Request,
+    state: &S,
+) -> Result<RawBody, Problem> {
+    let Ok(read) = timeout(limit, RawBody::from_request(request, state)).await else {
+        let detail = format!("the body did not arrive within {limit:?}");
+        return Err(Problem::new(Code::RequestTimeout, detail));
+    };
+    read.map_err(|refused| {
         let code = if refused.status() == StatusCode::PAYLOAD_TOO_LARGE {
             Code::BodyTooLarge
         } else {
@@ -66,17 +91,13 @@ pub(crate) async fn read_whole<S: Send + Sync>(
     })
 }
 
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
-    serde_json::from_slice(body).map_err(|error| match error.classify() {
-        serde_json::error::Category::Data => Problem::new(Code::InvalidBody, error.to_string()),
-        serde_json::error::Category::Io
-        | serde_json::error::Category::Syntax
-        | serde_json::error::Category::Eof => Problem::new(Code::InvalidJson, error.to_string()),
-    })
+/// The JSON value that a body is.
+pub(crate) fn raw(body: &[u8]) -> Result<&RawValue, Problem> {
+    serde_json::from_slice(body).map_err(|error| Problem::new(Code::InvalidJson, error.to_string()))
 }
 
 /// A call to be made from an account.
-#[derive(Deserialize, ToSchema)]
+#[derive(ToSchema)]
 #[schema(as = Create)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct CreateBody {
@@ -117,7 +138,7 @@ pub(crate) struct CreateBody {
 }
 
 /// What to call, with what.
-#[derive(Deserialize, ToSchema)]
+#[derive(ToSchema)]
 #[schema(as = Payload)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct PayloadBody {
@@ -141,49 +162,64 @@ pub(crate) struct PayloadBody {
     #[schema(value_type = Option<schema::Kind>)]
     kind: Option<TxKind>,
     /// Storage that it says it will touch.
-    #[serde(default)]
-    #[schema(value_type = schema::AccessList)]
-    access_list: Vec<AccessListEntry>,
+    #[schema(value_type = schema::AccessList, required = false)]
+    access_list: Vec<AccessBody>,
 }
 
-/// A number as callers write it: a JSON integer, decimal text or 0x-hex.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Number {
-    Small(u64),
-    Text(String),
-}
+/// Storage of one contract.
+struct AccessBody(AccessListEntry);
 
-impl Number {
-    fn read(&self, field: &'static str) -> Result<U256, Problem> {
-        let bad = || {
-            let detail = format!("{field}: must be a whole number, decimal or 0x-hex");
-            Problem::new(Code::InvalidNumber, detail)
-        };
-        match self {
-            Self::Small(number) => Ok(U256::from(*number)),
-            Self::Text(text) => match text.strip_prefix("0x") {
-                Some("") => Err(bad()),
-                Some(digits) => U256::from_str_radix(digits, 16).map_err(|_| bad()),
-                None if text.bytes().all(|b| b.is_ascii_digit()) && !text.is_empty() => {
-                    U256::from_str_radix(text, 10).map_err(|_| bad())
-                }
-                None => Err(bad()),
-            },
-        }
-    }
-
-    fn read_u64(&self, field: &'static str) -> Result<u64, Problem> {
-        let number = self.read(field)?;
-        u64::try_from(number).map_err(|_| {
-            Problem::new(Code::InvalidNumber, format!("{field}: {number} is too large"))
+impl FromFields for CreateBody {
+    fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
+        let speeds = [("slow", Speed::Slow), ("normal", Speed::Normal), ("fast", Speed::Fast)];
+        Ok(Self {
+            chain_id: fields.number("chainId")?,
+            submitter: fields.text("submitter")?,
+            request_id: fields.text("requestId")?,
+            payload: fields.object("payload")?,
+            raw_tx: fields.text("rawTx")?,
+            speed: fields.word("speed", &speeds)?,
+            max_fee_per_gas: fields.number("maxFeePerGas")?,
+            valid_until: fields.text("validUntil")?,
+            replaceable: fields.flag("replaceable")?,
+            metadata: fields.take("metadata").map(ToOwned::to_owned),
         })
     }
+}
 
-    fn read_price(&self, field: &'static str) -> Result<GasPrice, Problem> {
-        let wei = self.read_u64(field)?;
-        GasPrice::try_from(wei)
-            .map_err(|error| Problem::new(Code::InvalidNumber, error.to_string()))
+impl FromFields for PayloadBody {
+    fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
+        let kinds = [
+            ("legacy", TxKind::Legacy),
+            ("accessList", TxKind::AccessList),
+            ("dynamicFee", TxKind::DynamicFee),
+        ];
+        Ok(Self {
+            to: fields.text("to")?,
+            value: fields.number("value")?,
+            data: fields.text("data")?,
+            gas: fields.number("gas")?,
+            max_priority_fee_per_gas: fields.number("maxPriorityFeePerGas")?,
+            kind: fields.word("type", &kinds)?,
+            access_list: fields.objects("accessList")?,
+        })
+    }
+}
+
+impl FromFields for AccessBody {
+    fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
+        let address = fields.text("address")?;
+        let address = fields.needed("address", address)?;
+        let keys = fields.array("storageKeys")?;
+        let keys = fields.needed("storageKeys", keys)?;
+        let storage_keys = keys.into_iter().enumerate().map(|(place, key)| {
+            let field = format!("{}[{place}]", fields.at("storageKeys"));
+            hash(&field, &fields::text(&field, key)?)
+        });
+        Ok(Self(AccessListEntry {
+            address: self::address(&fields.at("address"), &address)?,
+            storage_keys: storage_keys.collect::<Result<_, _>>()?,
+        }))
     }
 }
 
@@ -207,14 +243,15 @@ pub(crate) enum Wish {
 impl CreateBody {
     /// Understands the body. `key` is the `Idempotency-Key` header.
     pub(crate) fn read(self, chain: ChainId, key: Option<&str>) -> Result<Asked, Problem> {
-        let asked = self.chain_id.as_ref().map(|asked| asked.read("chainId")).transpose()?;
-        if let Some(asked) = asked.filter(|asked| *asked != U256::from(chain.get())) {
-            let detail = format!("chainId is {asked}, this node works on chain {chain}");
-            return Err(Problem::new(Code::WrongChain, detail));
+        if let Some(asked) = &self.chain_id {
+            let asked = asked.read()?;
+            if asked != U256::from(chain.get()) {
+                let what = format!("{asked} is another chain than this node's, {chain}");
+                return Err(Problem::of_field(Code::WrongChain, "chainId", what));
+            }
         }
-        let address = self.submitter.as_deref().map(parse_address).transpose();
-        let address =
-            address.map_err(|error| Problem::new(Code::InvalidAddress, error.to_string()))?;
+        let submitter = self.submitter.as_deref();
+        let address = submitter.map(|text| address("submitter", text)).transpose()?;
         let request_id = request_id(self.request_id.as_deref(), key)?;
         let (address, wish) = match self.raw_tx {
             Some(_) => self.read_signed(chain, address)?,
@@ -228,7 +265,7 @@ impl CreateBody {
         chain: ChainId,
         submitter: Option<Address>,
     ) -> Result<(Address, Wish), Problem> {
-        let refused = |why: &str| Problem::new(Code::InvalidRawTx, format!("rawTx: {why}"));
+        let refused = |why: &str| Problem::of_field(Code::InvalidRawTx, "rawTx", why);
         if self.payload.is_some() || self.speed.is_some() || self.max_fee_per_gas.is_some() {
             return Err(refused("payload, speed and maxFeePerGas can't change what is signed"));
         }
@@ -249,13 +286,13 @@ impl CreateBody {
     }
 
     fn read_intent(self, submitter: Option<Address>) -> Result<(Address, Wish), Problem> {
-        let missing = |field| Problem::new(Code::MissingField, format!("{field} is missing"));
-        let payload = self.payload.ok_or_else(|| missing("payload"))?;
-        let submitter = submitter.ok_or_else(|| missing("submitter"))?;
-        let max_fee = self.max_fee_per_gas.map(|fee| fee.read_price("maxFeePerGas")).transpose()?;
+        let payload = self.payload.ok_or_else(|| Problem::missing("payload"))?;
+        let submitter = submitter.ok_or_else(|| Problem::missing("submitter"))?;
+        let max_fee = self.max_fee_per_gas.map(|fee| fee.read_price()).transpose()?;
         let mut intent = payload.read()?;
         check_fees(max_fee, intent.max_priority_fee_per_gas)?;
-        intent.valid_until = self.valid_until.as_deref().map(time).transpose()?;
+        let valid_until = self.valid_until.as_deref();
+        intent.valid_until = valid_until.map(|text| time("validUntil", text)).transpose()?;
         intent.replaceable = self.replaceable.unwrap_or_default();
         intent.speed = self.speed.unwrap_or_default();
         intent.max_fee_per_gas = max_fee;
@@ -268,12 +305,12 @@ impl PayloadBody {
     fn read(self) -> Result<Intent, Problem> {
         let NewCall { to, value, data, gas } = read_call(self.to, self.value, self.data, self.gas)?;
         let tip = self.max_priority_fee_per_gas;
-        let tip = tip.map(|tip| tip.read_price("maxPriorityFeePerGas")).transpose()?;
+        let tip = tip.map(|tip| tip.read_price()).transpose()?;
         let mut intent = Intent::call(to, value);
         intent.data = data;
         intent.gas = gas;
         intent.kind = self.kind;
-        intent.access_list = self.access_list;
+        intent.access_list = self.access_list.into_iter().map(|AccessBody(entry)| entry).collect();
         intent.max_priority_fee_per_gas = tip;
         Ok(intent)
     }
@@ -286,26 +323,24 @@ fn read_call(
     data: Option<String>,
     gas: Option<Number>,
 ) -> Result<NewCall, Problem> {
-    let to = to.as_deref().map(parse_address).transpose();
-    let to = to.map_err(|error| Problem::new(Code::InvalidAddress, error.to_string()))?;
-    let data = data.as_deref().map(|data| hex("data", data)).transpose()?.unwrap_or_default();
+    let to = to.as_deref().map(|text| address("payload.to", text)).transpose()?;
+    let data = data.as_deref().map(|data| hex("payload.data", data)).transpose()?;
+    let data = data.unwrap_or_default();
     if to.is_none() && data.is_empty() {
-        let detail = "payload: to is missing, and there is no data to create a contract from";
-        return Err(Problem::new(Code::MissingField, detail));
+        let detail =
+            "payload.to is missing, and there is no payload.data to create a contract from";
+        return Err(Problem::new(Code::MissingField, detail).about("payload.to"));
     }
-    let value = value.map(|value| value.read("value")).transpose()?.unwrap_or_default();
-    let gas = gas.map(|gas| gas.read_u64("gas")).transpose()?;
-    if gas == Some(0) || gas.is_some_and(|gas| i64::try_from(gas).is_err()) {
-        return Err(Problem::new(Code::InvalidNumber, "gas: out of range"));
-    }
+    let value = value.map(|value| value.read()).transpose()?.unwrap_or_default();
+    let gas = gas.map(|gas| gas.read_u64(1..=i64::MAX as u64)).transpose()?;
     Ok(NewCall { to, value, data, gas })
 }
 
 fn check_fees(max: Option<GasPrice>, tip: Option<GasPrice>) -> Result<(), Problem> {
     match (max, tip) {
         (Some(max), Some(tip)) if tip > max => {
-            let detail = "maxPriorityFeePerGas is above maxFeePerGas";
-            Err(Problem::new(Code::InvalidFees, detail))
+            let what = format!("{tip} is above maxFeePerGas, {max}");
+            Err(Problem::of_field(Code::InvalidFees, "maxPriorityFeePerGas", what))
         }
         _ => Ok(()),
     }
@@ -316,39 +351,73 @@ fn request_id(body: Option<&str>, key: Option<&str>) -> Result<Option<RequestId>
     if let (Some(body), Some(key)) = (body, key)
         && body != key
     {
-        let detail = "requestId and Idempotency-Key differ";
-        return Err(Problem::new(Code::RequestIdMismatch, detail));
+        let what = format!("{} differs from Idempotency-Key, {}", quoted(body), quoted(key));
+        return Err(Problem::of_field(Code::RequestIdMismatch, "requestId", what));
     }
+    let field = if body.is_some() { "requestId" } else { IDEMPOTENCY_KEY };
     let id = body.or(key).map(RequestId::new).transpose();
-    id.map_err(|error| Problem::new(Code::InvalidRequestId, error.to_string()))
+    id.map_err(|error| Problem::of_field(Code::InvalidRequestId, field, error.problem))
+}
+
+pub(crate) fn address(field: &str, text: &str) -> Result<Address, Problem> {
+    parse_address(text)
+        .map_err(|error| Problem::of_field(Code::InvalidAddress, field, error.problem))
+}
+
+fn hash(field: &str, text: &str) -> Result<B256, Problem> {
+    let digits = text.strip_prefix("0x").filter(|digits| digits.len() == 64);
+    digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| {
+        let what = format!("{} must be 32 bytes as 0x-hex", quoted(text));
+        Problem::of_field(Code::InvalidHex, field, what)
+    })
 }
 
 fn hex(field: &str, text: &str) -> Result<Bytes, Problem> {
-    let bad = |why: &str| Problem::new(Code::InvalidHex, format!("{field}: {why}"));
+    let bad =
+        |why: &str| Problem::of_field(Code::InvalidHex, field, format!("{} {why}", quoted(text)));
     if !text.starts_with("0x") {
         return Err(bad("must start with 0x"));
     }
-    text.parse().map_err(|_| bad("must be an even number of hex digits"))
+    text.parse().map_err(|_| bad("must be an even number of hex digits after 0x"))
 }
 
-pub(crate) fn time(text: &str) -> Result<i64, Problem> {
+pub(crate) fn time(field: &str, text: &str) -> Result<i64, Problem> {
     let time: jiff::Timestamp = text.parse().map_err(|_| {
-        Problem::new(Code::InvalidTime, format!("{text:?} is not an RFC 3339 time"))
+        let what = format!("{} must be an RFC 3339 time like 2026-11-16T09:30:00Z", quoted(text));
+        Problem::of_field(Code::InvalidTime, field, what)
     })?;
     Ok(time.as_microsecond())
 }
 
-/// Kept as it is but for white space, so that equal requests have equal bytes.
+/// The caller's notes byte for byte, if everybody who gets them back can read them.
 fn text_of(metadata: &RawValue) -> Result<String, Problem> {
-    let value: serde_json::Value = serde_json::from_str(metadata.get())
-        .map_err(|error| Problem::new(Code::InvalidBody, error.to_string()))?;
-    let text = value.to_string();
+    let wrong = |code, what: String| Problem::of_field(code, "metadata", what);
+    let text = metadata.get();
     if text.len() > METADATA_MAX {
-        let detail = format!("metadata: {} bytes are more than {METADATA_MAX}", text.len());
-        return Err(Problem::new(Code::MetadataTooLarge, detail));
+        let what = format!("{} bytes are more than {METADATA_MAX}", text.len());
+        return Err(wrong(Code::MetadataTooLarge, what));
     }
-    if text.contains("\\u0000") {
-        return Err(Problem::new(Code::InvalidBody, "metadata: must not hold NUL"));
+    let value: serde_json::Value = serde_json::from_str(text).map_err(|error| {
+        let what = format!("can't be read by everybody who gets it back: {error}");
+        wrong(Code::InvalidBody, what)
+    })?;
+    if value.to_string().contains("\\u0000") {
+        return Err(wrong(Code::InvalidBody, "must not hold NUL".to_owned()));
     }
-    Ok(text)
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn body_that_does_not_arrive_is_a_request_timeout() {
+        let never = futures_util::stream::pending::<Result<RawBody, std::convert::Infallible>>();
+        let request = Request::post("/api/v1/tx").body(Body::from_stream(never)).unwrap();
+        let refused = read_within(Duration::from_millis(1), request, &()).await.unwrap_err();
+        assert_eq!((refused.code, refused.code.status().as_u16()), (Code::RequestTimeout, 408));
+    }
 }

@@ -57,6 +57,10 @@ codes! {
     InvalidPath "invalid_path" BAD_REQUEST false "The path is not UTF-8";
     NotFound "not_found" NOT_FOUND false "There is no such thing";
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED false "The route does not take this method";
+    HostNotAllowed "host_not_allowed" MISDIRECTED_REQUEST false "The Host header is not a name of this node";
+    CrossOrigin "cross_origin" FORBIDDEN false "A web page of another origin made the request";
+    UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE false "The body must be application/json";
+    RequestTimeout "request_timeout" REQUEST_TIMEOUT true "The body did not arrive in time";
     BodyTooLarge "body_too_large" PAYLOAD_TOO_LARGE false "The body is too large";
     InvalidBody "invalid_body" UNPROCESSABLE_ENTITY false "The body does not have the right shape";
     MissingField "missing_field" UNPROCESSABLE_ENTITY false "Something that is needed was left out";
@@ -82,6 +86,7 @@ codes! {
     InvalidDuration "invalid_duration" UNPROCESSABLE_ENTITY false "Not a duration, or too long";
     InvalidState "invalid_state" UNPROCESSABLE_ENTITY false "Not a state";
     InvalidTxId "invalid_tx_id" UNPROCESSABLE_ENTITY false "Not a transaction id";
+    CursorAhead "cursor_ahead" CONFLICT false "The cursor is beyond the end of the feed";
     RequestIdConflict "request_id_conflict" CONFLICT false "The request id belongs to another payload";
     TxNotAllocated "tx_not_allocated" CONFLICT true "The transaction has no slot yet";
     TxMined "tx_mined" CONFLICT false "The transaction is in a block";
@@ -100,6 +105,7 @@ codes! {
     Busy "busy" TOO_MANY_REQUESTS true "Too much waits for the account";
     TooManyReservations "too_many_reservations" TOO_MANY_REQUESTS true "Callers hold as many nonces as they may";
     Draining "draining" SERVICE_UNAVAILABLE true "The node is being stopped";
+    TooManyConnections "too_many_connections" SERVICE_UNAVAILABLE true "The node has as many connections as it may have";
     Unavailable "unavailable" SERVICE_UNAVAILABLE true "The chain or a worker can't be asked now";
     StoreUnavailable "store_unavailable" SERVICE_UNAVAILABLE true "The database can't be asked now";
     Timeout "timeout" SERVICE_UNAVAILABLE true "Not answered within the time limit";

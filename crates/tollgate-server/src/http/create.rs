@@ -10,6 +10,7 @@ use super::Api;
 use super::body::{Asked, CreateBody, Json, Wish};
 use super::code::Code;
 use super::doc::may_fail;
+use super::idempotency::key_of;
 use super::params::CreateParams;
 use super::problem::Problem;
 use super::query::Words;
@@ -71,16 +72,12 @@ pub(crate) async fn create(
 ) -> Result<Response, Problem> {
     let simulate = words.flag("simulate")?;
     words.end()?;
-    let not_text = || Problem::new(Code::InvalidRequestId, "Idempotency-Key is not text");
-    let key = match headers.get("idempotency-key") {
-        Some(key) => Some(key.to_str().map_err(|_| not_text())?),
-        None => None,
-    };
-    let asked = body.read(api.engine.chain_id(), key)?;
+    let key = key_of(&headers)?;
+    let asked = body.read(api.engine.chain_id(), key.as_deref())?;
     if simulate {
         let Wish::Intent(intent) = asked.wish else {
-            let detail = "rawTx: there is nothing to prepare in a signed transaction";
-            return Err(Problem::new(Code::InvalidRawTx, detail));
+            let what = "there is nothing to prepare in a signed transaction";
+            return Err(Problem::of_field(Code::InvalidRawTx, "rawTx", what));
         };
         let (submitter, value) = (asked.submitter, intent.value);
         let fees = api.engine.simulate(submitter, *intent).await?;

@@ -19,7 +19,7 @@ use super::batch::BATCH_MAX;
 use super::body::METADATA_MAX;
 use super::code::Code;
 use super::forward::{FORWARDED, OWNER};
-use super::guard::REQUEST_ID_MAX;
+use super::guard::{TRACE_ID, TRACE_ID_MAX};
 use super::problem::{Problem, ProblemBody};
 use super::{LONG_POLL_LIMIT, TIME_LIMIT};
 
@@ -41,12 +41,22 @@ macro_rules! may_fail {
 pub(crate) use may_fail;
 
 /// What every route can answer.
-const ANYWHERE: [Code; 2] = [Code::Internal, Code::Timeout];
+const ANYWHERE: [Code; 5] = [
+    Code::HostNotAllowed,
+    Code::CrossOrigin,
+    Code::Internal,
+    Code::Timeout,
+    Code::TooManyConnections,
+];
+/// What every route with a body can answer.
+const WITH_BODY: [Code; 2] = [Code::UnsupportedMediaType, Code::RequestTimeout];
 
 /// A response for each status, with an example for each code.
 pub(crate) fn problems(codes: &[Code]) -> BTreeMap<String, RefOr<Response>> {
     let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
-    for code in codes.iter().chain(&ANYWHERE) {
+    let has_body = codes.contains(&Code::UnreadableBody);
+    let with_body = WITH_BODY.iter().filter(|_| has_body);
+    for code in codes.iter().chain(&ANYWHERE).chain(with_body) {
         by_status.entry(code.status().as_u16()).or_default().push(*code);
     }
     let respond = |(status, codes): (u16, Vec<Code>)| {
@@ -80,7 +90,7 @@ fn problem_response(codes: &[Code]) -> Response {
 /// What a problem with this code looks like.
 fn example(code: Code) -> Example {
     let problem = Problem::new(code, code.title());
-    let body = serde_json::to_value(problem.body(Some("0198c0de-7a11-7000-8000-00000000beef")));
+    let body = serde_json::to_value(problem.body("0198c0de-7a11-7000-8000-00000000beef"));
     ExampleBuilder::new().summary(code.title()).value(body.ok()).build()
 }
 
@@ -137,7 +147,7 @@ fn description() -> String {
 pub(crate) fn complete(mut document: OpenApi) -> OpenApi {
     for item in document.paths.paths.values_mut() {
         item.post.as_mut().into_iter().for_each(with_owner);
-        operations(item).for_each(with_request_id);
+        operations(item).for_each(with_trace_id);
     }
     document
 }
@@ -157,15 +167,19 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
         .filter_map(Option::as_mut)
 }
 
-fn with_request_id(operation: &mut Operation) {
-    let limited = ObjectBuilder::new().schema_type(Type::String).max_length(Some(REQUEST_ID_MAX));
+fn with_trace_id(operation: &mut Operation) {
+    let limited = ObjectBuilder::new().schema_type(Type::String).max_length(Some(TRACE_ID_MAX));
     let parameter = ParameterBuilder::new()
-        .name("x-request-id")
+        .name(TRACE_ID.as_str())
         .parameter_in(ParameterIn::Header)
-        .description(Some("A name for this very call; made up if left out. Comes back."))
+        .description(Some(
+            "The trace id: a name for this one call; made up if left out. Comes back.",
+        ))
         .schema(Some(limited));
     operation.parameters.get_or_insert_default().push(parameter.build().into());
-    with_header(operation, "x-request-id", "The name of this very call, as in logs.");
+    let about =
+        "The trace id: the name of this one call, as in `traceId` of a problem and in the log.";
+    with_header(operation, TRACE_ID.as_str(), about);
 }
 
 /// On every answer.

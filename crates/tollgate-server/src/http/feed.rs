@@ -4,27 +4,28 @@ use std::time::Duration;
 
 use axum::extract::State;
 use tokio::time::Instant;
+use tollgate_model::port::{FeedStore, Page};
+use tollgate_model::{ChainId, Seq};
 
 use super::Api;
+use super::code::Code;
 use super::doc::may_fail;
+use super::feed_watch::FeedWatch;
 use super::params::FeedParams;
 use super::problem::Problem;
 use super::query::Words;
 use super::shape::Feed;
 
-/// How often a poll that waits looks.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
-
 may_fail! {
     FeedProblems: InvalidQuery, InvalidNumber, InvalidLimit, InvalidCursor, InvalidDuration,
-        StoreUnavailable;
+        CursorAhead, StoreUnavailable;
 }
 
 /// Read the feed of outcomes
 ///
 /// Every transaction that becomes final appears once, in an order that never changes. A reader that
 /// remembers only `next` misses nothing. With `wait` the answer comes as soon as there is something,
-/// or empty after that time.
+/// or empty after that time, and at once from a node that is being stopped.
 #[utoipa::path(
     get,
     path = "/api/v1/tx/completions",
@@ -42,13 +43,218 @@ pub(crate) async fn completions(
     let page = words.page()?;
     let wait = words.wait()?;
     words.end()?;
+    let chain = api.engine.chain_id();
+    read(&*api.store, &api.feed_watch, chain, after, page, wait).await.map(axum::Json)
+}
+
+async fn read(
+    feed: &dyn FeedStore,
+    watch: &FeedWatch,
+    chain: ChainId,
+    after: Seq,
+    page: Page,
+    wait: Duration,
+) -> Result<Feed, Problem> {
     let until = Instant::now() + wait;
+    let mut seen = after;
     loop {
-        let found = api.store.completions(api.engine.chain_id(), after, page).await?;
-        if found.items.is_empty() && Instant::now() < until {
-            tokio::time::sleep_until(until.min(Instant::now() + LOOK_EVERY)).await;
-            continue;
+        let found = feed.completions(chain, seen, page).await?;
+        if seen > found.end {
+            let detail = format!(
+                "{after} is beyond the end of the feed, {}; it is a cursor of another database",
+                found.end
+            );
+            return Err(Problem::of_field(Code::CursorAhead, "after", detail));
         }
-        return Ok(axum::Json(Feed::new(&found, after, page)));
+        let answer = Feed::new(&found, seen, page);
+        // What grew meanwhile may be of another chain: it is passed over, and the wait goes on.
+        seen = found.next(seen, page);
+        if !found.items.is_empty()
+            || wait.is_zero()
+            || !watch.has_grown(feed, seen, until).await?
+        {
+            return Ok(answer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use tokio::sync::watch;
+    use tokio::task::JoinSet;
+    use tollgate_model::port::{Completion, FeedPage, OutboxEvent, StoreError};
+    use tollgate_model::{Address, Submitter, Timestamp, TxId, TxState};
+    use uuid::Uuid;
+
+    use super::*;
+
+    const READERS: u64 = 1_000;
+    /// The chain of the node, and one of another node.
+    const OWN: u64 = 7;
+    const OTHER: u64 = 8;
+
+    fn chain(id: u64) -> ChainId {
+        ChainId::new(id).unwrap()
+    }
+
+    /// A feed that counts what it is asked.
+    #[derive(Default)]
+    struct Counted {
+        entries: Mutex<Vec<Completion>>,
+        pages: watch::Sender<u64>,
+        ends: watch::Sender<u64>,
+    }
+
+    impl Counted {
+        fn add(&self) {
+            self.add_of(chain(OWN));
+        }
+
+        fn add_of(&self, chain: ChainId) {
+            let mut entries = self.entries.lock().unwrap();
+            let seq = Seq::new(entries.len() as u64 + 1).unwrap();
+            entries.push(Completion {
+                seq,
+                tx_id: TxId::from_uuid(Uuid::now_v7()),
+                submitter: Submitter::new(chain, Address::ZERO),
+                request_id: None,
+                state: TxState::Confirmed,
+                tx_hash: None,
+                at: Timestamp::EPOCH,
+            });
+        }
+
+        fn end(&self) -> Seq {
+            Seq::new(self.entries.lock().unwrap().len() as u64).unwrap()
+        }
+
+        async fn until_ends(&self, count: u64) {
+            self.ends.subscribe().wait_for(|ends| *ends >= count).await.unwrap();
+        }
+
+        /// Until all readers have seen that there is nothing, and one of them looks for more.
+        async fn until_all_wait(&self) {
+            self.pages.subscribe().wait_for(|pages| *pages >= READERS).await.unwrap();
+            self.until_ends(1).await;
+        }
+    }
+
+    #[async_trait::async_trait]
+    impl FeedStore for Counted {
+        async fn completions(
+            &self,
+            chain: ChainId,
+            after: Seq,
+            _: Page,
+        ) -> Result<FeedPage, StoreError> {
+            self.pages.send_modify(|pages| *pages += 1);
+            let entries = self.entries.lock().unwrap();
+            let wanted =
+                |entry: &&Completion| entry.seq > after && entry.submitter.chain_id == chain;
+            let items = entries.iter().filter(wanted).cloned().collect();
+            drop(entries);
+            Ok(FeedPage { items, end: self.end() })
+        }
+
+        async fn feed_end(&self) -> Result<Seq, StoreError> {
+            self.ends.send_modify(|ends| *ends += 1);
+            Ok(self.end())
+        }
+
+        async fn outbox(&self, _: Page) -> Result<Vec<OutboxEvent>, StoreError> {
+            Ok(Vec::new())
+        }
+
+        async fn forget_outbox(&self, _: &[i64]) -> Result<(), StoreError> {
+            Ok(())
+        }
+    }
+
+    fn readers(feed: &Arc<Counted>, watch: &Arc<FeedWatch>) -> JoinSet<Result<Feed, Problem>> {
+        let mut readers = JoinSet::new();
+        for _ in 0..READERS {
+            let (feed, watch) = (feed.clone(), watch.clone());
+            let (page, wait) = (Page::new(10).unwrap(), Duration::from_secs(60));
+            readers.spawn(async move { read(&*feed, &watch, chain(OWN), Seq::MIN, page, wait).await });
+        }
+        readers
+    }
+
+    #[tokio::test]
+    async fn waiting_readers_cost_one_query_for_each_look() {
+        let (feed, watch) = (Arc::new(Counted::default()), Arc::new(FeedWatch::default()));
+        let readers = readers(&feed, &watch);
+        feed.until_all_wait().await;
+        assert_eq!(*feed.pages.borrow(), READERS, "one page for each, at first");
+        let begun = Instant::now();
+        let ends = *feed.ends.borrow();
+        feed.until_ends(ends + 5).await;
+        assert!(begun.elapsed() >= Duration::from_millis(500), "the looks are of one watcher");
+        feed.add();
+        for answer in readers.join_all().await {
+            let answer = serde_json::to_value(answer.unwrap()).unwrap();
+            assert_eq!((&answer["next"], &answer["items"][0]["seq"]), (&1.into(), &1.into()));
+        }
+        assert_eq!(*feed.pages.borrow(), 2 * READERS);
+    }
+
+    #[tokio::test]
+    async fn nobody_looks_when_nobody_waits() {
+        let (feed, watch) = (Arc::new(Counted::default()), Arc::new(FeedWatch::default()));
+        let readers = readers(&feed, &watch);
+        feed.until_all_wait().await;
+        feed.add();
+        readers.join_all().await;
+        assert!(watch.is_unwatched(), "nobody is left to look");
+    }
+
+    #[tokio::test]
+    async fn waiting_readers_are_answered_empty_when_the_node_stops() {
+        let (feed, watch) = (Arc::new(Counted::default()), Arc::new(FeedWatch::default()));
+        let readers = readers(&feed, &watch);
+        feed.until_all_wait().await;
+        watch.close();
+        for answer in readers.join_all().await {
+            let answer = serde_json::to_value(answer.unwrap()).unwrap();
+            assert_eq!(answer, serde_json::json!({ "items": [], "next": 0 }));
+        }
+        let (page, wait) = (Page::new(10).unwrap(), Duration::from_secs(60));
+        let late = read(&*feed, &watch, chain(OWN), Seq::MIN, page, wait).await.unwrap();
+        assert_eq!(serde_json::to_value(late).unwrap()["next"], 0);
+    }
+
+    #[tokio::test]
+    async fn cursor_beyond_the_end_is_refused_and_one_at_the_end_waits() {
+        let (feed, watch) = (Counted::default(), FeedWatch::default());
+        let page = Page::new(10).unwrap();
+        let at = |seq: u64| Seq::new(seq).unwrap();
+        feed.add();
+        for wait in [Duration::ZERO, Duration::from_secs(60)] {
+            let ahead = read(&feed, &watch, chain(OWN), at(2), page, wait).await.err().unwrap();
+            assert_eq!((ahead.code, ahead.field.as_deref()), (Code::CursorAhead, Some("after")));
+        }
+        let none = read(&feed, &watch, chain(OWN), at(1), page, Duration::from_millis(1)).await;
+        let none = none.unwrap();
+        assert_eq!(serde_json::to_value(none).unwrap()["next"], 1);
+    }
+
+    #[tokio::test]
+    async fn completion_of_another_chain_ends_no_wait_and_is_passed_over() {
+        let (feed, watch) = (Counted::default(), FeedWatch::default());
+        let page = Page::new(10).unwrap();
+        feed.add_of(chain(OTHER));
+        let wait = Duration::from_secs(60);
+        let waiting = read(&feed, &watch, chain(OWN), Seq::MIN, page, wait);
+        let grow = async {
+            feed.until_ends(1).await;
+            feed.add_of(chain(OTHER));
+            feed.pages.subscribe().wait_for(|pages| *pages >= 2).await.unwrap();
+            feed.add();
+        };
+        let (answer, ()) = tokio::join!(waiting, grow);
+        let answer = serde_json::to_value(answer.unwrap()).unwrap();
+        assert_eq!((&answer["next"], &answer["items"][0]["seq"]), (&3.into(), &3.into()));
     }
 }

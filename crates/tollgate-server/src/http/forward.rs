@@ -3,8 +3,6 @@
 //! Routing is never needed for correctness: whoever carries a request out needs the lease (I1). A
 //! request that was passed on is never passed on again, so that nothing goes in circles.
 
-use std::borrow::Cow;
-
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
@@ -12,18 +10,17 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use tokio::time::timeout;
 use tollgate_engine::{Destination, Place};
 use tollgate_model::ids::parse_address;
 use tollgate_model::{ChainId, NodeId, Submitter};
 use tollgate_outbound::Posted;
 
-use super::body::{CreateBody, read_whole};
+use super::Api;
+use super::body::{CreateBody, Fields, raw, read_object, read_whole};
 use super::code::Code;
 use super::peers::Unanswered;
 use super::problem::Problem;
 use super::read::parse_id;
-use super::{Api, TIME_LIMIT};
 
 /// On a request: another node has passed it on. On an answer: another node gave it.
 pub(crate) const FORWARDED: HeaderName = HeaderName::from_static(tollgate_client::FORWARDED);
@@ -52,13 +49,9 @@ pub(crate) async fn to_the_owner(State(api): State<Api>, request: Request, next:
     }
     let (parts, body) = request.into_parts();
     let whole = Request::from_parts(parts.clone(), body);
-    let body = match timeout(TIME_LIMIT, read_whole(whole, &())).await {
-        Ok(Ok(body)) => body,
-        Ok(Err(problem)) => return problem.into_response(),
-        Err(_) => {
-            let detail = format!("the body did not come within {TIME_LIMIT:?}");
-            return Problem::new(Code::Timeout, detail).into_response();
-        }
+    let body = match read_whole(whole, &()).await {
+        Ok(body) => body,
+        Err(problem) => return problem.into_response(),
     };
     let subject = subject(&api, &parts, &body).await;
     let errand = Errand { api, parts, body, next };
@@ -270,20 +263,15 @@ async fn subject(api: &Api, parts: &Parts, body: &Bytes) -> Option<Submitter> {
 
 /// Only as much of a create is read as it takes.
 fn of_create(api: &Api, body: &Bytes) -> Option<Submitter> {
-    #[derive(Deserialize)]
-    struct Named<'a> {
-        #[serde(borrow)]
-        submitter: Option<Cow<'a, str>>,
-    }
     let chain_id = api.engine.chain_id();
-    let named: Option<Named<'_>> = serde_json::from_slice(body).ok();
-    match named.and_then(|named| named.submitter) {
+    let body = raw(body).ok()?;
+    match Fields::of(body, String::new()).ok()?.text("submitter").ok()? {
         Some(address) => {
             parse_address(&address).ok().map(|address| Submitter::new(chain_id, address))
         }
         // A signed transaction is its signer's.
         None => {
-            let body: CreateBody = serde_json::from_slice(body).ok()?;
+            let body: CreateBody = read_object(body).ok()?;
             body.read(chain_id, None).ok().map(|asked| asked.submitter)
         }
     }

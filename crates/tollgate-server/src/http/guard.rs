@@ -1,4 +1,4 @@
-//! Around every handler: an id for the request, a limit on its time, and an answer even if the
+//! Around every handler: a trace id for the request, a limit on its time, and an answer even if the
 //! handler dies.
 
 use std::panic::AssertUnwindSafe;
@@ -6,50 +6,82 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt;
+use tracing::{Instrument, debug, info, warn};
 use uuid::Uuid;
 
 use super::code::Code;
 use super::forward::OWNER;
 use super::problem::Problem;
 
-pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Longest request id of a caller that is passed on (I13).
-pub(crate) const REQUEST_ID_MAX: usize = 128;
+/// Carries the trace id, on requests and on answers. The name is the one that proxies know.
+pub(crate) const TRACE_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Longest trace id of a caller that is passed on (I13).
+pub(crate) const TRACE_ID_MAX: usize = 128;
 /// When to come back, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
-/// Gives every request an id (the caller's own, if it sent a usable one) and every problem its body.
-pub(crate) async fn with_request_id(mut request: Request, next: Next) -> Response {
-    let given = request.headers().get(&REQUEST_ID).and_then(|value| value.to_str().ok());
-    let usable = given.filter(|id| (1..=REQUEST_ID_MAX).contains(&id.len()));
-    let id = usable.map_or_else(|| Uuid::now_v7().to_string(), ToOwned::to_owned);
+/// The trace id of a request that came through [`with_trace_id`].
+pub(crate) fn trace_id(headers: &HeaderMap) -> &str {
+    headers.get(&TRACE_ID).and_then(|id| id.to_str().ok()).unwrap_or_default()
+}
+
+/// Gives every request a trace id (the caller's own, if it sent a usable one) and every problem
+/// its body, and logs both.
+pub(crate) async fn with_trace_id(mut request: Request, next: Next) -> Response {
+    let usable = |id: &&str| (1..=TRACE_ID_MAX).contains(&id.len());
+    let given = Some(trace_id(request.headers())).filter(usable);
+    let id = given.map_or_else(|| Uuid::now_v7().to_string(), ToOwned::to_owned);
     let named = HeaderValue::from_str(&id).ok();
     if let Some(id) = &named {
         // Another node that is asked on the caller's behalf is told the same.
-        request.headers_mut().insert(REQUEST_ID, id.clone());
+        request.headers_mut().insert(TRACE_ID, id.clone());
     }
-    let mut response = next.run(request).await;
-    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        let body = serde_json::to_vec(&problem.body(Some(&id))).unwrap_or_default();
-        *response.body_mut() = Body::from(body);
-        let headers = response.headers_mut();
-        headers.remove(header::CONTENT_LENGTH);
-        let content_type = HeaderValue::from_static("application/problem+json");
-        headers.insert(header::CONTENT_TYPE, content_type);
-        if problem.code.is_retryable() {
-            headers.insert(header::RETRY_AFTER, RETRY_AFTER);
-        }
-        let owner = problem.owner.and_then(|url| HeaderValue::from_str(&url).ok());
-        headers.extend(owner.map(|url| (OWNER, url)));
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    // Whatever is logged on the way has the name of the call.
+    let span = tracing::error_span!("request", trace_id = id);
+    let mut response = next.run(request).instrument(span.clone()).await;
+    let problem = response.extensions_mut().remove::<Problem>();
+    span.in_scope(|| log(&method, &path, &response, problem.as_ref()));
+    if let Some(problem) = problem {
+        write_problem(&mut response, problem, &id);
     }
     if let Some(id) = named {
-        response.headers_mut().insert(REQUEST_ID, id);
+        response.headers_mut().insert(TRACE_ID, id);
     }
     response
+}
+
+fn log(method: &Method, path: &str, response: &Response, problem: Option<&Problem>) {
+    let status = response.status();
+    let code = problem.map(|problem| problem.code.word());
+    let detail = problem.map(|problem| problem.detail.as_str());
+    match status {
+        status if status.is_server_error() => {
+            warn!(%method, path, status = status.as_u16(), code, detail, "request failed");
+        }
+        status if status.is_client_error() => {
+            info!(%method, path, status = status.as_u16(), code, detail, "request refused");
+        }
+        status => debug!(%method, path, status = status.as_u16(), "request answered"),
+    }
+}
+
+fn write_problem(response: &mut Response, problem: Problem, trace_id: &str) {
+    let body = serde_json::to_vec(&problem.body(trace_id)).unwrap_or_default();
+    *response.body_mut() = Body::from(body);
+    let headers = response.headers_mut();
+    headers.remove(header::CONTENT_LENGTH);
+    let content_type = HeaderValue::from_static("application/problem+json");
+    headers.insert(header::CONTENT_TYPE, content_type);
+    if problem.code.is_retryable() {
+        headers.insert(header::RETRY_AFTER, RETRY_AFTER);
+    }
+    let owner = problem.owner.and_then(|url| HeaderValue::from_str(&url).ok());
+    headers.extend(owner.map(|url| (OWNER, url)));
 }
 
 /// I13: no request takes longer than its limit. A handler that panics answers all the same, and
@@ -64,13 +96,10 @@ pub(crate) async fn within(
     let problem = match tokio::time::timeout(limit, handler).await {
         Ok(Ok(response)) => return response,
         Ok(Err(_)) => {
-            tracing::error!(path, "handler died");
+            tracing::error!(path, "request handler panicked");
             Problem::defect()
         }
-        Err(_) => {
-            tracing::warn!(path, ?limit, "request not answered in time");
-            Problem::new(Code::Timeout, format!("not answered within {limit:?}"))
-        }
+        Err(_) => Problem::new(Code::Timeout, format!("not answered within {limit:?}")),
     };
     axum::response::IntoResponse::into_response(problem)
 }
@@ -104,7 +133,7 @@ mod tests {
             .route("/fine", get(|| async { "{}" }))
             .method_not_allowed_fallback(no_method)
             .layer(middleware::from_fn_with_state(Duration::from_millis(20), within))
-            .layer(middleware::from_fn(with_request_id));
+            .layer(middleware::from_fn(with_trace_id));
         let method = if path == "/fine" { "PUT" } else { "GET" };
         let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
         let (parts, body) = router.oneshot(request).await.unwrap().into_parts();
@@ -127,7 +156,7 @@ mod tests {
         assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
         assert_eq!(body["code"], "internal");
         assert!(!body.to_string().contains("on purpose"), "{body}");
-        assert_eq!(body["requestId"], headers["x-request-id"].to_str().unwrap());
+        assert_eq!(body["traceId"], headers["x-request-id"].to_str().unwrap());
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use tollgate_model::{Nonce, Submitter};
 
 use super::Api;
-use super::body::{Json, OptionalJson, ReserveBody, ReturnedBody, UsedBody};
+use super::body::{Json, OptionalJson, ReserveBody, ReturnedBody, UsedBody, quoted};
 use super::code::Code;
 use super::doc::may_fail;
 use super::params::{NonceParams, NoncesParams, SubmitterParams};
@@ -20,7 +20,8 @@ may_fail! {
         ReservationsDisabled, SubmitterNotActive, TooManyReservations, NotOwner, Draining, Busy, Unavailable,
         StoreUnavailable;
     UsedProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidPath,
-        InvalidAddress, InvalidNumber, InvalidField, InvalidHex, InvalidQuery, UnknownSubmitter,
+        InvalidAddress, InvalidNumber, InvalidField, InvalidHex, MissingField, InvalidQuery,
+        UnknownSubmitter,
         StaleOwnerToken, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
     ReturnedProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidPath,
         InvalidAddress, InvalidNumber, InvalidField, MissingField, InvalidQuery, UnknownSubmitter,
@@ -158,6 +159,9 @@ pub(crate) async fn list(
 fn place(api: &Api, address: &str, nonce: &str) -> Result<(Submitter, Nonce), Problem> {
     let of = Submitter::new(api.engine.chain_id(), submitters::parse(address)?);
     let number = nonce.parse().ok().and_then(|number: u64| Nonce::new(number).ok());
-    let bad = || Problem::new(Code::InvalidNumber, format!("nonce: {nonce:?} is not a nonce"));
+    let bad = || {
+        let what = format!("{} must be a whole number up to {}", quoted(nonce), Nonce::MAX);
+        Problem::of_field(Code::InvalidNumber, "nonce", what)
+    };
     Ok((of, number.ok_or_else(bad)?))
 }

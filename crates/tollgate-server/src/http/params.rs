@@ -26,6 +26,7 @@ macro_rules! params {
 
 params! {
     CreateParams: idempotency_key(), simulate();
+    BatchParams: batch_key();
     TxParams: tx_id(), view();
     ActionParams: tx_id();
     RequestParams: required(submitter()), request_id(), chain_id(), view();
@@ -102,9 +103,16 @@ fn request_id() -> Parameter {
 fn idempotency_key() -> Parameter {
     let about = format!(
         "The request id, in place of `requestId` in the body: up to {} bytes without control \
-         characters. If both are given they must be equal.",
+         characters, bare or quoted. If both are given they must be equal.",
         RequestId::MAX_BYTES
     );
+    parameter(ParameterIn::Header, "Idempotency-Key", about, schema::RequestId::schema())
+}
+
+fn batch_key() -> Parameter {
+    let about = "Makes the batch repeatable: an item without a `requestId` gets this key, a colon and \
+                 its place, counted from 0, as its request id. Up to 252 bytes without control \
+                 characters, bare or quoted.";
     parameter(ParameterIn::Header, "Idempotency-Key", about, schema::RequestId::schema())
 }
 

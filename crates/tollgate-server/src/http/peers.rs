@@ -15,7 +15,7 @@ use tollgate_model::NodeId;
 use tollgate_outbound::{Limits, PostError, Posted, Poster};
 
 use super::forward::{CHAIN_ID, FORWARDED};
-use super::guard::REQUEST_ID;
+use super::guard::TRACE_ID;
 
 /// How long a connection may take to come about (I13). Nodes are near each other, but a full queue at
 /// the other end drops the first packet, which is sent again after a second.
@@ -39,7 +39,7 @@ const CARRIED: [HeaderName; 6] = [
     header::AUTHORIZATION,
     HeaderName::from_static("idempotency-key"),
     HeaderName::from_static("traceparent"),
-    REQUEST_ID,
+    TRACE_ID,
 ];
 
 /// The way to the other nodes.
@@ -87,7 +87,10 @@ impl Peers {
             .map_err(|_| Unanswered::NotAsked(format!("{} is not a URL", to.url)))?;
         let mut headers = HeaderMap::new();
         for name in CARRIED {
-            headers.extend(given.get(&name).map(|value| (name, value.clone())));
+            // All of them: whether one may stand twice, the other node decides.
+            for value in given.get_all(&name) {
+                headers.append(name.clone(), value.clone());
+            }
         }
         headers.insert(FORWARDED, HeaderValue::from_static("1"));
         headers.insert(CHAIN_ID, HeaderValue::from(engine.chain_id().get()));

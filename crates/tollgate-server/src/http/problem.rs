@@ -16,6 +16,8 @@ use super::schema;
 pub(crate) struct Problem {
     pub(crate) code: Code,
     pub(crate) detail: String,
+    /// The field, parameter or header that it is about, if it is about one.
+    pub(crate) field: Option<String>,
     /// Where the node is that should have been asked.
     pub(crate) owner: Option<String>,
 }
@@ -25,7 +27,7 @@ pub(crate) struct Problem {
 #[schema(as = Problem)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ProblemBody {
-    /// `errors/` and the code: where the page about it is, below `/docs/`.
+    /// The path of the page about the code, on any node.
     r#type: String,
     /// What the code means, in a few words.
     title: &'static str,
@@ -36,9 +38,12 @@ pub(crate) struct ProblemBody {
     code: &'static str,
     /// What was wrong this time, for people.
     detail: String,
-    /// The request's id, as in the header `x-request-id`; null for an item of a batch.
-    #[schema(required)]
-    request_id: Option<String>,
+    /// The field, parameter or header that it is about, like `payload.value`. Left out if it is
+    /// about none or several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<String>,
+    /// The name of this one call, as in the header `x-request-id` and in the node's log.
+    trace_id: String,
     /// Whether the same call can succeed later; the answer has `Retry-After` then.
     retryable: bool,
     /// Where the node is that works for the account, if that is known. Only with `not_owner`.
@@ -48,7 +53,23 @@ pub(crate) struct ProblemBody {
 
 impl Problem {
     pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), owner: None }
+        Self { code, detail: detail.into(), field: None, owner: None }
+    }
+
+    /// Names the field, parameter or header that it is about.
+    pub(crate) fn about(mut self, field: impl Into<String>) -> Self {
+        self.field = Some(field.into());
+        self
+    }
+
+    /// A value of a field that is wrong: the detail names the field, the value and what is allowed.
+    pub(crate) fn of_field(code: Code, field: &str, what: impl std::fmt::Display) -> Self {
+        Self::new(code, format!("{field}: {what}")).about(field)
+    }
+
+    /// A field without which nothing can be done.
+    pub(crate) fn missing(field: &str) -> Self {
+        Self::new(Code::MissingField, format!("{field} is missing")).about(field)
     }
 
     /// Another node works for the account.
@@ -86,22 +107,23 @@ impl Problem {
         Self::new(Code::Internal, "a defect; the log has more")
     }
 
-    /// The body, with the name of the request where it is known.
-    pub(crate) fn body(&self, request_id: Option<&str>) -> ProblemBody {
+    /// The body, with the name of the call.
+    pub(crate) fn body(&self, trace_id: &str) -> ProblemBody {
         ProblemBody {
-            r#type: format!("errors/{}", self.code.word()),
+            r#type: format!("/docs/errors/{}", self.code.word()),
             title: self.code.title(),
             status: self.code.status().as_u16(),
             code: self.code.word(),
             detail: self.detail.clone(),
-            request_id: request_id.map(ToOwned::to_owned),
+            field: self.field.clone(),
+            trace_id: trace_id.to_owned(),
             retryable: self.code.is_retryable(),
             owner: self.owner.clone(),
         }
     }
 }
 
-/// The body is written by [`super::guard::with_request_id`], which knows the request's id.
+/// The body is written by [`super::guard::with_trace_id`], which knows the call's name.
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = self.code.status().into_response();
@@ -112,7 +134,7 @@ impl IntoResponse for Problem {
 
 impl From<InvalidId> for Problem {
     fn from(invalid: InvalidId) -> Self {
-        Self::new(Code::InvalidField, invalid.to_string())
+        Self::new(Code::InvalidField, invalid.to_string()).about(invalid.field)
     }
 }
 

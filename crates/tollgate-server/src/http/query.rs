@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
-use tollgate_model::ids::parse_address;
 use tollgate_model::port::Page;
+use tollgate_model::secret::masked;
 use tollgate_model::{Address, Seq, TxId, TxState};
 
+use super::body::{self, quoted};
 use super::code::Code;
 use super::problem::Problem;
 
@@ -58,7 +59,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Words {
         let mut words = BTreeMap::new();
         for (name, value) in pairs.0 {
             if words.insert(name.clone(), value).is_some() {
-                return Err(Problem::new(Code::InvalidQuery, format!("{name} is given twice")));
+                return Err(Problem::of_field(Code::InvalidQuery, &name, "is given twice"));
             }
         }
         Ok(Self(words))
@@ -71,59 +72,65 @@ impl Words {
     }
 
     pub(crate) fn required(&mut self, name: &'static str) -> Result<String, Problem> {
-        let missing = || Problem::new(Code::MissingField, format!("{name} is missing"));
-        self.take(name).ok_or_else(missing)
+        self.take(name).ok_or_else(|| Problem::missing(name))
     }
 
     pub(crate) fn address(&mut self, name: &str) -> Result<Option<Address>, Problem> {
-        let text = self.take(name);
-        text.as_deref()
-            .map(parse_address)
-            .transpose()
-            .map_err(|error| Problem::new(Code::InvalidAddress, error.to_string()))
+        self.take(name).map(|text| body::address(name, &text)).transpose()
     }
 
     pub(crate) fn number(&mut self, name: &'static str) -> Result<Option<u64>, Problem> {
         let Some(text) = self.take(name) else { return Ok(None) };
         let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let number = plain.then(|| text.parse().ok()).flatten();
-        let bad = || Problem::new(Code::InvalidNumber, format!("{name}: not a whole number"));
-        number.map(Some).ok_or_else(bad)
+        number.map(Some).ok_or_else(|| {
+            let what = format!("{} must be a whole number up to {}", quoted(&text), u64::MAX);
+            Problem::of_field(Code::InvalidNumber, name, what)
+        })
     }
 
     pub(crate) fn flag(&mut self, name: &'static str) -> Result<bool, Problem> {
         match self.take(name).as_deref() {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
-            Some(_) => {
-                let detail = format!("{name}: must be true or false");
-                Err(Problem::new(Code::InvalidQuery, detail))
+            Some(text) => {
+                let what = format!("{} must be true or false", quoted(text));
+                Err(Problem::of_field(Code::InvalidQuery, name, what))
             }
         }
     }
 
     pub(crate) fn page(&mut self) -> Result<Page, Problem> {
         let limit = self.number("limit")?.unwrap_or(u64::from(PAGE_DEFAULT));
-        let bad = || Problem::new(Code::InvalidLimit, format!("limit: must be 1 to {}", Page::MAX));
+        let bad = || {
+            let what = format!("{limit} must be from 1 to {}", Page::MAX);
+            Problem::of_field(Code::InvalidLimit, "limit", what)
+        };
         u32::try_from(limit).ok().and_then(|limit| Page::new(limit).ok()).ok_or_else(bad)
     }
 
     /// A place in a list, as an earlier page gave it.
     pub(crate) fn cursor(&mut self) -> Result<Option<TxId>, Problem> {
-        let bad = || Problem::new(Code::InvalidCursor, "cursor: not one of an earlier page");
-        let cursor = self.take("cursor").map(|text| text.parse::<TxId>());
-        cursor.transpose().map_err(|_| bad())
+        let Some(text) = self.take("cursor") else { return Ok(None) };
+        text.parse::<TxId>().map(Some).map_err(|_| {
+            let what = format!("{} must be `next` of an earlier page", quoted(&text));
+            Problem::of_field(Code::InvalidCursor, "cursor", what)
+        })
     }
 
     pub(crate) fn seq(&mut self) -> Result<Seq, Problem> {
         let after = self.number("after")?.unwrap_or(0);
-        Seq::new(after).map_err(|error| Problem::new(Code::InvalidCursor, error.to_string()))
+        Seq::new(after)
+            .map_err(|error| Problem::of_field(Code::InvalidCursor, "after", error.problem))
     }
 
     /// `30s`, `500ms`, `1m`.
     pub(crate) fn wait(&mut self) -> Result<Duration, Problem> {
         let Some(text) = self.take("wait") else { return Ok(Duration::ZERO) };
-        let bad = || Problem::new(Code::InvalidDuration, "wait: must be like 30s, at most 60s");
+        let bad = || {
+            let what = format!("{} must be like 500ms, 30s or 1m, at most 60s", quoted(&text));
+            Problem::of_field(Code::InvalidDuration, "wait", what)
+        };
         let digits = text.trim_end_matches(|c: char| c.is_ascii_lowercase());
         let number: u64 = digits.parse().map_err(|_| bad())?;
         let wait = match &text[digits.len()..] {
@@ -144,8 +151,10 @@ impl Words {
             let before = states.len();
             states.extend(named);
             if states.len() == before {
-                let detail = format!("state: {word:?} is not a state");
-                return Err(Problem::new(Code::InvalidState, detail));
+                let mut known: Vec<&str> = TxState::ALL.into_iter().map(TxState::name).collect();
+                known.dedup();
+                let what = format!("{} must be {}", quoted(word), known.join(" or "));
+                return Err(Problem::of_field(Code::InvalidState, "state", what));
             }
         }
         Ok(Some(states))
@@ -155,7 +164,8 @@ impl Words {
     pub(crate) fn end(self) -> Result<(), Problem> {
         match self.0.into_keys().next() {
             Some(name) => {
-                Err(Problem::new(Code::InvalidQuery, format!("{name:?} is not a parameter here")))
+                let what = "is not a parameter here";
+                Err(Problem::of_field(Code::InvalidQuery, &masked(&name), what))
             }
             None => Ok(()),
         }

@@ -7,7 +7,7 @@ use tollgate_model::port::{ListFilter, Page, StateFilter, TxRecord};
 use tollgate_model::{RequestId, Submitter, Timestamp, TxId};
 
 use super::Api;
-use super::body::time;
+use super::body::{quoted, time};
 use super::code::Code;
 use super::doc::may_fail;
 use super::params::{HistoryParams, ListParams, RequestParams, TxParams};
@@ -65,10 +65,9 @@ pub(crate) async fn by_request(
     mut words: Words,
 ) -> Result<axum::Json<TxAnswer>, Problem> {
     let operator = is_operator(&mut words)?;
-    let missing = || Problem::new(Code::MissingField, "submitter is missing");
-    let address = words.address("submitter")?.ok_or_else(missing)?;
+    let address = words.address("submitter")?.ok_or_else(|| Problem::missing("submitter"))?;
     let request_id = RequestId::new(words.required("requestId")?)
-        .map_err(|error| Problem::new(Code::InvalidRequestId, error.to_string()))?;
+        .map_err(|error| Problem::of_field(Code::InvalidRequestId, "requestId", error.problem))?;
     check_chain(&api, &mut words)?;
     words.end()?;
     let submitter = Submitter::new(api.engine.chain_id(), address);
@@ -104,15 +103,16 @@ pub(crate) async fn list(
     let after = words.cursor()?;
     check_chain(&api, &mut words)?;
     let chain_id = api.engine.chain_id();
-    let instant = |text: Option<String>| {
-        text.as_deref().map(time).transpose().map(|at| at.map(Timestamp::from_unix_micros))
+    let instant = |name: &str, text: Option<String>| {
+        let at = text.map(|text| time(name, &text)).transpose();
+        at.map(|at| at.map(Timestamp::from_unix_micros))
     };
     let filter = ListFilter {
         chain_id: Some(chain_id),
         submitter: words.address("submitter")?.map(|address| Submitter::new(chain_id, address)),
         states: words.states()?.map_or(StateFilter::Any, StateFilter::Of),
-        from: instant(words.take("from"))?,
-        to: instant(words.take("to"))?,
+        from: instant("from", words.take("from"))?,
+        to: instant("to", words.take("to"))?,
     };
     words.end()?;
     let found = api.store.list(&filter, after, page).await?;
@@ -169,7 +169,8 @@ pub(crate) async fn for_operators(api: &Api, tx: &TxRecord) -> Result<OperatorTx
 }
 
 pub(crate) fn parse_id(text: &str) -> Result<TxId, Problem> {
-    text.parse::<TxId>().map_err(|error| Problem::new(Code::InvalidTxId, error.to_string()))
+    text.parse::<TxId>()
+        .map_err(|error| Problem::of_field(Code::InvalidTxId, "txId", error.problem))
 }
 
 fn is_operator(words: &mut Words) -> Result<bool, Problem> {
@@ -177,7 +178,8 @@ fn is_operator(words: &mut Words) -> Result<bool, Problem> {
         None => Ok(false),
         Some("operator") => Ok(true),
         Some(other) => {
-            Err(Problem::new(Code::InvalidQuery, format!("view: {other:?} is not a view")))
+            let what = format!("{} must be operator", quoted(other));
+            Err(Problem::of_field(Code::InvalidQuery, "view", what))
         }
     }
 }
@@ -186,8 +188,8 @@ fn check_chain(api: &Api, words: &mut Words) -> Result<(), Problem> {
     match words.number("chainId")? {
         Some(asked) if asked != api.engine.chain_id().get() => {
             let own = api.engine.chain_id();
-            let detail = format!("chainId is {asked}, this node works on chain {own}");
-            Err(Problem::new(Code::WrongChain, detail))
+            let what = format!("{asked} is another chain than this node's, {own}");
+            Err(Problem::of_field(Code::WrongChain, "chainId", what))
         }
         Some(_) | None => Ok(()),
     }

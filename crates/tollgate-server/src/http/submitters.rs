@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::extract::State;
-use tollgate_model::ids::{InvalidId, parse_address};
+use tollgate_model::ids::InvalidId;
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::{Page, ReservationState, SubmitterOverview};
 use tollgate_model::{Address, Nonce, Submitter, reconcile};
 
 use super::Api;
-use super::code::Code;
+use super::body;
 use super::doc::may_fail;
 use super::params::{SubmitterHistoryParams, SubmitterParams, SubmittersParams};
 use super::problem::Problem;
@@ -84,7 +84,7 @@ pub(crate) async fn one(
 }
 
 pub(crate) fn parse(address: &str) -> Result<Address, Problem> {
-    parse_address(address).map_err(|error| Problem::new(Code::InvalidAddress, error.to_string()))
+    body::address("address", address)
 }
 
 /// A submitter as it is now.

@@ -62,9 +62,130 @@ async fn the_same_request_again_is_the_same_transaction_and_another_payload_is_r
     );
     let body = json!({ "submitter": SENDER, "payload": { "to": TARGET, "value": "1" },
                        "metadata": { "order": 17 } });
-    let keyed = Request::post("/api/v1/tx").header("idempotency-key", "order");
-    let keyed = site.call(keyed.body(Body::from(body.to_string())).unwrap()).await;
-    assert_eq!(keyed.status, StatusCode::OK, "the header is the request id: {keyed:?}");
+    for key in ["order", "\"order\""] {
+        let keyed = site.post_with("/api/v1/tx", &[("idempotency-key", key)], &body).await;
+        assert_eq!(keyed.status, StatusCode::OK, "the header is the request id: {keyed:?}");
+    }
+    let two = [("idempotency-key", "order"), ("idempotency-key", "order")];
+    let refused = site.post_with("/api/v1/tx", &two, &body).await;
+    assert_eq!((refused.status.as_u16(), refused.code().as_str()), (422, "invalid_request_id"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn batch_with_an_idempotency_key_can_be_repeated() {
+    let site = Site::new().await;
+    let item = |n: u32| json!({ "submitter": SENDER, "payload": { "to": TARGET, "value": n.to_string() } });
+    let mut named = item(2);
+    named["requestId"] = json!("mine");
+    let batch = json!({ "items": [item(1), named, item(1)] });
+    let post = async |key: &str, batch: &serde_json::Value| {
+        let answer = site.post_with("/api/v1/tx/batch", &[("idempotency-key", key)], batch).await;
+        assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+        answer.json()["items"].as_array().unwrap().clone()
+    };
+    let status = |items: &[serde_json::Value]| -> Vec<u64> {
+        items.iter().map(|item| item["status"].as_u64().unwrap()).collect()
+    };
+    let first = post("salaries", &batch).await;
+    assert_eq!(status(&first), [202, 202, 202], "equal items are items of their own");
+    let ids = [0, 1, 2].map(|n: usize| first[n]["tx"]["requestId"].clone());
+    assert_eq!(ids, ["salaries:0", "mine", "salaries:2"].map(|id| json!(id)));
+    for key in ["salaries", "\"salaries\""] {
+        let again = post(key, &batch).await;
+        assert_eq!(status(&again), [200, 200, 200]);
+        for (one, other) in first.iter().zip(&again) {
+            assert_eq!(one["tx"]["txId"], other["tx"]["txId"]);
+        }
+    }
+    let changed = post("salaries", &json!({ "items": [item(1), named, item(3)] })).await;
+    assert_eq!(status(&changed), [200, 200, 409]);
+    assert_eq!(changed[2]["error"]["code"], "request_id_conflict");
+    assert_eq!(status(&post("bonuses", &batch).await), [202, 200, 202]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_idempotency_key_of_a_batch_refuses_all_of_it() {
+    let site = Site::new().await;
+    let item = json!({ "submitter": SENDER, "payload": { "to": TARGET, "value": "1" } });
+    let batch = json!({ "items": [item] });
+    let long = "x".repeat(253);
+    for headers in [
+        vec![("idempotency-key", "a"), ("idempotency-key", "b")],
+        vec![("idempotency-key", "\"a")],
+        vec![("idempotency-key", "")],
+        vec![("idempotency-key", long.as_str())],
+    ] {
+        let answer = site.post_with("/api/v1/tx/batch", &headers, &batch).await;
+        assert_eq!(answer.code(), "invalid_request_id", "{answer:?}");
+        assert_eq!(answer.json()["field"], "Idempotency-Key");
+    }
+    site.assert_untouched().await;
+    let fits = [("idempotency-key", &long[1..])];
+    let taken = site.post_with("/api/v1/tx/batch", &fits, &batch).await.json();
+    assert_eq!(taken["items"][0]["status"], 202, "252 bytes fit");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metadata_come_back_byte_for_byte() {
+    let site = Site::new().await;
+    for (number, given) in [
+        r#"{ "amount": 18446744073709551617, "b": 1, "a": 2 }"#,
+        r#"{"rate":0.10000000000000000555,"list":[1.0, 1e2, -0]}"#,
+        r#"{"same":1,"same":2}"#,
+        r#""\u0041\/""#,
+        "[[], {},null]",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let body = |metadata: &str| {
+            let payload = json!({ "to": TARGET, "value": "1" });
+            format!(
+                r#"{{"submitter":"{SENDER}","requestId":"{number}","payload":{payload},"metadata":{metadata}}}"#
+            )
+        };
+        let taken = site.post("/api/v1/tx", body(given)).await;
+        assert_eq!(taken.status, StatusCode::ACCEPTED, "{taken:?}");
+        let wanted = format!(r#""metadata":{given}"#);
+        let tx_id = taken.json()["txId"].as_str().unwrap().to_owned();
+        let shown = [
+            taken,
+            site.get(&format!("/api/v1/tx/{tx_id}")).await,
+            site.get(&format!("/api/v1/tx/{tx_id}?view=operator")).await,
+            site.get("/api/v1/tx").await,
+            site.get(&format!("/api/v1/tx/by-request?submitter={SENDER}&requestId={number}")).await,
+            site.post("/api/v1/tx", body(given)).await,
+            site.post("/api/v1/tx/batch", format!("{{\"items\":[{}]}}", body(given))).await,
+        ];
+        for answer in shown {
+            assert!(answer.status.is_success(), "{answer:?}");
+            assert!(answer.text.contains(&wanted), "{wanted} is not in {}", answer.text);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repeat_with_other_metadata_is_a_conflict_and_with_other_white_space_is_not() {
+    let site = Site::new().await;
+    let post = async |metadata: &str| {
+        let body = format!(
+            r#"{{"submitter":"{SENDER}","requestId":"a","payload":{{"to":"{TARGET}"}},"metadata":{metadata}}}"#
+        );
+        site.post("/api/v1/tx", body).await
+    };
+    let first = post(r#"{"amount":18446744073709551617,"of":1}"#).await;
+    assert_eq!(first.status, StatusCode::ACCEPTED, "{first:?}");
+    let same = post(r#"{ "of": 1, "amount": 18446744073709551617 }"#).await;
+    assert_eq!(same.status, StatusCode::OK, "{same:?}");
+    assert!(same.text.contains(r#""metadata":{"amount":18446744073709551617,"of":1}"#));
+    for other in [
+        r#"{"amount":18446744073709551618,"of":1}"#,
+        r#"{"amount":18446744073709551616,"of":1}"#,
+        r#"{"amount":1.8446744073709552e19,"of":1}"#,
+        r#"{"amount":18446744073709551617,"of":1,"of":1}"#,
+    ] {
+        assert_eq!(post(other).await.code(), "request_id_conflict", "{other}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -174,7 +295,7 @@ async fn submitters_show_owner_cursor_and_load() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn health_is_told_and_every_answer_has_a_request_id() {
+async fn health_is_told_and_every_answer_has_a_trace_id() {
     let site = Site::new().await;
     assert_eq!(site.get("/livez").await.status, StatusCode::OK);
     assert_eq!(site.get("/readyz").await.status, StatusCode::OK);
@@ -182,7 +303,7 @@ async fn health_is_told_and_every_answer_has_a_request_id() {
     assert_eq!((lost.status, lost.code().as_str()), (StatusCode::NOT_FOUND, "not_found"));
     assert_eq!(lost.headers["content-type"], "application/problem+json");
     let id = lost.headers["x-request-id"].to_str().unwrap();
-    assert_eq!(lost.json()["requestId"], id);
+    assert_eq!(lost.json()["traceId"], id);
     let named = Request::get("/livez").header("x-request-id", "mine");
     let named = site.call(named.body(Body::empty()).unwrap()).await;
     assert_eq!(named.headers["x-request-id"], "mine");

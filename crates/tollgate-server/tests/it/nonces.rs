@@ -127,7 +127,8 @@ async fn what_is_wrong_is_told_by_name() {
         (path("/0/used"), used_with("me", HASH).to_string(), "invalid_field"),
         (path("/0/used"), used_with(token, "0x12").to_string(), "invalid_hex"),
         (path("/0/recyclable"), back, "missing_field"),
-        (path("/0/recyclable"), "{}".to_owned(), "invalid_body"),
+        (path("/0/recyclable"), "{}".to_owned(), "missing_field"),
+        (path("/0/used"), "{}".to_owned(), "missing_field"),
     ];
     for (path, body, code) in cases {
         let answer = site.post(&path, body.clone()).await;

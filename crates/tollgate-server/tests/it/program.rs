@@ -14,20 +14,21 @@ pub(crate) fn command() -> Command {
 
 /// An answer of an API, if there is one.
 pub(crate) async fn http_get(port: u16, path: &str) -> Option<String> {
-    http(port, &format!("GET {path} HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\r\n"))
+    http(port, &format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"))
 }
 
 /// The answer to a JSON body, if there is one.
 pub(crate) async fn http_post(port: u16, path: &str, body: &str) -> Option<String> {
     let head = format!(
-        "POST {path} HTTP/1.1\r\nhost: t\r\nconnection: close\r\ncontent-type: \
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: \
          application/json\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     http(port, &format!("{head}{body}"))
 }
 
-fn http(port: u16, request: &str) -> Option<String> {
+/// What is answered to these bytes, if anything is.
+pub(crate) fn http(port: u16, request: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     // An address is taken before the node is ready: don't wait for it in the queue.
     stream.set_read_timeout(Some(Duration::from_millis(500))).ok()?;

@@ -74,6 +74,19 @@ impl Door {
         self.call(Request::get(path).body(Body::empty()).unwrap()).await
     }
 
+    pub(crate) async fn post_with(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> Answer {
+        let mut request = Request::post(path).header("content-type", "application/json");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.call(request.body(Body::from(body.to_string())).unwrap()).await
+    }
+
     pub(crate) async fn post(&self, path: &str, body: impl Into<Body>) -> Answer {
         let request = Request::post(path).header("content-type", "application/json");
         self.call(request.body(body.into()).unwrap()).await

@@ -5,7 +5,8 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tollgate_devchain::{DevChain, DevChainOptions, dev_accounts};
 use tollgate_evm::signer::{Key, keystore};
 use tollgate_model::ChainId;
@@ -14,7 +15,7 @@ use tollgate_sqlite::{SqliteOptions, SqliteStore};
 use tollgate_testkit::postgres::PgServer;
 use tollgate_testkit::wait::until;
 
-use crate::program::{Program, command, free_port, http_get, http_post};
+use crate::program::{Program, command, free_port, http, http_get, http_post};
 
 const SECRET: &str = "hunter2hunter2";
 
@@ -222,6 +223,74 @@ fn without_keys_for_its_callers_it_does_not_serve() {
         said,
         "tollgate: no_auth: there are no API keys: start with --no-auth on a network that you trust"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_auth_on_a_network_address_needs_a_second_flag() {
+    let (ground, chain) = (Ground::new(), chain().await);
+    for listen in ["0.0.0.0", "[::]"] {
+        let listen = format!("{listen}:{}", ground.port);
+        let said = ground.refusal(&chain.url(), &["--listen", &listen]);
+        let why = format!(
+            "tollgate: --no-auth: everybody who can reach {listen} could spend from the accounts, \
+             without any key: listen on loopback, or add --allow-unauthenticated-network if that \
+             network is trusted"
+        );
+        assert_eq!(said, [why]);
+    }
+    let listen = format!("0.0.0.0:{}", ground.port);
+    let other = ["--listen", listen.as_str(), "--allow-unauthenticated-network"];
+    let program = Program::start(&mut ground.serve(&chain.url(), &other));
+    until("the API", || http_get(ground.port, "/livez")).await;
+    drop(program);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_poll_is_answered_empty_when_the_node_is_told_to_stop() {
+    let (ground, chain) = (Ground::new(), chain().await);
+    let program = Program::start(&mut ground.serve(&chain.url(), &[]));
+    until("the API", || http_get(ground.port, "/livez")).await;
+    let mut poll = TcpStream::connect(("127.0.0.1", ground.port)).await.unwrap();
+    let request = "GET /api/v1/tx/completions?after=0&wait=60s HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    poll.write_all(request.as_bytes()).await.unwrap();
+    program.signal("TERM");
+    let mut answer = String::new();
+    poll.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.ends_with("{\"items\":[],\"next\":0}"), "{answer}");
+    let ended = program.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn request_that_is_refused_is_in_the_log_with_its_trace_id() {
+    let (ground, chain) = (Ground::new(), chain().await);
+    let program = Program::start(ground.serve(&chain.url(), &[]).env("RUST_LOG", "info"));
+    until("the API", || http_get(ground.port, "/livez")).await;
+    let head = "GET /api/v1/tx/nonsense HTTP/1.1\r\nhost: localhost\r\nx-request-id: call-17\r\n";
+    let answer = http(ground.port, &format!("{head}connection: close\r\n\r\n")).unwrap();
+    assert!(answer.contains("\"traceId\":\"call-17\""), "{answer}");
+    let line = program.line_with("request refused").await;
+    for part in ["call-17", "invalid_tx_id", "/api/v1/tx/nonsense", "422"] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn host_that_is_not_loopback_is_refused_on_loopback() {
+    let (ground, chain) = (Ground::new(), chain().await);
+    let other = ["--advertise-url", "http://node-1.internal:8550"];
+    let _program = Program::start(&mut ground.serve(&chain.url(), &other));
+    until("the API", || http_get(ground.port, "/livez")).await;
+    let answer = |host: &str| {
+        let head = format!("GET /api/v1/submitters HTTP/1.1\r\nhost: {host}\r\n");
+        http(ground.port, &format!("{head}connection: close\r\n\r\n")).unwrap()
+    };
+    let rebound = answer("evil.example:8550");
+    assert!(rebound.starts_with("HTTP/1.1 421"), "{rebound}");
+    assert!(rebound.contains("host_not_allowed"), "{rebound}");
+    for own in ["localhost:8550", "127.0.0.1", "[::1]:1", "node-1.internal:8550"] {
+        assert!(answer(own).starts_with("HTTP/1.1 200"), "{own}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -26,6 +26,10 @@ impl FeedStore for NodeStore {
         .await
     }
 
+    async fn feed_end(&self) -> Result<Seq, StoreError> {
+        self.read("feed_end", |store| async move { store.feed_end().await }).await
+    }
+
     async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError> {
         self.read("outbox", |store| async move { store.outbox(page).await }).await
     }

@@ -2,18 +2,17 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
 use tollgate_model::{Text, TxHash};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::Number;
+use super::{Fields, FromFields, Number, hash, quoted};
 use crate::http::code::Code;
 use crate::http::problem::Problem;
 use crate::http::schema;
 
 /// How long a nonce is wanted for.
-#[derive(Deserialize, Default, ToSchema)]
+#[derive(Default, ToSchema)]
 #[schema(as = Reserve)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ReserveBody {
@@ -24,13 +23,13 @@ pub(crate) struct ReserveBody {
 
 impl ReserveBody {
     pub(crate) fn read(self) -> Result<Option<Duration>, Problem> {
-        let seconds = self.hold_seconds.map(|seconds| seconds.read_u64("holdSeconds"));
+        let seconds = self.hold_seconds.map(|seconds| seconds.read_u64(0..=u64::MAX));
         Ok(seconds.transpose()?.map(Duration::from_secs))
     }
 }
 
 /// What a caller uses its nonce for.
-#[derive(Deserialize, ToSchema)]
+#[derive(ToSchema)]
 #[schema(as = UsedNonce)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct UsedBody {
@@ -44,14 +43,12 @@ pub(crate) struct UsedBody {
 
 impl UsedBody {
     pub(crate) fn read(self) -> Result<(Uuid, TxHash), Problem> {
-        let bad = |_| Problem::new(Code::InvalidHex, "txHash: must be 32 bytes as 0x-hex");
-        let digits = self.tx_hash.strip_prefix("0x").unwrap_or_default();
-        Ok((token(&self.owner_token)?, digits.parse().map_err(bad)?))
+        Ok((token(&self.owner_token)?, hash("txHash", &self.tx_hash)?))
     }
 }
 
 /// Why a caller gives its nonce back.
-#[derive(Deserialize, ToSchema)]
+#[derive(ToSchema)]
 #[schema(as = ReturnedNonce)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ReturnedBody {
@@ -66,12 +63,42 @@ pub(crate) struct ReturnedBody {
 impl ReturnedBody {
     pub(crate) fn read(self) -> Result<(Uuid, Text<500>), Problem> {
         if self.reason.trim().is_empty() {
-            return Err(Problem::new(Code::MissingField, "reason is missing"));
+            return Err(Problem::missing("reason"));
         }
         Ok((token(&self.owner_token)?, Text::new("reason", self.reason)?))
     }
 }
 
 fn token(text: &str) -> Result<Uuid, Problem> {
-    Uuid::try_parse(text).map_err(|_| Problem::new(Code::InvalidField, "ownerToken: not a UUID"))
+    let bad = |_| {
+        let what = format!("{} must be the UUID from the reservation", quoted(text));
+        Problem::of_field(Code::InvalidField, "ownerToken", what)
+    };
+    Uuid::try_parse(text).map_err(bad)
+}
+
+impl FromFields for ReserveBody {
+    fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
+        Ok(Self { hold_seconds: fields.number("holdSeconds")? })
+    }
+}
+
+impl FromFields for UsedBody {
+    fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
+        let (owner_token, tx_hash) = (fields.text("ownerToken")?, fields.text("txHash")?);
+        Ok(Self {
+            owner_token: fields.needed("ownerToken", owner_token)?,
+            tx_hash: fields.needed("txHash", tx_hash)?,
+        })
+    }
+}
+
+impl FromFields for ReturnedBody {
+    fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
+        let (owner_token, reason) = (fields.text("ownerToken")?, fields.text("reason")?);
+        Ok(Self {
+            owner_token: fields.needed("ownerToken", owner_token)?,
+            reason: fields.needed("reason", reason)?,
+        })
+    }
 }

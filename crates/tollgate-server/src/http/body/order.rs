@@ -1,12 +1,11 @@
 //! Bodies of actions: why, and for a replacement with what.
 
-use serde::Deserialize;
 use tollgate_model::Text;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::policy::Replacement;
 use utoipa::ToSchema;
 
-use super::{Number, check_fees, read_call};
+use super::{Fields, FromFields, Number, check_fees, read_call};
 use crate::http::code::Code;
 use crate::http::problem::Problem;
 use crate::http::schema;
@@ -15,7 +14,7 @@ use crate::http::schema;
 const NO_REASON: &str = "no reason given";
 
 /// Why something is done.
-#[derive(Deserialize, Default, ToSchema)]
+#[derive(Default, ToSchema)]
 #[schema(as = Reason)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Reason {
@@ -31,7 +30,7 @@ impl Reason {
 }
 
 /// Why something is done, where it must be said.
-#[derive(Deserialize, Default, ToSchema)]
+#[derive(Default, ToSchema)]
 #[schema(as = NeededReason)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NeededReason {
@@ -43,8 +42,7 @@ pub(crate) struct NeededReason {
 impl NeededReason {
     pub(crate) fn read(self) -> Result<Text<500>, Problem> {
         let given = self.reason.filter(|reason| !reason.trim().is_empty());
-        let missing = || Problem::new(Code::MissingField, "reason is missing");
-        Ok(Text::new("reason", given.ok_or_else(missing)?)?)
+        Ok(Text::new("reason", given.ok_or_else(|| Problem::missing("reason"))?)?)
     }
 }
 
@@ -75,7 +73,7 @@ impl ModeBody {
 }
 
 /// What is to stand in a transaction's place: at least one of these, besides the reason.
-#[derive(Deserialize, Default, ToSchema)]
+#[derive(Default, ToSchema)]
 #[schema(as = Replacement)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ReplaceBody {
@@ -95,7 +93,7 @@ pub(crate) struct ReplaceBody {
 }
 
 /// A call in the place of another one.
-#[derive(Deserialize, ToSchema)]
+#[derive(ToSchema)]
 #[schema(as = NewPayload)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewPayload {
@@ -115,10 +113,9 @@ pub(crate) struct NewPayload {
 
 impl ReplaceBody {
     pub(crate) fn read(self) -> Result<(Replacement, Text<500>), Problem> {
-        let price = |fee: Option<Number>, field| fee.map(|fee| fee.read_price(field)).transpose();
-        let max_fee_per_gas = price(self.max_fee_per_gas, "maxFeePerGas")?;
-        let max_priority_fee_per_gas =
-            price(self.max_priority_fee_per_gas, "maxPriorityFeePerGas")?;
+        let price = |fee: Option<Number>| fee.map(|fee| fee.read_price()).transpose();
+        let max_fee_per_gas = price(self.max_fee_per_gas)?;
+        let max_priority_fee_per_gas = price(self.max_priority_fee_per_gas)?;
         check_fees(max_fee_per_gas, max_priority_fee_per_gas)?;
         let call = self.payload.map(|new| read_call(new.to, new.value, new.data, new.gas));
         let replacement =
@@ -128,5 +125,39 @@ impl ReplaceBody {
             return Err(Problem::new(Code::MissingField, detail));
         }
         Ok((replacement, Reason { reason: self.reason }.read()?))
+    }
+}
+
+impl FromFields for Reason {
+    fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
+        Ok(Self { reason: fields.text("reason")? })
+    }
+}
+
+impl FromFields for NeededReason {
+    fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
+        Ok(Self { reason: fields.text("reason")? })
+    }
+}
+
+impl FromFields for ReplaceBody {
+    fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
+        Ok(Self {
+            max_fee_per_gas: fields.number("maxFeePerGas")?,
+            max_priority_fee_per_gas: fields.number("maxPriorityFeePerGas")?,
+            payload: fields.object("payload")?,
+            reason: fields.text("reason")?,
+        })
+    }
+}
+
+impl FromFields for NewPayload {
+    fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
+        Ok(Self {
+            to: fields.text("to")?,
+            value: fields.number("value")?,
+            data: fields.text("data")?,
+            gas: fields.number("gas")?,
+        })
     }
 }

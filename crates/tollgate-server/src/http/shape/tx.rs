@@ -1,7 +1,6 @@
 //! Transactions, as callers and as operators see them.
 
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 use tollgate_model::port::{
     Attempt as StoredAttempt, Fees as StoredFees, HistoryEntry, MinedIn, TxRecord,
@@ -53,9 +52,9 @@ pub(crate) struct Tx {
     pub(crate) valid_until: Option<String>,
     /// Whether another call may stand in its place.
     pub(crate) replaceable: bool,
-    /// The caller's own notes.
+    /// The caller's own notes, byte for byte as they were given.
     #[schema(value_type = schema::Anything, required)]
-    pub(crate) metadata: Option<Value>,
+    pub(crate) metadata: Option<Box<RawValue>>,
 }
 
 /// What the chain made of a transaction.
@@ -251,7 +250,7 @@ impl Tx {
             updated_at: time(record.updated_at),
             valid_until: record.valid_until.map(time),
             replaceable,
-            metadata: metadata.and_then(|text| serde_json::from_str(&text).ok()),
+            metadata: metadata.and_then(|text| RawValue::from_string(text).ok()),
         }
     }
 }

@@ -80,11 +80,39 @@ async fn a_create_at_another_node_is_the_owners_answer_word_for_word() {
         (409, "request_id_conflict")
     );
     assert_eq!(
-        other_payload.json()["requestId"],
+        other_payload.json()["traceId"],
         header(&other_payload, "x-request-id").unwrap(),
         "the problem is the owner's, under the caller's name for the call"
     );
     assert_eq!(room.owner(of).await.unwrap().token.get(), 1, "the lease never moved");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn batch_with_a_key_is_the_same_batch_at_every_node() {
+    let room = Room::new().await;
+    let (owner, other, of, _) = with_owner(&room).await;
+    let item = || {
+        let mut item = create(of, "unnamed");
+        item.as_object_mut().unwrap().remove("requestId");
+        item
+    };
+    // Only the second and the third leave for the owner.
+    let batch = json!({ "items": [{ "nonsense": true }, item(), item()] });
+    let key = [("idempotency-key", "\"salaries\"")];
+    let there = other.post_with("/api/v1/tx/batch", &key, &batch).await.json();
+    let here = owner.post_with("/api/v1/tx/batch", &key, &batch).await.json();
+    for (place, name) in [(1, "salaries:1"), (2, "salaries:2")] {
+        let (there, here) = (&there["items"][place], &here["items"][place]);
+        assert_eq!((&there["status"], &here["status"]), (&json!(202), &json!(200)));
+        assert_eq!(there["tx"]["requestId"], name);
+        assert_eq!(there["tx"]["txId"], here["tx"]["txId"]);
+    }
+    let two = [("idempotency-key", "a"), ("idempotency-key", "b")];
+    for path in ["/api/v1/tx", "/api/v1/tx/batch"] {
+        let body = if path.ends_with("tx") { item() } else { batch.clone() };
+        let refused = other.post_with(path, &two, &body).await;
+        assert_eq!(refused.code(), "invalid_request_id", "{refused:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

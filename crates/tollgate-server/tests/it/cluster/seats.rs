@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::middleware::{Next, from_fn_with_state};
@@ -137,11 +136,7 @@ impl Seat {
         headers: &[(&str, &str)],
         body: &Value,
     ) -> Answer {
-        let mut request = Request::post(path).header("content-type", "application/json");
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        self.door.call(request.body(Body::from(body.to_string())).unwrap()).await
+        self.door.post_with(path, headers, body).await
     }
 
     pub(super) async fn post(&self, path: &str, body: &Value) -> Answer {

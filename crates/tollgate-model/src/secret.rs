@@ -1,0 +1,60 @@
+//! What must not be repeated in errors, logs and reports.
+
+/// Hex digits in a row that may be a private key of 64, or one with a slip in it. An address has 40.
+const KEY_DIGITS_MIN: usize = 48;
+/// What stands in the place of what may be a private key.
+const MASK: &str = "(hex digits not shown)";
+
+/// The text with everything that may be a private key taken out: many hex digits in a row, with or
+/// without 0x, wherever they stand. A key is often given where a file name or an address belongs.
+///
+/// Hashes look the same: for texts in which they belong, this is not the place.
+pub fn masked(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
+        if digits >= KEY_DIGITS_MIN {
+            shown.push_str(MASK);
+            rest = &rest[digits..];
+            continue;
+        }
+        let next = rest[digits..].chars().next().map_or(0, char::len_utf8);
+        shown.push_str(&rest[..digits + next]);
+        rest = &rest[digits + next..];
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+
+    #[test]
+    fn key_is_masked_wherever_it_stands() {
+        for text in [
+            KEY.to_owned(),
+            KEY.to_uppercase(),
+            format!("0x{KEY}"),
+            format!("/run/secrets/0x{KEY}.txt: there is no such file"),
+            format!("\"{KEY}é"),
+            format!("--flag={KEY},{KEY}"),
+            format!("{KEY}00"),
+            KEY[1..].to_owned(),
+        ] {
+            let shown = masked(&text);
+            assert!(shown.contains(MASK), "{shown}");
+            assert!(!shown.to_lowercase().contains(&KEY[1..33]), "{shown}");
+        }
+    }
+
+    #[test]
+    fn other_text_stays_as_it_is() {
+        let address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
+        for text in ["", "tollgate.toml", "é", address, &KEY[..40]] {
+            assert_eq!(masked(text), text);
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! Keeps web pages from calling a node through the browser of somebody who can reach it.
+//!
+//! A page of another site can make a browser send requests to loopback and private addresses. It
+//! can't set `Content-Type: application/json` on them without asking first, can't hide its
+//! `Origin` and `Sec-Fetch-Site`, and, if it points its own name at the node's address (DNS
+//! rebinding), can't hide that name in `Host`. Requests without these headers come from programs.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use axum::body::HttpBody;
+use axum::extract::{Request, State};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, Method, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::Api;
+use super::code::Code;
+use super::problem::Problem;
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+/// How much of a refused header value is quoted in the answer.
+const QUOTED_CHARS_MAX: usize = 100;
+
+/// Which `Host` and `Origin` headers a node accepts. The default accepts every host and the node's
+/// own origin.
+#[derive(Clone, Debug, Default)]
+pub struct BrowserPolicy {
+    /// Names and addresses besides loopback; `None` accepts every host.
+    hosts: Option<Vec<String>>,
+    /// Whether an address that is not loopback is accepted as a host. A literal address can't be
+    /// rebound by DNS.
+    accepts_any_address: bool,
+    origins: Vec<String>,
+}
+
+impl BrowserPolicy {
+    /// The policy of a node that listens on `listen` and is known to the others as
+    /// `advertise_url`. On loopback, hosts are always checked; elsewhere only if some are listed.
+    pub fn new(
+        listen: IpAddr,
+        advertise_url: &str,
+        allowed_hosts: &[String],
+        allowed_origins: &[String],
+    ) -> Self {
+        let is_checked = listen.is_loopback() || !allowed_hosts.is_empty();
+        let advertised = advertise_url.parse::<Uri>().ok();
+        let advertised = advertised.and_then(|uri| uri.host().map(normal_host));
+        let hosts = allowed_hosts.iter().map(|host| normal_host(host)).chain(advertised);
+        Self {
+            hosts: is_checked.then(|| hosts.collect()),
+            accepts_any_address: !listen.is_loopback(),
+            origins: allowed_origins.iter().map(|origin| origin.to_ascii_lowercase()).collect(),
+        }
+    }
+
+    fn check(&self, request: &Request) -> Result<(), Problem> {
+        let (method, headers) = (request.method(), request.headers());
+        let authority = authority(request)?;
+        self.check_host(authority.as_ref())?;
+        self.check_origin(method, headers, authority.as_ref())?;
+        if matches!(*method, Method::GET | Method::HEAD) {
+            return Ok(());
+        }
+        check_content_type(headers, request.body().is_end_stream())
+    }
+
+    /// A request without a host is not from a browser.
+    fn check_host(&self, authority: Option<&Authority>) -> Result<(), Problem> {
+        let (Some(allowed), Some(authority)) = (&self.hosts, authority) else { return Ok(()) };
+        let host = normal_host(authority.host());
+        let is_address = self.accepts_any_address && address_of(&host).is_some();
+        if is_loopback(&host) || is_address || allowed.contains(&host) {
+            return Ok(());
+        }
+        let detail = format!(
+            "Host: {} is not a name of this node; allowed are {} and those in http.allowed_hosts",
+            quoted(authority.as_str()),
+            if self.accepts_any_address { "addresses" } else { "localhost, 127.0.0.1, [::1]" },
+        );
+        Err(Problem::new(Code::HostNotAllowed, detail).about("Host"))
+    }
+
+    fn check_origin(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        authority: Option<&Authority>,
+    ) -> Result<(), Problem> {
+        let refused = |header: HeaderName, value: &str, why: &str| {
+            let detail = format!("{header}: {} {why}", quoted(value));
+            Err(Problem::new(Code::CrossOrigin, detail).about(header.as_str()))
+        };
+        let own = authority.map(own_origin);
+        for origin in headers.get_all(header::ORIGIN) {
+            let origin = String::from_utf8_lossy(origin.as_bytes()).to_ascii_lowercase();
+            if self.origins.contains(&origin) {
+                return Ok(());
+            }
+            if own.as_ref() != Some(&origin) {
+                let why = "is not this node's own origin and not in http.allowed_origins";
+                return refused(header::ORIGIN, &origin, why);
+            }
+        }
+        let is = |name: &HeaderName, wanted: &str| {
+            headers.get(name).is_some_and(|value| value.as_bytes() == wanted.as_bytes())
+        };
+        // A link on another site that a person follows: the other site can't read the answer.
+        let is_read = matches!(*method, Method::GET | Method::HEAD);
+        let follows_link =
+            is_read && is(&SEC_FETCH_MODE, "navigate") && is(&SEC_FETCH_DEST, "document");
+        for site in headers.get_all(SEC_FETCH_SITE) {
+            let site = String::from_utf8_lossy(site.as_bytes());
+            if !matches!(&*site, "same-origin" | "none") && !follows_link {
+                let why = "is not allowed; pages may call this node from its own origin only";
+                return refused(SEC_FETCH_SITE, &site, why);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses what a page of another site may have sent.
+pub(crate) async fn refuse_cross_site(
+    State(api): State<Api>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match api.browsers.check(&request) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// An empty body needs no type; forms always send one.
+fn check_content_type(headers: &HeaderMap, is_empty: bool) -> Result<(), Problem> {
+    let refused = |detail: String| {
+        Err(Problem::new(Code::UnsupportedMediaType, detail).about("Content-Type"))
+    };
+    let mut given = headers.get_all(header::CONTENT_TYPE).iter();
+    let (first, more) = (given.next(), given.next());
+    match (first, more) {
+        (None, _) if is_empty => Ok(()),
+        (None, _) => refused("Content-Type is missing; it must be application/json".to_owned()),
+        (Some(_), Some(_)) => refused("Content-Type is given more than once".to_owned()),
+        (Some(value), None) => {
+            let text = String::from_utf8_lossy(value.as_bytes());
+            let essence = text.split(';').next().unwrap_or_default().trim();
+            match essence.eq_ignore_ascii_case("application/json") {
+                true => Ok(()),
+                false => refused(format!(
+                    "Content-Type: {} is not supported; it must be application/json",
+                    quoted(&text)
+                )),
+            }
+        }
+    }
+}
+
+/// Whom the request is for: the target's own authority wins over `Host` (RFC 9112, 3.2.2).
+fn authority(request: &Request) -> Result<Option<Authority>, Problem> {
+    if let Some(authority) = request.uri().authority() {
+        return Ok(Some(authority.clone()));
+    }
+    let refused = |why: &str| Err(Problem::new(Code::HostNotAllowed, why).about("Host"));
+    let mut given = request.headers().get_all(header::HOST).iter();
+    match (given.next(), given.next()) {
+        (None, _) => Ok(None),
+        (Some(_), Some(_)) => refused("Host is given more than once"),
+        (Some(host), None) => match Authority::try_from(host.as_bytes()) {
+            Ok(host) if !host.as_str().contains('@') => Ok(Some(host)),
+            Ok(_) | Err(_) => refused("Host is not HOST or HOST:PORT"),
+        },
+    }
+}
+
+/// The origin of pages that this node serves.
+fn own_origin(authority: &Authority) -> String {
+    let place = authority.as_str().to_ascii_lowercase();
+    format!("http://{}", place.strip_suffix(":80").unwrap_or(&place))
+}
+
+/// Without the dot at the end that DNS allows.
+fn normal_host(host: &str) -> String {
+    host.trim_end_matches('.').to_ascii_lowercase()
+}
+
+fn address_of(host: &str) -> Option<IpAddr> {
+    let six = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    match six {
+        Some(six) => six.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
+        None => host.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    host == "localhost"
+        || address_of(host).is_some_and(|address| address.to_canonical().is_loopback())
+}
+
+fn quoted(text: &str) -> String {
+    let start: String = text.chars().take(QUOTED_CHARS_MAX).collect();
+    let more = if start.len() < text.len() { "…" } else { "" };
+    format!("{start:?}{more}")
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    fn on_loopback() -> BrowserPolicy {
+        let own = "http://tollgate-1.internal:8550";
+        let (hosts, origins) = (["gate.example".to_owned()], ["https://ops.example".to_owned()]);
+        BrowserPolicy::new(Ipv4Addr::LOCALHOST.into(), own, &hosts, &origins)
+    }
+
+    fn code(
+        policy: &BrowserPolicy,
+        method: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> &'static str {
+        let mut request = Request::builder().method(method).uri("/api/v1/tx");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::from(body.to_owned())).unwrap();
+        policy.check(&request).map_or_else(|problem| problem.code.word(), |()| "fine")
+    }
+
+    #[test]
+    fn host_on_loopback_must_be_a_name_of_the_node() {
+        let policy = on_loopback();
+        for host in [
+            "localhost",
+            "LOCALHOST:1",
+            "localhost.:9",
+            "127.0.0.1:8550",
+            "127.9.9.9",
+            "[::1]:8550",
+            "[::ffff:127.0.0.1]",
+            "gate.example",
+            "Gate.Example:443",
+            "tollgate-1.internal:8550",
+        ] {
+            assert_eq!(code(&policy, "GET", &[("host", host)], ""), "fine", "{host}");
+        }
+        for host in [
+            "evil.example",
+            "evil.example:8550",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "10.0.0.1",
+            "[::2]",
+            "0.0.0.0",
+            "localhost@evil.example",
+            "",
+            "a b",
+        ] {
+            assert_eq!(code(&policy, "GET", &[("host", host)], ""), "host_not_allowed", "{host}");
+        }
+        let two = [("host", "localhost"), ("host", "evil.example")];
+        assert_eq!(code(&policy, "GET", &two, ""), "host_not_allowed");
+        assert_eq!(code(&policy, "GET", &[], ""), "fine", "HTTP/1.0 without a host");
+    }
+
+    #[test]
+    fn host_elsewhere_is_checked_only_against_a_list() {
+        let open = BrowserPolicy::new(Ipv4Addr::UNSPECIFIED.into(), "http://a:1", &[], &[]);
+        assert_eq!(code(&open, "GET", &[("host", "anything.example")], ""), "fine");
+        let listed = ["gate.example".to_owned()];
+        let closed = BrowserPolicy::new(Ipv4Addr::UNSPECIFIED.into(), "http://a:1", &listed, &[]);
+        for host in ["gate.example", "a:1", "10.0.0.7:8550", "localhost"] {
+            assert_eq!(code(&closed, "GET", &[("host", host)], ""), "fine", "{host}");
+        }
+        let host = [("host", "anything.example")];
+        assert_eq!(code(&closed, "GET", &host, ""), "host_not_allowed");
+    }
+
+    #[test]
+    fn origin_must_be_the_nodes_own_or_listed() {
+        let policy = on_loopback();
+        let with = |method: &str, host: &str, more: &[(&str, &str)]| {
+            let headers = [&[("host", host), ("content-type", "application/json")], more].concat();
+            code(&policy, method, &headers, "{}")
+        };
+        for method in ["GET", "POST", "OPTIONS"] {
+            for (host, origin) in [
+                ("localhost:8550", "http://localhost:8550"),
+                ("localhost", "http://localhost"),
+                ("localhost:80", "http://localhost"),
+                ("127.0.0.1:8550", "https://ops.example"),
+            ] {
+                let more = [("origin", origin)];
+                assert_eq!(with(method, host, &more), "fine", "{origin} on {host}");
+            }
+            for origin in [
+                "null",
+                "",
+                "http://localhost:3000",
+                "http://localhost",
+                "https://localhost:8550",
+                "http://127.0.0.1:8550",
+                "http://evil.example",
+                "http://localhost:8550.evil.example",
+            ] {
+                let more = [("origin", origin)];
+                assert_eq!(with(method, "localhost:8550", &more), "cross_origin", "{origin}");
+            }
+        }
+        let mixed = [("origin", "http://localhost:8550"), ("origin", "http://evil.example")];
+        assert_eq!(with("POST", "localhost:8550", &mixed), "cross_origin");
+    }
+
+    #[test]
+    fn fetch_of_another_site_is_refused_and_a_followed_link_is_not() {
+        let policy = on_loopback();
+        let with = |method: &str, more: &[(&str, &str)]| {
+            let headers = [&[("host", "localhost"), ("content-type", "application/json")], more];
+            code(&policy, method, &headers.concat(), "{}")
+        };
+        for site in ["same-origin", "none"] {
+            assert_eq!(with("POST", &[("sec-fetch-site", site)]), "fine");
+        }
+        for site in ["cross-site", "same-site", "", "Same-Origin"] {
+            for method in ["GET", "POST"] {
+                assert_eq!(with(method, &[("sec-fetch-site", site)]), "cross_origin", "{site}");
+            }
+        }
+        let link = [
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "document"),
+        ];
+        assert_eq!(with("GET", &link), "fine");
+        assert_eq!(with("POST", &link), "cross_origin", "a form");
+        let frame = [link[0], link[1], ("sec-fetch-dest", "iframe")];
+        assert_eq!(with("GET", &frame), "cross_origin");
+        let listed = [link[0], ("origin", "https://ops.example")];
+        assert_eq!(with("POST", &listed), "fine");
+    }
+
+    #[test]
+    fn content_type_of_a_change_must_be_json() {
+        let policy = on_loopback();
+        let with = |method: &str, types: &[&str], body: &str| {
+            let headers: Vec<_> = types.iter().map(|one| ("content-type", *one)).collect();
+            code(&policy, method, &headers, body)
+        };
+        for json in
+            ["application/json", "Application/JSON; charset=utf-8", " application/json ;a=b"]
+        {
+            assert_eq!(with("POST", &[json], "{}"), "fine", "{json}");
+        }
+        for other in [
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "multipart/form-data; boundary=x",
+            "text/plain; application/json",
+            "application/jsonx",
+            "application/json, text/plain",
+            "",
+        ] {
+            for (method, body) in [("POST", "{}"), ("POST", ""), ("PUT", "{}"), ("DELETE", "{}")] {
+                assert_eq!(with(method, &[other], body), "unsupported_media_type", "{other}");
+            }
+        }
+        let two = ["application/json", "text/plain"];
+        assert_eq!(with("POST", &two, "{}"), "unsupported_media_type");
+        assert_eq!(with("POST", &[], "{}"), "unsupported_media_type");
+        assert_eq!(with("POST", &[], ""), "fine", "an action without a body");
+        assert_eq!(with("GET", &["text/plain"], ""), "fine");
+    }
+}

@@ -1,0 +1,140 @@
+//! Connections over real sockets: idle ones are closed, and health is told when all are taken.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tollgate_server::{ConnectionLimits, serve};
+use tollgate_testkit::wait;
+
+use crate::site::Site;
+
+const LONG: Duration = Duration::from_secs(600);
+const SHORT: Duration = Duration::from_millis(50);
+
+/// A node that is served over sockets.
+struct Served {
+    _site: Site,
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<()>,
+}
+
+impl Served {
+    async fn new(limits: ConnectionLimits) -> Self {
+        let site = Site::new().await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let stopped = async {
+            let _ = stopped.await;
+        };
+        let serving = tokio::spawn(serve(listener, site.0.clone(), limits, stopped));
+        Self { _site: site, address, stop, serving }
+    }
+
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Sends a request on a connection of its own and reads until the node closes it.
+    async fn ask(&self, path: &str) -> String {
+        let mut stream = self.connect().await;
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        rest_of(stream).await
+    }
+}
+
+/// All that still comes, until the node closes the connection.
+async fn rest_of(mut stream: TcpStream) -> String {
+    let mut text = String::new();
+    let read = stream.read_to_string(&mut text);
+    tokio::time::timeout(Duration::from_secs(60), read).await.expect("closed").unwrap();
+    text
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_is_told_while_idle_connections_take_all_places() {
+    let limits = ConnectionLimits { max: 3, header_timeout: LONG, idle_timeout: LONG };
+    let served = Served::new(limits).await;
+    let mut idle = Vec::new();
+    for _ in 0..limits.max {
+        idle.push(served.connect().await);
+    }
+    for path in ["/livez", "/readyz"] {
+        let answer = served.ask(path).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+    }
+    let refused = served.ask("/api/v1/submitters").await;
+    assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
+    assert!(refused.contains("too_many_connections"), "{refused}");
+    assert!(refused.contains("retry-after: 1"), "{refused}");
+    idle.clear();
+    wait::until("places to be free again", || async {
+        let answer = served.ask("/api/v1/submitters").await;
+        answer.starts_with("HTTP/1.1 200").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connection_of_the_reserve_is_closed_after_one_answer() {
+    let limits = ConnectionLimits { max: 1, header_timeout: LONG, idle_timeout: LONG };
+    let served = Served::new(limits).await;
+    let _idle = served.connect().await;
+    let mut stream = served.connect().await;
+    stream.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let answer = rest_of(stream).await;
+    assert!(answer.contains("connection: close"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connection_without_a_whole_request_head_is_closed() {
+    let limits = ConnectionLimits { max: 8, header_timeout: SHORT, idle_timeout: LONG };
+    let served = Served::new(limits).await;
+    assert_eq!(rest_of(served.connect().await).await, "");
+    let mut slow = served.connect().await;
+    slow.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Slow: ").await.unwrap();
+    assert_eq!(rest_of(slow).await, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connection_without_a_next_request_is_closed() {
+    let limits = ConnectionLimits { max: 8, header_timeout: SHORT, idle_timeout: SHORT };
+    let served = Served::new(limits).await;
+    let mut stream = served.connect().await;
+    stream.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let answer = rest_of(stream).await;
+    assert!(answer.ends_with("{\"status\":\"alive\"}"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn request_longer_than_the_header_timeout_is_answered() {
+    let limits = ConnectionLimits { max: 8, header_timeout: SHORT, idle_timeout: LONG };
+    let served = Served::new(limits).await;
+    let answer = served.ask("/api/v1/tx/completions?wait=300ms").await;
+    assert!(answer.ends_with("{\"items\":[],\"next\":0}"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stop_closes_idle_connections_and_answers_requests_that_have_begun() {
+    let limits = ConnectionLimits { max: 8, header_timeout: LONG, idle_timeout: LONG };
+    let served = Served::new(limits).await;
+    let silent = served.connect().await;
+    let mut begun = served.connect().await;
+    begun.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    // Answered, and kept for more.
+    let mut answer = [0; 12];
+    begun.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    let Served { stop, serving, .. } = served;
+    stop.send(()).unwrap();
+    assert!(rest_of(begun).await.ends_with("{\"status\":\"alive\"}"));
+    assert_eq!(rest_of(silent).await, "");
+    serving.await.unwrap();
+}
