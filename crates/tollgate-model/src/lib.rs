@@ -20,6 +20,7 @@ pub mod answer;
 pub mod bump;
 pub mod diagnose;
 pub mod expiry;
+pub mod fee_agreement;
 pub mod fees;
 pub mod finality;
 pub mod hole;

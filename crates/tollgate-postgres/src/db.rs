@@ -127,23 +127,36 @@ fn danger(synchronous_commit: &str, standbys: &str) -> Option<&'static str> {
     }
 }
 
+/// What a new session is set to.
+///
+/// What is in force of `synchronous_commit` is pinned: a later change of the server's setting can't
+/// turn durability off under a running session. The server asks over TCP whether this node is still
+/// there: one that vanished halfway through a message is in no transaction that
+/// `idle_in_transaction_session_timeout` would end, and its locks would stay for two hours. These
+/// settings have no effect on Unix sockets.
+fn session_setup(limits: &SessionLimits) -> String {
+    let millis = |duration: Duration| duration.as_millis().max(1);
+    format!(
+        "set statement_timeout = {}; set lock_timeout = {}; \
+         set idle_in_transaction_session_timeout = {}; \
+         set tcp_keepalives_idle = {}; set tcp_keepalives_interval = {}; \
+         set tcp_keepalives_count = {KEEPALIVE_RETRIES}; set tcp_user_timeout = {}; \
+         set default_transaction_isolation = 'read committed'; {PLANNER}; \
+         select set_config('synchronous_commit', current_setting('synchronous_commit'), false)",
+        millis(limits.statement_timeout),
+        millis(limits.lock_timeout),
+        millis(limits.idle_in_transaction_timeout),
+        KEEPALIVE_IDLE.as_secs(),
+        KEEPALIVE_INTERVAL.as_secs(),
+        millis(SENT_UNHEARD_MAX),
+    )
+}
+
 /// Sets the limits of a new session and refuses one that may lose acknowledged commits.
 fn prepare_session(limits: SessionLimits) -> Hook {
     Hook::async_fn(move |client, _| {
         Box::pin(async move {
-            let millis = |duration: Duration| duration.as_millis().max(1);
-            // What is in force now is pinned: a later change of the server's setting can't turn
-            // durability off under a running session.
-            let setup = format!(
-                "set statement_timeout = {}; set lock_timeout = {}; \
-                 set idle_in_transaction_session_timeout = {}; \
-                 set default_transaction_isolation = 'read committed'; {PLANNER}; \
-                 select set_config('synchronous_commit', current_setting('synchronous_commit'), false)",
-                millis(limits.statement_timeout),
-                millis(limits.lock_timeout),
-                millis(limits.idle_in_transaction_timeout),
-            );
-            client.batch_execute(&setup).await.map_err(HookError::Backend)?;
+            client.batch_execute(&session_setup(&limits)).await.map_err(HookError::Backend)?;
             let asked = client.query_one(DURABILITY, &[]).await.map_err(HookError::Backend)?;
             let setting: String = asked.try_get(0).map_err(HookError::Backend)?;
             let standbys: String = asked.try_get(1).map_err(HookError::Backend)?;
@@ -234,6 +247,19 @@ mod tests {
         assert_eq!(danger("local", "ANY 1 (a, b)"), Some("a failover to a standby"));
         for (setting, standbys) in [("local", ""), ("on", ""), ("on", "*"), ("remote_apply", "*")] {
             assert_eq!(danger(setting, standbys), None, "{setting} {standbys}");
+        }
+    }
+
+    #[test]
+    fn the_server_is_told_to_notice_a_node_that_vanished() {
+        let setup = session_setup(&SessionLimits::default());
+        for setting in [
+            "set tcp_keepalives_idle = 10;",
+            "set tcp_keepalives_interval = 3;",
+            "set tcp_keepalives_count = 3;",
+            "set tcp_user_timeout = 10000;",
+        ] {
+            assert!(setup.contains(setting), "{setting} is missing in {setup}");
         }
     }
 

@@ -3,19 +3,29 @@
 //! Owns a quote for a short time. Knows no caps: what is too dear is the engine's business. Finds
 //! out by itself what the chain and its nodes have: a base fee or none, `eth_feeHistory` or not.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 use tollgate_model::GasPrice;
+use tollgate_model::fee_agreement::{Agreement, RecentPrice, agree};
 use tollgate_model::port::chain::{ChainUnavailable, FeeQuote, Speed};
 
 use super::member::Member;
-use super::router::{Needs, Router};
+use super::router::{Needs, Router, unavailable};
 use crate::endpoint::wire::{FeeHistoryWire, Quantity};
 use crate::endpoint::{Ability, RpcError};
 
+/// Endpoints that are asked for one quote, where there are as many: with three, one that lies or is
+/// wrong decides nothing (I16).
+const VOICES_MAX: usize = 3;
+/// How long the others have once one endpoint has answered.
+const FURTHER_VOICES_PATIENCE: Duration = Duration::from_millis(500);
 /// How many blocks are looked back on.
 const BLOCKS: u64 = 10;
 /// The tip of the cheapest, the middle and the dearest tenth: slow, normal, fast.
@@ -50,11 +60,27 @@ struct Known {
     last: Option<(Quotes, Instant)>,
     /// Why nothing came of the last try, if that took long.
     failed: Option<(ChainUnavailable, Instant)>,
+    /// What the next quote is compared with, and since when.
+    reference: Option<(GasPrice, Instant)>,
 }
 
 impl Known {
     fn younger_than(&self, limit: Duration) -> Option<Quotes> {
         self.last.filter(|(_, at)| at.elapsed() < limit).map(|(quotes, _)| quotes)
+    }
+
+    fn recent_price(&self) -> Option<RecentPrice> {
+        self.reference.map(|(price, since)| RecentPrice { price, age: since.elapsed() })
+    }
+
+    fn keep(&mut self, quotes: Quotes) {
+        let (price, now) = (normal(&quotes), Instant::now());
+        let before = self.recent_price();
+        let after = before.map(|recent| recent.followed_by(price));
+        if after.is_none() || after != before {
+            self.reference = Some((price, now));
+        }
+        (self.last, self.failed) = (Some((quotes, now)), None);
     }
 
     fn recent_failure(&self) -> Option<ChainUnavailable> {
@@ -80,9 +106,10 @@ pub(super) async fn quote(
     }
     let patience = if stand_in.is_some() { STAND_IN_PATIENCE } else { Duration::MAX };
     let begun = Instant::now();
-    let error = match timeout(patience.min(router.config.read_deadline), fetch(router)).await {
+    let asked = fetch(router, known.recent_price());
+    let error = match timeout(patience.min(router.config.read_deadline), asked).await {
         Ok(Ok(quotes)) => {
-            *known = Known { last: Some((quotes, Instant::now())), failed: None };
+            known.keep(quotes);
             return Ok(quotes[speed as usize]);
         }
         Ok(Err(error)) => error,
@@ -94,74 +121,146 @@ pub(super) async fn quote(
     missing(error)
 }
 
-async fn fetch(router: &Router) -> Result<Quotes, ChainUnavailable> {
+/// Asks several endpoints at once and settles on one of their answers (I16). The rest are asked one
+/// by one if none of the first can answer.
+async fn fetch(router: &Router, recent: Option<RecentPrice>) -> Result<Quotes, ChainUnavailable> {
     let now = Instant::now();
     let readers = router.readers(Needs::Head, now);
-    let head = readers.iter().find_map(|member| member.head().filter(|h| h.has_base_fee.is_some()));
-    let Some(head) = head else {
-        return Err(ChainUnavailable("no endpoint has told its head yet".to_owned()));
-    };
-    if head.has_base_fee == Some(false) {
-        return legacy(gas_price(router).await?);
+    let deadline = router.deadline_of(&readers);
+    let voters = router.voters(Needs::Head, VOICES_MAX, now);
+    let others = readers.into_iter().skip(voters.len()).map(|member| vec![member]);
+    let mut refusals = Vec::new();
+    for round in std::iter::once(voters).chain(others) {
+        let voices = voices(round, deadline, &mut refusals).await;
+        if let Some(quotes) = settle(&voices, recent) {
+            return Ok(quotes);
+        }
     }
-    let able: Vec<_> = readers
-        .iter()
-        .filter(|member| member.endpoint.abilities().may_have(Ability::FeeHistory, now))
-        .cloned()
-        .collect();
-    let params = json!([format!("{BLOCKS:#x}"), "latest", PERCENTILES]);
-    let history = router
-        .read(&able, "eth_feeHistory", params, |member, answer| {
-            let history: FeeHistoryWire = answer.map_err(|error| refusal(member, &error, now))?;
-            let base = history.base_fee_per_gas.last().ok_or("no base fee in it")?.0;
-            Ok((base, tips(&history)))
-        })
-        .await;
-    let (base, tips) = match history {
-        Ok((base, Some(tips))) => (base, tips),
+    Err(unavailable("fee quote", &refusals))
+}
+
+/// One endpoint's name and its quotes.
+type Voice = (String, Quotes);
+
+/// What these endpoints say. After the first answer the others have a moment, no more: everybody
+/// who signs waits for this.
+async fn voices(
+    members: Vec<Arc<Member>>,
+    deadline: Instant,
+    refusals: &mut Vec<String>,
+) -> Vec<Voice> {
+    let ask = |member: Arc<Member>| async move {
+        let said = timeout_at(deadline, quotes_of(&member, deadline)).await;
+        let said = said.unwrap_or_else(|_| Err("no answer in time".to_owned()));
+        (member.endpoint.name().to_owned(), said)
+    };
+    let mut asked: FuturesUnordered<_> = members.into_iter().map(ask).collect();
+    let (mut voices, mut until) = (Vec::new(), deadline);
+    while let Ok(Some((name, said))) = timeout_at(until, asked.next()).await {
+        match said {
+            Ok(quotes) => {
+                voices.push((name, quotes));
+                until = until.min(Instant::now() + FURTHER_VOICES_PATIENCE);
+            }
+            Err(why) => refusals.push(format!("{name}: {why}")),
+        }
+    }
+    voices
+}
+
+/// The quotes to go by, chosen by the price of the normal speed.
+fn settle(voices: &[Voice], recent: Option<RecentPrice>) -> Option<Quotes> {
+    let prices: Vec<_> = voices.iter().map(|(_, quotes)| normal(quotes)).collect();
+    let Agreement { voice, at_most, disputed } = agree(&prices, recent)?;
+    if disputed {
+        let said = voices.iter().map(|(name, quotes)| format!("{name}: {} wei", normal(quotes)));
+        let said = said.collect::<Vec<_>>().join(", ");
+        tracing::warn!(said, "endpoints disagree about fees");
+    }
+    let (name, quotes) = voices.get(voice)?;
+    let at_most = at_most.filter(|most| *most < normal(quotes));
+    if let Some(most) = at_most {
+        let (quoted, used) = (normal(quotes).wei(), most.wei());
+        tracing::warn!(endpoint = name, quoted, used, "a single endpoint raised its fee too fast");
+    }
+    Some(at_most.map_or(*quotes, |most| quotes.map(|quote| quote.limited_to(most))))
+}
+
+fn normal(quotes: &Quotes) -> GasPrice {
+    quotes[Speed::Normal as usize].max_fee
+}
+
+/// What one endpoint would have a transaction pay.
+async fn quotes_of(member: &Member, deadline: Instant) -> Result<Quotes, String> {
+    let head = member.head().filter(|head| head.has_base_fee.is_some());
+    let head = head.ok_or("has not told its head yet")?;
+    if head.has_base_fee == Some(false) {
+        return legacy(gas_price(member, deadline).await.map_err(|error| error.to_string())?);
+    }
+    let (base, tips) = match history(member, deadline).await {
+        Some((base, Some(tips))) => (base, tips),
         // Blocks without a transaction tell the base fee, but no tip.
-        Ok((base, None)) => (base, scaled(tip(router, base).await)),
+        Some((base, None)) => (base, scaled(tip(member, base, deadline).await?)),
         // A block changes the base fee by an eighth at most, and twice of it is offered anyway.
-        Err(_) => {
+        None => {
             let base = head.base_fee.unwrap_or_default();
-            (base, scaled(tip(router, base).await))
+            (base, scaled(tip(member, base, deadline).await?))
         }
     };
     dynamic(base, tips)
 }
 
-fn refusal(member: &Member, error: &RpcError, now: Instant) -> String {
-    if error.is_method_missing() {
-        member.endpoint.abilities().lacks(Ability::FeeHistory, now);
+/// The next base fee and the tips that were paid lately, where the endpoint has the method.
+async fn history(member: &Member, deadline: Instant) -> Option<(u128, Option<[u128; 3]>)> {
+    let params = json!([format!("{BLOCKS:#x}"), "latest", PERCENTILES]);
+    let history: FeeHistoryWire =
+        call(member, Ability::FeeHistory, "eth_feeHistory", params, deadline).await?;
+    Some((history.base_fee_per_gas.last()?.0, tips(&history)))
+}
+
+/// Calls a method that not every node has. A node that says so is not asked for it again for a
+/// while.
+async fn call<T: DeserializeOwned>(
+    member: &Member,
+    ability: Ability,
+    method: &'static str,
+    params: Value,
+    deadline: Instant,
+) -> Option<T> {
+    let (abilities, now) = (member.endpoint.abilities(), Instant::now());
+    if !abilities.may_have(ability, now) {
+        return None;
     }
-    error.to_string()
-}
-
-async fn gas_price(router: &Router) -> Result<u128, ChainUnavailable> {
-    let price: Quantity<u128> = router.ask(Needs::Head, "eth_gasPrice", json!([])).await?;
-    Ok(price.0)
-}
-
-/// A tip where no history tells one.
-async fn tip(router: &Router, base: u128) -> u128 {
-    let now = Instant::now();
-    let mut able = router.readers(Needs::Head, now);
-    able.retain(|member| member.endpoint.abilities().may_have(Ability::PriorityFee, now));
-    let method = "eth_maxPriorityFeePerGas";
-    let asked = router.read(&able, method, json!([]), |member, answer| {
-        answer.map_err(|error: RpcError| {
+    match member.endpoint.call_until(method, params, deadline).await {
+        Ok(answer) => Some(answer),
+        Err(error) => {
             if error.is_method_missing() {
-                member.endpoint.abilities().lacks(Ability::PriorityFee, now);
+                abilities.lacks(ability, now);
             }
-            error.to_string()
-        })
-    });
-    match asked.await {
-        Ok(Quantity::<u128>(tip)) => tip,
-        Err(_) => match gas_price(router).await {
-            Ok(price) if price > base => price - base,
-            _ => TIP_UNKNOWN,
-        },
+            None
+        }
+    }
+}
+
+async fn gas_price(member: &Member, deadline: Instant) -> Result<u128, RpcError> {
+    let price = member.endpoint.call_until("eth_gasPrice", json!([]), deadline).await;
+    price.map(|Quantity::<u128>(price)| price)
+}
+
+/// A tip where no history tells one. An endpoint that can't be asked has none: what it said of its
+/// head may be long ago.
+async fn tip(member: &Member, base: u128, deadline: Instant) -> Result<u128, String> {
+    let method = "eth_maxPriorityFeePerGas";
+    if let Some(Quantity::<u128>(tip)) =
+        call(member, Ability::PriorityFee, method, json!([]), deadline).await
+    {
+        return Ok(tip);
+    }
+    match gas_price(member, deadline).await {
+        Ok(price) if price > base => Ok(price - base),
+        Ok(_) => Ok(TIP_UNKNOWN),
+        Err(error) if error.is_method_missing() => Ok(TIP_UNKNOWN),
+        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -191,13 +290,16 @@ fn scaled(price: u128) -> [u128; 3] {
     SCALE.map(|percent| (price.saturating_mul(percent) / 100).max(TIP_MIN))
 }
 
-fn price(wei: u128) -> Result<GasPrice, ChainUnavailable> {
-    GasPrice::from_wei(wei).map_err(|error| ChainUnavailable(error.to_string()))
+/// A quote, or what is wrong with what the node said.
+type Quoted = Result<FeeQuote, String>;
+
+fn price(wei: u128) -> Result<GasPrice, String> {
+    GasPrice::from_wei(wei).map_err(|error| error.to_string())
 }
 
 /// Twice the base fee leaves room for six full blocks in a row.
-fn dynamic(base: u128, tips: [u128; 3]) -> Result<Quotes, ChainUnavailable> {
-    let [slow, normal, fast] = tips.map(|tip| {
+fn dynamic(base: u128, tips: [u128; 3]) -> Result<Quotes, String> {
+    let [slow, normal, fast] = tips.map(|tip| -> Quoted {
         Ok(FeeQuote {
             base_fee: Some(price(base)?),
             max_fee: price(base.saturating_mul(2).saturating_add(tip))?,
@@ -207,9 +309,10 @@ fn dynamic(base: u128, tips: [u128; 3]) -> Result<Quotes, ChainUnavailable> {
     Ok([slow?, normal?, fast?])
 }
 
-fn legacy(gas_price: u128) -> Result<Quotes, ChainUnavailable> {
-    let [slow, normal, fast] = scaled(gas_price)
-        .map(|wei| Ok(FeeQuote { base_fee: None, max_fee: price(wei)?, max_priority_fee: None }));
+fn legacy(gas_price: u128) -> Result<Quotes, String> {
+    let [slow, normal, fast] = scaled(gas_price).map(|wei| -> Quoted {
+        Ok(FeeQuote { base_fee: None, max_fee: price(wei)?, max_priority_fee: None })
+    });
     Ok([slow?, normal?, fast?])
 }
 

@@ -204,6 +204,68 @@ async fn fees_without_a_history_come_from_the_head_and_the_nodes_opinion() {
     assert_eq!(slow.max_priority_fee.unwrap().wei(), 4_000, "the gas price above the base fee");
 }
 
+/// A fee history that asks for 500 gwei, or for next to nothing.
+fn false_history(base: &str, tip: &str) -> serde_json::Value {
+    json!({
+        "oldestBlock": "0x1", "gasUsedRatio": [0.5], "baseFeePerGas": [base, base],
+        "reward": [[tip, tip, tip]],
+    })
+}
+
+const HONEST_MAX_FEE: u128 = 2 * 0x44c + 0x14;
+
+#[tokio::test]
+async fn one_endpoint_of_three_does_not_decide_what_is_paid() {
+    for (base, tip) in [("0x746a528800", "0x746a528800"), ("0x1", "0x1")] {
+        let nodes = [Node::start().await, Node::start().await, Node::start().await];
+        nodes[0].set().fixed.insert("eth_feeHistory", Ok(false_history(base, tip)));
+        let chain = connect(nodes.iter().map(Node::http).collect()).await;
+        let quote = chain.fee_quote(Speed::Normal).await.unwrap();
+        assert_eq!(quote.max_fee.wei(), HONEST_MAX_FEE, "{base}");
+    }
+}
+
+#[tokio::test]
+async fn the_lower_of_two_fee_quotes_counts() {
+    let nodes = [Node::start().await, Node::start().await];
+    let dear = false_history("0x746a528800", "0x746a528800");
+    nodes[0].set().fixed.insert("eth_feeHistory", Ok(dear));
+    let chain = connect(nodes.iter().map(Node::http).collect()).await;
+    let quote = chain.fee_quote(Speed::Normal).await.unwrap();
+    assert_eq!(quote.max_fee.wei(), HONEST_MAX_FEE);
+}
+
+#[tokio::test]
+async fn a_lone_endpoint_raises_the_fee_by_a_bounded_step() {
+    let node = Node::start().await;
+    let mut config = config(vec![node.http()]);
+    config.fee_cache = Duration::ZERO;
+    let chain = EvmChain::connect(config).await.unwrap();
+    assert_eq!(chain.fee_quote(Speed::Normal).await.unwrap().max_fee.wei(), HONEST_MAX_FEE);
+    let dear = false_history("0x746a528800", "0x746a528800");
+    node.set().fixed.insert("eth_feeHistory", Ok(dear));
+    for _ in 0..3 {
+        let quote = chain.fee_quote(Speed::Fast).await.unwrap();
+        assert_eq!(quote.max_fee.wei(), 4 * HONEST_MAX_FEE);
+        assert!(quote.max_priority_fee.unwrap() <= quote.max_fee);
+    }
+}
+
+#[tokio::test]
+async fn a_fee_quote_does_not_wait_for_an_endpoint_that_hangs() {
+    let nodes = [Node::start().await, Node::start().await];
+    let timeout = Duration::from_secs(20);
+    let slow = |node: &Node| EndpointConfig { timeout, ..node.http() };
+    let mut config = config(nodes.iter().map(slow).collect());
+    config.read_deadline = timeout;
+    let chain = EvmChain::connect(config).await.unwrap();
+    nodes[0].set().mood = Mood::Hangs;
+    let begun = Instant::now();
+    let quote = chain.fee_quote(Speed::Normal).await.unwrap();
+    assert_eq!(quote.max_fee.wei(), HONEST_MAX_FEE);
+    assert!(begun.elapsed() < timeout / 2, "{:?}", begun.elapsed());
+}
+
 #[tokio::test]
 async fn a_chain_without_a_base_fee_has_a_gas_price() {
     let node = Node::start().await;

@@ -90,6 +90,18 @@ pub struct FeeQuote {
     pub max_priority_fee: Option<GasPrice>,
 }
 
+impl FeeQuote {
+    /// The same quote with nothing above a price.
+    #[must_use]
+    pub fn limited_to(self, most: GasPrice) -> Self {
+        Self {
+            max_fee: self.max_fee.min(most),
+            max_priority_fee: self.max_priority_fee.map(|tip| tip.min(most)),
+            ..self
+        }
+    }
+}
+
 /// A call to be tried without sending it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Call {
