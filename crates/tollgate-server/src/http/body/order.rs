@@ -47,13 +47,13 @@ impl NeededReason {
 }
 
 /// Which mode a submitter is to have, and why.
-#[derive(Deserialize, Default, ToSchema)]
+#[derive(Default, ToSchema)]
 #[schema(as = NewMode)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ModeBody {
     /// `pipelined` or `strict`.
     #[schema(value_type = schema::Mode, required)]
-    mode: Option<String>,
+    mode: Option<Mode>,
     /// For the submitter's audit trail: up to 500 bytes, not empty.
     #[schema(value_type = schema::ReasonText, required)]
     reason: Option<String>,
@@ -61,13 +61,7 @@ pub(crate) struct ModeBody {
 
 impl ModeBody {
     pub(crate) fn read(self) -> Result<(Mode, Text<500>), Problem> {
-        let missing = || Problem::new(Code::MissingField, "mode is missing");
-        let mode = self.mode.ok_or_else(missing)?;
-        let unknown = || {
-            let [a, b] = Mode::ALL.map(Mode::name);
-            Problem::new(Code::InvalidField, format!("mode: {mode:?} is neither {a} nor {b}"))
-        };
-        let mode = Mode::from_name(&mode).ok_or_else(unknown)?;
+        let mode = self.mode.ok_or_else(|| Problem::missing("mode"))?;
         Ok((mode, NeededReason { reason: self.reason }.read()?))
     }
 }
@@ -137,6 +131,13 @@ impl FromFields for Reason {
 impl FromFields for NeededReason {
     fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
         Ok(Self { reason: fields.text("reason")? })
+    }
+}
+
+impl FromFields for ModeBody {
+    fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
+        let modes = Mode::ALL.map(|mode| (mode.name(), mode));
+        Ok(Self { mode: fields.word("mode", &modes)?, reason: fields.text("reason")? })
     }
 }
 
