@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tollgate_client::{Client, ClientError, Patience};
-use tollgate_model::Address;
+use tollgate_model::{Address, ChainId};
 
 /// Its first node of two is node 0.
 const OF: Address = Address::ZERO;
@@ -34,6 +34,8 @@ struct Node {
     url: String,
     lines: Arc<Mutex<VecDeque<Line>>>,
     asked: Arc<Mutex<Vec<(String, Value)>>>,
+    /// For which chains.
+    chains: Arc<Mutex<Vec<Option<String>>>>,
 }
 
 impl Node {
@@ -41,10 +43,14 @@ impl Node {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (lines, asked) = (Arc::new(Mutex::new(VecDeque::new())), Arc::default());
-        let node = Self { url, lines, asked };
+        let node = Self { url, lines, asked, chains: Arc::default() };
         let (lines, asked) = (node.lines.clone(), node.asked.clone());
+        let chains = node.chains.clone();
         let answer = move |headers: HeaderMap, body: axum::Json<Value>| async move {
             let key = headers.get("authorization").map(|key| key.to_str().unwrap().to_owned());
+            let chain = headers.get(tollgate_client::CHAIN_ID);
+            let chain = chain.map(|chain| chain.to_str().unwrap().to_owned());
+            chains.lock().unwrap().push(chain);
             asked.lock().unwrap().push((key.unwrap_or_default(), body.0));
             let line = {
                 let mut lines: std::sync::MutexGuard<'_, VecDeque<Line>> = lines.lock().unwrap();
@@ -102,6 +108,18 @@ async fn the_same_request_is_asked_again_until_it_is_taken() {
     for (key, body) in a.asked.lock().unwrap().iter().chain(b.asked.lock().unwrap().iter()) {
         assert_eq!((key.as_str(), body), ("Bearer secret", &wanted));
     }
+}
+
+#[tokio::test]
+async fn node_of_another_chain_is_left_for_one_of_the_chain_that_is_asked_for() {
+    let (a, b, client) = two().await;
+    a.says([says(409, "not_owner", "")]);
+    b.says([says(202, "", "")]);
+    let client = client.with_chain(ChainId::new(31_337).unwrap());
+    assert_eq!(create(&client).await, Ok(202));
+    let said = Some("31337".to_owned());
+    assert_eq!(*a.chains.lock().unwrap(), [said.clone()]);
+    assert_eq!(*b.chains.lock().unwrap(), [said]);
 }
 
 #[tokio::test]

@@ -240,6 +240,7 @@ fn loop_queries() -> Vec<LoopQuery> {
         query("lease_owners", ASKED, format!("{chains}, {submitters}")),
         query("lease_orphans", ASKED, "1, 100".to_owned()),
         query("submitter_depth", OPEN_ROWS, format!("{chains}, {submitters}")),
+        query("submitter_modes", ASKED, format!("{chains}, {submitters}")),
         query("cursor_lock", ASKED, format!("{chains}, {submitters}")),
         query("request_find", ASKED, format!("{chains}, {submitters}, {requests}")),
         query("request_find", ASKED, format!("{chains}, {submitters}, {unknown}")),

@@ -39,12 +39,15 @@ const KEPT: [HeaderName; 2] = [header::CONTENT_TYPE, header::RETRY_AFTER];
 
 /// Carries a request out where it belongs.
 pub(crate) async fn to_the_owner(State(api): State<Api>, request: Request, next: Next) -> Response {
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
     if let Err(problem) = check_chain(request.headers(), api.engine.chain_id()) {
         return problem.into_response();
     }
     let alone = api.engine.is_alone() && !api.engine.is_draining();
     let passed_on = request.headers().contains_key(FORWARDED);
-    if alone || passed_on || request.method() != Method::POST {
+    if alone || passed_on {
         return next.run(request).await;
     }
     let (parts, body) = request.into_parts();

@@ -19,7 +19,7 @@ const HISTORY: [&str; 7] = [
 ];
 
 /// Statements that run for every batch, tick or page.
-const IN_LOOPS: [&str; 35] = [
+const IN_LOOPS: [&str; 38] = [
     "request_find",
     "tx_lock",
     "tx_update",
@@ -39,6 +39,9 @@ const IN_LOOPS: [&str; 35] = [
     "cursor_lock",
     "cursor_move",
     "status_change",
+    "mode_change",
+    "submitter_modes",
+    "submitter_page",
     "lease_find",
     "lease_lock_expired",
     "lease_take_over",
