@@ -81,6 +81,7 @@ impl From<ActError> for ReserveError {
             ActError::UnknownTx
             | ActError::Forbidden(_)
             | ActError::AboveCap(_)
+            | ActError::FeeTooLow(_)
             | ActError::Reverts(_)
             | ActError::CannotResume(_) => Self::Unavailable(error.to_string()),
         }
