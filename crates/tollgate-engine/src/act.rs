@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
-use tollgate_model::bump::Cap;
+use tollgate_model::bump::{CapReached, Minimum};
 use tollgate_model::mode::CannotChangeMode;
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::Owner;
@@ -107,8 +107,11 @@ pub enum ActError {
     #[error("{0}")]
     Forbidden(#[from] Forbidden),
     /// What would replace it is above a cap.
-    #[error("what would replace it is above {}", .0.name())]
-    AboveCap(Cap),
+    #[error("what would replace it {0}")]
+    AboveCap(CapReached),
+    /// The price that was asked for replaces nothing.
+    #[error("what would replace it {0}")]
+    FeeTooLow(Minimum),
     /// The call that should stand in its place would fail on the chain.
     #[error("the call would revert: {0}")]
     Reverts(String),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_model::Address;
-use tollgate_model::bump::BumpRules;
+use tollgate_model::bump::{BumpRules, ClosingPrice};
 use tollgate_model::fees::FeeCaps;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::{Mode, NonceRules, StrictAdvance};
@@ -52,6 +52,9 @@ pub struct EngineOptions {
     pub reservations: Option<ReservationLimits>,
     /// What no transaction may offer (`chain.max_fee_per_gas`, `chain.max_tx_fee`).
     pub fee_caps: FeeCaps,
+    /// Whether what closes a slot may offer more than the caller's own cap
+    /// (`cancel.may_exceed_cap`).
+    pub closing_price: ClosingPrice,
     /// Accounts without a key here, whose transactions come signed.
     pub presigned: Vec<Address>,
     /// The promise to break, to show that a simulation notices.
@@ -131,6 +134,7 @@ impl Default for EngineOptions {
             diagnose: None,
             reservations: None,
             fee_caps: FeeCaps::default(),
+            closing_price: ClosingPrice::default(),
             presigned: Vec::new(),
             #[cfg(feature = "planted-bugs")]
             planted: None,

@@ -82,6 +82,7 @@ impl From<ActError> for ReserveError {
             | ActError::WrongChain { .. }
             | ActError::Forbidden(_)
             | ActError::AboveCap(_)
+            | ActError::FeeTooLow(_)
             | ActError::Reverts(_)
             | ActError::CannotResume(_)
             | ActError::CannotChangeMode(_) => Self::Unavailable(error.to_string()),

@@ -5,6 +5,7 @@
 //! All earlier attempts stay tracked. A cap that is reached holds the transaction where it is; it
 //! never fails it.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::amount::GasPrice;
@@ -53,6 +54,30 @@ pub struct Ceiling {
     pub callers: Option<GasPrice>,
 }
 
+/// Whether what closes a slot, a cancellation or a placeholder, may offer more than the caller's own
+/// cap (`cancel.may_exceed_cap`). The chain's caps hold in any case.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ClosingPrice {
+    /// No: the caller's cap is a promise (I16).
+    #[default]
+    WithinCallersCap,
+    /// Yes: getting the slot closed is worth more than the cap.
+    MayExceedCallersCap,
+}
+
+impl Ceiling {
+    /// What an attempt may offer at most.
+    pub fn of(
+        chain: FeeCaps,
+        callers: Option<GasPrice>,
+        closes: bool,
+        price: ClosingPrice,
+    ) -> Self {
+        let is_free = closes && price == ClosingPrice::MayExceedCallersCap;
+        Self { chain, callers: callers.filter(|_| !is_free) }
+    }
+}
+
 /// A limit that stands in the way of a higher offer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cap {
@@ -99,8 +124,57 @@ impl Ceiling {
 pub enum Raise {
     /// This replaces what is there.
     To(Fees),
-    /// What would replace it is above this cap.
-    AboveCap(Cap),
+    /// What would replace it is above a cap.
+    AboveCap(CapReached),
+    /// What was demanded does not replace it.
+    TooLow(Minimum),
+}
+
+/// A cap that forbids what would replace an attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CapReached {
+    /// Which cap.
+    pub cap: Cap,
+    /// The highest price that it allows.
+    pub allows: GasPrice,
+    /// The price that would be signed without it, in wei.
+    pub needed: u128,
+}
+
+impl fmt::Display for CapReached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cap, allows, needed } = self;
+        write!(f, "needs {needed} wei per gas, and {} allows {allows}", cap.name())
+    }
+}
+
+/// The least that replaces an attempt, in wei.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Minimum {
+    /// The price.
+    pub max_fee: u128,
+    /// The tip; `None` for attempts without one.
+    pub max_priority_fee: Option<u128>,
+}
+
+impl fmt::Display for Minimum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "needs maxFeePerGas of at least {} wei", self.max_fee)?;
+        match self.max_priority_fee {
+            Some(tip) => write!(f, " and maxPriorityFeePerGas of at least {tip} wei"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A price that whoever asks names. It is signed as it is or not at all: what is left open is
+/// filled in by [`raise`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Demand {
+    /// `maxFeePerGas`, or the gas price of a legacy transaction.
+    pub max_fee: Option<GasPrice>,
+    /// `maxPriorityFeePerGas`; without meaning for legacy transactions.
+    pub max_priority_fee: Option<GasPrice>,
 }
 
 /// Offers more than `last`: by the multiplier, at least by what replacement needs, at least what
@@ -108,23 +182,40 @@ pub enum Raise {
 ///
 /// Who asks doesn't matter: a bump, a speed-up by hand, a cancellation or a placeholder. Of several
 /// attempts `last` is the dearest ([`dearest`]), because a pool may hold any of them. What closes a
-/// slot has its own gas limit, to be set in `last` first, and knows no caller's cap: it is not the
-/// caller's call any more, and a transaction at its cap must not be impossible to cancel.
-pub fn raise(rules: &BumpRules, last: &Fees, quote: &FeeQuote, ceiling: &Ceiling) -> Raise {
+/// slot has its own gas limit, to be set in `last` first; whose caps hold for it is said by the
+/// ceiling.
+///
+/// A demanded price is signed as it is (I16): one that replaces nothing is [`Raise::TooLow`], one
+/// above a cap [`Raise::AboveCap`].
+pub fn raise(
+    rules: &BumpRules,
+    last: &Fees,
+    quote: &FeeQuote,
+    ceiling: &Ceiling,
+    demand: &Demand,
+) -> Raise {
     let floor_tip = last.max_priority_fee.map(|tip| rules.floor(tip));
+    let demanded_tip = demand.max_priority_fee.filter(|_| floor_tip.is_some());
     // A tip above the price is no transaction, so the price follows the tip.
-    let floor_fee = rules.floor(last.max_fee).max(floor_tip.unwrap_or_default());
+    let least_tip = demanded_tip.map(GasPrice::wei).max(floor_tip).unwrap_or_default();
+    let floor_fee = rules.floor(last.max_fee).max(least_tip);
+    let is_low = |given: Option<GasPrice>, floor: u128| given.is_some_and(|at| at.wei() < floor);
+    if is_low(demand.max_fee, floor_fee) || is_low(demanded_tip, floor_tip.unwrap_or_default()) {
+        return Raise::TooLow(Minimum { max_fee: floor_fee, max_priority_fee: floor_tip });
+    }
     let (most, cap) = ceiling.price_for(last.gas_limit);
-    if floor_fee > most.wei() {
-        return Raise::AboveCap(cap);
+    let needed = demand.max_fee.map_or(floor_fee, GasPrice::wei);
+    if needed > most.wei() {
+        return Raise::AboveCap(CapReached { cap, allows: most, needed });
     }
     let within = |wei: u128, most: GasPrice| GasPrice::from_wei(wei).unwrap_or(most).min(most);
     let wanted_fee = rules.multiplied(last.max_fee).max(quote.max_fee.wei()).max(floor_fee);
-    let max_fee = within(wanted_fee, most);
+    let max_fee = demand.max_fee.unwrap_or_else(|| within(wanted_fee, most));
     let max_priority_fee = last.max_priority_fee.map(|tip| {
         let market = quote.max_priority_fee.unwrap_or_default().wei();
         let floor = floor_tip.unwrap_or_default();
-        within(rules.multiplied(tip).max(market).max(floor), max_fee)
+        let wanted = || within(rules.multiplied(tip).max(market).max(floor), max_fee);
+        demanded_tip.unwrap_or_else(wanted)
     });
     Raise::To(Fees { gas_limit: last.gas_limit, max_fee, max_priority_fee })
 }
@@ -138,8 +229,8 @@ impl BumpPolicy for BumpRules {
         decide(self, view, now)
     }
 
-    fn raise(&self, last: &Fees, quote: &FeeQuote, ceiling: &Ceiling) -> Raise {
-        raise(self, last, quote, ceiling)
+    fn raise(&self, last: &Fees, quote: &FeeQuote, ceiling: &Ceiling, demand: &Demand) -> Raise {
+        raise(self, last, quote, ceiling, demand)
     }
 }
 
@@ -241,9 +332,11 @@ pub fn decide(rules: &BumpRules, view: &BumpView, now: Timestamp) -> BumpDecisio
     if now < until {
         return BumpDecision::Wait { until };
     }
-    match raise(rules, &view.last, &view.quote, &view.ceiling) {
+    match raise(rules, &view.last, &view.quote, &view.ceiling, &Demand::default()) {
         Raise::To(to) => BumpDecision::Bump { to },
-        Raise::AboveCap(why) => BumpDecision::HoldAtCap { why },
+        Raise::AboveCap(reached) => BumpDecision::HoldAtCap { why: reached.cap },
+        // Nobody demands a price here.
+        Raise::TooLow(_) => BumpDecision::NotPrice,
     }
 }
 

@@ -10,10 +10,12 @@ with found as materialized (
      and ($5::timestamptz is null or o.created_at >= $5)
      and ($6::timestamptz is null or o.created_at < $6)
 )
-select m.*, a.tx_hash as newest_hash, d.diagnosis
+select m.*, a.tx_hash as newest_hash, d.diagnosis,
+       r.transaction_index, r.effective_gas_price, r.l1_fee, r.contract_address
   from (select tx_id from found order by tx_id desc limit $7) as f
   join managed_tx m on m.tx_id = f.tx_id
   left join lateral (select t.tx_hash from tx_attempt t where t.tx_id = m.tx_id
                       order by t.number desc limit 1) as a on true
   left join tx_diagnosis d on d.tx_id = m.tx_id
+  left join tx_receipt r on r.tx_id = m.tx_id and r.block_hash = m.block_hash
  order by m.tx_id desc

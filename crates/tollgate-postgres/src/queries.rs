@@ -39,6 +39,7 @@ queries! {
     OUTBOX_FORGET = "outbox_forget",
     OUTBOX_INSERT = "outbox_insert",
     OUTBOX_PAGE = "outbox_page",
+    RECEIPT_PUT = "receipt_put",
     RECYCLABLE_LOCK = "recyclable_lock",
     RECYCLABLE_TAKE = "recyclable_take",
     REQUEST_FIND = "request_find",

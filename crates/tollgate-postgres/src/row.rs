@@ -9,12 +9,12 @@ use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::record::stored_state;
 use tollgate_model::port::{
     Attempt, AttemptKind, Completion, Fees, HistoryEntry, KnownRequest, MinedIn, OutboxEvent,
-    Owner, Reservation, ReservationState, Seen, StoreError, SubmitterEntry, SubmitterRecord,
-    TxRecord,
+    Owner, ReceiptDetails, Reservation, ReservationState, Seen, StoreError, SubmitterEntry,
+    SubmitterRecord, TxRecord,
 };
 use tollgate_model::{
     Address, B256, Bytes, ChainId, FencingToken, GasPrice, NodeId, Nonce, RequestId, Seq,
-    Submitter, Text, Timestamp, TxId, TxState,
+    Submitter, Text, Timestamp, TxId, TxState, Wei,
 };
 use uuid::Uuid;
 
@@ -170,7 +170,24 @@ fn mined_in(row: &Row) -> Result<Option<MinedIn>, StoreError> {
         gas_used: count(get(row, "gas_used")?)?,
         succeeded: get(row, "succeeded")?,
         revert_reason: text(row, "revert_reason")?,
+        details: details(row)?,
     }))
+}
+
+/// Everything is null in rows of versions that did not keep it.
+fn details(row: &Row) -> Result<ReceiptDetails, StoreError> {
+    let price: Option<i64> = get(row, "effective_gas_price")?;
+    let l1_fee: Option<&str> = get(row, "l1_fee")?;
+    let read =
+        |fee: &str| fee.parse().map(Wei).map_err(|_| StoreError::Defect(format!("l1_fee {fee}")));
+    Ok(ReceiptDetails {
+        transaction_index: get::<Option<i64>>(row, "transaction_index")?.map(count).transpose()?,
+        effective_gas_price: price.map(GasPrice::from_i64).transpose().map_err(unreadable)?,
+        l1_fee: l1_fee.map(read).transpose()?,
+        contract_address: get::<Option<&[u8]>>(row, "contract_address")?
+            .map(|bytes| fixed(bytes).map(Address::new))
+            .transpose()?,
+    })
 }
 
 pub(crate) fn attempt(row: &Row) -> Result<Attempt, StoreError> {

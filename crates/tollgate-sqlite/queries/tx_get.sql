@@ -6,5 +6,13 @@ select t.tx_id, t.chain_id, t.submitter, t.request_id, t.nonce, t.payload, t.pay
        t.next_resubmit_at, t.resubmits, t.last_error, t.mined_hash, t.block_number, t.block_hash,
        t.gas_used, t.succeeded, t.revert_reason, t.valid_until, t.created_at, t.updated_at,
        t.finished_at,
-       (select d.diagnosis from tx_diagnosis d where d.tx_id = t.tx_id) as diagnosis
+       (select d.diagnosis from tx_diagnosis d where d.tx_id = t.tx_id) as diagnosis,
+       (select r.transaction_index from tx_receipt r
+         where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as transaction_index,
+       (select r.effective_gas_price from tx_receipt r
+         where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as effective_gas_price,
+       (select r.l1_fee from tx_receipt r
+         where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as l1_fee,
+       (select r.contract_address from tx_receipt r
+         where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as contract_address
   from managed_tx t where t.tx_id = ?1

@@ -6,7 +6,15 @@ select t.tx_id, t.chain_id, t.submitter, t.request_id, t.nonce, t.payload, t.pay
        t.next_resubmit_at, t.resubmits, t.last_error, t.mined_hash, t.block_number, t.block_hash,
        t.gas_used, t.succeeded, t.revert_reason, t.valid_until, t.created_at, t.updated_at,
        t.finished_at,
-       (select d.diagnosis from tx_diagnosis d where d.tx_id = t.tx_id) as diagnosis
+       (select d.diagnosis from tx_diagnosis d where d.tx_id = t.tx_id) as diagnosis,
+       (select r.transaction_index from tx_receipt r
+         where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as transaction_index,
+       (select r.effective_gas_price from tx_receipt r
+         where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as effective_gas_price,
+       (select r.l1_fee from tx_receipt r
+         where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as l1_fee,
+       (select r.contract_address from tx_receipt r
+         where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as contract_address
   from tx_completion c indexed by tx_completion_failed cross join managed_tx t
  where c.state >= 50 and c.tx_id < ?3 and t.tx_id = c.tx_id
    and (?1 is null or c.chain_id = ?1) and (?2 is null or c.submitter = ?2)

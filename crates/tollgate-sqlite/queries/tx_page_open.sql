@@ -7,7 +7,15 @@ select * from (
          t.next_resubmit_at, t.resubmits, t.last_error, t.mined_hash, t.block_number, t.block_hash,
          t.gas_used, t.succeeded, t.revert_reason, t.valid_until, t.created_at, t.updated_at,
          t.finished_at,
-         (select d.diagnosis from tx_diagnosis d where d.tx_id = t.tx_id) as diagnosis
+         (select d.diagnosis from tx_diagnosis d where d.tx_id = t.tx_id) as diagnosis,
+         (select r.transaction_index from tx_receipt r
+           where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as transaction_index,
+         (select r.effective_gas_price from tx_receipt r
+           where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as effective_gas_price,
+         (select r.l1_fee from tx_receipt r
+           where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as l1_fee,
+         (select r.contract_address from tx_receipt r
+           where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as contract_address
     from managed_tx t indexed by managed_tx_open
    where t.chain_id = ?1 and t.submitter = ?2 and t.tx_id < ?3 and t.finished_at is null
      and (?4 is null or t.state in (select value from json_each(?4)))
@@ -22,7 +30,15 @@ select * from (
          t.next_resubmit_at, t.resubmits, t.last_error, t.mined_hash, t.block_number, t.block_hash,
          t.gas_used, t.succeeded, t.revert_reason, t.valid_until, t.created_at, t.updated_at,
          t.finished_at,
-         (select d.diagnosis from tx_diagnosis d where d.tx_id = t.tx_id) as diagnosis
+         (select d.diagnosis from tx_diagnosis d where d.tx_id = t.tx_id) as diagnosis,
+         (select r.transaction_index from tx_receipt r
+           where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as transaction_index,
+         (select r.effective_gas_price from tx_receipt r
+           where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as effective_gas_price,
+         (select r.l1_fee from tx_receipt r
+           where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as l1_fee,
+         (select r.contract_address from tx_receipt r
+           where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as contract_address
     from submitter_cursor c cross join managed_tx t indexed by managed_tx_open
    where ?2 is null and (?1 is null or c.chain_id = ?1)
      and t.chain_id = c.chain_id and t.submitter = c.submitter and t.tx_id < ?3

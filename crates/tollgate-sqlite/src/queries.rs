@@ -58,6 +58,7 @@ queries! {
     CONFIRMATION_PUT = "confirmation_put";
     CONFIRMATION_GET = "confirmation_get";
     DIAGNOSIS_PUT = "diagnosis_put";
+    RECEIPT_PUT = "receipt_put";
     COMPLETION_NUMBER = "completion_number";
     COMPLETION_INSERT = "completion_insert";
     COMPLETION_END = "completion_end";

@@ -8,12 +8,12 @@ use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::record::stored_state;
 use tollgate_model::port::{
     Attempt, AttemptKind, Completion, Confirmations, Fees, HistoryEntry, KnownRequest, MinedIn,
-    OutboxEvent, Owner, Reservation, ReservationState, Seen, SubmitterEntry, SubmitterRecord,
-    TxRecord,
+    OutboxEvent, Owner, ReceiptDetails, Reservation, ReservationState, Seen, SubmitterEntry,
+    SubmitterRecord, TxRecord,
 };
 use tollgate_model::{
     Address, B256, Bytes, ChainId, FencingToken, GasPrice, NodeId, Nonce, RequestId, Seq,
-    Submitter, Text, Timestamp, TxHash, TxId, TxState,
+    Submitter, Text, Timestamp, TxHash, TxId, TxState, Wei,
 };
 use uuid::Uuid;
 
@@ -131,7 +131,7 @@ pub(crate) fn tx_record(row: &Row<'_>) -> Decoded<TxRecord> {
         next_resubmit_at: time_or_none(row, 12)?,
         resubmits: get(row, 13)?,
         last_error: text(row, 14)?,
-        mined: mined_in(row, 15)?,
+        mined: mined_in(row, 15, 26)?,
         valid_until: time_or_none(row, 21)?,
         created_at: time(row, 22)?,
         updated_at: time(row, 23)?,
@@ -140,7 +140,7 @@ pub(crate) fn tx_record(row: &Row<'_>) -> Decoded<TxRecord> {
     })
 }
 
-fn mined_in(row: &Row<'_>, at: usize) -> Decoded<Option<MinedIn>> {
+fn mined_in(row: &Row<'_>, at: usize, details_at: usize) -> Decoded<Option<MinedIn>> {
     let Some(tx_hash) = hash_or_none(row, at)? else { return Ok(None) };
     Ok(Some(MinedIn {
         tx_hash,
@@ -149,7 +149,22 @@ fn mined_in(row: &Row<'_>, at: usize) -> Decoded<Option<MinedIn>> {
         gas_used: count(row, at + 3)?,
         succeeded: get(row, at + 4)?,
         revert_reason: text(row, at + 5)?,
+        details: details(row, details_at)?,
     }))
+}
+
+/// Everything is null in rows of versions that did not keep it.
+fn details(row: &Row<'_>, at: usize) -> Decoded<ReceiptDetails> {
+    let price: Option<i64> = get(row, at + 1)?;
+    let l1_fee: Option<String> = get(row, at + 2)?;
+    let read =
+        |fee: String| fee.parse().map(Wei).map_err(|_| Fault::defect(format!("l1_fee {fee}")));
+    Ok(ReceiptDetails {
+        transaction_index: get(row, at)?,
+        effective_gas_price: price.map(GasPrice::from_i64).transpose()?,
+        l1_fee: l1_fee.map(read).transpose()?,
+        contract_address: get::<Option<[u8; 20]>>(row, at + 3)?.map(Address::new),
+    })
 }
 
 pub(crate) fn attempt(row: &Row<'_>) -> Decoded<Attempt> {

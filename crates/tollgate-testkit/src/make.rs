@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tollgate_model::port::{
     AttemptKind, ChainRegistration, Confirmations, CursorMove, Fees, Lease, LeaseTerms, MinedIn,
-    NewAttempt, NewEvent, NewTx, Page, Payload, Section, Seen, Slot, SubmitterSetup, TxUpdate,
+    NewAttempt, NewEvent, NewTx, Page, Payload, ReceiptDetails, Section, Seen, Slot,
+    SubmitterSetup, TxUpdate,
 };
 use tollgate_model::{
     Address, B256, Bytes, ChainId, GasPrice, NodeId, Nonce, RequestId, Seq, Submitter, Text, TxId,
@@ -224,6 +225,11 @@ pub fn mined_in(tx_hash: B256, block_number: u64) -> MinedIn {
         gas_used: 21_000,
         succeeded: true,
         revert_reason: None,
+        details: ReceiptDetails {
+            transaction_index: Some(3),
+            effective_gas_price: Some(GasPrice::from_wei(1_234_567).unwrap()),
+            ..ReceiptDetails::default()
+        },
     }
 }
 

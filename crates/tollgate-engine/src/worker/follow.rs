@@ -55,9 +55,15 @@ impl Desk {
                 Standing::Orphaned | Standing::Ahead => continue,
             }
             let Some(open) = self.book.by_hash(receipt.tx_hash) else { continue };
-            if open.mined.as_ref() == Some(&receipt) || !noted.insert(open.tx_id) {
+            let is_known = open.mined.as_ref().is_some_and(|known| known.is_same_receipt(&receipt));
+            if is_known || !noted.insert(open.tx_id) {
                 continue;
             }
+            let signed = open.attempts.iter().find(|form| form.hash == receipt.tx_hash);
+            let receipt = match signed {
+                Some(form) => receipt.priced_by(&form.fees),
+                None => receipt,
+            };
             let mut update = moved(open, TxEvent::Mined)?;
             if open.mined.is_some() {
                 // From one block to another within one pass.

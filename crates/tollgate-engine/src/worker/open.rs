@@ -1,9 +1,8 @@
 //! One transaction with an open slot, as its worker knows it.
 
 use tollgate_model::answer::AnswerClass;
-use tollgate_model::bump::{Ceiling, dearest};
+use tollgate_model::bump::dearest;
 use tollgate_model::diagnose::Diagnosis;
-use tollgate_model::fees::FeeCaps;
 use tollgate_model::port::{Attempt, AttemptKind, Fees, MinedIn, NewAttempt, OpenTx, Seen};
 use tollgate_model::reconcile::{OpenSlot, Search};
 use tollgate_model::resubmit::hold_of;
@@ -239,11 +238,6 @@ impl Open {
             payload_may_change: intent.replaceable,
             closing: self.closing().is_some(),
         }
-    }
-
-    /// What it may offer at most. What closes a slot knows no caller's cap.
-    pub(super) fn ceiling(&self, intent: &Intent, chain: FeeCaps, closes: bool) -> Ceiling {
-        Ceiling { chain, callers: intent.max_fee_per_gas.filter(|_| !closes) }
     }
 
     /// It waits for something that may come by itself.

@@ -62,7 +62,7 @@ impl Desk {
             last_at: newest.at,
             bumps: u16::try_from(open.attempts.len().saturating_sub(1)).unwrap_or(u16::MAX),
             quote: self.context.chain.fee_quote(intent.speed).await.ok()?,
-            ceiling: open.ceiling(&intent, self.context.options.fee_caps, closing.is_some()),
+            ceiling: self.ceiling(&intent, closing.is_some()),
             last_answer: open.heard.last,
             diagnosis: open.diagnosis,
         };

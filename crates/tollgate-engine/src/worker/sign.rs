@@ -2,13 +2,13 @@
 //! slot. Whatever it is, it has the transaction's nonce, and it replaces whichever of the earlier
 //! forms a pool holds.
 
-use tollgate_model::bump::Raise;
+use tollgate_model::bump::{Ceiling, Raise};
 use tollgate_model::fees::gas_limit;
-use tollgate_model::port::chain::{Call, FeeQuote, Trial};
+use tollgate_model::port::chain::{Call, Trial};
 use tollgate_model::port::policy::{NewCall, Replacement};
 use tollgate_model::port::signer::{TxDraft, TxKind};
 use tollgate_model::port::{AttemptKind, Fees, NewAttempt};
-use tollgate_model::{Bytes, U256, Wei};
+use tollgate_model::{Bytes, Intent, U256, Wei};
 
 use super::Desk;
 use super::open::Open;
@@ -41,11 +41,18 @@ impl Desk {
         let quote = self.context.chain.fee_quote(intent.speed).await;
         let quote = quote.map_err(|error| ActError::Unavailable(error.to_string()))?;
         let last = Fees { gas_limit: draft.fees.gas_limit, ..open.dearest().unwrap_or(draft.fees) };
-        let ceiling = open.ceiling(&intent, self.context.options.fee_caps, closes);
-        match self.context.policies.bump.raise(&last, &asked(quote, with), &ceiling) {
+        let ceiling = self.ceiling(&intent, closes);
+        match self.context.policies.bump.raise(&last, &quote, &ceiling, &with.demand()) {
             Raise::To(fees) => self.sign_at(&mut draft, kind, fees).await,
-            Raise::AboveCap(cap) => Err(ActError::AboveCap(cap)),
+            Raise::AboveCap(reached) => Err(ActError::AboveCap(reached)),
+            Raise::TooLow(minimum) => Err(ActError::FeeTooLow(minimum)),
         }
+    }
+
+    /// What a further form may offer at most.
+    pub(super) fn ceiling(&self, intent: &Intent, closes: bool) -> Ceiling {
+        let options = &self.context.options;
+        Ceiling::of(options.fee_caps, intent.max_fee_per_gas, closes, options.closing_price)
     }
 
     /// Signs the newest form again at a price that was decided already.
@@ -113,14 +120,5 @@ impl Desk {
         let call = Call { from, to, value, data: data.clone() };
         let tried = self.context.chain.try_call(&call).await;
         tried.map_err(|error| ActError::Unavailable(error.to_string()))
-    }
-}
-
-/// What was asked for in the place of what the market asks.
-fn asked(quote: FeeQuote, with: &Replacement) -> FeeQuote {
-    FeeQuote {
-        max_fee: with.max_fee_per_gas.unwrap_or(quote.max_fee),
-        max_priority_fee: with.max_priority_fee_per_gas.or(quote.max_priority_fee),
-        ..quote
     }
 }

@@ -9,9 +9,9 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 use tokio::time::Instant;
-use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{BlockReceipts, BlockRef, ChainUnavailable};
-use tollgate_model::{Text, TxHash};
+use tollgate_model::port::{MinedIn, ReceiptDetails};
+use tollgate_model::{GasPrice, Text, TxHash, Wei};
 
 use super::member::Member;
 use super::reason::{reason, reason_in};
@@ -52,14 +52,23 @@ fn bulk_is_cheaper(
 }
 
 pub(super) fn mined_in(wire: &ReceiptWire) -> Option<MinedIn> {
+    // Receipts of the time before Byzantium have none.
+    let succeeded = wire.status.is_none_or(|status| status.0 == 1);
+    let price = wire.effective_gas_price.and_then(|price| GasPrice::from_wei(price.0).ok());
     Some(MinedIn {
         tx_hash: wire.transaction_hash.0,
         block_number: wire.block_number?.0,
         block_hash: wire.block_hash?.0,
         gas_used: wire.gas_used.0,
-        // Receipts of the time before Byzantium have none.
-        succeeded: wire.status.is_none_or(|status| status.0 == 1),
+        succeeded,
         revert_reason: wire.revert_reason.as_ref().map(|data| reason(&data.0)),
+        details: ReceiptDetails {
+            transaction_index: wire.transaction_index.map(|index| index.0),
+            effective_gas_price: price,
+            l1_fee: wire.l1_fee.map(|fee| Wei(fee.0)),
+            // Nodes tell where a deployment that failed would have been.
+            contract_address: wire.contract_address.map(|to| to.0).filter(|_| succeeded),
+        },
     })
 }
 

@@ -71,6 +71,12 @@ pub(crate) trait FromHex: Sized {
     fn from_hex(digits: &str) -> Option<Self>;
 }
 
+impl FromHex for u32 {
+    fn from_hex(digits: &str) -> Option<Self> {
+        Self::from_str_radix(digits, 16).ok()
+    }
+}
+
 impl FromHex for u64 {
     fn from_hex(digits: &str) -> Option<Self> {
         Self::from_str_radix(digits, 16).ok()
@@ -163,6 +169,27 @@ pub(crate) struct ReceiptWire {
     /// Besu's own, where it is switched on.
     #[serde(default)]
     pub(crate) revert_reason: Option<Quantity<Bytes>>,
+    #[serde(default, deserialize_with = "if_readable")]
+    pub(crate) transaction_index: Option<Quantity<u32>>,
+    /// Missing on nodes from before London.
+    #[serde(default, deserialize_with = "if_readable")]
+    pub(crate) effective_gas_price: Option<Quantity<u128>>,
+    /// The OP stack's own: what the data cost on the base chain.
+    #[serde(default, deserialize_with = "if_readable")]
+    pub(crate) l1_fee: Option<Quantity<U256>>,
+    #[serde(default, deserialize_with = "if_readable")]
+    pub(crate) contract_address: Option<Quantity<Address>>,
+}
+
+/// A member that is good to have: one that can't be read is as good as missing, and does not make the
+/// whole unreadable.
+fn if_readable<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: serde::de::DeserializeOwned,
+{
+    let value = serde_json::Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).ok())
 }
 
 #[derive(Clone, Deserialize, Debug)]
@@ -236,6 +263,27 @@ mod tests {
         }
         let data: Quantity<Bytes> = serde_json::from_str(r#""0x""#).unwrap();
         assert!(data.0.is_empty());
+    }
+
+    #[test]
+    fn receipt_with_odd_extras_is_read_without_them() {
+        let hash = format!("0x{}", "11".repeat(32));
+        let mut wire = serde_json::json!({
+            "transactionHash": hash, "blockHash": hash, "blockNumber": "0x5", "gasUsed": "0x5208",
+            "transactionIndex": "0x2", "effectiveGasPrice": "0x7", "l1Fee": "0x9",
+            "contractAddress": format!("0x{}", "22".repeat(20)),
+        });
+        let receipt: ReceiptWire = serde_json::from_value(wire.clone()).unwrap();
+        assert_eq!(receipt.transaction_index.unwrap().0, 2);
+        assert_eq!(receipt.effective_gas_price.unwrap().0, 7);
+        assert_eq!(receipt.l1_fee.unwrap().0, U256::from(9));
+        assert_eq!(receipt.contract_address.unwrap().0, Address::repeat_byte(0x22));
+        wire["effectiveGasPrice"] = serde_json::json!("cheap");
+        wire["contractAddress"] = serde_json::Value::Null;
+        wire["l1Fee"] = serde_json::json!(9);
+        let receipt: ReceiptWire = serde_json::from_value(wire).unwrap();
+        assert!(receipt.effective_gas_price.is_none() && receipt.l1_fee.is_none());
+        assert!(receipt.contract_address.is_none());
     }
 
     #[test]

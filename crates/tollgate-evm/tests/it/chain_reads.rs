@@ -7,7 +7,7 @@ use tollgate_evm::chain::EvmChain;
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::chain::{BlockTag, Call, Chain, Sighting, Speed, Trial};
-use tollgate_model::{Address, B256, TxHash, Wei};
+use tollgate_model::{Address, B256, TxHash, U256, Wei};
 
 use crate::fake::{Mood, Node, block, config, connect, until};
 
@@ -24,15 +24,15 @@ async fn receipts_of_many_are_fetched_at_once_and_of_few_one_by_one() {
     chain.head_after(Some(block(1, 10))).await.unwrap();
     chain.block(BlockTag::Number(11)).await.unwrap();
 
-    let two = chain.receipts(&at, &all[..2]).await.unwrap();
+    let two = chain.receipts(&at, &all[..2]).await.found;
     assert_eq!(two.iter().map(|receipt| receipt.tx_hash).collect::<Vec<_>>(), all[..2]);
     assert!(two.iter().all(|r| r.succeeded && r.block_hash == at.hash && r.gas_used == 21_000));
     assert_eq!(node.calls_of("eth_getBlockReceipts"), 0);
 
-    assert_eq!(chain.receipts(&at, &all).await.unwrap().len(), 200);
+    assert_eq!(chain.receipts(&at, &all).await.found.len(), 200);
     assert_eq!(node.calls_of("eth_getBlockReceipts"), 1);
-    assert_eq!(chain.receipts(&at, &[]).await.unwrap(), []);
-    assert_eq!(chain.receipts(&at, &[B256::ZERO]).await.unwrap(), [], "not in it");
+    assert_eq!(chain.receipts(&at, &[]).await.found, []);
+    assert_eq!(chain.receipts(&at, &[B256::ZERO]).await.found, [], "not in it");
 }
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn a_node_without_block_receipts_is_asked_one_by_one_from_then_on() {
     let at = node.mine(1, 11, all.clone());
     chain.head_after(Some(block(1, 10))).await.unwrap();
     for _ in 0..3 {
-        assert_eq!(chain.receipts(&at, &all).await.unwrap().len(), 50);
+        assert_eq!(chain.receipts(&at, &all).await.found.len(), 50);
     }
     assert_eq!(node.calls_of("eth_getBlockReceipts"), 1, "it is remembered");
 }
@@ -58,11 +58,11 @@ async fn receipts_of_another_block_at_that_height_are_left_out() {
     node.mine(2, 11, all.clone());
     until("the head has moved", || async { chain.head_after(None).await.unwrap() == block(2, 11) })
         .await;
-    assert_eq!(chain.receipts(&old, &all).await.unwrap(), []);
-    assert_eq!(chain.receipts(&old, &all[..1]).await.unwrap(), []);
+    assert_eq!(chain.receipts(&old, &all).await.found, []);
+    assert_eq!(chain.receipts(&old, &all[..1]).await.found, []);
     // Nobody can be asked: that is no statement about the block.
     node.set().mood = Mood::Down;
-    chain.receipts(&old, &all).await.unwrap_err();
+    assert_eq!(chain.receipts(&old, &all).await.unread, all);
 }
 
 #[tokio::test]
@@ -75,12 +75,96 @@ async fn a_node_that_lacks_a_receipt_of_its_own_block_is_not_believed() {
     let at = half.mine(1, 11, all.clone());
     chain.head_after(Some(block(1, 10))).await.unwrap();
     for of in [&all[..], &all[..1]] {
-        let error = chain.receipts(&at, of).await.unwrap_err().to_string();
-        assert!(error.contains("not all its receipts"), "{error}");
+        let read = chain.receipts(&at, of).await;
+        assert_eq!((read.found, read.unread), (vec![], of.to_vec()));
+        let problem = read.problem.unwrap();
+        assert!(problem.contains("not all its receipts"), "{problem}");
     }
     whole.mine(1, 11, all.clone());
-    until("another one has it", || async { chain.receipts(&at, &all).await.is_ok() }).await;
-    assert_eq!(chain.receipts(&at, &all).await.unwrap().len(), 20);
+    until("another one has it", || async { chain.receipts(&at, &all).await.unread.is_empty() })
+        .await;
+    assert_eq!(chain.receipts(&at, &all).await.found.len(), 20);
+}
+
+#[tokio::test]
+async fn receipts_are_collected_from_all_endpoints_and_one_that_nobody_has_keeps_no_other() {
+    let (one, two) = (Node::start().await, Node::start().await);
+    let chain = connect(vec![one.http(), two.http()]).await;
+    let all = hashes(5);
+    one.set().unreadable.extend([all[0], all[1]]);
+    two.set().unreadable.extend([all[1], all[2]]);
+    let at = one.mine(1, 11, all.clone());
+    two.mine(1, 11, all.clone());
+    until("both have the block", || async {
+        chain.endpoints().iter().all(|endpoint| endpoint.head == Some(at))
+    })
+    .await;
+    let read = chain.receipts(&at, &all).await;
+    let mut found: Vec<_> = read.found.iter().map(|receipt| receipt.tx_hash).collect();
+    found.sort();
+    assert_eq!(found, [all[0], all[2], all[3], all[4]], "each from whoever has it");
+    assert_eq!(read.unread, [all[1]]);
+    assert!(read.problem.unwrap().contains("not all its receipts"));
+    two.set().unreadable.clear();
+    let read = chain.receipts(&at, &[all[1]]).await;
+    assert_eq!((read.found.len(), read.unread.len()), (1, 0), "as soon as one has it");
+}
+
+#[tokio::test]
+async fn receipt_that_fails_alone_is_found_among_those_of_its_block() {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http()]).await;
+    let all = hashes(30);
+    node.set().fixed.insert("eth_getTransactionReceipt", Ok(json!(null)));
+    let at = node.mine(1, 11, all.clone());
+    chain.head_after(Some(block(1, 10))).await.unwrap();
+    chain.block(BlockTag::Number(11)).await.unwrap();
+    let read = chain.receipts(&at, &all[..1]).await;
+    assert_eq!((read.found.len(), read.unread.len()), (1, 0));
+    assert_eq!(node.calls_of("eth_getBlockReceipts"), 1);
+}
+
+#[tokio::test]
+async fn block_that_one_endpoint_lacks_is_not_gone_while_another_can_not_be_asked() {
+    let (other, silent) = (Node::start().await, Node::start().await);
+    let chain = connect(vec![other.http(), silent.http()]).await;
+    let all = hashes(3);
+    let at = silent.mine(1, 11, all.clone());
+    other.mine(2, 11, all.clone());
+    until("both have told", || async {
+        chain.endpoints().iter().all(|e| e.head.is_some_and(|head| head.number == 11))
+    })
+    .await;
+    silent.set().mood = Mood::Down;
+    assert_eq!(chain.receipts(&at, &all).await.unread, all, "absence at one is no evidence");
+}
+
+#[tokio::test]
+async fn receipts_tell_what_was_paid_and_deployed() {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http()]).await;
+    let (deployed, failed) = (B256::repeat_byte(7), B256::repeat_byte(8));
+    node.set().failed.insert(failed);
+    let extras = json!({
+        "transactionIndex": "0x1", "effectiveGasPrice": "0x3b9aca07", "l1Fee": "0x64",
+        "contractAddress": Address::repeat_byte(0xc0).to_string(),
+    });
+    node.set().receipt_extras = extras;
+    let at = node.mine(1, 11, vec![deployed, failed]);
+    chain.head_after(Some(block(1, 10))).await.unwrap();
+    let by_block = chain.receipts(&at, &[deployed]).await.found.remove(0);
+    assert_eq!(
+        by_block,
+        chain.receipt(deployed).await.unwrap().unwrap(),
+        "however it is asked for"
+    );
+    assert_eq!(by_block.details.transaction_index, Some(1));
+    assert_eq!(by_block.details.effective_gas_price.unwrap().wei(), 1_000_000_007);
+    assert_eq!(by_block.details.contract_address, Some(Address::repeat_byte(0xc0)));
+    let fee = U256::from(21_000_u64 * 1_000_000_007 + 100);
+    assert_eq!(by_block.fee(), Some(Wei(fee)), "with the fee of the base chain");
+    let failed = chain.receipt(failed).await.unwrap().unwrap();
+    assert_eq!(failed.details.contract_address, None, "nothing was deployed");
 }
 
 #[tokio::test]
@@ -111,7 +195,11 @@ async fn the_receipt_of_a_failure_says_what_the_contract_said() {
     assert!(!receipt.succeeded);
     assert_eq!(receipt.revert_reason.unwrap().as_str(), "panic 0x12: division by zero");
     chain.head_after(Some(block(1, 10))).await.unwrap();
-    assert!(chain.receipts(&at, &[hash]).await.unwrap()[0].revert_reason.is_some());
+    // Of a block they come at once, and the reasons are asked for beside.
+    let of_block = chain.receipts(&at, &[hash]).await.found;
+    assert_eq!((of_block.len(), &of_block[0].revert_reason), (1, &None));
+    let reason = chain.revert_reason(&of_block[0]).await.unwrap();
+    assert_eq!(reason.as_str(), "panic 0x12: division by zero");
     node.set().fixed.remove("eth_call");
     assert_eq!(chain.receipt(hash).await.unwrap().unwrap().revert_reason, None, "a courtesy only");
 }

@@ -70,6 +70,10 @@ pub(crate) struct State {
     /// Fixed answers, before everything else.
     pub(crate) fixed: HashMap<&'static str, Result<Value, Value>>,
     pub(crate) failed: HashSet<TxHash>,
+    /// Receipts that are answered with an error, and are missing among those of their block.
+    pub(crate) unreadable: HashSet<TxHash>,
+    /// What each receipt has besides.
+    pub(crate) receipt_extras: Value,
     pub(crate) in_pool: HashSet<TxHash>,
     /// Whose transactions these are, and in which slots: shown in full blocks and counted at past
     /// ones.

@@ -146,3 +146,63 @@ fn the_market_is_paid_by_covering_base_fee_and_tip() {
     assert!(!pays_the_market(&fees(100, Some(9)), &quote(10, 500, 10)));
     assert!(pays_the_market(&fees(100, None), &quote(90, 500, 10)), "a legacy one tips the rest");
 }
+
+fn demand(max_fee: Option<u128>, tip: Option<u128>) -> Demand {
+    Demand { max_fee: max_fee.map(wei), max_priority_fee: tip.map(wei) }
+}
+
+/// Raises 100 with a tip of 10 in a market that wants 150 with a tip of 10.
+fn demanded(demand: Demand, ceiling: &Ceiling) -> Raise {
+    raise(&on(), &fees(100, Some(10)), &quote(95, 150, 10), ceiling, &demand)
+}
+
+#[test]
+fn demanded_price_is_signed_as_it_is() {
+    let free = Ceiling::default();
+    let to = |max_fee, tip| Raise::To(fees(max_fee, Some(tip)));
+    assert_eq!(
+        demanded(demand(Some(110), None), &free),
+        to(110, 12),
+        "below multiplier and market"
+    );
+    assert_eq!(demanded(demand(Some(500), Some(11)), &free), to(500, 11));
+    assert_eq!(demanded(demand(None, Some(11)), &free), to(150, 11));
+    assert_eq!(demanded(demand(None, Some(400)), &free), to(400, 400), "the price follows the tip");
+}
+
+#[test]
+fn demanded_price_that_replaces_nothing_is_refused_with_the_minimum() {
+    let free = Ceiling::default();
+    let minimum = Raise::TooLow(Minimum { max_fee: 110, max_priority_fee: Some(11) });
+    assert_eq!(demanded(demand(Some(109), None), &free), minimum);
+    assert_eq!(demanded(demand(Some(109), Some(50)), &free), minimum);
+    assert_eq!(demanded(demand(Some(500), Some(10)), &free), minimum);
+    let legacy = Fees { max_priority_fee: None, ..fees(100, None) };
+    let old = FeeQuote { base_fee: None, max_fee: wei(120), max_priority_fee: None };
+    let low = raise(&on(), &legacy, &old, &free, &demand(Some(1), Some(1)));
+    assert_eq!(low, Raise::TooLow(Minimum { max_fee: 110, max_priority_fee: None }));
+    let tip_above_price = demanded(demand(Some(120), Some(130)), &free);
+    let needs = Minimum { max_fee: 130, max_priority_fee: Some(11) };
+    assert_eq!(tip_above_price, Raise::TooLow(needs), "a tip above the price is no transaction");
+}
+
+#[test]
+fn demanded_price_above_a_cap_is_refused_with_the_cap() {
+    let chain = FeeCaps { max_fee_per_gas: Some(wei(300)), max_tx_fee: None };
+    let ceiling = Ceiling { chain, callers: Some(wei(200)) };
+    let reached = CapReached { cap: Cap::Callers, allows: wei(200), needed: 201 };
+    assert_eq!(demanded(demand(Some(201), None), &ceiling), Raise::AboveCap(reached));
+    let closing = Ceiling::of(chain, Some(wei(200)), true, ClosingPrice::MayExceedCallersCap);
+    assert!(matches!(demanded(demand(Some(201), None), &closing), Raise::To(_)));
+    let reached = CapReached { cap: Cap::ChainPrice, allows: wei(300), needed: 301 };
+    assert_eq!(demanded(demand(Some(301), None), &closing), Raise::AboveCap(reached), "never");
+}
+
+#[test]
+fn closing_a_slot_passes_the_callers_cap_only_where_that_is_set() {
+    let callers = Some(wei(105));
+    let of = |closes, price| Ceiling::of(FeeCaps::default(), callers, closes, price).callers;
+    assert_eq!(of(true, ClosingPrice::default()), callers, "I16: not by default");
+    assert_eq!(of(true, ClosingPrice::MayExceedCallersCap), None);
+    assert_eq!(of(false, ClosingPrice::MayExceedCallersCap), callers, "the intent never does");
+}

@@ -10,7 +10,7 @@ use super::chain::FeeQuote;
 use super::record::{Attempt, TxRecord};
 use crate::amount::GasPrice;
 use crate::answer::AnswerClass;
-use crate::bump::{BumpDecision, BumpView, Ceiling, Raise};
+use crate::bump::{BumpDecision, BumpView, Ceiling, Demand, Raise};
 use crate::diagnose::Diagnosis;
 use crate::stuck::Trigger;
 use crate::text::Text;
@@ -78,13 +78,20 @@ impl StuckAction {
 /// What stands in a transaction's place: its own call at another price, or another call.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Replacement {
-    /// The price that is wanted; what replacement needs and the market asks if it is not given.
-    /// Never below the former, never above a cap.
+    /// The price that is demanded: signed as it is, or nothing is. What replacement needs and the
+    /// market asks if it is not given.
     pub max_fee_per_gas: Option<GasPrice>,
     /// The tip that is wanted, in the same way.
     pub max_priority_fee_per_gas: Option<GasPrice>,
     /// Another call, where the caller of the transaction allows one.
     pub call: Option<NewCall>,
+}
+
+impl Replacement {
+    /// The prices that are demanded.
+    pub const fn demand(&self) -> Demand {
+        Demand { max_fee: self.max_fee_per_gas, max_priority_fee: self.max_priority_fee_per_gas }
+    }
 }
 
 /// A call in the place of another one.
@@ -139,8 +146,8 @@ pub trait BumpPolicy: Send + Sync {
     /// Whether a transaction offers more by itself now.
     fn decide(&self, view: &BumpView, now: Timestamp) -> BumpDecision;
 
-    /// An offer that replaces `last`, whoever asks for it.
-    fn raise(&self, last: &Fees, quote: &FeeQuote, ceiling: &Ceiling) -> Raise;
+    /// An offer that replaces `last`, whoever asks for it, at the price that is demanded if one is.
+    fn raise(&self, last: &Fees, quote: &FeeQuote, ceiling: &Ceiling, demand: &Demand) -> Raise;
 }
 
 /// Decides; never acts. The engine claims the decision under the fence before it acts (I11).

@@ -1,5 +1,6 @@
 //! What a store gives back: rows as values.
 
+use crate::amount::{GasPrice, Wei};
 use crate::ids::{
     ChainId, FencingToken, InvalidId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId,
 };
@@ -9,7 +10,7 @@ use crate::port::lease::Lease;
 use crate::state::TxState;
 use crate::text::Text;
 use crate::time::Timestamp;
-use alloy_primitives::{B256, Bytes};
+use alloy_primitives::{Address, B256, Bytes, U256};
 
 /// A chain that nodes of this database work on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,6 +94,46 @@ pub struct MinedIn {
     pub succeeded: bool,
     /// What the contract said, if it said no.
     pub revert_reason: Option<Text<2000>>,
+    /// What else the receipt says.
+    pub details: ReceiptDetails,
+}
+
+impl MinedIn {
+    /// Whether both are the receipt of one attempt in one block, however much each knows of it.
+    pub fn is_same_receipt(&self, other: &Self) -> bool {
+        (self.tx_hash, self.block_hash) == (other.tx_hash, other.block_hash)
+    }
+
+    /// The same receipt with the price that a legacy attempt was signed with, where the node does not
+    /// tell what was charged. What a dynamic-fee attempt paid is not known then.
+    pub fn priced_by(mut self, signed: &Fees) -> Self {
+        let legacy_price = signed.max_priority_fee.is_none().then_some(signed.max_fee);
+        let told = self.details.effective_gas_price;
+        self.details.effective_gas_price = told.or(legacy_price);
+        self
+    }
+
+    /// What the sender paid in fees: gas used × effective price, and the fee for data on the base
+    /// chain where the receipt has one. `None` if the price is not known.
+    pub fn fee(&self) -> Option<Wei> {
+        let price = U256::from(self.details.effective_gas_price?.wei());
+        let execution = price.saturating_mul(U256::from(self.gas_used));
+        Some(Wei(execution.saturating_add(self.details.l1_fee.unwrap_or_default().0)))
+    }
+}
+
+/// What a receipt says beyond where and how it went. Nodes may leave any of it out, and so do rows
+/// that were written by versions that did not keep it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReceiptDetails {
+    /// The transaction's place in its block.
+    pub transaction_index: Option<u32>,
+    /// What was charged for one unit of gas.
+    pub effective_gas_price: Option<GasPrice>,
+    /// What was charged for data on the base chain (`l1Fee` of OP-stack receipts).
+    pub l1_fee: Option<Wei>,
+    /// The contract that it deployed.
+    pub contract_address: Option<Address>,
 }
 
 /// A managed transaction.
@@ -235,4 +276,49 @@ pub struct SubmitterEntry {
 /// Turns the code of a stored state into the state.
 pub fn stored_state(code: i16) -> Result<TxState, InvalidId> {
     TxState::from_code(code).ok_or_else(|| InvalidId::new("state", format!("no state {code}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mined(details: ReceiptDetails) -> MinedIn {
+        MinedIn {
+            tx_hash: B256::repeat_byte(1),
+            block_number: 1,
+            block_hash: B256::repeat_byte(2),
+            gas_used: 21_000,
+            succeeded: true,
+            revert_reason: None,
+            details,
+        }
+    }
+
+    fn price(wei: u128) -> GasPrice {
+        GasPrice::from_wei(wei).unwrap()
+    }
+
+    #[test]
+    fn fee_is_gas_times_price_and_what_the_base_chain_charges() {
+        let priced =
+            ReceiptDetails { effective_gas_price: Some(price(7)), ..ReceiptDetails::default() };
+        assert_eq!(mined(priced).fee(), Some(Wei(U256::from(147_000))));
+        let rollup = ReceiptDetails { l1_fee: Some(Wei(U256::from(5))), ..priced };
+        assert_eq!(mined(rollup).fee(), Some(Wei(U256::from(147_005))));
+        let unpriced = ReceiptDetails { effective_gas_price: None, ..rollup };
+        assert_eq!(mined(unpriced).fee(), None, "a part of a fee is no fee");
+    }
+
+    #[test]
+    fn missing_effective_price_falls_back_to_the_price_of_a_legacy_attempt_only() {
+        let legacy = Fees { gas_limit: 21_000, max_fee: price(9), max_priority_fee: None };
+        let dynamic = Fees { max_priority_fee: Some(price(1)), ..legacy };
+        let untold = mined(ReceiptDetails::default());
+        let told = |of: MinedIn| of.details.effective_gas_price;
+        assert_eq!(told(untold.clone().priced_by(&legacy)), Some(price(9)));
+        assert_eq!(told(untold.priced_by(&dynamic)), None, "the base fee is not known");
+        let details =
+            ReceiptDetails { effective_gas_price: Some(price(4)), ..ReceiptDetails::default() };
+        assert_eq!(told(mined(details).priced_by(&legacy)), Some(price(4)), "the node's word");
+    }
 }

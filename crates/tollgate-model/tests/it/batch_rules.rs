@@ -125,6 +125,7 @@ fn a_number_that_no_store_holds_is_refused_with_its_name() {
             gas_used,
             succeeded: true,
             revert_reason: None,
+            details: tollgate_model::port::ReceiptDetails::default(),
         });
         Section { updates: vec![update], ..section() }
     };

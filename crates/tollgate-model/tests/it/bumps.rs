@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tollgate_model::amount::{GasPrice, Wei};
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::bump::{
-    BumpDecision, BumpRules, BumpView, Ceiling, Raise, decide, pays_the_market, raise,
+    BumpDecision, BumpRules, BumpView, Ceiling, Demand, Raise, decide, pays_the_market, raise,
 };
 use tollgate_model::fees::FeeCaps;
 use tollgate_model::port::Fees;
@@ -68,7 +68,7 @@ proptest! {
     fn a_raise_replaces_on_both_fields_and_exceeds_no_cap(
         rules in any_rules(), last in any_fees(), quote in any_quote(), ceiling in any_ceiling(),
     ) {
-        match raise(&rules, &last, &quote, &ceiling) {
+        match raise(&rules, &last, &quote, &ceiling, &Demand::default()) {
             Raise::To(to) => {
                 let percent = rules.replacement_percent;
                 prop_assert!(replaces(to.max_fee, last.max_fee, percent), "{to:?}");
@@ -88,6 +88,33 @@ proptest! {
                 let least = GasPrice::from_wei(least);
                 prop_assert!(least.is_err() || !allowed(least.unwrap(), last.gas_limit, &ceiling));
             }
+            Raise::TooLow(_) => prop_assert!(false, "nobody demands a price"),
+        }
+    }
+
+    #[test]
+    fn demanded_price_is_signed_as_it_is_or_not_at_all(
+        rules in any_rules(), last in any_fees(), quote in any_quote(), ceiling in any_ceiling(),
+        price in 0u64..2_000_000, tip in proptest::option::of(0u64..2_000_000),
+    ) {
+        let at = |wei: u64| GasPrice::from_wei(u128::from(wei)).unwrap();
+        let demand = Demand { max_fee: Some(at(price)), max_priority_fee: tip.map(at) };
+        match raise(&rules, &last, &quote, &ceiling, &demand) {
+            Raise::To(to) => {
+                prop_assert_eq!(Some(to.max_fee), demand.max_fee);
+                prop_assert!(replaces(to.max_fee, last.max_fee, rules.replacement_percent));
+                prop_assert!(allowed(to.max_fee, to.gas_limit, &ceiling), "{to:?}");
+                if let (Some(wanted), Some(signed)) = (demand.max_priority_fee, to.max_priority_fee) {
+                    prop_assert_eq!(wanted, signed);
+                }
+                prop_assert!(to.max_priority_fee.is_none_or(|tip| tip <= to.max_fee), "{to:?}");
+            }
+            Raise::AboveCap(reached) => prop_assert!(reached.needed > reached.allows.wei()),
+            Raise::TooLow(least) => {
+                let low = |given: Option<GasPrice>, least: u128| given.is_some_and(|g| g.wei() < least);
+                let low_tip = low(demand.max_priority_fee, least.max_priority_fee.unwrap_or_default());
+                prop_assert!(low(demand.max_fee, least.max_fee) || low_tip);
+            }
         }
     }
 
@@ -99,7 +126,7 @@ proptest! {
         let dearer = GasPrice::from_wei(last.max_fee.wei() + u128::from(more));
         prop_assume!(dearer.is_ok());
         let dearer = Fees { max_fee: dearer.unwrap(), ..last };
-        let (low, high) = (raise(&rules, &last, &quote, &ceiling), raise(&rules, &dearer, &quote, &ceiling));
+        let (low, high) = (raise(&rules, &last, &quote, &ceiling, &Demand::default()), raise(&rules, &dearer, &quote, &ceiling, &Demand::default()));
         match (low, high) {
             (Raise::To(low), Raise::To(high)) => {
                 prop_assert!(low.max_fee <= high.max_fee);
@@ -107,6 +134,9 @@ proptest! {
             }
             (Raise::AboveCap(_), high) => prop_assert!(matches!(high, Raise::AboveCap(_))),
             (Raise::To(_), Raise::AboveCap(_)) => {}
+            (Raise::TooLow(_), _) | (_, Raise::TooLow(_)) => {
+                prop_assert!(false, "nobody demands a price");
+            }
         }
     }
 
@@ -128,7 +158,7 @@ proptest! {
             prop_assert!(may_sign && is_head && bumps < rules.max_attempts);
             prop_assert!(now.since(view.last_at) >= rules.min_interval);
             prop_assert!(!pays_the_market(&last, &quote) || refused.contains(&answer));
-            prop_assert_eq!(Raise::To(to), raise(&rules, &last, &quote, &ceiling));
+            prop_assert_eq!(Raise::To(to), raise(&rules, &last, &quote, &ceiling, &Demand::default()));
         }
     }
 }

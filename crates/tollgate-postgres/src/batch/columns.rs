@@ -4,10 +4,11 @@ use std::time::SystemTime;
 
 use tokio_postgres::types::ToSql;
 use tollgate_model::port::{
-    Confirmations, CursorMove, Evidence, NewAttempt, NewEvent, NewTx, Section, Slot, TxUpdate,
+    Confirmations, CursorMove, Evidence, MinedIn, NewAttempt, NewEvent, NewTx, Section, Slot,
+    TxUpdate,
 };
 use tollgate_model::time::micros;
-use tollgate_model::{NodeId, Nonce, Submitter, Timestamp, TxId, TxState};
+use tollgate_model::{GasPrice, NodeId, Nonce, Submitter, Timestamp, TxId, TxState};
 use uuid::Uuid;
 
 /// Columns of equal length, in the order of a statement's parameters.
@@ -65,6 +66,7 @@ columns!(Cursors<'_>, rows = chain_ids, [chain_ids, submitters, come_from, go_to
 columns!(Taken<'_>, rows = nonces, [chain_ids, submitters, nonces, hashes]);
 columns!(Freed<'_>, rows = nonces, [chain_ids, submitters, nonces]);
 columns!(Diagnosed<'_>, rows = tx_ids, [tx_ids, diagnoses]);
+columns!(Receipts<'_>, rows = tx_ids, [tx_ids, block_hashes, indexes, prices, l1_fees, contracts,]);
 columns!(Confirmed, rows = tx_ids, [tx_ids, first_blocks, hashes, new_forks]);
 columns!(
     Completions<'_>,
@@ -418,5 +420,28 @@ impl<'a> Diagnosed<'a> {
     pub(super) fn push(&mut self, tx_id: TxId, diagnosis: &'a str) {
         self.tx_ids.push(tx_id.uuid());
         self.diagnoses.push(diagnosis);
+    }
+}
+
+/// What receipts say beyond place and status.
+#[derive(Default)]
+pub(super) struct Receipts<'a> {
+    tx_ids: Vec<Uuid>,
+    block_hashes: Vec<&'a [u8]>,
+    indexes: Vec<Option<i64>>,
+    prices: Vec<Option<i64>>,
+    l1_fees: Vec<Option<String>>,
+    contracts: Vec<Option<&'a [u8]>>,
+}
+
+impl<'a> Receipts<'a> {
+    pub(super) fn push(&mut self, tx_id: TxId, mined: &'a MinedIn) {
+        let details = &mined.details;
+        self.tx_ids.push(tx_id.uuid());
+        self.block_hashes.push(mined.block_hash.as_slice());
+        self.indexes.push(details.transaction_index.map(i64::from));
+        self.prices.push(details.effective_gas_price.map(GasPrice::as_i64));
+        self.l1_fees.push(details.l1_fee.map(|fee| fee.to_string()));
+        self.contracts.push(details.contract_address.as_ref().map(|address| address.as_slice()));
     }
 }

@@ -25,6 +25,7 @@ pub(super) struct Flight<'t> {
     freed: Statement,
     confirmed: Statement,
     diagnosed: Statement,
+    receipts: Statement,
     completions: Statement,
 }
 
@@ -42,6 +43,7 @@ impl<'t> Flight<'t> {
             freed: tx.prepared(queries::SLOT_FREE).await?,
             confirmed: tx.prepared(queries::CONFIRMATION_PUT).await?,
             diagnosed: tx.prepared(queries::DIAGNOSIS_PUT).await?,
+            receipts: tx.prepared(queries::RECEIPT_PUT).await?,
             completions: tx.prepared(store.completion_sql()).await?,
         })
     }
@@ -66,6 +68,7 @@ impl<'t> Flight<'t> {
             self.send("nonce_reservation", &self.freed, &rows.freed),
             self.send("confirmation", &self.confirmed, &rows.confirmed),
             self.send("tx_diagnosis", &self.diagnosed, &rows.diagnosed),
+            self.send("tx_receipt", &self.receipts, &rows.receipts),
         )?;
         Ok(())
     }

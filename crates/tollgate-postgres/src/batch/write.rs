@@ -4,14 +4,14 @@ use futures_util::join;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use tollgate_model::port::{
-    Checkpoint, CreateAnswer, CursorMove, Lease, Section, SectionOutcome, StoreError,
-    SubmitterNote, TxUpdate, UpdateAnswer,
+    Checkpoint, CreateAnswer, CursorMove, Evidence, Lease, ReceiptDetails, Section, SectionOutcome,
+    StoreError, SubmitterNote, TxUpdate, UpdateAnswer,
 };
 use tollgate_model::{NodeId, Timestamp};
 
 use super::Failure;
 use super::columns::{
-    Attempts, Completions, Confirmed, Cursors, Diagnosed, Events, Freed, History, Taken,
+    Attempts, Completions, Confirmed, Cursors, Diagnosed, Events, Freed, History, Receipts, Taken,
     Transactions, Updates,
 };
 use super::flight::Flight;
@@ -131,6 +131,7 @@ pub(super) struct Rows<'a> {
     pub(super) updates: Updates<'a>,
     pub(super) confirmed: Confirmed,
     pub(super) diagnosed: Diagnosed<'a>,
+    pub(super) receipts: Receipts<'a>,
     pub(super) completions: Completions<'a>,
 }
 
@@ -147,6 +148,7 @@ impl<'a> Rows<'a> {
             updates: Updates::default(),
             confirmed: Confirmed::default(),
             diagnosed: Diagnosed::default(),
+            receipts: Receipts::default(),
             completions: Completions::default(),
         }
     }
@@ -220,6 +222,11 @@ impl<'a> Rows<'a> {
         }
         if let Some(list) = &update.confirmations {
             self.confirmed.push(update.tx_id, list);
+        }
+        if let Evidence::Set(mined) = &update.evidence
+            && mined.details != ReceiptDetails::default()
+        {
+            self.receipts.push(update.tx_id, mined);
         }
         if let Some(diagnosis) = &update.diagnosis {
             self.diagnosed.push(update.tx_id, diagnosis.as_str());

@@ -29,7 +29,7 @@ mod tests {
 
     use tokio::net::TcpListener;
     use tollgate_hook::{HookOptions, HookSecret};
-    use tollgate_model::bump::{BumpRules, Ceiling, Raise};
+    use tollgate_model::bump::{BumpRules, Ceiling, Demand, Raise};
     use tollgate_model::port::chain::FeeQuote;
     use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision};
     use tollgate_model::port::{Fees, Seen, TxRecord};
@@ -124,7 +124,7 @@ mod tests {
         let price = |wei| GasPrice::from_wei(wei).unwrap();
         let last = Fees { gas_limit: 21_000, max_fee: price(100), max_priority_fee: None };
         let quote = FeeQuote { base_fee: None, max_fee: price(1), max_priority_fee: None };
-        let raised = made(None).bump.raise(&last, &quote, &Ceiling::default());
+        let raised = made(None).bump.raise(&last, &quote, &Ceiling::default(), &Demand::default());
         assert_eq!(raised, Raise::To(Fees { max_fee: price(200), ..last }));
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate_engine::{EngineOptions, ReservationLimits};
 use tollgate_hook::{HookOptions, HookSecret};
 use tollgate_model::Address;
-use tollgate_model::bump::BumpRules;
+use tollgate_model::bump::{BumpRules, ClosingPrice};
 use tollgate_model::nonce::Mode;
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::resubmit::ResubmitRules;
@@ -43,6 +43,7 @@ pub(super) fn engine(
     let diagnose = diagnose(reader);
     let stuck = thresholds(reader);
     let rejected_slot = reader.choice("stuck.rejected_slot", &RejectedSlot::ALL);
+    let may_exceed_cap = reader.read("cancel.may_exceed_cap", kind::switch);
     let reconcile_interval = reader.duration("reconcile.interval");
     let reservations = reservations(reader);
     let base = base?;
@@ -65,6 +66,10 @@ pub(super) fn engine(
         diagnose: diagnose?,
         stuck: stuck?,
         rejected_slot: rejected_slot?,
+        closing_price: match may_exceed_cap? {
+            true => ClosingPrice::MayExceedCallersCap,
+            false => ClosingPrice::WithinCallersCap,
+        },
         reconcile_interval: reconcile_interval?,
         reservations: reservations?,
         ..base

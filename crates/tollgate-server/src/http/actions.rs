@@ -25,7 +25,8 @@ may_fail! {
     ReplaceProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidField,
         MissingField, InvalidAddress, InvalidNumber, InvalidHex, InvalidFees, InvalidPath,
         InvalidTxId, InvalidQuery, NotFound, TxNotAllocated, TxMined, TxFinal, TxClosing, NoKey,
-        SignedByCaller, PayloadFixed, FeeCap, WouldRevert, WrongChain, UnknownSubmitter, NotOwner, Draining, Busy,
+        SignedByCaller, PayloadFixed, FeeTooLowToReplace, FeeCap, WouldRevert, WrongChain,
+        UnknownSubmitter, NotOwner, Draining, Busy,
         Unavailable, StoreUnavailable;
 }
 
@@ -34,7 +35,9 @@ type Answer = Result<(StatusCode, axum::Json<ActionAnswer>), Problem>;
 /// Cancel a transaction
 ///
 /// Without a nonce it ends at once. Later a transfer to self is sent in its slot, and whichever of
-/// the two is mined decides: read the outcome. Safe to repeat.
+/// the two is mined decides: read the outcome. Safe to repeat. It has to be dearer than what it
+/// cancels: where that is above the create's `maxFeePerGas` it is refused (`fee_cap`), unless
+/// `cancel.may_exceed_cap` is set.
 #[utoipa::path(
     post,
     path = "/api/v1/tx/{txId}/cancel",
@@ -114,7 +117,9 @@ pub(crate) async fn resubmit(
 /// Replace a transaction
 ///
 /// In the same slot: the same call at another price, or another call where the create said
-/// `replaceable`. Whichever attempt is mined decides.
+/// `replaceable`. Whichever attempt is mined decides. A price that is given is signed as it is; one
+/// that nodes would not take as a replacement is refused with the least that they would. Left out,
+/// the price is what a replacement needs and the market asks, within all caps.
 #[utoipa::path(
     post,
     path = "/api/v1/tx/{txId}/replace",

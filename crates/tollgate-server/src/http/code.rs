@@ -79,6 +79,7 @@ codes! {
     Expired "expired" UNPROCESSABLE_ENTITY false "The intent is past its time";
     WrongChain "wrong_chain" UNPROCESSABLE_ENTITY false "The node works on another chain";
     UnknownSubmitter "unknown_submitter" UNPROCESSABLE_ENTITY false "The account is not served here";
+    FeeTooLowToReplace "fee_too_low_to_replace" UNPROCESSABLE_ENTITY false "The price is too low to replace the transaction";
     WouldRevert "would_revert" UNPROCESSABLE_ENTITY false "The call would fail on the chain";
     InvalidQuery "invalid_query" UNPROCESSABLE_ENTITY false "A parameter that the route does not take";
     InvalidLimit "invalid_limit" UNPROCESSABLE_ENTITY false "A page of no rows, or of too many";

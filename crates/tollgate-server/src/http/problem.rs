@@ -20,6 +20,36 @@ pub(crate) struct Problem {
     pub(crate) field: Option<String>,
     /// Where the node is that should have been asked.
     pub(crate) owner: Option<String>,
+    /// The least that would do.
+    pub(crate) minimum: Option<MinimumFees>,
+    /// The cap in the way.
+    pub(crate) cap: Option<FeeCapReached>,
+}
+
+/// The least that replaces a transaction in a pool.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MinimumFees {
+    /// In wei per gas.
+    #[schema(value_type = schema::Amount)]
+    max_fee_per_gas: String,
+    /// In wei per gas; null for legacy transactions.
+    #[schema(value_type = Option<schema::Amount>, required)]
+    max_priority_fee_per_gas: Option<String>,
+}
+
+/// A cap that is below what a replacement needs.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FeeCapReached {
+    /// `maxFeePerGas` of the create, `chain.max_fee_per_gas` or `chain.max_tx_fee`.
+    name: &'static str,
+    /// The highest price that it allows, in wei per gas.
+    #[schema(value_type = schema::Amount)]
+    allows: String,
+    /// The price that is needed, in wei per gas.
+    #[schema(value_type = schema::Amount)]
+    needed: String,
 }
 
 /// What went wrong, in the form of RFC 9457.
@@ -49,11 +79,17 @@ pub(crate) struct ProblemBody {
     /// Where the node is that works for the account, if that is known. Only with `not_owner`.
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<String>,
+    /// The least that would replace the transaction. Only with `fee_too_low_to_replace`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    minimum: Option<MinimumFees>,
+    /// The cap in the way. Only with `fee_cap`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cap: Option<FeeCapReached>,
 }
 
 impl Problem {
     pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), field: None, owner: None }
+        Self { code, detail: detail.into(), field: None, owner: None, minimum: None, cap: None }
     }
 
     /// Names the field, parameter or header that it is about.
@@ -119,6 +155,8 @@ impl Problem {
             trace_id: trace_id.to_owned(),
             retryable: self.code.is_retryable(),
             owner: self.owner.clone(),
+            minimum: self.minimum.clone(),
+            cap: self.cap.clone(),
         }
     }
 }
@@ -191,7 +229,21 @@ impl From<ActError> for Problem {
                 Forbidden::PayloadFixed => Code::PayloadFixed,
                 Forbidden::Closing => Code::TxClosing,
             },
-            ActError::AboveCap(_) => Code::FeeCap,
+            ActError::AboveCap(reached) => {
+                let cap = Some(FeeCapReached {
+                    name: reached.cap.name(),
+                    allows: reached.allows.to_string(),
+                    needed: reached.needed.to_string(),
+                });
+                return Self { cap, ..Self::new(Code::FeeCap, detail) };
+            }
+            ActError::FeeTooLow(least) => {
+                let minimum = Some(MinimumFees {
+                    max_fee_per_gas: least.max_fee.to_string(),
+                    max_priority_fee_per_gas: least.max_priority_fee.map(|tip| tip.to_string()),
+                });
+                return Self { minimum, ..Self::new(Code::FeeTooLowToReplace, detail) };
+            }
             ActError::Reverts(_) => Code::WouldRevert,
             ActError::CannotResume(_) => Code::CannotResume,
             ActError::CannotChangeMode(_) => Code::CannotChangeMode,
@@ -224,7 +276,7 @@ impl From<ReserveError> for Problem {
 #[cfg(test)]
 mod tests {
     use tollgate_model::ChainId;
-    use tollgate_model::bump::Cap;
+    use tollgate_model::bump::{Cap, CapReached, Minimum};
     use tollgate_model::mode::CannotChangeMode;
     use tollgate_model::nonce::Unexplained;
     use tollgate_model::reconcile::CannotResume;
@@ -234,6 +286,9 @@ mod tests {
     #[test]
     fn why_nothing_was_done_has_a_code_of_its_own() {
         let nonce = tollgate_model::Nonce::MIN;
+        let allows = tollgate_model::GasPrice::MAX;
+        let reached = CapReached { cap: Cap::ChainPrice, allows, needed: u128::MAX };
+        let least = Minimum { max_fee: 1, max_priority_fee: None };
         let gap = Unexplained { mined: nonce, at_least: nonce, at_most: nonce };
         for (error, word, status) in [
             (ActError::UnknownTx, "not_found", 404),
@@ -246,7 +301,8 @@ mod tests {
             (Forbidden::SignedByCaller.into(), "signed_by_caller", 409),
             (Forbidden::PayloadFixed.into(), "payload_fixed", 409),
             (Forbidden::Closing.into(), "tx_closing", 409),
-            (ActError::AboveCap(Cap::ChainPrice), "fee_cap", 409),
+            (ActError::AboveCap(reached), "fee_cap", 409),
+            (ActError::FeeTooLow(least), "fee_too_low_to_replace", 422),
             (ActError::Reverts("no".to_owned()), "would_revert", 422),
             (CannotResume::ChainBehind(gap).into(), "cannot_resume", 409),
             (CannotChangeMode::InUse { open: 1, reserved: 0 }.into(), "cannot_change_mode", 409),

@@ -89,7 +89,7 @@ pub(crate) async fn by_request(
     responses(
         (status = 200, description = "A page.", content(
             (TxPage = "application/json"),
-            (String = "text/csv", example = "txId,chainId,submitter,requestId,state,subState,txHash,createdAt\r\n")
+            (String = "text/csv", example = "txId,chainId,submitter,requestId,state,subState,txHash,createdAt,blockNumber,gasUsed,effectiveGasPrice,fee,contractAddress\r\n")
         ), headers(("x-next-cursor" = String, description = "`next`, of a page as CSV."))),
         ListProblems
     )
@@ -195,11 +195,15 @@ fn check_chain(api: &Api, words: &mut Words) -> Result<(), Problem> {
     }
 }
 
+/// The columns of the export. New ones are added at the end.
+const CSV_HEADER: &str = "txId,chainId,submitter,requestId,state,subState,txHash,createdAt,\
+     blockNumber,gasUsed,effectiveGasPrice,fee,contractAddress";
+
 /// The same page as text, with the next place in a header.
 fn csv(found: &[Tx], next: Option<&str>) -> Response {
-    let mut text =
-        String::from("txId,chainId,submitter,requestId,state,subState,txHash,createdAt\r\n");
+    let mut text = format!("{CSV_HEADER}\r\n");
     for tx in found {
+        let result = tx.result.as_ref();
         let cells = [
             cell(&tx.tx_id),
             tx.chain_id.to_string(),
@@ -209,6 +213,11 @@ fn csv(found: &[Tx], next: Option<&str>) -> Response {
             cell(tx.sub_state.unwrap_or_default()),
             cell(tx.tx_hash.as_deref().unwrap_or_default()),
             cell(&tx.created_at),
+            result.map(|result| result.block_number.to_string()).unwrap_or_default(),
+            result.map(|result| result.gas_used.clone()).unwrap_or_default(),
+            result.and_then(|result| result.effective_gas_price.clone()).unwrap_or_default(),
+            result.and_then(|result| result.fee.clone()).unwrap_or_default(),
+            result.and_then(|result| result.contract_address.clone()).unwrap_or_default(),
         ];
         text += &(cells.join(",") + "\r\n");
     }

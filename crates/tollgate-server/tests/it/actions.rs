@@ -1,5 +1,7 @@
 //! Cancel, speed up, resubmit, replace and resolve: what operators ask for, on a real chain.
 
+use axum::body::Body;
+use axum::http::Request;
 use serde_json::{Value, json};
 
 use crate::dev_site::{DevSite, KEYLESS, target};
@@ -183,6 +185,63 @@ async fn a_price_may_always_be_replaced_a_call_only_where_the_create_allows_it()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn price_given_with_replace_is_signed_as_it_is_or_refused_with_the_minimum() {
+    let site = DevSite::new().await;
+    let tx_id = site.pending(json!({})).await;
+    let first = price(&site.seen(&tx_id).await["attempts"][0]);
+    let refused = site.act(&tx_id, "replace", json!({ "maxFeePerGas": "1000000000" })).await;
+    assert_eq!(told(&refused), is(422, "fee_too_low_to_replace"), "{refused:?}");
+    let minimum = refused.json()["minimum"].clone();
+    let least: u128 = minimum["maxFeePerGas"].as_str().unwrap().parse().unwrap();
+    assert_eq!(least, (first * 110).div_ceil(100), "{minimum}");
+    assert!(refused.text.contains(&least.to_string()), "{refused:?}");
+    assert_eq!(site.seen(&tx_id).await["attempts"].as_array().unwrap().len(), 1, "none signed");
+
+    let answer = site.act(&tx_id, "replace", minimum.clone()).await;
+    assert_eq!(told(&answer), is(202, "signed"), "{answer:?}");
+    let fees = answer.json()["tx"]["attempts"][1]["fees"].clone();
+    assert_eq!(fees["maxFeePerGas"], minimum["maxFeePerGas"], "not a wei more");
+    assert_eq!(fees["maxPriorityFeePerGas"], minimum["maxPriorityFeePerGas"]);
+    assert_eq!(site.finish(&tx_id).await["state"], "CONFIRMED");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn result_shows_what_the_receipt_says_of_price_fee_and_contract() {
+    let site = DevSite::new().await;
+    let call = site.pending(json!({})).await;
+    let payload = json!({ "payload": { "data": "0x6001600101" } });
+    let deployment = site.pending(payload).await;
+    for (tx_id, deploys) in [(call, false), (deployment, true)] {
+        let done = site.finish(&tx_id).await;
+        assert_eq!(done["state"], "CONFIRMED");
+        let result = &done["result"];
+        let receipt = site.chain_says("eth_getTransactionReceipt", json!([done["txHash"]])).await;
+        let told = |name: &str| {
+            let digits = receipt[name].as_str().unwrap().trim_start_matches("0x");
+            u128::from_str_radix(digits, 16).unwrap()
+        };
+        assert_eq!(result["transactionIndex"], json!(told("transactionIndex") as u64));
+        let (gas, price) = (told("gasUsed"), told("effectiveGasPrice"));
+        assert_eq!(result["effectiveGasPrice"], price.to_string());
+        assert_eq!(result["fee"], (gas * price).to_string());
+        match deploys {
+            true => {
+                let address = result["contractAddress"].as_str().unwrap();
+                assert!(address.eq_ignore_ascii_case(receipt["contractAddress"].as_str().unwrap()));
+            }
+            false => assert_eq!(result["contractAddress"], Value::Null),
+        }
+    }
+    let export = Request::get("/api/v1/tx").header("accept", "text/csv");
+    let csv = site.call(export.body(Body::empty()).unwrap()).await.text;
+    assert!(
+        csv.lines().next().unwrap().ends_with("effectiveGasPrice,fee,contractAddress"),
+        "{csv}"
+    );
+    assert!(csv.lines().nth(1).unwrap().contains(",0x"), "{csv}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_would_fail_replaces_nothing() {
     let site = DevSite::new().await;
     site.chain_says("devchain_setBehaviour", json!([target(4), "revert", "closed"])).await;
@@ -199,6 +258,13 @@ async fn nobody_offers_more_than_the_caller_allows() {
     let answer = site.act(&tx_id, "speed-up", json!({})).await;
     let above = told(&answer) == is(409, "fee_cap");
     assert!(above && answer.text.contains("maxFeePerGas"), "{answer:?}");
+    let cancelled = site.act(&tx_id, "cancel", json!({})).await;
+    assert_eq!(told(&cancelled), is(409, "fee_cap"), "nor does what closes its slot");
+    let cap = &cancelled.json()["cap"];
+    assert_eq!((&cap["name"], &cap["allows"]), (&json!("maxFeePerGas"), &json!("2000000000")));
+    let needed: u128 = cap["needed"].as_str().unwrap().parse().unwrap();
+    assert!(needed > 2_000_000_000, "{cap}");
+    assert_eq!(site.seen(&tx_id).await["attempts"].as_array().unwrap().len(), 1);
     assert_eq!(site.finish(&tx_id).await["state"], "CONFIRMED", "what is out there stays");
 }
 

@@ -13,11 +13,11 @@ use tollgate_devchain::chain::{Block as DevBlock, BlockId, Call as DevCall, Call
 use tollgate_devchain::chain::{GWEI, View};
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::diagnose::{EndpointWord, PoolContent};
-use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainUnavailable,
     FeeQuote, SendAnswer, Sighting, SlotSearch, Speed, Trial,
 };
+use tollgate_model::port::{MinedIn, ReceiptDetails};
 use tollgate_model::reconcile::Looked;
 use tollgate_model::{Address, Bytes, ChainId, GasPrice, Nonce, Text, TxHash, Wei};
 
@@ -57,6 +57,12 @@ fn receipt_in(block: &DevBlock, at: usize) -> MinedIn {
         gas_used: receipt.gas_used,
         succeeded: receipt.is_success,
         revert_reason: (!receipt.is_success).then(|| Text::lossy("no")),
+        details: ReceiptDetails {
+            transaction_index: u32::try_from(at).ok(),
+            effective_gas_price: GasPrice::from_wei(receipt.effective_gas_price).ok(),
+            l1_fee: None,
+            contract_address: receipt.contract_address,
+        },
     }
 }
 

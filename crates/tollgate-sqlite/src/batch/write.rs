@@ -3,10 +3,10 @@
 
 use rusqlite::{Connection, params};
 use tollgate_model::port::{
-    Confirmations, CreateAnswer, Lease, MinedIn, NewAttempt, NewEvent, NewTx, Slot, TxUpdate,
-    UpdateAnswer,
+    Confirmations, CreateAnswer, Lease, MinedIn, NewAttempt, NewEvent, NewTx, ReceiptDetails, Slot,
+    TxUpdate, UpdateAnswer,
 };
-use tollgate_model::{B256, NodeId, Nonce, Submitter, Timestamp, TxId, TxState};
+use tollgate_model::{B256, GasPrice, NodeId, Nonce, Submitter, Timestamp, TxId, TxState};
 
 use crate::connection::span;
 use crate::db::{exec, one};
@@ -63,6 +63,11 @@ impl Writer<'_> {
         }
         if let Some(list) = &update.confirmations {
             self.confirmations(update.tx_id, list)?;
+        }
+        if let Evidence::Set(mined) = &update.evidence
+            && mined.details != ReceiptDetails::default()
+        {
+            self.receipt(update.tx_id, mined)?;
         }
         if let Some(diagnosis) = &update.diagnosis {
             let params = params![update.tx_id.uuid().into_bytes(), diagnosis.as_str()];
@@ -137,6 +142,21 @@ impl Writer<'_> {
                 mined_hash: row::hash_or_none(row, 2)?,
             })
         })
+    }
+
+    /// What a receipt says beyond place and status.
+    fn receipt(&self, tx_id: TxId, mined: &MinedIn) -> Result<(), Fault> {
+        let ReceiptDetails { transaction_index, effective_gas_price, l1_fee, contract_address } =
+            mined.details;
+        let params = params![
+            tx_id.uuid().into_bytes(),
+            mined.block_hash.as_slice(),
+            transaction_index,
+            effective_gas_price.map(GasPrice::as_i64),
+            l1_fee.map(|fee| fee.to_string()),
+            contract_address.as_ref().map(|address| address.as_slice())
+        ];
+        exec(self.conn, queries::RECEIPT_PUT, params).map(drop)
     }
 
     /// I3: a slot from the pool leaves it with the transaction that takes it.

@@ -63,6 +63,7 @@ fn mined(tx: &NewTx) -> MinedIn {
         gas_used: 21_000,
         succeeded: true,
         revert_reason: None,
+        details: tollgate_model::port::ReceiptDetails::default(),
     }
 }
 

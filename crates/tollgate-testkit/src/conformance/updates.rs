@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tollgate_model::port::{
-    AttemptKind, Evidence, FencedBatch, ListFilter, MinedIn, Schedule, SectionOutcome, TxUpdate,
-    UpdateAnswer,
+    AttemptKind, Evidence, FencedBatch, ListFilter, MinedIn, ReceiptDetails, Schedule,
+    SectionOutcome, TxUpdate, UpdateAnswer,
 };
 use tollgate_model::transition::Verdict;
-use tollgate_model::{Failed, StuckReason, TxEvent, TxState};
+use tollgate_model::{Address, Failed, GasPrice, StuckReason, TxEvent, TxState, U256, Wei};
 
 use crate::make::{
     IntentWords, SectionWords, attempt_of, confirmations, full_page, hash, intent, mined_in, moved,
@@ -155,13 +155,28 @@ pub async fn a_receipt_is_set_replaced_and_cleared(world: &dyn World) {
         revert_reason: Some(text("no \"funds\"")),
         ..mined_in(tx_hash, 101)
     };
-    for mined in [mined_in(tx_hash, 100), reverted] {
+    let deployed = MinedIn {
+        details: ReceiptDetails {
+            transaction_index: Some(u32::MAX),
+            effective_gas_price: Some(GasPrice::MAX),
+            l1_fee: Some(Wei(U256::MAX)),
+            contract_address: Some(Address::repeat_byte(0xc0)),
+        },
+        ..mined_in(tx_hash, 102)
+    };
+    // A node that tells nothing else; what another block's receipt said is not its own.
+    let bare = MinedIn { details: ReceiptDetails::default(), ..mined_in(tx_hash, 103) };
+    for mined in [mined_in(tx_hash, 100), reverted, deployed, bare] {
         let mut update = moved(tx.tx_id, a.record(tx.tx_id).await.seen, TxEvent::Mined);
         update.evidence = Evidence::Set(mined.clone());
         update.confirmations = Some(confirmations(mined.block_number, 3));
         let list = update.confirmations.clone();
         a.apply(lease, update).await;
-        assert_eq!(a.record(tx.tx_id).await.mined, Some(mined));
+        assert_eq!(a.record(tx.tx_id).await.mined, Some(mined.clone()));
+        let open = a.open_work(lease.submitter, None, full_page()).await.unwrap();
+        assert_eq!(open[0].record.mined, Some(mined.clone()), "in every view");
+        let page = a.list(&ListFilter::default(), None, full_page()).await.unwrap();
+        assert_eq!(page[0].mined, Some(mined), "in every view");
         assert_eq!(a.confirmations(tx.tx_id).await.unwrap(), list, "replaced as a whole");
     }
     let mut orphaned = moved(tx.tx_id, a.record(tx.tx_id).await.seen, TxEvent::Orphaned);

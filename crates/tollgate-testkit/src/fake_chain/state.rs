@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tollgate_model::answer::AnswerClass;
-use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::BlockRef;
+use tollgate_model::port::{MinedIn, ReceiptDetails};
 use tollgate_model::{Address, B256, Bytes, GasPrice, Text, TxHash, U256, keccak256};
 
 use super::tx::{FakeTx, GAS_USED, decode, hash_of};
@@ -230,6 +230,7 @@ impl State {
                 gas_used: GAS_USED,
                 succeeded: !reverts,
                 revert_reason: reverts.then(|| Text::lossy("no")),
+                details: ReceiptDetails::default(),
             })
         })
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tollgate_engine::{ActError, Action, EngineOptions, Policies};
 use tollgate_model::answer::AnswerClass;
-use tollgate_model::bump::{BumpRules, Cap};
+use tollgate_model::bump::{BumpRules, Cap, ClosingPrice};
 use tollgate_model::fees::FeeCaps;
 use tollgate_model::port::policy::{NewCall, Replacement};
 use tollgate_model::port::{AlertKind, AttemptKind};
@@ -106,14 +106,25 @@ async fn nothing_is_offered_where_price_is_not_the_cause() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_speed_up_beyond_the_callers_cap_is_refused_and_a_cancel_is_not() {
+async fn nothing_beyond_the_callers_cap_is_signed_unless_closing_may_exceed_it() {
     let rig = cheap_rig().await;
     let engine = rig.node("a", patient());
-    let max_fee_per_gas = Some(GasPrice::from_wei(12 * GWEI).unwrap());
-    let capped = Intent { max_fee_per_gas, ..transfer(10) };
+    let cap = GasPrice::from_wei(12 * GWEI).unwrap();
+    let capped = Intent { max_fee_per_gas: Some(cap), ..transfer(10) };
     let tx = id(engine.create(account(1), None, capped).await.unwrap());
     rig.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
-    assert_eq!(act(&engine, tx, Action::SpeedUp).await, Err(ActError::AboveCap(Cap::Callers)));
+    for action in [Action::SpeedUp, Action::Cancel] {
+        let refused = act(&engine, tx, action).await;
+        let Err(ActError::AboveCap(reached)) = refused else { panic!("{refused:?}") };
+        assert_eq!((reached.cap, reached.allows), (Cap::Callers, cap), "I16");
+        assert!(reached.needed > cap.wei());
+    }
+    assert_eq!(rig.record(tx).await.attempts, 1, "nothing was signed");
+    engine.stop().await;
+    let closing_price = ClosingPrice::MayExceedCallersCap;
+    let engine = rig.node("b", EngineOptions { closing_price, ..patient() });
+    let refused = act(&engine, tx, Action::SpeedUp).await;
+    assert!(matches!(refused, Err(ActError::AboveCap(_))), "the intent keeps to it: {refused:?}");
     sign(&rig, &engine, tx, Action::Cancel).await;
     rig.mine_until_final(&[tx]).await;
     assert_eq!(rig.paid(account(1)), [0]);
@@ -144,7 +155,7 @@ async fn another_call_stands_in_its_place_only_where_the_caller_allows_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_price_that_is_asked_for_is_offered_and_never_less_than_replaces() {
+async fn demanded_price_is_signed_as_it_is_or_refused_with_the_minimum() {
     let rig = cheap_rig().await;
     let engine = rig.node("a", patient());
     let ids = transfers(&engine, [10]).await;
@@ -155,9 +166,12 @@ async fn a_price_that_is_asked_for_is_offered_and_never_less_than_replaces() {
         ..Replacement::default()
     };
     act(&engine, ids[0], Action::Replace(at(100 * GWEI))).await.unwrap();
-    act(&engine, ids[0], Action::Replace(at(GWEI))).await.unwrap();
+    let refused = act(&engine, ids[0], Action::Replace(at(GWEI))).await;
+    let Err(ActError::FeeTooLow(least)) = refused else { panic!("{refused:?}") };
+    assert_eq!(least.max_fee, 110 * GWEI, "what a pool would take");
+    // Below what a bump would offer by itself, and enough.
+    act(&engine, ids[0], Action::Replace(at(least.max_fee))).await.unwrap();
     let attempts = rig.attempts(ids[0]).await;
-    assert_eq!(attempts[1].fees.max_fee.wei(), 100 * GWEI);
-    assert!(attempts[2].fees.max_fee.wei() >= 110 * GWEI, "a pool would not take less");
-    assert!(attempts[1].fees.max_fee > first.max_fee);
+    let signed: Vec<_> = attempts.iter().map(|attempt| attempt.fees.max_fee.wei()).collect();
+    assert_eq!(signed, [first.max_fee.wei(), 100 * GWEI, 110 * GWEI]);
 }

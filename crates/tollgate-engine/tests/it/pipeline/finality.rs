@@ -3,7 +3,7 @@
 use serde_json::json;
 use tollgate_engine::EngineOptions;
 use tollgate_model::finality::FinalityRule;
-use tollgate_model::{Address, Failed, Intent, TxState, U256};
+use tollgate_model::{Address, Bytes, Failed, Intent, TxState, U256, Wei};
 use tollgate_testkit::rpc::number;
 
 use super::chains::{ChainKind, SAFE_DISTANCE};
@@ -12,6 +12,7 @@ use crate::rig::id;
 
 everywhere! {
     a_revert_fails_with_its_reason_at_the_threshold_and_not_before,
+    deployment_has_its_contract_and_fee_as_the_chain_has_them,
     the_safe_block_settles_what_it_has_reached_and_nothing_above,
     the_finalized_block_settles_what_it_has_reached_and_nothing_above,
 }
@@ -44,6 +45,33 @@ async fn a_revert_fails_with_its_reason_at_the_threshold_and_not_before(
     assert_eq!(mined.revert_reason.unwrap().as_str(), "out of stock");
     pipeline.mine_until_final(&sent).await;
     pipeline.verify(account(0), &sent).await;
+}
+
+async fn deployment_has_its_contract_and_fee_as_the_chain_has_them(
+    store: StoreKind,
+    chain: ChainKind,
+) {
+    let pipeline = Pipeline::on(store, chain).await;
+    let engine = pipeline.node("a", options()).await;
+    // Returns one byte of code: STOP.
+    let data = Bytes::from_static(&[0x60, 0x00, 0x60, 0x00, 0x53, 0x60, 0x01, 0x60, 0x00, 0xf3]);
+    let deploy = Intent { to: None, data, ..Intent::transfer(Address::ZERO, U256::ZERO) };
+    let tx = id(engine.create(account(0), None, deploy).await.unwrap());
+    pipeline.mine_until(tx, "final", |record| record.seen.state.is_final()).await;
+    let record = pipeline.record(tx).await;
+    assert_eq!(record.seen.state, TxState::Confirmed);
+    let mined = record.mined.unwrap();
+    let hash = mined.tx_hash.to_string();
+    let receipt = pipeline.chain.call("eth_getTransactionReceipt", json!([hash])).await;
+    let contract = mined.details.contract_address.unwrap();
+    assert_eq!(json!(contract.to_string().to_lowercase()), receipt["contractAddress"]);
+    assert_eq!(contract, account(0).address.create(0), "by the account and its nonce");
+    let index = mined.details.transaction_index.map(u64::from);
+    assert_eq!(index, Some(number(&receipt["transactionIndex"])));
+    let price = number(&receipt["effectiveGasPrice"]);
+    assert_eq!(mined.details.effective_gas_price.unwrap().wei(), u128::from(price));
+    let fee = U256::from(price) * U256::from(mined.gas_used);
+    assert_eq!(mined.fee(), Some(Wei(fee)));
 }
 
 async fn the_safe_block_settles_what_it_has_reached_and_nothing_above(

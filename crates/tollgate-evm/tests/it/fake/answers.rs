@@ -32,13 +32,17 @@ fn in_full(state: &State, hash: &Value) -> Value {
 }
 
 fn receipt_of(state: &State, at: &BlockRef, hash: &TxHash) -> Value {
-    json!({
+    let mut receipt = json!({
         "transactionHash": hash.to_string(),
         "blockHash": at.hash.to_string(),
         "blockNumber": format!("{:#x}", at.number),
         "gasUsed": "0x5208",
         "status": if state.failed.contains(hash) { "0x0" } else { "0x1" },
-    })
+    });
+    for (name, value) in state.receipt_extras.as_object().into_iter().flatten() {
+        receipt[name] = value.clone();
+    }
+    receipt
 }
 
 pub(super) fn result_of(
@@ -101,13 +105,17 @@ pub(super) fn result_of(
             "reward": [["0x1", "0x2", "0x3"], ["0xa", "0x14", "0x1e"], ["0x0", "0x0", "0x0"]],
         }),
         "eth_estimateGas" => hex(21_000),
+        "eth_getTransactionReceipt" if state.unreadable.contains(&hash()) => {
+            return Some(Err(json!({"code": -32000, "message": "receipt can't be decoded"})));
+        }
         "eth_getTransactionReceipt" => {
             holder(hash()).map_or(Value::Null, |at| receipt_of(state, &at, &hash()))
         }
         "eth_getBlockReceipts" => {
             let (at, held) =
                 state.branch.iter().find(|(at, _)| Some(at.number) == number(&params[0]))?;
-            held.iter().map(|hash| receipt_of(state, at, hash)).collect()
+            let readable = held.iter().filter(|hash| !state.unreadable.contains(*hash));
+            readable.map(|hash| receipt_of(state, at, hash)).collect()
         }
         "eth_getTransactionByHash" => {
             let at = holder(hash());

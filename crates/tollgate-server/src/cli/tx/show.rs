@@ -17,7 +17,10 @@ pub(super) fn tx(tx: &Value) -> Result<(), Trouble> {
     fields.add("hash", text(&tx["txHash"]));
     fields.add("block", text(&result["blockNumber"]));
     fields.add("result", text(&result["status"]));
+    fields.add("contract", text(&result["contractAddress"]));
     fields.add("gas used", text(&result["gasUsed"]));
+    fields.add("gas price", text(&result["effectiveGasPrice"]));
+    fields.add("fee", text(&result["fee"]));
     fields.add("revert", text(&result["revertReason"]));
     fields.add("created", text(&tx["createdAt"]));
     fields.add("updated", text(&tx["updatedAt"]));

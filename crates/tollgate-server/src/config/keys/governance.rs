@@ -94,6 +94,14 @@ pub(super) static KEYS: &[Key] = &[
         "So many bumps of one transaction and no more.",
     ),
     key(
+        "cancel.may_exceed_cap",
+        Kind::Switch,
+        Value("false"),
+        "Whether what closes a slot, a cancellation or a placeholder, may offer more than \
+         `maxFeePerGas` of the create. If not, it is refused where it would have to. `chain.max_fee_per_gas` \
+         and `chain.max_tx_fee` are never passed.",
+    ),
+    key(
         "mempool.diagnose.enabled",
         Kind::Switch,
         Value("false"),

@@ -55,6 +55,8 @@ fn every_setting_of_governance_arrives() {
         replacement_percent = 9
         min_interval = "10s"
         max_attempts = 11
+        [cancel]
+        may_exceed_cap = true
         [mempool.diagnose]
         enabled = true
         interval = "12s"
@@ -109,6 +111,7 @@ fn every_setting_of_governance_arrives() {
         (Some(14), Some(seconds(15)))
     );
     assert_eq!(engine.rejected_slot, RejectedSlot::Recycle);
+    assert_eq!(engine.closing_price, tollgate_model::bump::ClosingPrice::MayExceedCallersCap);
     assert_eq!(engine.reconcile_interval, seconds(17));
     let limits =
         ReservationLimits { hold: seconds(18), hold_max: seconds(19), outstanding_max: 20 };

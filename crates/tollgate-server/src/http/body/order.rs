@@ -71,8 +71,9 @@ impl ModeBody {
 #[schema(as = Replacement)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ReplaceBody {
-    /// The price for a unit of gas, in wei. Never below what a replacement needs, never above a
-    /// cap; without it, what the market asks.
+    /// The price for a unit of gas, in wei: signed as it is. Below what a replacement needs it is
+    /// refused with that minimum, above a cap with the cap. Without it, what a replacement needs and
+    /// the market asks, within the caps.
     #[schema(value_type = Option<schema::Number>)]
     max_fee_per_gas: Option<Number>,
     /// The tip, in the same way; at most `maxFeePerGas`.

@@ -62,13 +62,26 @@ pub(crate) struct Tx {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TxResult {
     /// The block that holds it.
-    block_number: u64,
+    pub(crate) block_number: u64,
     /// The block's hash.
     #[schema(value_type = schema::Hash)]
     block_hash: String,
+    /// Its place in the block, from 0; null where the node does not tell.
+    #[schema(required)]
+    transaction_index: Option<u32>,
     /// Gas that it used.
     #[schema(value_type = schema::Amount)]
-    gas_used: String,
+    pub(crate) gas_used: String,
+    /// What was charged for one unit of gas, in wei; null where the node does not tell.
+    #[schema(value_type = Option<schema::Amount>, required)]
+    pub(crate) effective_gas_price: Option<String>,
+    /// What the account paid in fees, in wei: gasUsed × effectiveGasPrice, and the L1 data fee on
+    /// rollups whose receipts have one (`l1Fee`). Null while the price is not known.
+    #[schema(value_type = Option<schema::Amount>, required)]
+    pub(crate) fee: Option<String>,
+    /// The contract that it deployed; null for calls, and for deployments that failed.
+    #[schema(value_type = Option<schema::Address>, required)]
+    pub(crate) contract_address: Option<String>,
     /// Whether it was executed or reverted.
     #[schema(value_type = schema::ReceiptStatus)]
     status: &'static str,
@@ -260,7 +273,11 @@ impl TxResult {
         Self {
             block_number: mined.block_number,
             block_hash: mined.block_hash.to_string(),
+            transaction_index: mined.details.transaction_index,
             gas_used: mined.gas_used.to_string(),
+            effective_gas_price: mined.details.effective_gas_price.map(|price| price.to_string()),
+            fee: mined.fee().map(|fee| fee.to_string()),
+            contract_address: mined.details.contract_address.map(address),
             status: if mined.succeeded { "success" } else { "reverted" },
             revert_reason: mined.revert_reason.as_ref().map(|reason| reason.as_str().to_owned()),
         }
