@@ -74,6 +74,11 @@ impl Program {
         until(text, || async { find() }).await
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends it a signal by name: `TERM`, `KILL`, `STOP`, …
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();

@@ -34,8 +34,9 @@ pub(super) fn within_file_limit(limits: ConnectionLimits) -> ConnectionLimits {
 /// Connections for which there are files. `None` is no limit.
 fn fitting(open_files_max: Option<u64>) -> usize {
     let Some(files) = open_files_max else { return usize::MAX };
-    let left = files.saturating_sub(OTHER_FILES).max(files / 2).max(1);
-    usize::try_from(left).unwrap_or(usize::MAX)
+    let left = files.saturating_sub(OTHER_FILES).max(files / 2);
+    let left = usize::try_from(left).unwrap_or(usize::MAX);
+    left.saturating_sub(ConnectionLimits::RESERVE).max(1)
 }
 
 #[cfg(test)]
@@ -45,9 +46,9 @@ mod tests {
     #[test]
     fn connections_leave_room_for_other_files() {
         assert_eq!(fitting(None), usize::MAX);
-        assert_eq!(fitting(Some(1_048_576)), 1_048_064);
-        assert_eq!(fitting(Some(1_024)), 512);
-        assert_eq!(fitting(Some(256)), 128);
+        assert_eq!(fitting(Some(1_048_576)), 1_048_032);
+        assert_eq!(fitting(Some(1_024)), 480);
+        assert_eq!(fitting(Some(256)), 96);
         assert_eq!(fitting(Some(0)), 1);
     }
 }

@@ -398,7 +398,9 @@ fn text_of(metadata: &RawValue) -> Result<String, Problem> {
         return Err(wrong(Code::MetadataTooLarge, what));
     }
     let value: serde_json::Value = serde_json::from_str(text).map_err(|error| {
-        let what = format!("can't be read by everybody who gets it back: {error}");
+        let error = error.to_string();
+        let why = error.split(" at line").next().unwrap_or_default();
+        let what = format!("can't be read by everybody who gets it back: {why}");
         wrong(Code::InvalidBody, what)
     })?;
     if value.to_string().contains("\\u0000") {

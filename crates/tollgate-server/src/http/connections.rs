@@ -25,8 +25,6 @@ use tracing::{debug, warn};
 use super::code::Code;
 use super::problem::Problem;
 
-/// Connections beyond the maximum, for health checks.
-const RESERVE: usize = 32;
 /// How long a connection of the reserve has to send its request: it is needed by others.
 const RESERVE_HEADER_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a caller may leave what was sent to it unacknowledged before it is cut off.
@@ -49,6 +47,11 @@ pub struct ConnectionLimits {
     pub idle_timeout: Duration,
 }
 
+impl ConnectionLimits {
+    /// Connections beyond the maximum, for health checks.
+    pub const RESERVE: usize = 32;
+}
+
 impl Default for ConnectionLimits {
     fn default() -> Self {
         let (header_timeout, idle_timeout) = (Duration::from_secs(10), Duration::from_secs(75));
@@ -68,7 +71,8 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) {
     let max = limits.max.min(Semaphore::MAX_PERMITS).max(1);
-    let (ordinary, reserve) = (Arc::new(Semaphore::new(max)), Arc::new(Semaphore::new(RESERVE)));
+    let (ordinary, reserve) =
+        (Arc::new(Semaphore::new(max)), Arc::new(Semaphore::new(ConnectionLimits::RESERVE)));
     let (stopping, stopped) = watch::channel(false);
     let (mut full, mut failing) = (Seldom::default(), Seldom::default());
     let mut stop = std::pin::pin!(stop);
@@ -103,7 +107,7 @@ pub async fn serve(
     }
     drop(listener);
     stopping.send_replace(true);
-    for (semaphore, count) in [(ordinary, max), (reserve, RESERVE)] {
+    for (semaphore, count) in [(ordinary, max), (reserve, ConnectionLimits::RESERVE)] {
         let _ = semaphore.acquire_many(u32::try_from(count).unwrap_or(u32::MAX)).await;
     }
 }

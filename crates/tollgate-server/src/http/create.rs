@@ -3,7 +3,8 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use tollgate_engine::Created;
+use tollgate_engine::{CreateError, Created};
+use tollgate_model::Submitter;
 use utoipa::ToSchema;
 
 use super::Api;
@@ -80,7 +81,8 @@ pub(crate) async fn create(
             return Err(Problem::of_field(Code::InvalidRawTx, "rawTx", what));
         };
         let (submitter, value) = (asked.submitter, intent.value);
-        let fees = api.engine.simulate(submitter, *intent).await?;
+        let fees = api.engine.simulate(submitter, *intent).await;
+        let fees = fees.map_err(|error| refused(submitter, error))?;
         return Ok(axum::Json(Simulation::new(submitter, value, &fees)).into_response());
     }
     let (status, tx) = carry_out(&api, asked).await?;
@@ -102,15 +104,28 @@ enum CreateAnswer {
 pub(crate) async fn carry_out(api: &Api, asked: Asked) -> Result<(StatusCode, Tx), Problem> {
     let Asked { submitter, request_id, wish } = asked;
     let created = match wish {
-        Wish::Intent(intent) => api.engine.create(submitter, request_id, *intent).await?,
-        Wish::Signed(signed) => api.engine.create_signed(submitter, request_id, *signed).await?,
+        Wish::Intent(intent) => api.engine.create(submitter, request_id, *intent).await,
+        Wish::Signed(signed) => api.engine.create_signed(submitter, request_id, *signed).await,
     };
-    match created {
+    match created.map_err(|error| refused(submitter, error))? {
         Created::New(record) => Ok((StatusCode::ACCEPTED, Tx::new(&record))),
         Created::Known(tx_id) => {
             let record = api.store.tx(tx_id).await?;
             let record = record.ok_or_else(|| Problem::not_found("transaction"))?;
             Ok((StatusCode::OK, Tx::new(&record)))
         }
+    }
+}
+
+fn refused(submitter: Submitter, error: CreateError) -> Problem {
+    match error {
+        CreateError::UnknownSubmitter => {
+            let what = format!(
+                "{} is not served here; GET /api/v1/submitters lists those that are",
+                submitter.address
+            );
+            Problem::of_field(Code::UnknownSubmitter, "submitter", what)
+        }
+        other => other.into(),
     }
 }

@@ -209,7 +209,14 @@ impl From<CreateError> for Problem {
             CreateError::Busy => Code::Busy,
             CreateError::Unavailable(_) => Code::Unavailable,
         };
-        Self::new(code, detail)
+        let field = match code {
+            Code::UnknownSubmitter => Some("submitter"),
+            Code::NonceMismatch => Some("rawTx"),
+            Code::Expired => Some("validUntil"),
+            Code::RequestIdConflict => Some("requestId"),
+            _ => None,
+        };
+        Self { field: field.map(str::to_owned), ..Self::new(code, detail) }
     }
 }
 

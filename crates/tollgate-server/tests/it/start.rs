@@ -261,6 +261,56 @@ async fn long_poll_is_answered_empty_when_the_node_is_told_to_stop() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
+/// The same command, started with a limit on open files.
+fn with_file_limit(serve: &Command, limit: &str) -> Command {
+    let mut limited = Command::new("sh");
+    limited.args(["-c", &format!("ulimit {limit}; exec \"$0\" \"$@\"")]);
+    limited.arg(serve.get_program()).args(serve.get_args());
+    for (name, value) in serve.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    limited
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn soft_limit_on_open_files_is_raised_and_idle_connections_leave_health_alive() {
+    let (ground, chain) = (Ground::new(), chain().await);
+    let serve = ground.serve(&chain.url(), &[]);
+    let program = Program::start(&mut with_file_limit(&serve, "-Sn 100"));
+    until("the API", || http_get(ground.port, "/livez")).await;
+    let mut idle = Vec::new();
+    for _ in 0..150 {
+        idle.push(TcpStream::connect(("127.0.0.1", ground.port)).await.unwrap());
+    }
+    let answer = until("an answer", || http_get(ground.port, "/readyz")).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", program.id())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words[3], words[4], "soft and hard: {line}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn low_file_limit_lowers_the_connections_and_health_is_told_when_they_are_free() {
+    let (ground, chain) = (Ground::new(), chain().await);
+    let mut serve = ground.serve(&chain.url(), &[]);
+    serve.env("RUST_LOG", "warn").env("TOLLGATE_HTTP_HEADER_TIMEOUT", "1h");
+    let program = Program::start(&mut with_file_limit(&serve, "-n 64"));
+    until("the API", || http_get(ground.port, "/livez")).await;
+    program.line_with("http.max_connections is lowered").await;
+    let mut idle = Vec::new();
+    for _ in 0..100 {
+        idle.push(TcpStream::connect(("127.0.0.1", ground.port)).await.unwrap());
+    }
+    program.line_with("all connections are taken").await;
+    idle.clear();
+    let answer = until("an answer", || http_get(ground.port, "/readyz")).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn request_that_is_refused_is_in_the_log_with_its_trace_id() {
     let (ground, chain) = (Ground::new(), chain().await);
