@@ -25,7 +25,7 @@ mod tests;
 use std::fmt;
 
 pub(crate) use document::example;
-pub(crate) use flags::{DatabaseFlags, Flags};
+pub(crate) use flags::{DatabaseFlags, Flags, NodeFlags};
 pub(crate) use given::{Place, Problem};
 pub(crate) use governance::PolicySettings;
 pub(crate) use kind::duration;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use crate::compose::{Failure, Keyring};
-use crate::config::{Flags, Loaded, Purpose, Refused, example, load, report, report_json};
+use crate::config::{Loaded, NodeFlags, Purpose, Refused, example, load, report, report_json};
 
 #[derive(Args)]
 pub(super) struct ConfigArgs {
@@ -24,7 +24,7 @@ enum ConfigCommand {
 #[derive(Args)]
 struct CheckArgs {
     #[command(flatten)]
-    flags: Flags,
+    flags: NodeFlags,
     /// JSON instead of a table.
     #[arg(long)]
     json: bool,
@@ -41,7 +41,7 @@ pub(super) fn run(args: ConfigArgs) -> Result<ExitCode, Failure> {
 }
 
 fn check(args: CheckArgs) -> Result<ExitCode, Failure> {
-    let outcome = load(args.flags, Purpose::Serve).and_then(with_readable_keys);
+    let outcome = load(args.flags.into_flags(), Purpose::Serve).and_then(with_readable_keys);
     if args.json {
         println!("{:#}", report_json(&outcome));
         let code = if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };

@@ -23,6 +23,7 @@ mod program;
 mod readme;
 mod signed;
 mod site;
+mod smoke;
 mod start;
 mod terms;
 mod trouble;
