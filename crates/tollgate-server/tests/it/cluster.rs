@@ -4,6 +4,7 @@ pub(crate) mod callers;
 mod failover;
 mod forwarding;
 mod frozen;
+mod pulse;
 mod restarts;
 mod seats;
 pub(crate) mod stage;
