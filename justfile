@@ -26,7 +26,7 @@ setup:
 
 # what the stores cost, as a share of a ceiling measured in the same run
 bench *seconds:
-    cargo run --release -p tollgate-bench -- {{ seconds }}
+    cargo run --profile dist -p tollgate-bench -- {{ seconds }}
 
 # a whole node under load, with database and chain on this machine; arguments: scripts/bench-node --help
 load *args:

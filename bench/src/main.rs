@@ -1,6 +1,6 @@
 //! What the stores cost, against what the same machine can do at best in the same run.
 //!
-//! `cargo run --release -p tollgate-bench [-- SECONDS]` starts a PostgreSQL of its own, measures each
+//! `cargo run --profile dist -p tollgate-bench [-- SECONDS]` starts a PostgreSQL of its own, measures each
 //! job for that long (3 seconds unless told otherwise) and prints a table. Absolute figures drift
 //! with the host; the share of the ceiling does not.
 

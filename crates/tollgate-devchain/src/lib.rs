@@ -14,20 +14,7 @@
 //! is real is what a transaction manager sees from outside. `docs/devchain.md`
 //! lists the methods and the faults.
 //!
-//! ```no_run
-//! # async fn example() -> std::io::Result<()> {
-//! use tollgate_devchain::{DevChain, DevChainOptions, ViewOptions};
-//! use tollgate_devchain::chain::{Fate, Reorg};
-//!
-//! let devchain = DevChain::start(DevChainOptions::default()).await?;
-//! println!("{} {}", devchain.url(), devchain.ws_url());
-//! devchain.mine(3);
-//! devchain.reorg(Reorg::new(2, Fate::Returned)).expect("three blocks are there");
-//! let other_backend = devchain.second_view(ViewOptions::default()).await?;
-//! # drop(other_backend);
-//! # Ok(())
-//! # }
-//! ```
+//! How it is started and broken: `examples/reorg.rs`.
 //!
 //! How fast it is here: `cargo run --release -p tollgate-devchain --example send_rate`.
 //!

@@ -106,7 +106,7 @@ fn told(error: &clap::Error) -> ExitCode {
 }
 
 fn migrate(flags: DatabaseFlags) -> Result<ExitCode, Failure> {
-    let database = load(flags.0, Purpose::Database)?.settings.database;
+    let database = load(flags.into_flags(), Purpose::Database)?.settings.database;
     let applied = runtime()?.block_on(database.migrate())?;
     println!("{applied} migrations applied; the schema is up to date");
     Ok(ExitCode::SUCCESS)

@@ -29,7 +29,7 @@ use std::fmt;
 use tollgate_model::secret::masked;
 
 pub(crate) use document::example;
-pub(crate) use flags::{DatabaseFlags, Flags};
+pub(crate) use flags::{DatabaseFlags, Flags, NodeFlags};
 pub(crate) use given::{Place, Problem};
 pub(crate) use governance::PolicySettings;
 pub(crate) use http::HttpSettings;

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
+use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
 use crate::rpc;
@@ -18,7 +19,10 @@ const PORTS_TRIED_MAX: u32 = 10;
 /// A running anvil that mines when it is told to; ended when it is dropped.
 pub struct Anvil {
     url: String,
-    _child: Child,
+    child: Child,
+    /// anvil keeps the states of old blocks below its home directory, and one that is killed never
+    /// removes them.
+    home: TempDir,
 }
 
 impl Anvil {
@@ -29,7 +33,10 @@ impl Anvil {
         for _ in 0..PORTS_TRIED_MAX {
             // A free port, by taking and leaving one.
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let home = tempfile::tempdir().unwrap();
             let mut child = Command::new(&program)
+                .env("HOME", home.path())
+                .env("TMPDIR", home.path())
                 .args(["--silent", "--no-mining", "--port", &port.to_string()])
                 .args(args)
                 .stdout(Stdio::null())
@@ -50,10 +57,20 @@ impl Anvil {
                 }
             });
             if answers.await {
-                return Self { url, _child: child };
+                return Self { url, child, home };
             }
         }
         panic!("anvil {args:?} ended at once, {PORTS_TRIED_MAX} times");
+    }
+
+    /// Its process.
+    pub fn process_id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Its home directory, which goes when it goes.
+    pub fn home(&self) -> &Path {
+        self.home.path()
     }
 
     /// Over HTTP.
@@ -69,5 +86,15 @@ impl Anvil {
     /// The result of a call that must work.
     pub async fn call(&self, method: &str, params: Value) -> Value {
         rpc::call(&self.url, method, params).await
+    }
+}
+
+impl Drop for Anvil {
+    fn drop(&mut self) {
+        // Its last breath comes before its home is removed, or it would make it anew.
+        let _ = self.child.start_kill();
+        while matches!(self.child.try_wait(), Ok(None)) {
+            std::thread::yield_now();
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
+use tempfile::TempDir;
 use uuid::Uuid;
 
 use crate::wait::until;
@@ -46,6 +47,9 @@ pub fn lasting_port() -> u16 {
 pub struct Program {
     child: Child,
     lines: Arc<Mutex<Vec<String>>>,
+    /// Its temporary files, unless the test has a place for them. One that is killed can't remove
+    /// them itself.
+    _temporary: TempDir,
 }
 
 /// How a program ended.
@@ -60,12 +64,16 @@ pub struct Ended {
 impl Program {
     /// Starts it.
     pub fn start(command: &mut Command) -> Self {
+        let temporary = tempfile::tempdir().unwrap();
         let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        if !command.get_envs().any(|(name, _)| name == "TMPDIR") {
+            command.env("TMPDIR", temporary.path());
+        }
         let mut child = command.spawn().unwrap();
         let lines = Arc::new(Mutex::new(Vec::new()));
         collect(child.stdout.take().unwrap(), lines.clone());
         collect(child.stderr.take().unwrap(), lines.clone());
-        Self { child, lines }
+        Self { child, lines, _temporary: temporary }
     }
 
     /// Waits for a line that holds a text, and returns it.

@@ -11,8 +11,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio_postgres::config::Host;
 
-use snare::{Side, Snare};
+use snare::{Catch, Side, Snare};
 use talk::Talk;
+
+pub use snare::HeldStatement;
 
 /// What is read at once.
 const PIECE: usize = 16 * 1024;
@@ -116,6 +118,13 @@ impl Wire {
         self.snare.lay(Side::After, words, times);
     }
 
+    /// Stops the next connection whose client has said all these words (parts of statements) in
+    /// one transaction and in this order, before the last of them is passed on, until it is
+    /// released. Other connections and other transactions pass.
+    pub fn hold_before(&self, words: &[&str]) -> HeldStatement {
+        self.snare.lay_hold(words)
+    }
+
     /// How many connections were ended for their words.
     pub fn caught(&self) -> usize {
         self.snare.sprung()
@@ -192,7 +201,12 @@ async fn pass_on(
         let mut whole = Vec::new();
         while let Some(message) = talk.next().filter(|_| caught != Some(Side::Before)) {
             if caught.is_none() {
-                caught = note(&mut transaction, message.sql).and_then(|said| snare.springs(&said));
+                let said = note(&mut transaction, message.sql);
+                match said.and_then(|said| snare.springs(&said)) {
+                    Some(Catch::Cut(side)) => caught = Some(side),
+                    Some(Catch::Hold(stop)) => stop.wait().await,
+                    None => {}
+                }
             }
             if caught != Some(Side::Before) {
                 whole.extend(message.bytes);

@@ -18,10 +18,12 @@ fn anvil() -> Option<PathBuf> {
     path.exists().then_some(path)
 }
 
-async fn start_anvil(program: &Path) -> (Child, String) {
+async fn start_anvil(program: &Path, home: &Path) -> (Child, String) {
     // A free port, by taking and leaving one.
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     let child = Command::new(program)
+        // It keeps the states of old blocks below its home directory.
+        .env("HOME", home)
         .args(["--silent", "--no-mining", "--port", &port.to_string()])
         .stdout(Stdio::null())
         .kill_on_drop(true)
@@ -48,7 +50,8 @@ fn assert_same_keys(what: &str, ours: &Value, anvils: &Value, allowed: &[&str]) 
 #[tokio::test]
 async fn answers_have_the_shape_of_anvils() {
     let program = anvil().expect("anvil is there: scripts/setup anvil installs it");
-    let (_child, anvil) = start_anvil(&program).await;
+    let home = tempfile::tempdir().unwrap();
+    let (mut child, anvil) = start_anvil(&program, home.path()).await;
     let devchain = start().await;
     let ours = devchain.url();
 
@@ -91,4 +94,6 @@ async fn answers_have_the_shape_of_anvils() {
         assert!(error["code"].is_i64());
         assert!(error["message"].as_str().unwrap().contains("nonce too low"), "{error}");
     }
+    // Before its home is removed.
+    child.kill().await.unwrap();
 }

@@ -47,6 +47,11 @@ pub(super) fn first(rules: &[Rule], text: &str) -> Option<Hit> {
     rules.iter().find_map(|rule| rule.hit(text, text))
 }
 
+/// The first rule that fits, of those with a class of this kind.
+pub(super) fn first_of(rules: &[Rule], text: &str, kind: fn(AnswerClass) -> bool) -> Option<Hit> {
+    rules.iter().filter(|rule| kind(rule.class)).find_map(|rule| rule.hit(text, text))
+}
+
 /// The first rule that fits a clause of its own. What stands in two sentences doesn't add up.
 pub(super) fn first_in_a_clause(rules: &[Rule], text: &str) -> Option<Hit> {
     rules.iter().find_map(|rule| text.split(" | ").find_map(|clause| rule.hit(clause, text)))

@@ -16,7 +16,7 @@ mod pool;
 use tollgate_model::answer::AnswerClass;
 
 use super::pattern::{find as position, occurs};
-use super::rule::{Hit, first, first_in_a_clause};
+use super::rule::{Hit, Rule, first, first_in_a_clause, first_of};
 
 /// What normal text has between parts.
 const PAUSE: char = ',';
@@ -70,21 +70,34 @@ pub(super) fn is_about_a_living_one(text: &str, phrase: &str) -> bool {
 
 /// What keeps it alive in another part of the text than the one with this phrase. Two parts that
 /// contradict each other are two answers, and the one that loses less counts.
+///
+/// All that stands before the phrase, or behind its clause, is read as a whole, because a rule may
+/// need two clauses ("invalid transaction | stale"); and each clause is read by itself, because what
+/// one says may silence a rule in another.
 pub(super) fn alive_beside(text: &str, phrase: &str) -> Option<Hit> {
-    text.split(END).find_map(|clause| {
-        let Some(at) = position(clause, phrase) else { return of_a_part(clause) };
-        let after = clause[at..].find(PAUSE).map_or("", |pause| &clause[at + pause..]);
-        of_a_part(&clause[..at]).or_else(|| of_a_part(after))
-    })
+    let at = position(text, phrase).unwrap_or(text.len());
+    let before = &text[..at];
+    let after = text[at..].find([PAUSE, END]).map_or("", |border| &text[at + border..]);
+    [before, after]
+        .into_iter()
+        .find_map(|part| living(part).or_else(|| part.split(END).find_map(living)))
 }
 
-/// What keeps it alive, by a part of a text.
-fn of_a_part(part: &str) -> Option<Hit> {
-    find(part)
-        .filter(|(class, _)| is_the_pools(*class))
-        .or_else(|| first(nonce::VAGUE, part))
-        .or_else(|| first(loose::RULES, part))
-        .filter(|(class, _)| is_the_pools(*class))
+/// The first rule of those that keep a transaction alive that fits a part of a text, whatever else
+/// fits it.
+fn living(part: &str) -> Option<Hit> {
+    const TABLES: [&[Rule]; 9] = [
+        pool::REPLACEMENT,
+        pool::KNOWN,
+        pool::FULL,
+        nonce::CLEAR,
+        fees::CAP,
+        fees::LOW,
+        funds::RULES,
+        nonce::VAGUE,
+        loose::RULES,
+    ];
+    TABLES.into_iter().find_map(|table| first_of(table, part, is_the_pools))
 }
 
 /// What the text says about the endpoint, and nothing else.

@@ -1,33 +1,40 @@
-//! Expiry, for any state and any times.
+//! Expiry, for every state and every order of the times that it looks at.
 
-use proptest::prelude::*;
 use tollgate_model::expiry::{ExpiryDecision, ExpiryView, decide, is_expired};
 use tollgate_model::{Timestamp, TxState, transition};
 
-fn time() -> impl Strategy<Value = Timestamp> {
-    (0i64..50).prop_map(Timestamp::from_unix_micros)
+/// Three times are compared: four instants have every order of them, neighbours included.
+const TIMES: std::ops::Range<i64> = 0..4;
+
+fn time_or_none() -> impl Iterator<Item = Option<Timestamp>> {
+    TIMES.map(Timestamp::from_unix_micros).map(Some).chain([None])
 }
 
-proptest! {
-    #[test]
-    fn nothing_ends_early_nothing_that_has_a_slot_ends_and_a_wait_is_worth_waiting_for(
-        state in prop::sample::select(TxState::ALL.to_vec()),
-        valid_until in proptest::option::of(time()),
-        decided_at in proptest::option::of(time()),
-        closing in any::<bool>(),
-        now in time(),
-    ) {
-        let view = ExpiryView { state, valid_until, closing, decided_at };
-        let decision = decide(&view, now);
-        if let Some(event) = decision.event() {
-            prop_assert!(is_expired(valid_until, now));
-            let next = transition(state, event).unwrap();
-            prop_assert_eq!(state.holds_open_slot(), next.holds_open_slot());
-            prop_assert_eq!(next.is_final(), decision == ExpiryDecision::Withdraw);
-        }
-        if let ExpiryDecision::Wait { until } = decision {
-            prop_assert!(until > now);
-            prop_assert!(decide(&view, until).event().is_some());
+fn every_view() -> impl Iterator<Item = ExpiryView> {
+    TxState::ALL.into_iter().flat_map(|state| {
+        time_or_none().flat_map(move |valid_until| {
+            time_or_none().flat_map(move |decided_at| {
+                [false, true].map(|closing| ExpiryView { state, valid_until, closing, decided_at })
+            })
+        })
+    })
+}
+
+#[test]
+fn nothing_ends_early_nothing_that_has_a_slot_ends_and_a_wait_is_worth_waiting_for() {
+    for view in every_view() {
+        for now in TIMES.map(Timestamp::from_unix_micros) {
+            let decision = decide(&view, now);
+            if let Some(event) = decision.event() {
+                assert!(is_expired(view.valid_until, now), "{view:?} at {now:?}");
+                let next = transition(view.state, event).unwrap();
+                assert_eq!(view.state.holds_open_slot(), next.holds_open_slot(), "{view:?}");
+                assert_eq!(next.is_final(), decision == ExpiryDecision::Withdraw, "{view:?}");
+            }
+            if let ExpiryDecision::Wait { until } = decision {
+                assert!(until > now, "{view:?} at {now:?}");
+                assert!(decide(&view, until).event().is_some(), "{view:?} at {until:?}");
+            }
         }
     }
 }

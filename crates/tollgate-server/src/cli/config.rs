@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use tollgate_model::secret::masked;
 
 use crate::compose::{Failure, Keyring};
-use crate::config::{Flags, Loaded, Purpose, Refused, example, load, report, report_json};
+use crate::config::{Loaded, NodeFlags, Purpose, Refused, example, load, report, report_json};
 
 #[derive(Args)]
 pub(super) struct ConfigArgs {
@@ -25,7 +25,7 @@ enum ConfigCommand {
 #[derive(Args)]
 struct CheckArgs {
     #[command(flatten)]
-    flags: Flags,
+    flags: NodeFlags,
     /// JSON instead of a table.
     #[arg(long)]
     json: bool,
@@ -42,7 +42,7 @@ pub(super) fn run(args: ConfigArgs) -> Result<ExitCode, Failure> {
 }
 
 fn check(args: CheckArgs) -> Result<ExitCode, Failure> {
-    let outcome = load(args.flags, Purpose::Serve).and_then(with_readable_keys);
+    let outcome = load(args.flags.into_flags(), Purpose::Serve).and_then(with_readable_keys);
     if args.json {
         println!("{:#}", report_json(&outcome));
         let code = if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };

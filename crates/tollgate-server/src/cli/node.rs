@@ -19,7 +19,7 @@ use tracing::{info, warn};
 
 use super::{log, runtime};
 use crate::compose::{Database, Failure, Keyring, Node, NodeConfig, bind, start, unix_seconds};
-use crate::config::{Flags, Loaded, Purpose, Refused, Settings, duration, load};
+use crate::config::{Loaded, NodeFlags, Purpose, Refused, Settings, duration, load};
 
 /// How long callers have to get their answers once the node is told to stop, and the node to let
 /// its leases go.
@@ -31,20 +31,20 @@ const ACCOUNTS_SHOWN: usize = 3;
 #[derive(Args)]
 pub(super) struct ServeArgs {
     #[command(flatten)]
-    flags: Flags,
+    flags: NodeFlags,
 }
 
 #[derive(Args)]
 pub(super) struct DevArgs {
     #[command(flatten)]
-    flags: Flags,
+    flags: NodeFlags,
     /// How often the dev chain makes a block.
     #[arg(long, default_value = "1s", value_parser = duration, value_name = "DURATION")]
     block_interval: Duration,
 }
 
 pub(super) fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
-    let loaded = load(args.flags, Purpose::Serve)?;
+    let loaded = load(args.flags.into_flags(), Purpose::Serve)?;
     begin_log(&loaded, "info");
     let settings = loaded.settings;
     let signer = Keyring::open(&settings.keys).map_err(Refused::from)?;
@@ -58,7 +58,7 @@ pub(super) fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
 }
 
 pub(super) fn dev(args: DevArgs) -> Result<ExitCode, Failure> {
-    let loaded = load(args.flags, Purpose::Dev)?;
+    let loaded = load(args.flags.into_flags(), Purpose::Dev)?;
     begin_log(&loaded, "warn,tollgate=info");
     let mut settings = loaded.settings;
     if !settings.listen.ip().is_loopback() {

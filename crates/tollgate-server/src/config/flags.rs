@@ -1,6 +1,7 @@
 //! The command line: a flag for each setting that names one, straight from the table.
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::path::PathBuf;
 
 use clap::builder::PathBufValueParser;
@@ -10,7 +11,7 @@ use super::given::{Given, Place, Value};
 use super::keys::{KEYS, Key, Preset};
 use super::kind::Kind;
 
-/// The flags of a command that runs on the configuration.
+/// What was given on the command line.
 #[derive(Default)]
 pub(crate) struct Flags {
     /// The file.
@@ -18,52 +19,65 @@ pub(crate) struct Flags {
     pub(crate) given: BTreeMap<&'static str, Given>,
 }
 
-impl Args for Flags {
+/// Which settings a command takes as flags.
+pub(crate) trait FlagScope {
+    fn has(key: &Key) -> bool;
+}
+
+/// Every setting that names a flag.
+pub(crate) struct AllSettings;
+
+impl FlagScope for AllSettings {
+    fn has(_: &Key) -> bool {
+        true
+    }
+}
+
+/// The database alone.
+pub(crate) struct DatabaseSettings;
+
+impl FlagScope for DatabaseSettings {
+    fn has(key: &Key) -> bool {
+        key.section() == "database"
+    }
+}
+
+/// The flags of a command. One scope both makes the arguments and reads them: clap panics when a
+/// command is asked for an argument that it does not have, and whether it has one can be asked in
+/// builds with debug assertions only.
+pub(crate) struct ScopedFlags<S> {
+    flags: Flags,
+    scope: PhantomData<S>,
+}
+
+/// The flags of a command that runs on the whole configuration.
+pub(crate) type NodeFlags = ScopedFlags<AllSettings>;
+/// The flags of a command that needs the database and nothing else.
+pub(crate) type DatabaseFlags = ScopedFlags<DatabaseSettings>;
+
+impl<S> ScopedFlags<S> {
+    pub(crate) fn into_flags(self) -> Flags {
+        self.flags
+    }
+}
+
+fn flagged<S: FlagScope>() -> impl Iterator<Item = (&'static str, &'static Key)> {
+    KEYS.iter().filter(|key| S::has(key)).filter_map(|key| Some((key.flag?, key)))
+}
+
+impl<S: FlagScope> Args for ScopedFlags<S> {
     fn augment_args(command: Command) -> Command {
-        augment(command, |_| true)
+        let config = Arg::new("config")
+            .long("config")
+            .value_name("FILE")
+            .value_parser(PathBufValueParser::new())
+            .help("A configuration file; flags and variables win over it [env: TOLLGATE_CONFIG]");
+        command.arg(config).args(flagged::<S>().map(|(flag, key)| argument(flag, key)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
         Self::augment_args(command)
     }
-}
-
-/// The flags that name the database, for commands that need nothing else.
-#[derive(Default)]
-pub(crate) struct DatabaseFlags(pub(crate) Flags);
-
-impl Args for DatabaseFlags {
-    fn augment_args(command: Command) -> Command {
-        augment(command, |key| key.section() == "database")
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-impl FromArgMatches for DatabaseFlags {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        Flags::from_arg_matches(matches).map(Self)
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
-        self.0.update_from_arg_matches(matches)
-    }
-}
-
-fn flagged() -> impl Iterator<Item = (&'static str, &'static Key)> {
-    KEYS.iter().filter_map(|key| Some((key.flag?, key)))
-}
-
-fn augment(command: Command, wanted: fn(&Key) -> bool) -> Command {
-    let config = Arg::new("config")
-        .long("config")
-        .value_name("FILE")
-        .value_parser(PathBufValueParser::new())
-        .help("A configuration file; flags and variables win over it [env: TOLLGATE_CONFIG]");
-    let wanted = flagged().filter(|(_, key)| wanted(key));
-    command.arg(config).args(wanted.map(|(flag, key)| argument(flag, key)))
 }
 
 fn argument(flag: &'static str, key: &Key) -> Arg {
@@ -95,40 +109,39 @@ const fn value_name(kind: Kind) -> &'static str {
     }
 }
 
-impl FromArgMatches for Flags {
+impl<S: FlagScope> FromArgMatches for ScopedFlags<S> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let mut flags = Self::default();
+        let mut flags = Self { flags: Flags::default(), scope: PhantomData };
         flags.update_from_arg_matches(matches)?;
         Ok(flags)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
         if let Some(file) = matches.get_one::<PathBuf>("config") {
-            self.config = Some(file.clone());
+            self.flags.config = Some(file.clone());
         }
-        // A command may have only some of them.
-        let known = flagged().filter(|(flag, _)| matches.try_contains_id(flag).is_ok());
-        for (flag, key) in known {
-            let place = Place::Flag(flag);
-            if key.kind == Kind::Switch {
-                if matches.get_flag(flag) {
-                    self.given.insert(key.name, Given::text("true", place));
-                }
-                continue;
+        for (flag, key) in flagged::<S>() {
+            if let Some(given) = read(matches, flag, key) {
+                self.flags.given.insert(key.name, given);
             }
-            let texts: Vec<&String> =
-                matches.get_many(flag).map(Iterator::collect).unwrap_or_default();
-            // Each occurrence is one value: paths may have commas.
-            let given = match texts.as_slice() {
-                [] => continue,
-                [text] if !key.kind.is_list() => Given::text(text.trim(), place),
-                texts => {
-                    let items = texts.iter().map(|text| Given::text(text.trim(), place.clone()));
-                    Given { value: Value::List(items.collect()), place }
-                }
-            };
-            self.given.insert(key.name, given);
         }
         Ok(())
+    }
+}
+
+fn read(matches: &ArgMatches, flag: &'static str, key: &Key) -> Option<Given> {
+    let place = Place::Flag(flag);
+    if key.kind == Kind::Switch {
+        return matches.get_flag(flag).then(|| Given::text("true", place));
+    }
+    let texts: Vec<&String> = matches.get_many(flag).map(Iterator::collect).unwrap_or_default();
+    // Each occurrence is one value: paths may have commas.
+    match texts.as_slice() {
+        [] => None,
+        [text] if !key.kind.is_list() => Some(Given::text(text.trim(), place)),
+        texts => {
+            let items = texts.iter().map(|text| Given::text(text.trim(), place.clone()));
+            Some(Given { value: Value::List(items.collect()), place })
+        }
     }
 }

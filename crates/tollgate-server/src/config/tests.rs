@@ -29,10 +29,10 @@ impl Said<'_> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tollgate.toml");
         std::fs::write(&file, self.file).unwrap();
-        let command = Flags::augment_args(Command::new("test"));
+        let command = NodeFlags::augment_args(Command::new("test"));
         let words = std::iter::once("test").chain(self.flags.iter().copied());
         let matches = command.try_get_matches_from(words).unwrap();
-        let mut flags = Flags::from_arg_matches(&matches).unwrap();
+        let mut flags = NodeFlags::from_arg_matches(&matches).unwrap().into_flags();
         flags.config = Some(file);
         let variables = self.variables.iter();
         let variables =

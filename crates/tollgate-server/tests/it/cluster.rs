@@ -5,6 +5,7 @@ mod chains;
 mod failover;
 mod forwarding;
 mod frozen;
+mod pulse;
 mod restarts;
 mod seats;
 pub(crate) mod stage;

@@ -26,6 +26,7 @@ mod readme;
 mod secrets;
 mod signed;
 mod site;
+mod smoke;
 mod start;
 mod terms;
 mod trouble;

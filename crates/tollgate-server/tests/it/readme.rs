@@ -1,12 +1,14 @@
 //! The examples of the README and of the pages about the API and the command line are run as they
 //! stand, and answer as shown.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+use crate::program::{Program, command, free_port};
 
 /// Stands for what is different each time.
 const ANYTHING: &str = "…";
@@ -21,46 +23,22 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// `tollgate dev`, as a user starts it; only its blocks come faster.
 struct Node {
-    process: Child,
+    _program: Program,
     host: String,
 }
 
 impl Node {
     fn start() -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let host = format!("127.0.0.1:{port}");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("TOLLGATE_") {
-                command.env_remove(name);
-            }
-        }
+        let host = format!("127.0.0.1:{}", free_port());
+        let mut command = command();
         command.args(["dev", "--listen", &host, "--block-interval", "100ms"]);
-        let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let node = Self { process: quiet.spawn().unwrap(), host };
+        let node = Self { _program: Program::start(&mut command), host };
         let begun = Instant::now();
         while TcpStream::connect(&node.host).is_err() {
             assert!(begun.elapsed() < PATIENCE, "the node does not listen");
             std::thread::sleep(Duration::from_millis(50));
         }
         node
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        // Politely first, so that it removes its temporary database.
-        let told =
-            Command::new("bash").args(["-c", &format!("kill {}", self.process.id())]).status();
-        let begun = Instant::now();
-        while told.is_ok() && begun.elapsed() < Duration::from_secs(5) {
-            if let Ok(Some(_)) = self.process.try_wait() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

@@ -55,11 +55,14 @@ impl Drop for ServerDirectory {
 /// A file system in memory, where there is one.
 const IN_MEMORY: &str = "/dev/shm";
 
+/// Names a run of the test command, which removes what belongs to it at its end.
+const RUN: &str = "TOLLGATE_TEST_RUN";
+
 /// What must be free there; a server takes a tenth of it.
 const FREE_BYTES_MIN: u64 = 1 << 30;
 
-/// The folder for everything of this user that outlives one test. Others may look into it: the
-/// server's user has to.
+/// The folder for everything of this user, and of this run if it has a name, that outlives one
+/// test. Others may look into it: the server's user has to.
 ///
 /// In memory if that can be: copying a cluster to a disk takes ten times as long. A crash of the
 /// server is no crash of the machine, so what it had written survives there as it does on a disk.
@@ -68,7 +71,8 @@ pub(super) fn base() -> PathBuf {
     let folder =
         if free >= FREE_BYTES_MIN { PathBuf::from(IN_MEMORY) } else { std::env::temp_dir() };
     let uid = rustix::process::getuid().as_raw();
-    let path = folder.join(format!("tollgate-testkit-{uid}"));
+    let run = std::env::var(RUN).map(|run| format!("-{run}")).unwrap_or_default();
+    let path = folder.join(format!("tollgate-testkit-{uid}{run}"));
     fs::create_dir_all(&path).unwrap();
     path
 }

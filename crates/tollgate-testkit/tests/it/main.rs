@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
+mod anvil;
 mod fake_chain;
 mod field;
 mod listed;

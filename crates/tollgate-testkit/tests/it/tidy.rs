@@ -62,6 +62,14 @@ fn no_unfinished_work_is_left_in_sources() {
 }
 
 #[test]
+fn no_example_is_a_doc_test() {
+    check(
+        "make these a file in examples/ or a test: the test command runs no doc tests",
+        doc_tests,
+    );
+}
+
+#[test]
 fn no_file_names_a_path_of_one_machine_or_a_package_registry() {
     check("these work on one machine only", machine_bound);
 }
@@ -203,6 +211,22 @@ fn unfinished_work(files: &[File]) -> Vec<String> {
             file.offences(|line| markers.iter().find(|marker| has_word(line, marker)).cloned())
         })
         .collect()
+}
+
+/// Doc tests are linked one by one against everything, which takes minutes for a few lines.
+fn doc_tests(files: &[File]) -> Vec<String> {
+    let fence = |line: &str| {
+        let doc = line.trim_start();
+        let doc = doc.strip_prefix("//!").or_else(|| doc.strip_prefix("///"))?;
+        Some(doc.trim_start().strip_prefix("```")?.to_owned())
+    };
+    let opened = |file: &File| {
+        let fences =
+            file.text.lines().enumerate().filter_map(|(n, line)| Some((n + 1, fence(line)?)));
+        let opening = fences.step_by(2).filter(|(_, language)| language != "text");
+        opening.map(|(n, _)| format!("{}:{n}", file.path)).collect::<Vec<_>>()
+    };
+    files.iter().filter(|file| file.is_rust()).flat_map(opened).collect()
 }
 
 fn machine_bound(files: &[File]) -> Vec<String> {
@@ -404,10 +428,11 @@ fn each_rule_sees_what_it_is_for_and_nothing_else() {
     let marker = ["// TO", "DO"].concat();
     let unfinished = ["//! A.\nlet x = db", "g!(1);"].concat();
     let folder = ["see /ho", "me/someone"].concat();
-    let bad: [(Rule, &str, String); 18] = [
+    let bad: [(Rule, &str, String); 19] = [
         (long_files, lib, "//! A.\n".repeat(LINES_MAX + 1)),
         (undocumented, lib, "pub mod a;\n".into()),
         (unfinished_work, lib, unfinished),
+        (doc_tests, lib, "//! A.\n//! ```text\n//! ```\n/// ```no_run\n/// ```\n".into()),
         (unfinished_work, "scripts/setup", marker.replace("//", "#")),
         (machine_bound, "README.md", folder),
         (machine_bound, "a.json", ["https://registry.npm", "js.org/a"].concat()),

@@ -9,13 +9,19 @@ use tollgate_model::TxId;
 use tollgate_model::port::{Checkpoint, Store};
 use tollgate_postgres::PgStore;
 use tollgate_testkit::wait::{until, within};
-use tollgate_testkit::wire::Wire;
+use tollgate_testkit::wire::{HeldStatement, Wire};
 use tollgate_testkit::world::NodeOptions;
 use tollgate_testkit::{Gate, PgWorld, World};
 
 use super::chains::{ChainKind, Era, TestChain};
 use super::rig::{Pipeline, Sent, account, options, transfer};
 use crate::rig::request;
+
+/// What the transaction that writes new creates says, and its end.
+const CREATES_COMMIT: [&str; 2] = ["insert into managed_tx", "commit"];
+
+/// What only a renewal of leases says.
+const RENEWAL: &str = "l.fencing_token = u.token and l.expires_at";
 
 /// A node whose way to the database can be cut.
 struct Wired {
@@ -40,10 +46,15 @@ impl Wired {
         let store: Arc<dyn Store> = Arc::new(PgStore::open(through).await.unwrap());
         let urls = [pipeline.chain.ws_url()];
         let engine = pipeline.start(store, "wired", options().into(), &urls).await;
-        // Nothing is open afterwards, so the next batch is that of the next creates.
         let sent = pipeline.send(&engine, account(0), 0..5).await;
         pipeline.mine_until_final(&sent).await;
         Self { pipeline, world, wire, gate, engine, sent }
+    }
+
+    /// Stops the commit of the next creates. Other batches pass: also when nothing is open, a
+    /// worker may still have something to write down.
+    fn hold_commit_of_creates(&self) -> HeldStatement {
+        self.wire.hold_before(&CREATES_COMMIT)
     }
 
     fn create(&self, value: u64) -> JoinHandle<Result<Created, CreateError>> {
@@ -78,7 +89,7 @@ fn new(answer: Result<Created, CreateError>) -> TxId {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_create_whose_commit_lost_its_answer_is_new_and_made_once() {
     let wired = Wired::new().await;
-    let mut hold = wired.gate.arm(Checkpoint::BatchWritten);
+    let mut hold = wired.hold_commit_of_creates();
     let first = wired.create(10);
     hold.reached().await;
     // These wait while the first one's commit is under way.
@@ -101,7 +112,7 @@ async fn a_create_whose_commit_lost_its_answer_is_new_and_made_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_create_whose_commit_never_arrived_is_refused_and_leaves_no_gap() {
     let wired = Wired::new().await;
-    let mut hold = wired.gate.arm(Checkpoint::BatchWritten);
+    let mut hold = wired.hold_commit_of_creates();
     let first = wired.create(10);
     hold.reached().await;
     wired.wire.cut();
@@ -116,7 +127,7 @@ async fn a_create_whose_commit_never_arrived_is_refused_and_leaves_no_gap() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_create_whose_commit_lost_its_answer_and_then_its_lease_is_still_told_the_truth() {
     let wired = Wired::new().await;
-    let mut hold = wired.gate.arm(Checkpoint::BatchWritten);
+    let mut hold = wired.hold_commit_of_creates();
     let first = wired.create(10);
     hold.reached().await;
     wired.wire.go_deaf();
@@ -141,12 +152,14 @@ async fn a_commit_that_is_still_on_its_way_when_its_lease_ends_is_waited_for() {
     world.somebody_waits_for_a_lock().await;
     wired.wire.cut();
     let mut hold = wired.gate.arm(Checkpoint::TakeoverStarted);
+    let mut renewal = wired.wire.hold_before(&[RENEWAL]);
     world.expire(account(0)).await;
     wired.wire.mend();
     // The row is not there yet, and nobody may say that it never will be.
     hold.reached().await;
-    // Long enough for a renewal of the old lease to be refused: that must not end the new one.
-    tokio::time::sleep(options().lease.renew_interval() * 4).await;
+    // The old lease is renewed in vain: that must not end the new one.
+    renewal.reached().await;
+    renewal.release();
     hold.release();
     assert!(!first.is_finished(), "I6: answered while it was still open");
     hang.release().await;

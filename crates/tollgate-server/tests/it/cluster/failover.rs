@@ -6,6 +6,7 @@ use tokio::time::Instant;
 use tollgate_testkit::wait;
 
 use super::callers::Callers;
+use super::pulse::Pulse;
 use super::stage::{Node, SENDERS, Stage};
 
 /// Accounts that a node owns, once every account is where it should be.
@@ -41,6 +42,7 @@ async fn a_killed_nodes_submitters_are_served_again_within_the_lease_and_a_secon
     let (doomed, heir, lost, callers) = two(&stage).await;
     // What this machine needs for a create while nothing happens, at worst.
     let usual = SENDERS.map(|account| callers.seen(account).slowest).max().unwrap();
+    let pulse = Pulse::start(&stage.database_url).await;
     doomed.program.signal("KILL");
     let killed = Instant::now();
     let first = |account: usize| {
@@ -49,8 +51,9 @@ async fn a_killed_nodes_submitters_are_served_again_within_the_lease_and_a_secon
     for account in &lost {
         let at = wait::until("the other node to serve it", || async { first(*account) }).await;
         let took = at - killed;
-        eprintln!("account {account}: served again after {took:?} (usual {usual:?})");
-        assert!(took < LEASE + Duration::from_secs(1) + usual * 2, "{took:?}");
+        let bound = LEASE + Duration::from_secs(1) + usual * 2 + pulse.allowance();
+        eprintln!("account {account}: served again after {took:?}, of {bound:?}");
+        assert!(took < bound, "{took:?}, of {bound:?}");
         assert_eq!(heir.owner_of(*account).await.unwrap().0, heir.name);
     }
     let ended = callers.end().await;

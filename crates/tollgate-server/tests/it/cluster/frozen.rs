@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tollgate_devchain::dev_accounts;
 use tollgate_model::port::{Acquisition, LeaseTerms, LiveNode};
 use tollgate_model::{NodeId, Submitter, Text};
@@ -19,20 +19,36 @@ use crate::dev_site::target;
 
 /// What may be on its way to one node.
 const UNDER_WAY_MAX: usize = 256;
+/// How often the frozen node says that it lives.
+const BEAT: Duration = Duration::from_millis(500);
 
 fn terms() -> LeaseTerms {
     let minute = Duration::from_secs(60);
     LeaseTerms::new(minute, minute / 3, Duration::ZERO).unwrap()
 }
 
-/// A node that owns an account, and answers nobody. Tells of each request that reached it.
-async fn frozen(room: &Room, of: Submitter) -> (NodeId, mpsc::UnboundedReceiver<()>) {
+/// A node that owns an account, is alive by the list of nodes, and answers nobody.
+struct Frozen {
+    node: NodeId,
+    /// Tells of each request that reached it.
+    reached: mpsc::UnboundedReceiver<()>,
+    heart: JoinHandle<()>,
+}
+
+async fn frozen(room: &Room, of: Submitter) -> Frozen {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let node = NodeId::new("frozen", Uuid::now_v7()).unwrap();
     let (chain_id, advertise_url) = (of.chain_id, Text::lossy(&url));
     let entry = LiveNode { node: node.clone(), chain_id, advertise_url, draining: false };
     room.store.heartbeat(&entry).await.unwrap();
+    let (store, alive) = (room.store.clone(), entry.clone());
+    let heart = tokio::spawn(async move {
+        loop {
+            store.heartbeat(&alive).await.unwrap();
+            tokio::time::sleep(BEAT).await;
+        }
+    });
     let taken = room.store.acquire(of, &node, &terms()).await.unwrap();
     assert!(matches!(taken, Acquisition::Granted { .. }));
     let (reached, seen) = mpsc::unbounded_channel();
@@ -49,7 +65,16 @@ async fn frozen(room: &Room, of: Submitter) -> (NodeId, mpsc::UnboundedReceiver<
             }));
         }
     });
-    (node, seen)
+    Frozen { node, reached: seen, heart }
+}
+
+impl Frozen {
+    /// No sign of life any more, and off the list.
+    async fn vanish(self, room: &Room) {
+        self.heart.abort();
+        let _ = self.heart.await;
+        room.store.leave(&self.node).await.unwrap();
+    }
 }
 
 fn create(of: Submitter, number: usize) -> Value {
@@ -66,15 +91,19 @@ async fn requests_to_a_frozen_owner_are_bounded_and_end_with_its_last_sign_of_li
     let here = Arc::new(room.seat("here").await);
     let account = |n: usize| Submitter::new(here.engine.chain_id(), dev_accounts()[n].address);
     let (of, another) = (account(ACCOUNTS[0]), account(ACCOUNTS[1]));
-    let (node, mut reached) = frozen(&room, of).await;
-    wait::until("the node to be known", || async { here.engine.is_live(&node).then_some(()) })
-        .await;
+    let mut frozen = frozen(&room, of).await;
+    wait::until("the node to be known", || async {
+        here.engine.is_live(&frozen.node).then_some(())
+    })
+    .await;
     let mut waiting = JoinSet::new();
+    // All at once: the first ones wait for an answer for 25 s only.
     for number in 0..UNDER_WAY_MAX {
         let at = here.clone();
         waiting.spawn(async move { at.post("/api/v1/tx", &create(of, number)).await });
-        // One by one: more connections at once than a listener queues would be another test.
-        wait::within("a request to reach the frozen node", reached.recv()).await.unwrap();
+    }
+    for _ in 0..UNDER_WAY_MAX {
+        wait::within("a request to reach the frozen node", frozen.reached.recv()).await.unwrap();
     }
     let over = here.post("/api/v1/tx", &create(of, UNDER_WAY_MAX)).await;
     assert_eq!((over.status.as_u16(), over.code().as_str()), (503, "unavailable"), "{over:?}");
@@ -85,7 +114,7 @@ async fn requests_to_a_frozen_owner_are_bounded_and_end_with_its_last_sign_of_li
     let taken = here.post("/api/v1/tx", &create(another, 0)).await;
     assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
 
-    room.store.leave(&node).await.unwrap();
+    frozen.vanish(&room).await;
     while let Some(answer) = wait::within("the answers", waiting.join_next()).await {
         let answer = answer.unwrap();
         assert_eq!((answer.status.as_u16(), answer.code().as_str()), (503, "unavailable"));

@@ -1,0 +1,289 @@
+//! Every command of every help text, run as it ships: without debug assertions and without the
+//! features of tests. A build with them hides what only they check.
+//!
+//! The commands are read from the binary's own help, and each must have a row in [`ROWS`]: a new
+//! command can't be forgotten. `[profile.smoke]` is the build; `./test` makes it beforehand.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+use tollgate_devchain::dev_accounts;
+use tollgate_testkit::program::{Program, command, free_port};
+use tollgate_testkit::{PgServer, rpc, wait};
+
+/// How a command is run, and what it must print. Words in braces are filled in by [`Place`].
+enum Row {
+    /// It ends by itself, and well.
+    Ends(&'static str, &'static str),
+    /// It runs until it is told to stop, and then ends well.
+    Stays(&'static str, &'static str),
+}
+
+use Row::{Ends, Stays};
+
+/// A run, or several, for every command.
+const ROWS: &[(&str, &[Row])] = &[
+    ("bench", &[Ends("--url {node} --count 5 --wait accepted --json", "\"accepted\"")]),
+    ("completions", &[Ends("--url {node}", "CONFIRMED")]),
+    (
+        "config check",
+        &[Ends(
+            "--no-auth --database-url {sqlite} --rpc-url {rpc} --private-key-file {keys}",
+            "lease.duration",
+        )],
+    ),
+    ("config example", &[Ends("", "[lease]")]),
+    ("demo", &[Ends("--intents 20", "The chain agrees")]),
+    ("dev", &[Stays("--listen 127.0.0.1:{port}", "API ")]),
+    ("devchain", &[Stays("--port 0", "JSON-RPC ")]),
+    ("explain", &[Ends("nonce_too_low", "find_receipts"), Ends("", "\"class\"")]),
+    (
+        "migrate",
+        &[
+            Ends("--database-url {sqlite}", "up to date"),
+            Ends("--database-url {postgres}", "up to date"),
+            Ends("--config {file}", "up to date"),
+        ],
+    ),
+    ("openapi", &[Ends("", "\"openapi\"")]),
+    (
+        "serve",
+        &[
+            Stays(
+                "--no-auth --listen 127.0.0.1:{port} --database-url {sqlite} --rpc-url {rpc} \
+                 --private-key-file {keys}",
+                "listening",
+            ),
+            Stays(
+                "--no-auth --listen 127.0.0.1:{port} --database-url {postgres} --rpc-url {rpc} \
+                 --private-key-file {keys}",
+                "listening",
+            ),
+        ],
+    ),
+    ("submitter list", &[Ends("--url {node}", "ADDRESS")]),
+    ("submitter pause", &[Ends("{to} --reason x --url {node}", "PAUSED")]),
+    ("submitter reconcile", &[Ends("{from} --url {node}", "step")]),
+    ("submitter resume", &[Ends("{to} --reason x --url {node}", "ACTIVE")]),
+    ("submitter show", &[Ends("{from} --url {node}", "next nonce")]),
+    ("tx cancel", &[Ends("{pending} --url {node}", "outcome")]),
+    ("tx get", &[Ends("{final} --url {node}", "CONFIRMED")]),
+    ("tx list", &[Ends("--url {node}", "STATE")]),
+    ("tx replace", &[Ends("{pending} --max-fee-per-gas 900gwei --url {node}", "outcome")]),
+    ("tx resolve", &[Ends("{pending} --url {node}", "outcome")]),
+    ("tx resubmit", &[Ends("{pending} --url {node}", "outcome")]),
+    ("tx send", &[Ends("--from {from} --to {to} --url {node}", "state")]),
+    ("tx speed-up", &[Ends("{pending} --url {node}", "outcome")]),
+    ("tx watch", &[Ends("{final} --url {node}", "CONFIRMED")]),
+];
+
+/// The binary, built if it is not there or not new.
+fn binary() -> PathBuf {
+    let debug = Path::new(env!("CARGO_BIN_EXE_tollgate")).parent().unwrap();
+    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    build
+        .args(["build", "--quiet", "--profile", "smoke", "--locked"])
+        .args(["-p", "tollgate-server", "--bin", "tollgate"])
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+        .stdin(Stdio::null());
+    // What cargo says to a test it must not say to a build: some build scripts would run anew.
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy().into_owned();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            build.env_remove(name);
+        }
+    }
+    assert!(build.status().unwrap().success(), "the smoke build failed");
+    debug.with_file_name("smoke").join("tollgate")
+}
+
+/// What a command printed, and how it ended.
+#[derive(Debug)]
+struct Ran {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+fn run(binary: &Path, args: &[&str]) -> Ran {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut command = command(binary);
+    let output = command.args(args).env("TMPDIR", temporary.path()).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let ran =
+        Ran { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) };
+    assert!(!ran.err.contains("panicked"), "tollgate {args:?}: {ran:?}");
+    ran
+}
+
+/// The commands without subcommands below a command, by its help.
+fn leaves(binary: &Path, above: &[String]) -> Vec<Vec<String>> {
+    let mut args: Vec<&str> = above.iter().map(String::as_str).collect();
+    args.push("--help");
+    let help = run(binary, &args);
+    assert_eq!(help.code, Some(0), "{args:?}: {help:?}");
+    let listed = help.out.split("Commands:\n").nth(1).unwrap_or_default();
+    let names = listed.lines().take_while(|line| line.starts_with("  "));
+    let names = names.filter(|line| !line.starts_with("   ")).filter_map(|line| {
+        let name = line.split_whitespace().next()?;
+        (name != "help").then(|| [above, &[name.to_owned()]].concat())
+    });
+    let below: Vec<_> = names.collect();
+    match below.is_empty() {
+        true => vec![above.to_vec()],
+        false => below.iter().flat_map(|command| leaves(binary, command)).collect(),
+    }
+}
+
+/// A node with a chain, databases and files, for commands that need them.
+struct Place {
+    binary: PathBuf,
+    _node: Program,
+    url: String,
+    rpc_url: String,
+    server: PgServer,
+    folder: tempfile::TempDir,
+    /// A transaction that is CONFIRMED.
+    done: String,
+}
+
+impl Place {
+    async fn new(binary: PathBuf) -> Self {
+        let port = free_port();
+        let mut dev = command(&binary);
+        dev.args(["dev", "--block-interval", "50ms", "--finality", "confirmations:2"]);
+        dev.args(["--listen", &format!("127.0.0.1:{port}")]);
+        let node = Program::start(&mut dev);
+        let chain = node.line_with("dev chain").await;
+        let rpc_url = chain.split_whitespace().last().unwrap().to_owned();
+        node.line_with("API").await;
+        let folder = tempfile::tempdir().unwrap();
+        let key = dev_accounts()[0].private_key.to_string();
+        std::fs::write(folder.path().join("keys"), key).unwrap();
+        let file = format!("database.url = \"sqlite:{}\"\n", folder.path().join("f.db").display());
+        std::fs::write(folder.path().join("tollgate.toml"), file).unwrap();
+        let (url, server) = (format!("http://127.0.0.1:{port}"), PgServer::start().await);
+        let mut place =
+            Self { binary, _node: node, url, rpc_url, server, folder, done: String::new() };
+        place.done = place.send(&["--wait"]);
+        place
+    }
+
+    /// The id of a new transaction.
+    fn send(&self, more: &[&str]) -> String {
+        let (from, to) = (account(0), account(1));
+        let args = ["tx", "send", "--from", &from, "--to", &to, "--url", &self.url, "--json"];
+        let sent = run(&self.binary, &[&args, more].concat());
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+        let sent: serde_json::Value = serde_json::from_str(&sent.out).unwrap();
+        sent["txId"].as_str().unwrap().to_owned()
+    }
+
+    /// The id of a transaction that a node of the chain has, and no block.
+    async fn pending(&self) -> String {
+        rpc::call(&self.rpc_url, "devchain_pauseMining", json!([])).await;
+        let tx_id = self.send(&["--replaceable"]);
+        wait::until("a node to have it", || async {
+            let got = run(&self.binary, &["tx", "get", &tx_id, "--url", &self.url]);
+            got.out.contains("TRACKING/PENDING").then_some(())
+        })
+        .await;
+        tx_id
+    }
+
+    /// The arguments with everything filled in.
+    async fn fill(&self, args: &str) -> Vec<String> {
+        let mut filled = Vec::new();
+        for word in args.split_whitespace() {
+            let file = |name: &str| self.folder.path().join(name).display().to_string();
+            let word = match word {
+                "{node}" => self.url.clone(),
+                "{rpc}" => self.rpc_url.clone(),
+                "{from}" => account(0),
+                "{to}" => account(1),
+                "{final}" => self.done.clone(),
+                "{pending}" => self.pending().await,
+                "{keys}" => file("keys"),
+                "{file}" => file("tollgate.toml"),
+                "{sqlite}" => format!("sqlite:{}", file(&format!("{}.db", free_port()))),
+                "{postgres}" => self.server.url(&self.server.fresh_database().await),
+                word => word.replace("{port}", &free_port().to_string()),
+            };
+            filled.push(word);
+        }
+        filled
+    }
+
+    async fn try_out(&self, name: &str, row: &Row) {
+        let (args, says) = match row {
+            Ends(args, says) | Stays(args, says) => (*args, *says),
+        };
+        let mut words: Vec<String> = name.split(' ').map(str::to_owned).collect();
+        words.extend(self.fill(args).await);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        if let Ends(..) = row {
+            let ran = self.ends(&words);
+            assert_eq!(ran.code, Some(0), "tollgate {words:?}: {ran:?}");
+            assert!(ran.out.contains(says), "tollgate {words:?}: no {says:?} in {ran:?}");
+        } else {
+            let program = Program::start(command(&self.binary).args(&words));
+            program.line_with(says).await;
+            program.signal("INT");
+            let ended = program.end();
+            assert_eq!(ended.code, Some(0), "tollgate {words:?}: {ended:?}");
+            let panicked = ended.lines.iter().any(|line| line.contains("panicked"));
+            assert!(!panicked, "tollgate {words:?}: {ended:?}");
+        }
+        rpc::call(&self.rpc_url, "devchain_resumeMining", json!([])).await;
+    }
+
+    /// Runs it to its end; one that reads its input finds a node's answer there.
+    fn ends(&self, words: &[&str]) -> Ran {
+        if words != ["explain"] {
+            return run(&self.binary, words);
+        }
+        let answer = self.folder.path().join("answer");
+        std::fs::write(&answer, "{\"message\": \"nonce too low\"}\n").unwrap();
+        let mut command = command(&self.binary);
+        command.args(words).stdin(std::fs::File::open(answer).unwrap());
+        let output = command.output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Ran { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+fn account(number: usize) -> String {
+    dev_accounts()[number].address.to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_command_of_the_help_runs_in_the_shipped_build() {
+    let place = Place::new(binary()).await;
+    let mut commands: Vec<String> =
+        leaves(&place.binary, &[]).iter().map(|command| command.join(" ")).collect();
+    commands.sort();
+    let rows: Vec<&str> = ROWS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(commands, rows, "each command of the help has a row here, in this order");
+    for (name, runs) in ROWS {
+        for row in *runs {
+            place.try_out(name, row).await;
+        }
+    }
+}
+
+#[test]
+fn bad_arguments_to_every_command_end_with_2_and_a_message_in_the_shipped_build() {
+    let binary = binary();
+    for command in leaves(&binary, &[]) {
+        let words: Vec<&str> = command.iter().map(String::as_str).collect();
+        let ran = run(&binary, &[&words[..], &["--no-such-flag"]].concat());
+        assert_eq!(ran.code, Some(2), "tollgate {words:?}: {ran:?}");
+        assert!(ran.err.contains("--no-such-flag") && ran.out.is_empty(), "{words:?}: {ran:?}");
+    }
+    for words in [&[][..], &["config"], &["tx"], &["submitter"], &["no-such-command"]] {
+        let ran = run(&binary, words);
+        assert_eq!(ran.code, Some(2), "tollgate {words:?}: {ran:?}");
+        assert!(!ran.err.is_empty(), "tollgate {words:?}: {ran:?}");
+    }
+}
