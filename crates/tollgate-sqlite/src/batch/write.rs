@@ -3,8 +3,8 @@
 
 use rusqlite::{Connection, params};
 use tollgate_model::port::{
-    Confirmations, CreateAnswer, Lease, MinedIn, NewAttempt, NewEvent, NewTx, ReceiptDetails, Slot,
-    TxUpdate, UpdateAnswer,
+    Confirmations, CreateAnswer, Evidence, Lease, MinedIn, NewAttempt, NewEvent, NewTx,
+    ReceiptDetails, Slot, TxUpdate, UpdateAnswer,
 };
 use tollgate_model::{B256, GasPrice, NodeId, Nonce, Submitter, Timestamp, TxId, TxState};
 

@@ -200,6 +200,7 @@ mod tests {
             gas_used: 1,
             succeeded: true,
             revert_reason: None,
+            details: crate::port::ReceiptDetails::default(),
         };
         let set = Evidence::Set(mined.clone());
         assert_eq!([Evidence::Keep.code(), set.code(), Evidence::Clear.code()], [0, 1, 2]);
