@@ -306,7 +306,6 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Nod
             start_from: config.start_from,
         })
         .collect();
-    // A row may be locked for seconds: by a node that was stopped in the middle of a batch.
     database.patiently(wait, || store.register_submitters(&setups)).await?;
     let asked: Vec<Submitter> = setups.iter().map(|setup| setup.submitter).collect();
     let stored = database.patiently(wait, || store.modes(&asked)).await?;

@@ -67,7 +67,8 @@ async fn no_migration_changes_the_columns_that_running_nodes_read() {
         };
         prepared.push((client.prepare(&read).await.unwrap(), read));
     }
-    let beat = "insert into node (node_id, advertise_url, draining) values ('a/1', 'http://a', false)
+    let beat =
+        "insert into node (node_id, advertise_url, draining) values ('a/1', 'http://a', false)
                 on conflict (node_id) do update set heartbeat_at = clock_timestamp()";
     prepared.push((client.prepare(beat).await.unwrap(), beat.to_owned()));
     client.batch_execute(include_str!("../../migrations/V2__audit.sql")).await.unwrap();

@@ -123,7 +123,12 @@ async fn actions_and_orders_go_to_the_owner_as_well() {
         (format!("/api/v1/submitters/{}/pause", of.address), json!({ "reason": "audit" }), 200),
         (format!("/api/v1/submitters/{}/resume", of.address), json!({ "reason": "done" }), 200),
         (format!("/api/v1/submitters/{}/reconcile", of.address), json!({}), 200),
-        (format!("/api/v1/submitters/{}/nonces", of.address), json!({}), 409),
+        (format!("/api/v1/submitters/{}/nonces", of.address), json!({}), 201),
+        (
+            format!("/api/v1/submitters/{}/mode", of.address),
+            json!({ "mode": "strict", "reason": "test" }),
+            409,
+        ),
         (format!("/api/v1/tx/{tx_id}/cancel"), json!({ "reason": "withdrawn" }), 202),
     ] {
         let answer = other.post(&path, &body).await;
