@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use tollgate_devchain::{DevChain, DevChainOptions, dev_accounts};
 
+use super::node::told_to_stop;
 use super::runtime;
 use crate::compose::Failure;
 use crate::config::duration;
@@ -24,13 +25,15 @@ pub(super) fn run(args: &DevchainArgs) -> Result<ExitCode, Failure> {
     let block_interval = Some(args.block_interval);
     let options = DevChainOptions { port: args.port, block_interval, ..Default::default() };
     runtime()?.block_on(async {
+        // Heard from here on, so that whoever has read the lines below can stop it.
+        let told = told_to_stop();
         let chain = DevChain::start(options).await?;
         println!("JSON-RPC  {}  {}", chain.url(), chain.ws_url());
         println!("Funded accounts (their keys are public: never use them elsewhere):");
         for account in dev_accounts() {
             println!("  {}  {}", account.address, account.private_key);
         }
-        tokio::signal::ctrl_c().await?;
+        told.await;
         Ok(ExitCode::SUCCESS)
     })
 }

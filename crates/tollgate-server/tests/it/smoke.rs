@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 use tollgate_devchain::dev_accounts;
+use tollgate_testkit::http::ask;
 use tollgate_testkit::program::{Program, command, free_port};
 use tollgate_testkit::{PgServer, rpc, wait};
 
@@ -70,7 +71,13 @@ const ROWS: &[(&str, &[Row])] = &[
     ("tx cancel", &[Ends("{pending} --url {node}", "outcome")]),
     ("tx get", &[Ends("{final} --url {node}", "CONFIRMED")]),
     ("tx list", &[Ends("--url {node}", "STATE")]),
-    ("tx replace", &[Ends("{pending} --max-fee-per-gas 900gwei --url {node}", "outcome")]),
+    (
+        "tx replace",
+        &[Ends(
+            "{pending} --max-fee-per-gas 900gwei --max-priority-fee-per-gas 50gwei --url {node}",
+            "outcome",
+        )],
+    ),
     ("tx resolve", &[Ends("{pending} --url {node}", "outcome")]),
     ("tx resubmit", &[Ends("{pending} --url {node}", "outcome")]),
     ("tx send", &[Ends("--from {from} --to {to} --url {node}", "state")]),
@@ -229,6 +236,14 @@ impl Place {
         } else {
             let program = Program::start(command(&self.binary).args(&words));
             program.line_with(says).await;
+            // A node hears signals once it answers.
+            let listen = words.iter().find_map(|word| word.strip_prefix("127.0.0.1:"));
+            if let Some(port) = listen.map(|port| port.parse().unwrap()) {
+                wait::until("the node to answer", || async {
+                    ask(port, "GET", "/livez", "").await.ok()
+                })
+                .await;
+            }
             program.signal("INT");
             let ended = program.end();
             assert_eq!(ended.code, Some(0), "tollgate {words:?}: {ended:?}");
