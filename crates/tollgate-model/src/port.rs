@@ -34,8 +34,8 @@ pub use feed::{Completion, FeedStore, OutboxEvent};
 pub use lease::{Acquisition, GrantKind, Lease, LeaseStore, LeaseTerms, Owner};
 pub use node::{LiveNode, NodeStore};
 pub use record::{
-    Attempt, ChainRegistration, HistoryEntry, KnownRequest, MinedIn, OpenTx, Seen, SubmitterEntry,
-    SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord,
+    Attempt, ChainRegistration, HistoryEntry, KnownRequest, LineHead, MinedIn, OpenTx, Seen,
+    SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord,
 };
 pub use reservation::{Reservation, ReservationState, ReservationStore, Reserve};
 pub use tx::{ListFilter, Page, Settled, StateFilter, TxStore};
