@@ -8,6 +8,7 @@ use tollgate_model::port::Owner;
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::policy::Replacement;
 use tollgate_model::reconcile::CannotResume;
+use tollgate_model::refusal::{NoEstimate, Refusal};
 use tollgate_model::stuck::Forbidden;
 use tollgate_model::{Nonce, Submitter, Text, TxHash, TxId};
 
@@ -91,9 +92,9 @@ pub enum ActError {
     /// What would replace it is above a cap.
     #[error("what would replace it is above {}", .0.name())]
     AboveCap(Cap),
-    /// The call that should stand in its place would fail on the chain.
-    #[error("the call would revert: {0}")]
-    Reverts(String),
+    /// The chain would certainly refuse what should stand in its place.
+    #[error("{0}")]
+    Refused(#[from] Refusal),
     /// The submitter can't go on.
     #[error("can't resume: {0}")]
     CannotResume(#[from] CannotResume),
@@ -106,6 +107,15 @@ pub enum ActError {
     /// The database, the chain or the signer can't be asked now.
     #[error("not now: {0}")]
     Unavailable(String),
+}
+
+impl From<NoEstimate> for ActError {
+    fn from(why: NoEstimate) -> Self {
+        match why {
+            NoEstimate::Refused(refusal) => Self::Refused(refusal),
+            NoEstimate::Unavailable(why) => Self::Unavailable(why),
+        }
+    }
 }
 
 impl Engine {

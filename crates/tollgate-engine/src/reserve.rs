@@ -81,7 +81,7 @@ impl From<ActError> for ReserveError {
             ActError::UnknownTx
             | ActError::Forbidden(_)
             | ActError::AboveCap(_)
-            | ActError::Reverts(_)
+            | ActError::Refused(_)
             | ActError::CannotResume(_) => Self::Unavailable(error.to_string()),
         }
     }

@@ -25,7 +25,8 @@ may_fail! {
     ReplaceProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidField,
         MissingField, InvalidAddress, InvalidNumber, InvalidHex, InvalidFees, InvalidPath,
         InvalidTxId, InvalidQuery, NotFound, TxNotAllocated, TxMined, TxFinal, TxClosing, NoKey,
-        SignedByCaller, PayloadFixed, FeeCap, WouldRevert, UnknownSubmitter, NotOwner, Draining, Busy,
+        SignedByCaller, PayloadFixed, FeeCap, WouldRevert, InsufficientFunds, GasTooLow,
+        GasAboveBlockLimit, InvalidTransaction, UnknownSubmitter, NotOwner, Draining, Busy,
         Unavailable, StoreUnavailable;
 }
 

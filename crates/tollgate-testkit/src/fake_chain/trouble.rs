@@ -23,6 +23,10 @@ pub enum Question {
     Counts(Address),
     /// What a transaction has to pay.
     Fees,
+    /// What an account has.
+    Balances,
+    /// Whether a call would succeed, and with how much gas.
+    Calls,
 }
 
 /// What goes wrong. Nothing by default.
@@ -30,6 +34,7 @@ pub enum Question {
 pub(super) struct Trouble {
     failing: Mutex<HashSet<Question>>,
     failed: AtomicUsize,
+    balance_reads: AtomicUsize,
     stalled: watch::Sender<HashSet<Address>>,
 }
 
@@ -40,6 +45,10 @@ impl Trouble {
         }
         self.failed.fetch_add(1, Ordering::SeqCst);
         Err(ChainUnavailable(format!("{question:?} can't be answered")))
+    }
+
+    pub(super) fn note_balance_read(&self) {
+        self.balance_reads.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Waits as long as the account is kept waiting.
@@ -65,6 +74,11 @@ impl FakeChain {
     /// How many questions were answered with an error.
     pub fn failed(&self) -> usize {
         self.trouble.failed.load(Ordering::SeqCst)
+    }
+
+    /// How often a balance was read.
+    pub fn balance_reads(&self) -> usize {
+        self.trouble.balance_reads.load(Ordering::SeqCst)
     }
 
     /// Whether what an account sends, and questions about its count, hang from now on. What hung is
