@@ -9,6 +9,7 @@ use tollgate_model::port::Owner;
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::policy::Replacement;
 use tollgate_model::reconcile::CannotResume;
+use tollgate_model::refusal::{NoEstimate, Refusal};
 use tollgate_model::stuck::Forbidden;
 use tollgate_model::{ChainId, Nonce, Submitter, Text, TxHash, TxId};
 
@@ -112,9 +113,9 @@ pub enum ActError {
     /// The price that was asked for replaces nothing.
     #[error("what would replace it {0}")]
     FeeTooLow(Minimum),
-    /// The call that should stand in its place would fail on the chain.
-    #[error("the call would revert: {0}")]
-    Reverts(String),
+    /// The chain would certainly refuse what should stand in its place.
+    #[error("{0}")]
+    Refused(#[from] Refusal),
     /// The submitter can't go on.
     #[error("can't resume: {0}")]
     CannotResume(#[from] CannotResume),
@@ -130,6 +131,15 @@ pub enum ActError {
     /// The database, the chain or the signer can't be asked now.
     #[error("not now: {0}")]
     Unavailable(String),
+}
+
+impl From<NoEstimate> for ActError {
+    fn from(why: NoEstimate) -> Self {
+        match why {
+            NoEstimate::Refused(refusal) => Self::Refused(refusal),
+            NoEstimate::Unavailable(why) => Self::Unavailable(why),
+        }
+    }
 }
 
 impl Engine {

@@ -3,7 +3,8 @@
 use thiserror::Error;
 use tollgate_model::ids::InvalidId;
 use tollgate_model::port::signer::PreSigned;
-use tollgate_model::port::{AttemptKind, KnownRequest, NewAttempt, Owner, TxRecord};
+use tollgate_model::port::{AttemptKind, Fees, KnownRequest, NewAttempt, Owner, TxRecord};
+use tollgate_model::refusal::{NoEstimate, Refusal};
 use tollgate_model::{Intent, Nonce, TxId};
 
 /// What became of a create.
@@ -23,6 +24,15 @@ impl Created {
             Self::Known(tx_id) => *tx_id,
         }
     }
+}
+
+/// What became of a simulated create.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Simulated {
+    /// It would be new: what it would use and pay.
+    Costs(Fees),
+    /// The same request was made before: this is its transaction (I7).
+    Known(TxId),
 }
 
 /// A transaction that the caller has signed, with the nonce of its own choice.
@@ -70,9 +80,9 @@ pub enum CreateError {
     /// The intent's time is over.
     #[error("validUntil has passed")]
     Expired,
-    /// The call would fail on the chain.
-    #[error("the call would revert: {0}")]
-    Reverts(String),
+    /// The chain would certainly refuse it.
+    #[error("{0}")]
+    Refused(#[from] Refusal),
     /// A signed transaction whose nonce is not the one that is due.
     #[error("nonce {given} does not fit: the next one is {expected}")]
     NonceMismatch {
@@ -93,4 +103,13 @@ pub enum CreateError {
     /// The database or the chain can't be asked now.
     #[error("not now: {0}")]
     Unavailable(String),
+}
+
+impl From<NoEstimate> for CreateError {
+    fn from(why: NoEstimate) -> Self {
+        match why {
+            NoEstimate::Refused(refusal) => Self::Refused(refusal),
+            NoEstimate::Unavailable(why) => Self::Unavailable(why),
+        }
+    }
 }

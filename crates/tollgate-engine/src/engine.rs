@@ -3,21 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
-use tollgate_model::expiry::is_expired;
-use tollgate_model::fees::{first_offer, gas_limit};
+use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tollgate_model::nonce::{Mode, NonceRules};
-use tollgate_model::port::chain::{AccountCounts, Call, Chain, ChainUnavailable, Trial};
+use tollgate_model::port::chain::{AccountCounts, Chain, ChainUnavailable};
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::ids::Ids;
 use tollgate_model::port::signer::Signer;
-use tollgate_model::port::{Alerts, Checkpoints, Fees, MinedIn, Payload, Store};
-use tollgate_model::{Address, ChainId, Intent, NodeId, RequestId, Submitter, Timestamp, Wei};
+use tollgate_model::port::{Alerts, Checkpoints, MinedIn, Store};
+use tollgate_model::{Address, ChainId, NodeId, Submitter, Timestamp, Wei};
 
 use crate::blocks::{BlockStream, Publisher};
 use crate::committer::Committer;
 use crate::context::{AttemptIndex, Context};
-use crate::create::{CreateError, Created, SignedIntent};
 use crate::keeper::Keeper;
 use crate::newest;
 use crate::notes::{Note, Notes};
@@ -69,7 +66,7 @@ pub(crate) struct Workers {
 
 #[derive(Clone)]
 pub(crate) struct Handle {
-    creates: mpsc::Sender<Create>,
+    pub(crate) creates: mpsc::Sender<Create>,
     pub(crate) orders: mpsc::Sender<Order>,
     notes: Notes,
 }
@@ -139,91 +136,9 @@ impl Engine {
         engine
     }
 
-    /// Takes an intent: durable when this returns. Everything that can fail fails here, before a
-    /// nonce is touched.
-    pub async fn create(
-        &self,
-        submitter: Submitter,
-        request_id: Option<RequestId>,
-        intent: Intent,
-    ) -> Result<Created, CreateError> {
-        if !self.has_key(submitter) {
-            return Err(CreateError::UnknownSubmitter);
-        }
-        let asked = intent.to_payload()?;
-        let valid_until = intent.valid_until.map(Timestamp::from_unix_micros);
-        if is_expired(valid_until, self.now()) && !self.is_known(submitter, &request_id).await {
-            return Err(CreateError::Expired);
-        }
-        let prepared = self.prepare(submitter, intent).await?;
-        let bytes = prepared.to_payload()?.bytes().clone();
-        let payload = Payload::filled_in(bytes, &asked)?;
-        let (reply, answer) = oneshot::channel();
-        let tx_id = self.context.ids.tx_id();
-        let create = Create { tx_id, request_id, payload, valid_until, signed: None, reply };
-        self.hand_over(submitter, create)?;
-        decided(answer).await
-    }
-
-    /// Takes a transaction that the caller has signed: its nonce must be the one that is due. Posted
-    /// again it is the same transaction, whether it has a request id or not (I7).
-    pub async fn create_signed(
-        &self,
-        submitter: Submitter,
-        request_id: Option<RequestId>,
-        signed: SignedIntent,
-    ) -> Result<Created, CreateError> {
-        if !self.serves(submitter) {
-            return Err(CreateError::UnknownSubmitter);
-        }
-        let SignedIntent { intent, nonce, attempt } = signed;
-        let by_hash = || RequestId::new(attempt.tx_hash.to_string());
-        let request_id = request_id.map_or_else(by_hash, Ok)?;
-        let (reply, answer) = oneshot::channel();
-        let create = Create {
-            tx_id: self.context.ids.tx_id(),
-            request_id: Some(request_id),
-            payload: intent.to_payload()?,
-            valid_until: None,
-            signed: Some((nonce, attempt)),
-            reply,
-        };
-        self.hand_over(submitter, create)?;
-        decided(answer).await
-    }
-
-    /// I7: what was accepted once is answered for ever, also when its time is over.
-    async fn is_known(&self, submitter: Submitter, request_id: &Option<RequestId>) -> bool {
-        let Some(request_id) = request_id else { return false };
-        let known = self.context.store.tx_by_request(submitter, request_id).await;
-        known.is_ok_and(|record| record.is_some())
-    }
-
-    fn has_key(&self, submitter: Submitter) -> bool {
+    pub(crate) fn has_key(&self, submitter: Submitter) -> bool {
         submitter.chain_id == self.context.chain.chain_id()
             && self.context.signer.signs_for(submitter.address)
-    }
-
-    /// What a create would use and pay. Nothing is written, and no nonce is used.
-    pub async fn simulate(
-        &self,
-        submitter: Submitter,
-        mut intent: Intent,
-    ) -> Result<Fees, CreateError> {
-        if !self.has_key(submitter) {
-            return Err(CreateError::UnknownSubmitter);
-        }
-        intent.to_payload()?;
-        if is_expired(intent.valid_until.map(Timestamp::from_unix_micros), self.now()) {
-            return Err(CreateError::Expired);
-        }
-        // The call is tried even if the caller knows its gas: whether it reverts is the question.
-        let asked = intent.gas.take();
-        let prepared = self.prepare(submitter, intent).await?;
-        let quote = self.context.chain.fee_quote(prepared.speed).await;
-        let quote = quote.map_err(|error| CreateError::Unavailable(error.to_string()))?;
-        let gas = asked.or(prepared.gas).unwrap_or_default();
-        Ok(first_offer(&prepared, &quote, gas, &self.context.options.fee_caps).0)
     }
 
     pub(crate) fn serves(&self, submitter: Submitter) -> bool {
@@ -239,46 +154,8 @@ impl Engine {
         accounts.map(|address| Submitter::new(self.chain_id(), address)).collect()
     }
 
-    /// Fills in what the caller left open.
-    async fn prepare(
-        &self,
-        submitter: Submitter,
-        mut intent: Intent,
-    ) -> Result<Intent, CreateError> {
-        if intent.gas.is_some() {
-            return Ok(intent);
-        }
-        let call = Call {
-            from: submitter.address,
-            to: intent.to,
-            value: Wei(intent.value),
-            data: intent.data.clone(),
-        };
-        match self.context.chain.try_call(&call).await {
-            Ok(Trial::Gas(estimate)) => intent.gas = Some(gas_limit(estimate)),
-            Ok(Trial::Reverts(reason)) => return Err(CreateError::Reverts(reason.to_string())),
-            Ok(Trial::Refused(answer)) => return Err(CreateError::Unavailable(answer.said)),
-            Err(error) => return Err(CreateError::Unavailable(error.to_string())),
-        }
-        Ok(intent)
-    }
-
-    /// Gives a create to the submitter's worker, which is started if there is none.
-    #[expect(clippy::result_large_err, reason = "what is not taken comes back")]
-    fn hand_over(&self, submitter: Submitter, mut create: Create) -> Result<(), CreateError> {
-        // A worker that just ended is replaced once.
-        for _ in 0..2 {
-            match self.offer(submitter, |worker| worker.creates.try_send(create)) {
-                Some(Ok(())) => return Ok(()),
-                Some(Err(mpsc::error::TrySendError::Full(_))) => return Err(CreateError::Busy),
-                Some(Err(mpsc::error::TrySendError::Closed(back))) => create = back,
-                None => return Err(CreateError::NotOwner(None)),
-            }
-        }
-        Err(CreateError::Unavailable("the worker stopped".to_owned()))
-    }
-
-    /// The same, unless it would need a new worker and the submitter was just let go for another node.
+    /// Gives something to the submitter's worker, unless it would need a new worker and the submitter
+    /// was just let go for another node.
     pub(crate) fn offer<T>(
         &self,
         submitter: Submitter,
@@ -375,12 +252,4 @@ impl Engine {
     pub fn view(&self) -> Arc<ChainView> {
         self.context.view.get()
     }
-}
-
-/// A worker that died with a create in its hands may have made it durable.
-async fn decided(
-    answer: oneshot::Receiver<Result<Created, CreateError>>,
-) -> Result<Created, CreateError> {
-    let gone = || CreateError::Unavailable("the worker stopped; ask again".to_owned());
-    answer.await.map_err(|_| gone())?
 }

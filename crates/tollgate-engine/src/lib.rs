@@ -2,8 +2,9 @@
 //!
 //! Knows ports, never a database, an RPC client or HTTP. In the order of a transaction's life:
 //!
-//! - [`Engine`] is the door: it prepares an intent (everything that can fail, before a nonce is
-//!   touched) and gives it to the submitter's worker.
+//! - `intake` answers what was accepted before, fills in what an intent leaves open, and gives it to
+//!   the submitter's worker, which refuses what the chain would certainly refuse before it chooses a
+//!   nonce.
 //! - `worker`: one serial task per submitter. `admit` makes intents durable with slot and signature,
 //!   `follow` turns what the chain and the nodes say into changes, `recover` takes up what an
 //!   earlier owner left.
@@ -27,6 +28,7 @@ mod context;
 mod create;
 mod engine;
 mod ids;
+mod intake;
 mod keeper;
 mod newest;
 mod notes;
@@ -44,7 +46,7 @@ mod worker;
 pub use act::{ActError, Acted, Action, ModeChanged, Reconciled, Standstill};
 pub use alerts::LoggedAlerts;
 pub use blocks::{BlockStream, StableBlock};
-pub use create::{CreateError, Created, SignedIntent};
+pub use create::{CreateError, Created, SignedIntent, Simulated};
 pub use engine::{Engine, World};
 pub use ids::RandomIds;
 pub use options::{EngineOptions, Policies, ReservationLimits};

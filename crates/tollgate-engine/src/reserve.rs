@@ -83,7 +83,7 @@ impl From<ActError> for ReserveError {
             | ActError::Forbidden(_)
             | ActError::AboveCap(_)
             | ActError::FeeTooLow(_)
-            | ActError::Reverts(_)
+            | ActError::Refused(_)
             | ActError::CannotResume(_)
             | ActError::CannotChangeMode(_) => Self::Unavailable(error.to_string()),
         }

@@ -23,6 +23,7 @@ mod reconcile;
 mod recover;
 mod rejected;
 mod reserve;
+mod screen;
 mod settle;
 mod sign;
 mod write;
@@ -47,6 +48,7 @@ use alarm::Alarm;
 use ask::Asking;
 use book::Book;
 use govern::Agenda;
+use screen::FundsLedger;
 use settle::Unsettled;
 
 /// How often a worker looks for what slipped by.
@@ -208,6 +210,7 @@ pub(super) struct Desk {
     agenda: Agenda,
     asking: Asking,
     alarm: Alarm,
+    funds: FundsLedger,
     /// The node that should be the owner instead, and since when.
     outranked: Option<(NodeId, Instant)>,
     /// It knows what there is, and takes work.
@@ -239,6 +242,7 @@ impl Desk {
             agenda,
             asking,
             alarm,
+            funds: FundsLedger::default(),
             outranked,
             has_begun,
             unsettled,

@@ -9,6 +9,7 @@ mod config;
 mod counts;
 mod fees;
 mod frozen;
+mod funds;
 mod heads;
 mod history;
 mod member;
@@ -38,8 +39,8 @@ use tokio::time::{Instant, timeout};
 use tollgate_model::diagnose::EndpointWord;
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{
-    AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainUnavailable,
-    FeeQuote, SendAnswer, Sighting, SlotSearch, Speed, Trial,
+    AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainLimits,
+    ChainUnavailable, FeeQuote, Funds, SendAnswer, Sighting, SlotSearch, Speed, Trial,
 };
 use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, Text, TxHash, U256, Wei};
 
@@ -357,6 +358,14 @@ impl Chain for EvmChain {
         let balance: Quantity<U256> =
             self.router.ask(Needs::Head, "eth_getBalance", params).await?;
         Ok(Wei(balance.0))
+    }
+
+    async fn funds(&self, of: Address) -> Result<Vec<Funds>, ChainUnavailable> {
+        funds::funds(&self.router, of).await
+    }
+
+    fn limits(&self) -> ChainLimits {
+        funds::limits(&self.router)
     }
 
     async fn fee_quote(&self, speed: Speed) -> Result<FeeQuote, ChainUnavailable> {

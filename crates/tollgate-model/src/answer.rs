@@ -232,8 +232,9 @@ pub fn event_for(
 ) -> Option<TxEvent> {
     let tracked = matches!(state, TxState::Tracking(_));
     let unsent = state == TxState::Allocated(Allocated::Unsent);
+    let unfunded = state == TxState::Allocated(Allocated::InsufficientFunds);
     let accepted = (!tracked).then_some(TxEvent::NodeAccepted);
-    let unclear = unsent.then_some(TxEvent::AnswerUnclear);
+    let unclear = (unsent || unfunded).then_some(TxEvent::AnswerUnclear);
     match action {
         AnswerAction::Track => accepted,
         // With one attempt, what stands in its place may be somebody else's.
@@ -241,6 +242,7 @@ pub fn event_for(
         AnswerAction::RejectIfAllAgree if !doubted => {
             unsent.then_some(TxEvent::GaveUp(StuckReason::Rejected))
         }
+        AnswerAction::HoldForFunds if !doubted => unsent.then_some(TxEvent::FundsMissing),
         AnswerAction::RejectIfAllAgree
         | AnswerAction::EarlierStands
         | AnswerAction::FindReceipts
@@ -319,6 +321,21 @@ mod tests {
         let event = |doubted| event_for(AnswerAction::RejectIfAllAgree, unsent, 1, doubted);
         assert_eq!(event(false), Some(TxEvent::GaveUp(StuckReason::Rejected)));
         assert_eq!(event(true), Some(TxEvent::AnswerUnclear));
+    }
+
+    #[test]
+    fn missing_funds_are_shown_until_an_answer_is_unclear() {
+        let at = |state| TxState::Allocated(state);
+        let event = |action, state, doubted| event_for(action, at(state), 1, doubted);
+        let (funds, unclear) = (AnswerAction::HoldForFunds, AnswerAction::ResendSame);
+        let moved = Some(TxEvent::FundsMissing);
+        assert_eq!(event(funds, Allocated::Unsent, false), moved);
+        assert_eq!(event(funds, Allocated::Unsent, true), Some(TxEvent::AnswerUnclear));
+        assert_eq!(event(funds, Allocated::InsufficientFunds, false), None, "it is known");
+        assert_eq!(event(funds, Allocated::UnknownSubmitResult, false), None, "it stays unclear");
+        let lost = event(unclear, Allocated::InsufficientFunds, false);
+        assert_eq!(lost, Some(TxEvent::AnswerUnclear));
+        assert!(may_be_with_a_node(AnswerClass::InsufficientFunds), "I3: its slot is kept");
     }
 
     #[test]

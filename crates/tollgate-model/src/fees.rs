@@ -16,10 +16,16 @@ pub const fn gas_limit(estimate: u64) -> u64 {
     estimate.saturating_add(estimate.saturating_mul(GAS_MARGIN_PERCENT) / 100)
 }
 
+/// The most that a transaction may cost: value, and all of its gas at the highest price. Nodes
+/// want all of it to be there.
+pub fn cost(value: U256, fees: &Fees) -> U256 {
+    let gas = U256::from(fees.max_fee.wei()).saturating_mul(U256::from(fees.gas_limit));
+    gas.saturating_add(value)
+}
+
 /// Whether a balance covers what a transaction pays and all that it may cost.
 pub fn is_covered(value: U256, fees: &Fees, balance: Wei) -> bool {
-    let gas = U256::from(fees.max_fee.wei()).saturating_mul(U256::from(fees.gas_limit));
-    balance.0 >= gas.saturating_add(value)
+    balance.0 >= cost(value, fees)
 }
 
 /// What no transaction of a chain may offer, whatever the market and the caller say.

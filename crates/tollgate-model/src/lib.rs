@@ -13,6 +13,8 @@
 //! more), [`diagnose`] (what do the pools say), [`rejected`] (what becomes of a slot that no node
 //! wants to fill), [`stuck`] (who is asked, and what may be done), [`reconcile`] (does the chain agree).
 //!
+//! Before there is a transaction: [`refusal`] (would the chain certainly refuse it).
+//!
 //! And about nodes: [`ownership`] (who should work for a submitter).
 
 pub mod amount;
@@ -32,6 +34,7 @@ pub mod nonce;
 pub mod ownership;
 pub mod port;
 pub mod reconcile;
+pub mod refusal;
 pub mod rejected;
 pub mod resubmit;
 pub mod secret;

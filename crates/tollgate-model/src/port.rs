@@ -34,7 +34,8 @@ pub use feed::{Completion, FeedPage, FeedStore, OutboxEvent};
 pub use lease::{Acquisition, GrantKind, Lease, LeaseStore, LeaseTerms, Owner};
 pub use node::{LiveNode, NodeStore};
 pub use record::{
-    Attempt, ChainRegistration, HistoryEntry, KnownRequest, MinedIn, OpenTx, ReceiptDetails, Seen,
+    Attempt, ChainRegistration, HistoryEntry, KnownRequest, LineHead, MinedIn, OpenTx,
+    ReceiptDetails, Seen,
     SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord,
 };
 pub use reservation::{Reservation, ReservationState, ReservationStore, Reserve};

@@ -14,10 +14,11 @@ use crate::transition::{TxEvent, transition};
 /// The policy for rejected slots (`stuck.rejected_slot`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum RejectedSlot {
-    /// The transaction stays STUCK/REJECTED until a person decides.
-    #[default]
+    /// The transaction stays STUCK/REJECTED until a person decides, and so does all that waits behind
+    /// it.
     Hold,
-    /// A transfer to self closes the slot.
+    /// A transfer to self closes the slot: the line moves on, whoever waits.
+    #[default]
     Placeholder,
     /// The next transaction gets the slot, where there is proof; else it is held.
     Recycle,
@@ -117,7 +118,9 @@ pub fn decide(policy: RejectedSlot, view: &RejectedView<'_>) -> RejectedDecision
         TxState::Stuck(StuckReason::Rejected) => {
             last.is_none_or(|class| class.may_lead_to_rejection())
         }
-        TxState::Allocated(Allocated::Unsent | Allocated::UnknownSubmitResult)
+        TxState::Allocated(
+            Allocated::Unsent | Allocated::UnknownSubmitResult | Allocated::InsufficientFunds,
+        )
         | TxState::Stuck(StuckReason::GreyZone) => {
             last.is_some_and(|class| class.may_lead_to_rejection())
         }
@@ -212,7 +215,7 @@ mod tests {
             let all = [hold, RejectedDecision::Placeholder, RejectedDecision::Recycle];
             assert_eq!(decided, all, "{state}");
         }
-        assert_eq!(RejectedSlot::default(), RejectedSlot::Hold);
+        assert_eq!(RejectedSlot::default(), RejectedSlot::Placeholder, "the line moves on");
     }
 
     #[test]

@@ -162,6 +162,7 @@ pub const fn renews_patience(from: TxState, event: TxEvent) -> bool {
         | TxEvent::Withdrawn
         | TxEvent::Refused
         | TxEvent::AnswerUnclear
+        | TxEvent::FundsMissing
         | TxEvent::Resent
         | TxEvent::Mined
         | TxEvent::Finalised(_)
@@ -197,7 +198,9 @@ enum Sending {
 
 const fn sending(state: TxState) -> Sending {
     match state {
-        TxState::Allocated(Allocated::Unsent | Allocated::UnknownSubmitResult)
+        TxState::Allocated(
+            Allocated::Unsent | Allocated::UnknownSubmitResult | Allocated::InsufficientFunds,
+        )
         | TxState::Tracking(Tracking::Pending | Tracking::Stale) => Sending::Impatiently,
         // A hold's cause may go away at any time, and so may an outage; neither may jam an account
         // for ever. The same bytes do no harm.

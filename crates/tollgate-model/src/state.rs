@@ -38,6 +38,9 @@ pub enum Allocated {
     Unsent,
     /// The grey zone: sent, but the answer was lost or says nothing.
     UnknownSubmitResult,
+    /// Sent, and every answer so far was that the account can't pay for it. Another node may have
+    /// taken it all the same.
+    InsufficientFunds,
 }
 
 /// What is known since a node took it.
@@ -111,11 +114,12 @@ impl StuckReason {
 
 impl TxState {
     /// Every state there is, in the order of a transaction's life.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Queued(Queued::Waiting),
         Self::Queued(Queued::Held),
         Self::Allocated(Allocated::Unsent),
         Self::Allocated(Allocated::UnknownSubmitResult),
+        Self::Allocated(Allocated::InsufficientFunds),
         Self::Tracking(Tracking::Pending),
         Self::Tracking(Tracking::Stale),
         Self::Tracking(Tracking::Mined),
@@ -142,6 +146,7 @@ impl TxState {
             Self::Queued(Queued::Held) => 11,
             Self::Allocated(Allocated::Unsent) => 20,
             Self::Allocated(Allocated::UnknownSubmitResult) => 21,
+            Self::Allocated(Allocated::InsufficientFunds) => 22,
             Self::Tracking(Tracking::Pending) => 30,
             Self::Tracking(Tracking::Stale) => 31,
             Self::Tracking(Tracking::Mined) => 32,
@@ -184,6 +189,7 @@ impl TxState {
             Self::Queued(Queued::Held) => "HELD",
             Self::Allocated(Allocated::Unsent) => "UNSENT",
             Self::Allocated(Allocated::UnknownSubmitResult) => "UNKNOWN_SUBMIT_RESULT",
+            Self::Allocated(Allocated::InsufficientFunds) => "INSUFFICIENT_FUNDS",
             Self::Tracking(Tracking::Pending) => "PENDING",
             Self::Tracking(Tracking::Stale) => "STALE",
             Self::Tracking(Tracking::Mined) => "MINED",
@@ -200,6 +206,21 @@ impl TxState {
             Self::Stuck(StuckReason::InsufficientFunds) => "INSUFFICIENT_FUNDS",
             Self::Stuck(StuckReason::FeeCap) => "FEE_CAP",
         })
+    }
+
+    /// Why the transactions behind it wait, if it is the lowest open slot and does not move by
+    /// itself: the word for it in the API.
+    pub const fn blocks_with(self) -> Option<&'static str> {
+        match self {
+            Self::Allocated(Allocated::UnknownSubmitResult) => Some("unknown_submit_result"),
+            Self::Allocated(Allocated::InsufficientFunds) => Some("insufficient_funds"),
+            Self::Stuck(reason) => Some(reason.name()),
+            Self::Queued(_)
+            | Self::Allocated(Allocated::Unsent)
+            | Self::Tracking(_)
+            | Self::Confirmed
+            | Self::Failed(_) => None,
+        }
     }
 
     /// Nothing moves it any more (I9).
@@ -257,6 +278,17 @@ mod tests {
             let sub = TxState::Stuck(reason).sub_name().unwrap();
             assert_eq!(reason.name(), sub.to_lowercase());
         }
+    }
+
+    #[test]
+    fn what_stands_still_blocks_with_the_word_of_its_sub_state() {
+        for state in TxState::ALL {
+            if let Some(word) = state.blocks_with() {
+                assert!(state.holds_open_slot(), "{state}");
+                assert_eq!(word, state.sub_name().unwrap().to_lowercase());
+            }
+        }
+        assert_eq!(TxState::Tracking(Tracking::Pending).blocks_with(), None, "it moves");
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub enum TxEvent {
     NodeAccepted,
     /// It may have been sent: the answer was lost or says nothing.
     AnswerUnclear,
+    /// The nodes say that the account can't pay for it.
+    FundsMissing,
     /// The same bytes were sent again to a node that had them.
     Resent,
     /// A receipt of one of its attempts is in the canonical chain.
@@ -57,7 +59,7 @@ pub enum Verdict {
 
 impl TxEvent {
     /// Every event there is.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Held,
         Self::Unheld,
         Self::SlotAllocated,
@@ -65,6 +67,7 @@ impl TxEvent {
         Self::Refused,
         Self::NodeAccepted,
         Self::AnswerUnclear,
+        Self::FundsMissing,
         Self::Resent,
         Self::Mined,
         Self::Orphaned,
@@ -94,6 +97,7 @@ impl TxEvent {
             Self::Refused => "refused",
             Self::NodeAccepted => "node_accepted",
             Self::AnswerUnclear => "answer_unclear",
+            Self::FundsMissing => "funds_missing",
             Self::Resent => "resent",
             Self::Mined => "mined",
             Self::Orphaned => "orphaned",
@@ -148,6 +152,7 @@ const fn from_queued(queued: Queued, event: TxEvent) -> Option<TxState> {
         (
             TxEvent::NodeAccepted
             | TxEvent::AnswerUnclear
+            | TxEvent::FundsMissing
             | TxEvent::Resent
             | TxEvent::Mined
             | TxEvent::Orphaned
@@ -165,16 +170,23 @@ const fn from_allocated(allocated: Allocated, event: TxEvent) -> Option<TxState>
     match event {
         TxEvent::NodeAccepted => Some(TxState::Tracking(Tracking::Pending)),
         TxEvent::AnswerUnclear => Some(TxState::Allocated(Allocated::UnknownSubmitResult)),
+        TxEvent::FundsMissing => Some(TxState::Allocated(match allocated {
+            Allocated::Unsent | Allocated::InsufficientFunds => Allocated::InsufficientFunds,
+            // What was unclear stays so: an earlier send may have been taken.
+            Allocated::UnknownSubmitResult => Allocated::UnknownSubmitResult,
+        })),
         TxEvent::Mined => Some(TxState::Tracking(Tracking::Mined)),
         TxEvent::SlotTaken => Some(TxState::Failed(Failed::NonceTaken)),
         TxEvent::SlotRecycled => match allocated {
             Allocated::Unsent => Some(TxState::Failed(Failed::Rejected)),
             // I3: what may be with a node keeps its slot.
-            Allocated::UnknownSubmitResult => None,
+            Allocated::UnknownSubmitResult | Allocated::InsufficientFunds => None,
         },
         TxEvent::GaveUp(reason) => match allocated {
             Allocated::Unsent => Some(TxState::Stuck(reason)),
-            Allocated::UnknownSubmitResult => stuck_after_a_send(reason),
+            Allocated::UnknownSubmitResult | Allocated::InsufficientFunds => {
+                stuck_after_a_send(reason)
+            }
         },
         TxEvent::Held
         | TxEvent::Unheld
@@ -205,7 +217,9 @@ const fn stuck_after_a_send(reason: StuckReason) -> Option<TxState> {
 const fn from_tracking(tracking: Tracking, event: TxEvent) -> Option<TxState> {
     match (event, tracking) {
         // A late answer to an earlier send takes nothing back.
-        (TxEvent::NodeAccepted | TxEvent::AnswerUnclear, known) => Some(TxState::Tracking(known)),
+        (TxEvent::NodeAccepted | TxEvent::AnswerUnclear | TxEvent::FundsMissing, known) => {
+            Some(TxState::Tracking(known))
+        }
         (TxEvent::Resent, Tracking::Pending | Tracking::Stale) => {
             Some(TxState::Tracking(Tracking::Stale))
         }
@@ -244,7 +258,7 @@ const fn from_stuck(reason: StuckReason, event: TxEvent) -> Option<TxState> {
     match event {
         TxEvent::NodeAccepted => Some(TxState::Tracking(Tracking::Stale)),
         // I3: after an unclear answer nobody can prove any more that no node took it.
-        TxEvent::AnswerUnclear => match reason {
+        TxEvent::AnswerUnclear | TxEvent::FundsMissing => match reason {
             StuckReason::Rejected => Some(TxState::Stuck(StuckReason::GreyZone)),
             StuckReason::TimedOut
             | StuckReason::ResubmitsExhausted

@@ -67,6 +67,7 @@ queries! {
     TX_BY_REQUEST = "tx_by_request",
     TX_GET = "tx_get",
     TX_INSERT = "tx_insert",
+    TX_LINE_HEAD = "tx_line_head",
     TX_LOCK = "tx_lock",
     TX_OPEN_WORK = "tx_open_work",
     TX_PAGE = "tx_page",

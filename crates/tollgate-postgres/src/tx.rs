@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::{
     Attempt, ChainRegistration, Confirmations, FencedBatch, HistoryEntry, KnownRequest, Lease,
-    ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
+    LineHead, ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
     SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord, TxStore,
 };
 use tollgate_model::{Address, B256, ChainId, NodeId, RequestId, Submitter, TxHash, TxId};
@@ -205,6 +205,18 @@ impl TxStore for PgStore {
         page: Page,
     ) -> Result<Vec<OpenTx>, StoreError> {
         self.open_work_page(submitter, after, page).await
+    }
+
+    async fn line_head(&self, submitter: Submitter) -> Result<Option<LineHead>, StoreError> {
+        let client = self.pools.work().await?;
+        let find = prepared(&client, queries::TX_LINE_HEAD).await?;
+        let (chain_id, address) = key(&submitter);
+        let found = client.query_opt(&find, &[&chain_id, &address]).await.map_err(failed)?;
+        let head = |row: &Row| {
+            let (tx_id, nonce) = (row::tx_id(row)?, row::nonce(row, "nonce")?);
+            Ok(LineHead { tx_id, nonce, state: row::state(row, "state")? })
+        };
+        found.as_ref().map(head).transpose()
     }
 
     async fn submitters(

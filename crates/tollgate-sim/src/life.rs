@@ -107,7 +107,7 @@ async fn insist(world: Arc<World>, wish: Wish, starts: Duration) {
                 CreateError::NotOwner(_)
                 | CreateError::Busy
                 | CreateError::Unavailable(_)
-                | CreateError::Reverts(_),
+                | CreateError::Refused(_),
             ))
             | None => {}
             Some(Err(

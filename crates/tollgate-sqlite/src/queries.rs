@@ -51,6 +51,7 @@ queries! {
     TX_PAGE_OPEN = "tx_page_open";
     TX_PAGE_FAILED = "tx_page_failed";
     TX_OPEN_WORK = "tx_open_work";
+    TX_LINE_HEAD = "tx_line_head";
     ATTEMPT_INSERT = "attempt_insert";
     ATTEMPT_OF = "attempt_of";
     HISTORY_INSERT = "history_insert";

@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::{
     Attempt, ChainRegistration, Confirmations, FencedBatch, HistoryEntry, KnownRequest, Lease,
-    ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
+    LineHead, ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
     SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord, TxStore,
 };
 use tollgate_model::{Address, B256, ChainId, NodeId, RequestId, Submitter, TxHash, TxId};
@@ -157,6 +157,21 @@ impl TxStore for SqliteStore {
         page: Page,
     ) -> Result<Vec<OpenTx>, StoreError> {
         self.db.read(move |conn| open_work(conn, submitter, after, page)).await
+    }
+
+    async fn line_head(
+        &self,
+        Submitter { chain_id, address }: Submitter,
+    ) -> Result<Option<LineHead>, StoreError> {
+        self.db
+            .read(move |conn| {
+                let params = params![chain_id.as_i64(), address.as_slice()];
+                one(conn, queries::TX_LINE_HEAD, params, |row| {
+                    let (tx_id, nonce) = (row::tx_id(row, 0)?, row::nonce(row, 1)?);
+                    Ok(LineHead { tx_id, nonce, state: row::state(row, 2)? })
+                })
+            })
+            .await
     }
 
     async fn submitters(

@@ -114,6 +114,7 @@ macro_rules! conformance_tests {
             }
             reads {
                 open_work_gives_every_open_transaction_with_all_its_attempts,
+                line_head_is_the_lowest_open_slot_without_a_receipt,
                 lists_give_exactly_what_the_filter_says,
                 pages_neither_skip_nor_repeat_while_rows_arrive_and_change,
                 a_transaction_that_is_not_there_is_none,

@@ -107,7 +107,7 @@ impl FakeChain {
         all.map(|(_, tx)| tx.clone()).filter(|tx| tx.from == from).collect()
     }
 
-    /// Calls to an address are mined, and fail.
+    /// Calls to an address are mined, and fail; no estimate of them succeeds.
     pub fn revert_calls_to(&self, to: Address) {
         self.lock().reverting.insert(to);
     }
@@ -197,6 +197,11 @@ impl FakeChain {
     /// From now on there is a base fee, of so much; what offers less stays in the pool.
     pub fn set_base_fee(&self, wei: u128) {
         self.lock().base_fee = Some(price(wei));
+    }
+
+    /// From now on a block has so much gas, and everybody knows it.
+    pub fn set_block_gas(&self, gas: u64) {
+        self.lock().block_gas = Some(gas);
     }
 
     /// From now on the tip that is quoted is so much. Blocks take less, too.

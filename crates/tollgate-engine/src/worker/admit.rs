@@ -1,7 +1,8 @@
 //! From accepted to durable: new intents and waiting ones get slots, signatures and rows.
 //!
-//! In this order: who is known already (I7), which slots may be opened (I3, I12), signatures, one
-//! fenced commit (I5), and only then the answer to the caller (I6) and the way to the sender.
+//! In this order: who is known already (I7), what the chain would certainly refuse (`screen`), which
+//! slots may be opened (I3, I12), signatures, one fenced commit (I5), and only then the answer to the
+//! caller (I6) and the way to the sender.
 
 use std::collections::{HashMap, HashSet};
 
@@ -48,6 +49,7 @@ impl Desk {
             // I13: what waits for a slot is bounded as well.
             refuse(creates.split_off(room), &CreateError::Busy);
         }
+        let mut creates = self.screen(creates).await;
         in_order(&mut creates);
         for _ in 0..TRIES_MAX {
             if creates.is_empty() && self.book.queued.is_empty() {

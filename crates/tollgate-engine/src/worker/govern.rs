@@ -233,11 +233,12 @@ impl Desk {
     /// not answer a few questions in a row is not asked on: a submitter's callers wait meanwhile
     /// (I14).
     async fn resolve_grey(&mut self, tx_ids: &[TxId]) -> Result<(), Stop> {
-        let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
+        let grey = [Allocated::UnknownSubmitResult, Allocated::InsufficientFunds];
+        let grey = grey.map(TxState::Allocated);
         let mut section = Section::new(self.lease);
         let mut errors_in_a_row = 0;
         let all = tx_ids.iter().filter_map(|id| self.book.get(*id));
-        'all: for open in all.filter(|open| open.seen.state == grey) {
+        'all: for open in all.filter(|open| grey.contains(&open.seen.state)) {
             for form in &open.attempts {
                 match self.context.chain.sighting(form.hash).await {
                     Ok(Some(Sighting::Pending)) => {

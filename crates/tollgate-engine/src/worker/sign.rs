@@ -8,6 +8,7 @@ use tollgate_model::port::chain::{Call, Trial};
 use tollgate_model::port::policy::{NewCall, Replacement};
 use tollgate_model::port::signer::{TxDraft, TxKind};
 use tollgate_model::port::{AttemptKind, Fees, NewAttempt};
+use tollgate_model::refusal::{Demand, estimated_gas, judge_gas};
 use tollgate_model::{Bytes, Intent, U256, Wei};
 
 use super::Desk;
@@ -106,12 +107,17 @@ impl Desk {
         draft.access_list.clear();
         draft.fees.gas_limit = match gas {
             Some(gas) => *gas,
-            None => match self.try_call(&draft).await? {
-                Trial::Gas(estimate) => gas_limit(estimate),
-                Trial::Reverts(reason) => return Err(ActError::Reverts(reason.to_string())),
-                Trial::Refused(answer) => return Err(ActError::Unavailable(answer.said)),
-            },
+            None => gas_limit(estimated_gas(self.try_call(&draft).await?)?),
         };
+        let demand = Demand {
+            to: draft.to,
+            value: draft.value.0,
+            data: &draft.data,
+            access_list: &draft.access_list,
+            callers_cap: None,
+            fees: draft.fees,
+        };
+        judge_gas(&demand, &self.context.chain.limits())?;
         Ok(draft)
     }
 

@@ -15,6 +15,7 @@ mod pipeline;
 mod resends;
 mod reservations;
 mod rig;
+mod screening;
 mod signed;
 mod signing;
 mod takeover;

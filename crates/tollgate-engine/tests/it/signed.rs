@@ -6,6 +6,7 @@ use tollgate_model::nonce::Mode;
 use tollgate_model::port::TxStore;
 use tollgate_model::port::batch::Fees;
 use tollgate_model::port::signer::{PreSigned, Signer, TxDraft, TxKind};
+use tollgate_model::refusal::RefusalKind;
 use tollgate_model::{Address, Bytes, GasPrice, Nonce, U256, Wei};
 use tollgate_testkit::fake_chain::FakeSigner;
 
@@ -47,6 +48,23 @@ async fn signed_transactions_and_intents_share_one_line_of_nonces() {
     ids.push(post(&engine, 2, 12).await.unwrap().tx_id());
     rig.mine_until_final(&ids).await;
     assert_eq!(rig.paid(account(1)), [10, 11, 12]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signed_transaction_that_no_node_would_take_is_refused() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", options());
+    rig.chain.set_block_gas(20_000);
+    let over = post(&engine, 0, 10).await.unwrap_err();
+    let is =
+        |error: &CreateError, kind| matches!(error, CreateError::Refused(why) if why.kind == kind);
+    assert!(is(&over, RefusalKind::GasAboveBlockLimit), "{over:?}");
+    rig.chain.set_block_gas(30_000_000);
+    rig.chain.set_balance(account(1).address, U256::from(9));
+    let poor = post(&engine, 0, 10).await.unwrap_err();
+    assert!(is(&poor, RefusalKind::InsufficientFunds), "{poor:?}");
+    assert_eq!(rig.submitter(account(1)).await.next_nonce, Nonce::MIN);
+    post(&engine, 0, 9).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

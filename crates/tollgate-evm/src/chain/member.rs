@@ -31,6 +31,11 @@ pub(super) struct HeadSeen {
     /// Whether its blocks have a base fee; `None` where that was not told.
     pub(super) has_base_fee: Option<bool>,
     pub(super) base_fee: Option<u128>,
+    /// The gas of a block; `None` where that was not told.
+    pub(super) gas_limit: Option<u64>,
+    /// Its blocks have a hash of requests (EIP-7685), as those since the Prague fork do, which also
+    /// brought the floor for call data.
+    pub(super) has_requests: bool,
     pub(super) when: Instant,
 }
 
@@ -99,8 +104,20 @@ impl Member {
                     .map(|fee| fee.is_some())
                     .or_else(|| before.and_then(|head| head.has_base_fee)),
                 base_fee: base_fee.flatten().or_else(|| before.and_then(|head| head.base_fee)),
+                gas_limit: before.and_then(|head| head.gas_limit),
+                has_requests: before.is_some_and(|head| head.has_requests),
                 when,
             });
+        });
+    }
+
+    /// Keeps what its head says of the rules of blocks.
+    fn saw_rules(&self, block: &BlockWire) {
+        self.with(|view| {
+            if let Some(head) = &mut view.head {
+                head.gas_limit = block.gas_limit().or(head.gas_limit);
+                head.has_requests = block.has_requests();
+            }
         });
     }
 
@@ -110,6 +127,7 @@ impl Member {
             self.endpoint.call("eth_getBlockByNumber", json!(["latest", false])).await?;
         if let Some((at, block)) = block.and_then(|block| Some((block.at()?, block))) {
             self.saw_head(at, Some(block.base_fee()), Instant::now());
+            self.saw_rules(&block);
         }
         Ok(())
     }

@@ -171,6 +171,11 @@ impl Router {
         now + if all_rest { whole.min(ALL_RESTING_PATIENCE) } else { whole }
     }
 
+    /// Whom to ask one after the other, each with its share of the time.
+    pub(super) fn in_turn<'a>(&self, readers: &'a [Arc<Member>]) -> InTurn<'a> {
+        InTurn { left: readers, deadline: self.deadline_of(readers) }
+    }
+
     /// Asks one after the other until one gives an answer that `accept` takes.
     ///
     /// # Errors
@@ -182,17 +187,9 @@ impl Router {
         params: Value,
         mut accept: impl FnMut(&Arc<Member>, Result<T, RpcError>) -> Result<U, String>,
     ) -> Result<U, ChainUnavailable> {
-        let deadline = self.deadline_of(readers);
         let mut refusals = Vec::new();
-        for (place, member) in readers.iter().enumerate() {
-            let now = Instant::now();
-            let left = deadline.saturating_duration_since(now);
-            if left.is_zero() {
-                break;
-            }
-            // One that hangs must not use up the time of those behind it.
-            let share = left / (readers.len() - place) as u32;
-            let answer = member.endpoint.call_until(method, params.clone(), now + share).await;
+        for (member, until) in self.in_turn(readers) {
+            let answer = member.endpoint.call_until(method, params.clone(), until).await;
             match accept(member, answer) {
                 Ok(value) => return Ok(value),
                 Err(why) => refusals.push(format!("{}: {why}", member.endpoint.name())),
@@ -210,6 +207,26 @@ impl Router {
     ) -> Result<T, ChainUnavailable> {
         let readers = self.readers(needs, Instant::now());
         self.read(&readers, method, params, |_, answer| answer.map_err(|e| e.to_string())).await
+    }
+}
+
+/// Endpoints one after the other, with the time until which each is waited for.
+pub(super) struct InTurn<'a> {
+    left: &'a [Arc<Member>],
+    deadline: Instant,
+}
+
+impl<'a> Iterator for InTurn<'a> {
+    type Item = (&'a Arc<Member>, Instant);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let now = Instant::now();
+        let time = self.deadline.saturating_duration_since(now);
+        let (member, behind) = self.left.split_first().filter(|_| !time.is_zero())?;
+        // One that hangs must not use up the time of those behind it.
+        let share = time / self.left.len() as u32;
+        self.left = behind;
+        Some((member, now + share))
     }
 }
 

@@ -4,12 +4,18 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::chain::{Call, ChainUnavailable, SendAnswer, Trial};
+use tollgate_model::refusal::refusal_of_estimate;
 
+use super::member::Member;
 use super::reason::{reason_in, revert_data};
-use super::router::{Needs, Router};
+use super::router::{Needs, Router, unavailable};
 use crate::classify::classify_with;
 use crate::endpoint::wire::Quantity;
-use crate::endpoint::{RpcError, RpcErrorKind};
+use crate::endpoint::{Ability, RpcError, RpcErrorKind};
+
+const ESTIMATE: &str = "eth_estimateGas";
+/// The JSON-RPC code for parameters of another form than the method takes.
+const INVALID_PARAMS: i64 = -32_602;
 
 /// A call as nodes read it.
 pub(super) fn call_object(call: &Call) -> Value {
@@ -24,41 +30,64 @@ pub(super) fn call_object(call: &Call) -> Value {
     object
 }
 
-/// Estimates the gas of a call. A revert is an answer; so is a refusal, once nobody says otherwise.
+/// Estimates the gas of a call. A revert is an answer. A refusal is one once everybody was asked and
+/// nobody says otherwise: what one endpoint does not take, another that is less behind may.
 pub(super) async fn try_call(router: &Router, call: &Call) -> Result<Trial, ChainUnavailable> {
     let readers = router.readers(Needs::Head, Instant::now());
-    let params = json!([call_object(call), "latest"]);
-    let mut unclear = None;
-    let answer = router
-        .read(&readers, "eth_estimateGas", params, |_, answer: Result<Quantity<u64>, _>| {
-            let error = match answer {
-                Ok(gas) => return Ok(Trial::Gas(gas.0)),
-                Err(error) => error,
-            };
-            let class = class_of(router, &error);
-            let refused = || {
-                let said = error.message.clone();
-                Trial::Refused(SendAnswer { class, said })
-            };
-            match class {
-                AnswerClass::Reverted => Ok(Trial::Reverts(reason_in(&error))),
+    let object = call_object(call);
+    let (mut refused, mut unclear, mut said) = (None, None, Vec::new());
+    for (member, until) in router.in_turn(&readers) {
+        let error = match estimate(member, &object, until).await {
+            Ok(gas) => return Ok(Trial::Gas(gas)),
+            Err(error) => error,
+        };
+        let class = class_of(router, &error);
+        if class == AnswerClass::Reverted {
+            return Ok(Trial::Reverts(reason_in(&error)));
+        }
+        said.push(format!("{}: {error}", member.endpoint.name()));
+        if error.kind == RpcErrorKind::Node {
+            let answer = SendAnswer { class, said: error.message };
+            match refusal_of_estimate(class) {
+                Some(_) => drop(refused.get_or_insert(answer)),
+                None if class == AnswerClass::Unknown => drop(unclear.get_or_insert(answer)),
                 // The endpoint speaks of itself: another one may know.
-                AnswerClass::RateLimited | AnswerClass::Transient => Err(error.to_string()),
-                AnswerClass::Unknown => {
-                    if error.kind == RpcErrorKind::Node {
-                        unclear = Some(refused());
-                    }
-                    Err(error.to_string())
-                }
-                _ if error.kind == RpcErrorKind::Node => Ok(refused()),
-                _ => Err(error.to_string()),
+                None => {}
             }
-        })
-        .await;
-    match (answer, unclear) {
-        (Err(_), Some(unclear)) => Ok(unclear),
-        (answer, _) => answer,
+        }
     }
+    let refused = refused.or(unclear).map(Trial::Refused);
+    refused.ok_or_else(|| unavailable(ESTIMATE, &said))
+}
+
+/// One endpoint's estimate, on the head where it can be told so, else on the block of its choice.
+async fn estimate(member: &Member, object: &Value, until: Instant) -> Result<u64, RpcError> {
+    let abilities = member.endpoint.abilities();
+    let ask = async |params: Value| {
+        let answer = member.endpoint.call_until(ESTIMATE, params, until).await;
+        answer.map(|gas: Quantity<u64>| gas.0)
+    };
+    let without = json!([object]);
+    if !abilities.may_have(Ability::EstimateAtBlock, Instant::now()) {
+        return ask(without).await;
+    }
+    let error = match ask(json!([object, "latest"])).await {
+        Err(error) if is_about_params(&error) => error,
+        answer => return answer,
+    };
+    let again = ask(without).await;
+    // What is refused either way is not about the block.
+    let same = |other: &RpcError| is_about_params(other) && other.code == error.code;
+    if !again.as_ref().is_err_and(same) {
+        abilities.lacks(Ability::EstimateAtBlock, Instant::now());
+    }
+    again
+}
+
+/// Whether a node complains about the form of a call, which is ours, not about what it does.
+fn is_about_params(error: &RpcError) -> bool {
+    let is_invalid = error.kind == RpcErrorKind::Node && error.code == Some(INVALID_PARAMS);
+    is_invalid || error.is_argument_too_many()
 }
 
 /// What an answer to a try means. Here nothing was sent, so that data beside the code of a revert
@@ -68,6 +97,9 @@ pub(super) fn class_of(router: &Router, error: &RpcError) -> AnswerClass {
     let has_data = || error.data.as_deref().and_then(revert_data).is_some_and(|d| d.len() >= 4);
     match class {
         AnswerClass::Unknown if error.code == Some(3) && has_data() => AnswerClass::Reverted,
+        // A send has one parameter, the transaction. A try has more, and their form is not the
+        // caller's.
+        AnswerClass::Invalid if is_about_params(error) => AnswerClass::Unknown,
         class => class,
     }
 }

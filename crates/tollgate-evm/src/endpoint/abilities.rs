@@ -24,6 +24,8 @@ pub enum Ability {
     Batch,
     /// `txpool_contentFrom`.
     PoolContent,
+    /// `eth_estimateGas` with a block as its second argument.
+    EstimateAtBlock,
 }
 
 /// What a node lacks, and what its bulk receipts cost.
@@ -34,7 +36,7 @@ pub struct Abilities {
 
 #[derive(Debug, Default)]
 struct State {
-    missing: [Option<Instant>; 5],
+    missing: [Option<Instant>; 6],
     bulk: Option<(usize, Duration)>,
 }
 
@@ -45,7 +47,7 @@ impl Abilities {
             .is_none_or(|since| now.saturating_duration_since(since) >= REMEMBERED)
     }
 
-    /// The node said that it has no such method.
+    /// The node said that it has no such method, or takes fewer arguments.
     pub fn lacks(&self, ability: Ability, now: Instant) {
         self.with(|state| state.missing[ability as usize] = Some(now));
     }

@@ -10,6 +10,19 @@ use crate::classify::RpcAnswer;
 /// How much of a node's words is kept, in bytes.
 const MESSAGE_BYTES_MAX: usize = 4096;
 
+/// How nodes and the libraries that they are built with say that there was one argument too many.
+const TOO_MANY_ARGUMENTS: [&str; 9] = [
+    "too many arguments",
+    "too many params",
+    "too many parameters",
+    "too many positional arguments",
+    "wrong number of arguments",
+    "invalid number of arguments",
+    "incorrect number of arguments",
+    "invalid number of input parameters",
+    "expected no more params",
+];
+
 /// How far a call got.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RpcErrorKind {
@@ -96,6 +109,18 @@ impl RpcError {
             || (text.contains("method")
                 && says(&["does not exist", "not available", "not supported", "not allowed"]))
     }
+
+    /// Whether the node takes fewer arguments than it was given, rather than other ones.
+    pub fn is_argument_too_many(&self) -> bool {
+        if self.kind != RpcErrorKind::Node || self.code == Some(3) {
+            return false;
+        }
+        let text = self.message.to_ascii_lowercase();
+        let says = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
+        says(&TOO_MANY_ARGUMENTS)
+            || (says(&["arguments", "params", "parameters"])
+                && says(&["expected 1", "expects 1", "want 1", "wants 1", "takes 1", "requires 1"]))
+    }
 }
 
 fn shortened(mut text: String) -> String {
@@ -124,6 +149,33 @@ mod tests {
         assert_eq!(RpcError::from_node(&json!({"x": 1})).message, r#"{"x":1}"#);
         let long = RpcError::from_node(&json!({"message": "é".repeat(10_000)}));
         assert!(long.message.len() <= MESSAGE_BYTES_MAX);
+    }
+
+    #[test]
+    fn an_argument_too_many_is_told_from_a_wrong_one() {
+        let said = |code: i64, message: &str| {
+            RpcError::from_node(&json!({"code": code, "message": message})).is_argument_too_many()
+        };
+        for message in [
+            "too many arguments, want at most 1",
+            "Too many params",
+            "Invalid params: too many parameters",
+            "Incorrect number of arguments. Expected 1, got 2",
+            "Invalid number of input parameters to RPC method",
+            "wrong number of arguments (given 2, expected 1)",
+            "Invalid parameters: expected 1 params",
+        ] {
+            assert!(said(-32602, message), "{message}");
+        }
+        for message in [
+            "invalid argument 0: hex string without 0x prefix",
+            "missing value for required argument 1",
+            "insufficient funds for transfer",
+            "header not found",
+        ] {
+            assert!(!said(-32602, message), "{message}");
+        }
+        assert!(!said(3, "execution reverted: too many arguments"), "the contract's words");
     }
 
     #[test]

@@ -136,6 +136,11 @@ pub(crate) struct BlockWire {
     parent_hash: Quantity<B256>,
     #[serde(default)]
     base_fee_per_gas: Option<Quantity<u128>>,
+    /// Of whatever form: a block is a block without it.
+    #[serde(default)]
+    gas_limit: Value,
+    #[serde(default)]
+    requests_hash: Value,
     #[serde(default)]
     transactions: Vec<Quantity<B256>>,
 }
@@ -149,6 +154,17 @@ impl BlockWire {
 
     pub(crate) fn base_fee(&self) -> Option<u128> {
         self.base_fee_per_gas.map(|fee| fee.0)
+    }
+
+    /// The gas that it has; what no integer holds is no limit.
+    pub(crate) fn gas_limit(&self) -> Option<u64> {
+        let digits = self.gas_limit.as_str()?.strip_prefix("0x")?;
+        u64::from_str_radix(digits, 16).ok()
+    }
+
+    /// Whether it has a hash of requests (EIP-7685).
+    pub(crate) fn has_requests(&self) -> bool {
+        self.requests_hash.is_string()
     }
 
     pub(crate) fn transactions(self) -> Vec<B256> {

@@ -365,16 +365,16 @@ async fn a_chain_without_a_base_fee_has_a_gas_price() {
     assert_eq!(node.calls_of("eth_feeHistory"), 0);
 }
 
+fn anything() -> Call {
+    let (from, value, data) = (Address::repeat_byte(1), Wei::default(), Default::default());
+    Call { from, to: None, value, data }
+}
+
 #[tokio::test]
 async fn a_call_is_tried_and_a_revert_is_an_answer() {
     let (one, two) = (Node::start().await, Node::start().await);
     let chain = connect(vec![one.http(), two.http()]).await;
-    let call = Call {
-        from: Address::repeat_byte(1),
-        to: None,
-        value: Wei::default(),
-        data: Default::default(),
-    };
+    let call = anything();
     assert_eq!(chain.try_call(&call).await.unwrap(), Trial::Gas(21_000));
 
     let says = |error: serde_json::Value| {
@@ -403,4 +403,52 @@ async fn a_call_is_tried_and_a_revert_is_an_answer() {
     assert_eq!(chain.try_call(&call).await.unwrap(), Trial::Gas(21_000));
     two.set().mood = Mood::Down;
     chain.try_call(&call).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn a_refusal_of_one_endpoint_is_not_believed_before_another_was_asked() {
+    let (one, two) = (Node::start().await, Node::start().await);
+    let chain = connect(vec![one.http(), two.http()]).await;
+    let poor = json!({"code": -32000, "message": "insufficient funds for transfer"});
+    for (poor_one, other) in [(&one, &two), (&two, &one)] {
+        poor_one.set().fixed.insert("eth_estimateGas", Err(poor.clone()));
+        other.set().fixed.clear();
+        assert_eq!(chain.try_call(&anything()).await.unwrap(), Trial::Gas(21_000));
+        // A node in trouble has no word in it.
+        let busy = json!({"code": -32005, "message": "rate limit exceeded"});
+        other.set().fixed.insert("eth_estimateGas", Err(busy));
+        let Trial::Refused(answer) = chain.try_call(&anything()).await.unwrap() else { panic!() };
+        assert_eq!(answer.class, AnswerClass::InsufficientFunds);
+    }
+}
+
+#[tokio::test]
+async fn an_estimate_is_asked_again_without_the_block_where_nodes_take_one_argument() {
+    for (code, message) in [
+        (-32602, "too many arguments, want at most 1"),
+        (-32602, "Invalid params: invalid length 2, expected a tuple of size 1"),
+        (-32000, "Too many params"),
+    ] {
+        let node = Node::start().await;
+        node.set().estimates_take_one = Some(json!({"code": code, "message": message}));
+        let chain = connect(vec![node.http()]).await;
+        for calls in [2, 3, 4] {
+            assert_eq!(chain.try_call(&anything()).await.unwrap(), Trial::Gas(21_000));
+            assert_eq!(node.calls_of("eth_estimateGas"), calls, "it is remembered");
+        }
+    }
+}
+
+#[tokio::test]
+async fn parameters_that_a_node_refuses_in_any_form_are_not_the_callers_mistake() {
+    let node = Node::start().await;
+    let says = json!({"code": -32602, "message": "invalid params"});
+    node.set().fixed.insert("eth_estimateGas", Err(says));
+    let chain = connect(vec![node.http()]).await;
+    let Trial::Refused(answer) = chain.try_call(&anything()).await.unwrap() else { panic!() };
+    assert_eq!(answer.class, AnswerClass::Unknown);
+    node.set().fixed.clear();
+    let calls = node.calls_of("eth_estimateGas");
+    assert_eq!(chain.try_call(&anything()).await.unwrap(), Trial::Gas(21_000));
+    assert_eq!(node.calls_of("eth_estimateGas"), calls + 1, "nothing is remembered of it");
 }

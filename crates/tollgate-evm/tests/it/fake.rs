@@ -84,6 +84,8 @@ pub(crate) struct State {
     pub(crate) counts_without_state: Option<u64>,
     /// What happens right after a call of a method was answered, each time.
     pub(crate) after: HashMap<&'static str, fn(&mut Self)>,
+    /// What `eth_estimateGas` says to more than a call.
+    pub(crate) estimates_take_one: Option<Value>,
     /// Many calls in one are answered with an error.
     pub(crate) no_batches: bool,
     /// What says no to a single one of a batch: its bytes, and what it says.

@@ -126,6 +126,24 @@ pub enum Trial {
     Refused(SendAnswer),
 }
 
+/// What the newest blocks allow, as far as it is known without asking.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ChainLimits {
+    /// The gas of a block, by the endpoint that says most; `None` if nobody has said.
+    pub block_gas: Option<u64>,
+    /// Call data has a floor price (EIP-7623), as every endpoint's head shows.
+    pub has_calldata_floor: bool,
+}
+
+/// One endpoint's word on what an account has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Funds {
+    /// Its balance in the head.
+    pub balance: Wei,
+    /// Its count in the head, read after the balance: what is below it is off the balance, or more.
+    pub mined: Nonce,
+}
+
 /// Where a transaction was seen by its hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sighting {
@@ -230,6 +248,17 @@ pub trait Chain: Send + Sync {
 
     /// An account's balance in the head.
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable>;
+
+    /// What up-to-date endpoints say an account has; at least one word.
+    async fn funds(&self, of: Address) -> Result<Vec<Funds>, ChainUnavailable> {
+        let balance = self.balance(of).await?;
+        Ok(vec![Funds { balance, mined: self.counts(of).await?.mined }])
+    }
+
+    /// What the newest blocks allow. Never asks.
+    fn limits(&self) -> ChainLimits {
+        ChainLimits::default()
+    }
 
     /// What a transaction has to pay now.
     async fn fee_quote(&self, speed: Speed) -> Result<FeeQuote, ChainUnavailable>;

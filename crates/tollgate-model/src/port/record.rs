@@ -225,6 +225,17 @@ pub struct Attempt {
     pub created_at: Timestamp,
 }
 
+/// The head of a submitter's line: its lowest open slot without a receipt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LineHead {
+    /// The transaction in it.
+    pub tx_id: TxId,
+    /// The slot.
+    pub nonce: Nonce,
+    /// Where the transaction is.
+    pub state: TxState,
+}
+
 /// An open transaction with all its attempts: everything a new owner needs to go on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OpenTx {

@@ -7,7 +7,7 @@ use super::StoreError;
 use super::batch::{Confirmations, FencedBatch, SectionOutcome};
 use super::lease::Lease;
 use super::record::{
-    Attempt, ChainRegistration, HistoryEntry, KnownRequest, OpenTx, Seen, SubmitterEntry,
+    Attempt, ChainRegistration, HistoryEntry, KnownRequest, LineHead, OpenTx, Seen, SubmitterEntry,
     SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord,
 };
 use crate::ids::{ChainId, InvalidId, RequestId, Submitter, TxHash, TxId};
@@ -171,6 +171,9 @@ pub trait TxStore: Send + Sync {
         after: Option<TxId>,
         page: Page,
     ) -> Result<Vec<OpenTx>, StoreError>;
+
+    /// The lowest open slot of a submitter that has no receipt: what all its other work waits for.
+    async fn line_head(&self, submitter: Submitter) -> Result<Option<LineHead>, StoreError>;
 
     /// A page of a chain's submitters with owner and load, in the order of their addresses.
     async fn submitters(

@@ -25,8 +25,9 @@ may_fail! {
     ReplaceProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidField,
         MissingField, InvalidAddress, InvalidNumber, InvalidHex, InvalidFees, InvalidPath,
         InvalidTxId, InvalidQuery, NotFound, TxNotAllocated, TxMined, TxFinal, TxClosing, NoKey,
-        SignedByCaller, PayloadFixed, FeeTooLowToReplace, FeeCap, WouldRevert, WrongChain,
-        UnknownSubmitter, NotOwner, Draining, Busy,
+        SignedByCaller, PayloadFixed, FeeTooLowToReplace, FeeCap, WouldRevert, InsufficientFunds,
+        GasTooLow, GasAboveBlockLimit, InvalidTransaction, WrongChain, UnknownSubmitter, NotOwner,
+        Draining, Busy,
         Unavailable, StoreUnavailable;
 }
 

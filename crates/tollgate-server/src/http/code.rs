@@ -81,6 +81,11 @@ codes! {
     UnknownSubmitter "unknown_submitter" UNPROCESSABLE_ENTITY false "The account is not served here";
     FeeTooLowToReplace "fee_too_low_to_replace" UNPROCESSABLE_ENTITY false "The price is too low to replace the transaction";
     WouldRevert "would_revert" UNPROCESSABLE_ENTITY false "The call would fail on the chain";
+    InsufficientFunds "insufficient_funds" UNPROCESSABLE_ENTITY false "The account can't pay for the transaction";
+    GasTooLow "gas_too_low" UNPROCESSABLE_ENTITY false "The gas limit is below the intrinsic cost";
+    GasAboveBlockLimit "gas_above_block_limit" UNPROCESSABLE_ENTITY false "The transaction needs more gas than a block has";
+    FeeCapTooLow "fee_cap_too_low" UNPROCESSABLE_ENTITY false "A fee cap is far below the base fee";
+    InvalidTransaction "invalid_transaction" UNPROCESSABLE_ENTITY false "No node would take the transaction";
     InvalidQuery "invalid_query" UNPROCESSABLE_ENTITY false "A parameter that the route does not take";
     InvalidLimit "invalid_limit" UNPROCESSABLE_ENTITY false "A page of no rows, or of too many";
     InvalidCursor "invalid_cursor" UNPROCESSABLE_ENTITY false "Not a place in the list";

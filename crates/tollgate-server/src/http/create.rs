@@ -3,8 +3,8 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use tollgate_engine::{CreateError, Created};
-use tollgate_model::Submitter;
+use tollgate_engine::{CreateError, Created, Simulated};
+use tollgate_model::{Submitter, TxId};
 use utoipa::ToSchema;
 
 use super::Api;
@@ -21,15 +21,17 @@ may_fail! {
     CreateProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
         InvalidField, InvalidAddress, InvalidNumber, InvalidHex, InvalidTime, InvalidFees,
         InvalidRequestId, RequestIdMismatch, MetadataTooLarge, InvalidRawTx,
-        NonceMismatch, Expired, WrongChain, UnknownSubmitter, WouldRevert, InvalidQuery,
+        NonceMismatch, Expired, WrongChain, UnknownSubmitter, WouldRevert, InsufficientFunds,
+        GasTooLow, GasAboveBlockLimit, FeeCapTooLow, InvalidTransaction, InvalidQuery,
         RequestIdConflict, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
 }
 
 /// Create a transaction
 ///
-/// Durable when it is answered. Everything that can fail does so before a nonce is touched: a
-/// refused create leaves nothing behind. Safe to repeat with the same `requestId` (or
-/// `Idempotency-Key`), also after a timeout: one request makes one transaction.
+/// Durable when it is answered. What the chain would certainly refuse is refused before a nonce is
+/// touched, and a refused create leaves nothing behind. Safe to repeat with the same `requestId` (or
+/// `Idempotency-Key`), also after a timeout: one request makes one transaction, and a repeat is
+/// answered with it whatever the chain says by then.
 #[utoipa::path(
     post,
     path = "/api/v1/tx",
@@ -61,7 +63,7 @@ may_fail! {
     responses(
         (status = 202, description = "New, and durable.", body = Tx),
         (status = 200, description = "The same request was made before: its transaction. With \
-            `simulate=true`: what it would cost.", body = inline(CreateAnswer)),
+            `simulate=true`, and if it is new: what it would cost.", body = inline(CreateAnswer)),
         CreateProblems
     )
 )]
@@ -81,9 +83,13 @@ pub(crate) async fn create(
             return Err(Problem::of_field(Code::InvalidRawTx, "rawTx", what));
         };
         let (submitter, value) = (asked.submitter, intent.value);
-        let fees = api.engine.simulate(submitter, *intent).await;
-        let fees = fees.map_err(|error| refused(submitter, error))?;
-        return Ok(axum::Json(Simulation::new(submitter, value, &fees)).into_response());
+        let simulated = api.engine.simulate(submitter, asked.request_id, *intent).await;
+        return match simulated.map_err(|error| refused(submitter, error))? {
+            Simulated::Costs(fees) => {
+                Ok(axum::Json(Simulation::new(submitter, value, &fees)).into_response())
+            }
+            Simulated::Known(tx_id) => Ok(axum::Json(known(&api, tx_id).await?).into_response()),
+        };
     }
     let (status, tx) = carry_out(&api, asked).await?;
     Ok((status, axum::Json(tx)).into_response())
@@ -109,11 +115,7 @@ pub(crate) async fn carry_out(api: &Api, asked: Asked) -> Result<(StatusCode, Tx
     };
     match created.map_err(|error| refused(submitter, error))? {
         Created::New(record) => Ok((StatusCode::ACCEPTED, Tx::new(&record))),
-        Created::Known(tx_id) => {
-            let record = api.store.tx(tx_id).await?;
-            let record = record.ok_or_else(|| Problem::not_found("transaction"))?;
-            Ok((StatusCode::OK, Tx::new(&record)))
-        }
+        Created::Known(tx_id) => Ok((StatusCode::OK, known(api, tx_id).await?)),
     }
 }
 
@@ -128,4 +130,10 @@ fn refused(submitter: Submitter, error: CreateError) -> Problem {
         }
         other => other.into(),
     }
+}
+
+/// The transaction of the same request.
+async fn known(api: &Api, tx_id: TxId) -> Result<Tx, Problem> {
+    let record = api.store.tx(tx_id).await?;
+    record.map(|record| Tx::new(&record)).ok_or_else(|| Problem::not_found("transaction"))
 }

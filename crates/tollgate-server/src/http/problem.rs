@@ -5,6 +5,7 @@ use serde::Serialize;
 use tollgate_engine::{ActError, CreateError, ReserveError};
 use tollgate_model::ids::InvalidId;
 use tollgate_model::port::{Owner, StoreError};
+use tollgate_model::refusal::RefusalKind;
 use tollgate_model::stuck::Forbidden;
 use utoipa::ToSchema;
 
@@ -203,7 +204,7 @@ impl From<CreateError> for Problem {
             CreateError::UnknownSubmitter => Code::UnknownSubmitter,
             CreateError::NonceMismatch { .. } => Code::NonceMismatch,
             CreateError::Expired => Code::Expired,
-            CreateError::Reverts(_) => Code::WouldRevert,
+            CreateError::Refused(refusal) => code_of(refusal.kind),
             CreateError::RequestIdConflict(_) => Code::RequestIdConflict,
             CreateError::NotOwner(owner) => return Self::not_owner(owner, detail),
             CreateError::Busy => Code::Busy,
@@ -217,6 +218,17 @@ impl From<CreateError> for Problem {
             _ => None,
         };
         Self { field: field.map(str::to_owned), ..Self::new(code, detail) }
+    }
+}
+
+const fn code_of(refused: RefusalKind) -> Code {
+    match refused {
+        RefusalKind::WouldRevert => Code::WouldRevert,
+        RefusalKind::InsufficientFunds => Code::InsufficientFunds,
+        RefusalKind::GasTooLow => Code::GasTooLow,
+        RefusalKind::GasAboveBlockLimit => Code::GasAboveBlockLimit,
+        RefusalKind::FeeCapTooLow => Code::FeeCapTooLow,
+        RefusalKind::InvalidTransaction => Code::InvalidTransaction,
     }
 }
 
@@ -251,7 +263,7 @@ impl From<ActError> for Problem {
                 });
                 return Self { minimum, ..Self::new(Code::FeeTooLowToReplace, detail) };
             }
-            ActError::Reverts(_) => Code::WouldRevert,
+            ActError::Refused(refusal) => code_of(refusal.kind),
             ActError::CannotResume(_) => Code::CannotResume,
             ActError::CannotChangeMode(_) => Code::CannotChangeMode,
             ActError::NotOwner(owner) => return Self::not_owner(owner, detail),
@@ -287,6 +299,7 @@ mod tests {
     use tollgate_model::mode::CannotChangeMode;
     use tollgate_model::nonce::Unexplained;
     use tollgate_model::reconcile::CannotResume;
+    use tollgate_model::refusal::Refusal;
 
     use super::*;
 
@@ -310,7 +323,6 @@ mod tests {
             (Forbidden::Closing.into(), "tx_closing", 409),
             (ActError::AboveCap(reached), "fee_cap", 409),
             (ActError::FeeTooLow(least), "fee_too_low_to_replace", 422),
-            (ActError::Reverts("no".to_owned()), "would_revert", 422),
             (CannotResume::ChainBehind(gap).into(), "cannot_resume", 409),
             (CannotChangeMode::InUse { open: 1, reserved: 0 }.into(), "cannot_change_mode", 409),
             (ActError::NotOwner(None), "not_owner", 409),
@@ -321,5 +333,16 @@ mod tests {
             assert_eq!((code.word(), code.status().as_u16()), (word, status));
         }
         assert_eq!(Problem::from(CreateError::Expired).code, Code::Expired);
+        for kind in RefusalKind::ALL {
+            let refusal = Refusal { kind, detail: "no".to_owned() };
+            for problem in [
+                Problem::from(CreateError::Refused(refusal.clone())),
+                Problem::from(ActError::Refused(refusal)),
+            ] {
+                let shown = (problem.code.word(), problem.code.status().as_u16());
+                assert_eq!(shown, (kind.name(), 422));
+                assert!(!problem.code.is_retryable());
+            }
+        }
     }
 }

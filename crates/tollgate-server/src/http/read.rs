@@ -13,7 +13,7 @@ use super::doc::may_fail;
 use super::params::{HistoryParams, ListParams, RequestParams, TxParams};
 use super::problem::Problem;
 use super::query::{Segment, Words};
-use super::shape::{HistoryPage, OperatorTx, Tx, TxAnswer, TxPage};
+use super::shape::{BlockedBy, HistoryPage, OperatorTx, Tx, TxAnswer, TxPage};
 
 /// Where a page of CSV says what comes next.
 const NEXT_CURSOR: &str = "x-next-cursor";
@@ -156,7 +156,8 @@ pub(crate) async fn history(
 
 async fn whole(api: &Api, tx: &TxRecord, operator: bool) -> Result<TxAnswer, Problem> {
     if !operator {
-        return Ok(TxAnswer::Caller(Box::new(Tx::new(tx))));
+        let blocked_by = blocked_by(api, tx).await?.map(BlockedBy::for_callers);
+        return Ok(TxAnswer::Caller(Box::new(Tx { blocked_by, ..Tx::new(tx) })));
     }
     Ok(TxAnswer::Operator(Box::new(for_operators(api, tx).await?)))
 }
@@ -165,7 +166,16 @@ async fn whole(api: &Api, tx: &TxRecord, operator: bool) -> Result<TxAnswer, Pro
 pub(crate) async fn for_operators(api: &Api, tx: &TxRecord) -> Result<OperatorTx, Problem> {
     let attempts = api.store.attempts(tx.tx_id).await?;
     let history = api.store.history(tx.tx_id, 0, Page::new(Page::MAX)?).await?;
-    Ok(OperatorTx::new(tx, &attempts, &history))
+    Ok(OperatorTx::new(tx, &attempts, &history, blocked_by(api, tx).await?))
+}
+
+/// What a transaction waits for, if anything before it stands still.
+async fn blocked_by(api: &Api, tx: &TxRecord) -> Result<Option<BlockedBy>, Problem> {
+    if tx.seen.state.is_final() || tx.mined.is_some() {
+        return Ok(None);
+    }
+    let head = api.store.line_head(tx.submitter).await?;
+    Ok(head.and_then(|head| BlockedBy::of(tx, &head)))
 }
 
 pub(crate) fn parse_id(text: &str) -> Result<TxId, Problem> {

@@ -46,6 +46,8 @@ values! {
         words(["intent", "bump", "replacement", "cancellation", "placeholder"]);
     AccessList = "Storage that a transaction says it will touch.",
         ArrayBuilder::new().items(access_list_entry());
+    BlockReason = "Why a transaction does not move: its sub-state in lower case.",
+        words(distinct(TxState::ALL.into_iter().filter_map(TxState::blocks_with)));
     Depth = "How many open transactions there are in each state.", depth();
     ErrorCode = "What to switch on. A code never changes its meaning.",
         words(Code::ALL.iter().map(|code| code.word()));

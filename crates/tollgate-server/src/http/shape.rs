@@ -18,7 +18,7 @@ pub(crate) use submitter::{
     ChainSide, ReconciledSubmitter, RemodedSubmitter, StoodSubmitter, Submitter, SubmitterPage,
 };
 pub(crate) use tx::{
-    BatchAnswer, BatchEntry, BatchItem, OperatorTx, Simulation, Tx, TxAnswer, TxPage,
+    BatchAnswer, BatchEntry, BatchItem, BlockedBy, OperatorTx, Simulation, Tx, TxAnswer, TxPage,
 };
 
 /// RFC 3339 in UTC.

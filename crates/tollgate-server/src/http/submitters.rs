@@ -91,7 +91,8 @@ pub(crate) fn parse(address: &str) -> Result<Address, Problem> {
 pub(crate) async fn shown(api: &Api, address: Address) -> Result<shape::Submitter, Problem> {
     let found = find(api, address).await?.ok_or_else(|| Problem::not_found("submitter"))?;
     let chain = chain_side(api, &found).await?;
-    Ok(shape::Submitter::new(&found, &api.engine, chain))
+    let head = api.store.line_head(found.record.submitter).await?;
+    Ok(shape::Submitter::new(&found, &api.engine, chain).behind(head.as_ref()))
 }
 
 /// Read a submitter's audit trail

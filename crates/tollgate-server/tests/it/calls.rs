@@ -189,6 +189,34 @@ async fn repeat_with_other_metadata_is_a_conflict_and_with_other_white_space_is_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_of_an_accepted_request_is_answered_whatever_the_chain_says_by_then() {
+    let site = Site::new().await;
+    let first = site.post("/api/v1/tx", transfer("order", "1")).await.json();
+    site.finish(first["txId"].as_str().unwrap()).await;
+    let batch = |value: &str| format!("{{\"items\": [{}]}}", transfer("order", value));
+    let moods: [fn(&Site); 2] = [|site| site.moody.say_no(), |site| site.moody.fall_silent()];
+    for (mood, refused) in moods.into_iter().zip(["would_revert", "unavailable"]) {
+        mood(&site);
+        let new = site.post("/api/v1/tx", transfer("another", "1")).await;
+        assert_eq!(new.code(), refused, "{new:?}");
+        for path in ["/api/v1/tx", "/api/v1/tx?simulate=true"] {
+            let again = site.post(path, transfer("order", "1")).await;
+            assert_eq!((again.status, &again.json()["txId"]), (StatusCode::OK, &first["txId"]));
+            let other = site.post(path, transfer("order", "2")).await;
+            assert_eq!(other.code(), "request_id_conflict", "{path}: {other:?}");
+        }
+        let again = site.post("/api/v1/tx/batch", batch("1")).await.json();
+        assert_eq!(
+            (&again["items"][0]["status"], &again["items"][0]["tx"]["txId"]),
+            (&json!(200), &first["txId"]),
+            "{again}"
+        );
+        let other = site.post("/api/v1/tx/batch", batch("2")).await.json();
+        assert_eq!(other["items"][0]["error"]["code"], "request_id_conflict", "{other}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_batch_answers_each_item_and_one_bad_item_harms_no_other() {
     let site = Site::new().await;
     let good = |n: u32| json!({ "submitter": SENDER, "payload": { "to": TARGET, "value": n.to_string() } });

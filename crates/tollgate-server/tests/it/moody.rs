@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tollgate_model::diagnose::EndpointWord;
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{
-    AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainUnavailable,
-    FeeQuote, SendAnswer, Sighting, SlotSearch, Speed, Trial,
+    AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainLimits,
+    ChainUnavailable, FeeQuote, SendAnswer, Sighting, SlotSearch, Speed, Trial,
 };
 use tollgate_model::{Address, Bytes, ChainId, Nonce, Text, TxHash, Wei};
 use tollgate_testkit::fake_chain::FakeChain;
@@ -99,6 +99,10 @@ impl Chain for Moody {
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {
         self.mood()?;
         self.chain.balance(of).await
+    }
+
+    fn limits(&self) -> ChainLimits {
+        self.chain.limits()
     }
 
     async fn fee_quote(&self, speed: Speed) -> Result<FeeQuote, ChainUnavailable> {

@@ -2,6 +2,10 @@
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
+use tollgate_model::U256;
+use tollgate_model::answer::AnswerClass;
+use tollgate_testkit::fake_chain::Which;
+use tollgate_testkit::wait;
 
 use crate::site::{SENDER, Site, TARGET};
 
@@ -78,4 +82,55 @@ async fn a_simulation_tells_the_cost_and_leaves_nothing() {
     site.assert_untouched().await;
     let for_real = site.post("/api/v1/tx?simulate=false", with_gas.to_string()).await;
     assert_eq!(for_real.status, StatusCode::ACCEPTED, "{for_real:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_says_which_transaction_blocks_it_and_only_operators_see_its_nonce() {
+    let site = Site::new().await;
+    let account = format!("/api/v1/submitters/{SENDER}");
+    assert_eq!(site.get(&account).await.json()["blockedBy"], Value::Null);
+    site.chain.answer(Which::Nonce(0), AnswerClass::InsufficientFunds, usize::MAX);
+    let head = site.post("/api/v1/tx", transfer()).await.json()["txId"].clone();
+    let behind = site.post("/api/v1/tx", transfer()).await.json()["txId"].clone();
+    let path = format!("/api/v1/tx/{}", behind.as_str().unwrap());
+    wait::until("it is blocked", || async {
+        (site.get(&path).await.json()["blockedBy"] != Value::Null).then_some(())
+    })
+    .await;
+    let blocked = site.get(&path).await.json()["blockedBy"].clone();
+    assert_eq!(blocked, json!({ "txId": head, "reason": "insufficient_funds" }));
+    let seen = json!({ "txId": head, "nonce": 0, "reason": "insufficient_funds" });
+    let operators = site.get(&format!("{path}?view=operator")).await.json();
+    assert_eq!(operators["blockedBy"], seen);
+    assert_eq!(site.get(&account).await.json()["blockedBy"], seen);
+    let own = site.get(&format!("/api/v1/tx/{}", head.as_str().unwrap())).await.json();
+    assert_eq!(
+        (&own["state"], &own["subState"]),
+        (&json!("ALLOCATED"), &json!("INSUFFICIENT_FUNDS"))
+    );
+    assert_eq!(own["blockedBy"], Value::Null, "it waits for money, not for another one");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_chain_would_refuse_is_422_with_a_code_of_its_own() {
+    let site = Site::new().await;
+    site.chain.set_block_gas(1_000_000);
+    site.chain
+        .set_balance("0x0101010101010101010101010101010101010101".parse().unwrap(), U256::ZERO);
+    let create = |payload: Value| json!({ "submitter": SENDER, "payload": payload });
+    for (payload, code) in [
+        (json!({ "to": TARGET, "gas": 20_000 }), "gas_too_low"),
+        (json!({ "to": TARGET, "gas": 2_000_000 }), "gas_above_block_limit"),
+        (json!({ "to": TARGET, "gas": 30_000 }), "insufficient_funds"),
+        (json!({ "to": TARGET, "value": "1" }), "insufficient_funds"),
+    ] {
+        for path in ["/api/v1/tx", "/api/v1/tx?simulate=true"] {
+            let answer = site.post(path, create(payload.clone()).to_string()).await;
+            assert_eq!((answer.status.as_u16(), answer.code().as_str()), (422, code), "{path}");
+        }
+        let batch = json!({ "items": [create(payload)] });
+        let answer = site.post("/api/v1/tx/batch", batch.to_string()).await.json();
+        assert_eq!(answer["items"][0]["error"]["code"], code, "{answer}");
+    }
+    site.assert_untouched().await;
 }

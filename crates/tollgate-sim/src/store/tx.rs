@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::{
     Attempt, ChainRegistration, Confirmations, FencedBatch, HistoryEntry, KnownRequest, Lease,
-    ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
+    LineHead, ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
     SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord, TxStore,
 };
 use tollgate_model::{Address, ChainId, NodeId, RequestId, Submitter, TxHash, TxId};
@@ -152,6 +152,10 @@ impl TxStore for NodeStore {
                 |store| async move { store.open_work(submitter, after, page).await },
             );
         read.await.map(|work| crate::planted::left_out(&self.world, work))
+    }
+
+    async fn line_head(&self, submitter: Submitter) -> Result<Option<LineHead>, StoreError> {
+        self.read("line_head", |store| async move { store.line_head(submitter).await }).await
     }
 
     async fn submitters(

@@ -19,6 +19,30 @@ use crate::make::{
 use crate::node::TestNode;
 use crate::world::World;
 
+/// The head of a line is the lowest open slot without a receipt, whatever its state.
+pub async fn line_head_is_the_lowest_open_slot_without_a_receipt(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    assert_eq!(a.line_head(submitter(1)).await.unwrap(), None);
+    a.write_whole(section(lease).create(intent())).await;
+    assert_eq!(a.line_head(submitter(1)).await.unwrap(), None, "it has no slot");
+    let txs: Vec<_> = (0..4).map(|n| intent().at(n)).collect();
+    a.write_whole(section(lease).cursor(0, 4).creates(txs.clone())).await;
+    let head = async || {
+        let head = a.line_head(submitter(1)).await.unwrap().unwrap();
+        (head.tx_id, head.nonce.get(), head.state)
+    };
+    a.step(lease, txs[0].tx_id, TxEvent::FundsMissing).await;
+    let unfunded = TxState::Allocated(Allocated::InsufficientFunds);
+    assert_eq!(head().await, (txs[0].tx_id, 0, unfunded));
+    a.mine(lease, txs[0].tx_id, 7).await;
+    assert_eq!(head().await.1, 1, "what is mined is in nobody's way");
+    a.step(lease, txs[0].tx_id, TxEvent::Finalised(Verdict::Executed)).await;
+    a.step(lease, txs[1].tx_id, TxEvent::GaveUp(StuckReason::FeeCap)).await;
+    assert_eq!(head().await, (txs[1].tx_id, 1, TxState::Stuck(StuckReason::FeeCap)));
+    assert_eq!(a.line_head(submitter(2)).await.unwrap(), None, "nobody else's");
+}
+
 /// A new owner is given every open transaction with all its attempts, oldest first.
 pub async fn open_work_gives_every_open_transaction_with_all_its_attempts(world: &dyn World) {
     let (a, b) = (world.node("a").await, world.node("b").await);

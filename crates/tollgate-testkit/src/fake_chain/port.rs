@@ -5,11 +5,11 @@ use tollgate_model::answer::AnswerClass;
 use tollgate_model::diagnose::{EndpointWord, PoolContent};
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{
-    AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainUnavailable,
-    FeeQuote, SendAnswer, Sighting, SlotSearch, Speed, Trial,
+    AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainLimits,
+    ChainUnavailable, FeeQuote, SendAnswer, Sighting, SlotSearch, Speed, Trial,
 };
 use tollgate_model::reconcile::Looked;
-use tollgate_model::{Address, Bytes, ChainId, GasPrice, Nonce, TxHash, Wei};
+use tollgate_model::{Address, Bytes, ChainId, GasPrice, Nonce, Text, TxHash, Wei};
 
 use super::state::{State, Witness, count_in};
 use super::tx::{GAS_USED, decode};
@@ -179,7 +179,13 @@ impl Chain for FakeChain {
     }
 
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {
+        self.trouble.check(Question::Balances)?;
+        self.trouble.note_balance_read();
         Ok(Wei(self.lock().balance(of)))
+    }
+
+    fn limits(&self) -> ChainLimits {
+        ChainLimits { block_gas: self.lock().block_gas, has_calldata_floor: false }
     }
 
     async fn fee_quote(&self, _speed: Speed) -> Result<FeeQuote, ChainUnavailable> {
@@ -200,6 +206,10 @@ impl Chain for FakeChain {
     }
 
     async fn try_call(&self, call: &Call) -> Result<Trial, ChainUnavailable> {
+        self.trouble.check(Question::Calls)?;
+        if call.to.is_some_and(|to| self.lock().reverting.contains(&to)) {
+            return Ok(Trial::Reverts(Text::lossy("no")));
+        }
         if call.value.0 > self.lock().balance(call.from) {
             return Ok(Trial::Refused(answer(AnswerClass::InsufficientFunds)));
         }

@@ -66,6 +66,8 @@ pub(super) struct State {
     pub(super) reverting: HashSet<Address>,
     pub(super) sends: HashMap<TxHash, usize>,
     pub(super) base_fee: Option<GasPrice>,
+    /// The gas of a block, if there is a limit.
+    pub(super) block_gas: Option<u64>,
     pub(super) tip: GasPrice,
     pub(super) scripts: Vec<Script>,
     pub(super) held: Vec<Which>,
@@ -99,6 +101,7 @@ impl State {
             reverting: HashSet::new(),
             sends: HashMap::new(),
             base_fee: None,
+            block_gas: None,
             tip,
             scripts: Vec::new(),
             held: Vec::new(),

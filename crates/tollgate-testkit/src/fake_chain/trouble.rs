@@ -27,6 +27,10 @@ pub enum Question {
     Counts(Address),
     /// What a transaction has to pay.
     Fees,
+    /// What an account has.
+    Balances,
+    /// Whether a call would succeed, and with how much gas.
+    Calls,
 }
 
 /// What goes wrong. Nothing by default.
@@ -34,6 +38,7 @@ pub enum Question {
 pub(super) struct Trouble {
     failing: Mutex<HashSet<Question>>,
     failed: AtomicUsize,
+    balance_reads: AtomicUsize,
     stalled: watch::Sender<HashSet<Address>>,
     /// One in so many questions for blocks fails; none if it is 0.
     steady: AtomicUsize,
@@ -63,6 +68,10 @@ impl Trouble {
         }
         self.failed.fetch_add(1, Ordering::SeqCst);
         Err(ChainUnavailable("a steady share of the questions fails".to_owned()))
+    }
+
+    pub(super) fn note_balance_read(&self) {
+        self.balance_reads.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Waits as long as the account is kept waiting.
@@ -98,6 +107,11 @@ impl FakeChain {
     /// How many questions were answered with an error.
     pub fn failed(&self) -> usize {
         self.trouble.failed.load(Ordering::SeqCst)
+    }
+
+    /// How often a balance was read.
+    pub fn balance_reads(&self) -> usize {
+        self.trouble.balance_reads.load(Ordering::SeqCst)
     }
 
     /// Whether what an account sends, and questions about its count, hang from now on. What hung is

@@ -1,8 +1,9 @@
 //! Many creates at once: every intent once, every nonce once.
 
 use futures_util::future::join_all;
-use tollgate_engine::{CreateError, Created, EngineOptions};
+use tollgate_engine::{CreateError, Created, EngineOptions, Simulated};
 use tollgate_model::nonce::NonceRules;
+use tollgate_model::refusal::RefusalKind;
 
 use super::chains::ChainKind;
 use super::rig::{Pipeline, Sent, StoreKind, account, options, transfer};
@@ -11,6 +12,7 @@ use crate::rig::request;
 everywhere! {
     a_thousand_concurrent_creates_have_the_nonces_0_to_999_and_each_payload_once,
     a_request_that_is_made_a_hundred_times_is_one_transaction,
+    a_repeat_is_the_same_transaction_whatever_the_chain_says_by_then,
 }
 
 async fn a_thousand_concurrent_creates_have_the_nonces_0_to_999_and_each_payload_once(
@@ -43,5 +45,41 @@ async fn a_request_that_is_made_a_hundred_times_is_one_transaction(
     pipeline.mine_until_final(&sent).await;
     let late = engine.create(account(0), request("order"), transfer(5)).await;
     assert_eq!(late, Ok(Created::Known(sent[0].id)), "it is known after its end too");
+    pipeline.verify(account(0), &sent).await;
+}
+
+async fn a_repeat_is_the_same_transaction_whatever_the_chain_says_by_then(
+    store: StoreKind,
+    chain: ChainKind,
+) {
+    let pipeline = Pipeline::on(store, chain).await;
+    let endpoint = pipeline.chain.breakable().await;
+    let engine = pipeline.node_over("a", options(), &[endpoint.url()]).await;
+    let other = pipeline.node_over("b", options(), &[endpoint.url()]).await;
+    let created = engine.create(account(0), request("order"), transfer(5)).await.unwrap();
+    let known = Ok(Created::Known(created.tx_id()));
+    let sent = [Sent::new(created.tx_id(), 5)];
+    pipeline.mine_until_final(&sent).await;
+
+    let target = transfer(5).to.unwrap();
+    pipeline.chain.revert_calls_to(target, "out of stock").await;
+    let new = engine.create(account(0), request("another"), transfer(5)).await;
+    let Err(CreateError::Refused(why)) = new else { panic!("it would revert now: {new:?}") };
+    assert_eq!(why.kind, RefusalKind::WouldRevert);
+    assert_eq!(engine.create(account(0), request("order"), transfer(5)).await, known);
+    assert_eq!(other.create(account(0), request("order"), transfer(5)).await, known);
+
+    endpoint.set_down(true);
+    let new = engine.create(account(0), request("another"), transfer(5)).await;
+    assert!(matches!(new, Err(CreateError::Unavailable(_))), "nobody can estimate it: {new:?}");
+    for node in [&engine, &other] {
+        assert_eq!(node.create(account(0), request("order"), transfer(5)).await, known);
+        let simulated = node.simulate(account(0), request("order"), transfer(5)).await;
+        assert_eq!(simulated, Ok(Simulated::Known(created.tx_id())));
+        let conflict = node.create(account(0), request("order"), transfer(6)).await;
+        assert!(matches!(conflict, Err(CreateError::RequestIdConflict(_))), "{conflict:?}");
+        let conflict = node.simulate(account(0), request("order"), transfer(6)).await;
+        assert!(matches!(conflict, Err(CreateError::RequestIdConflict(_))), "{conflict:?}");
+    }
     pipeline.verify(account(0), &sent).await;
 }

@@ -104,7 +104,10 @@ pub(super) fn result_of(
             "baseFeePerGas": ["0x3e8", "0x3e8", "0x3e8", "0x44c"],
             "reward": [["0x1", "0x2", "0x3"], ["0xa", "0x14", "0x1e"], ["0x0", "0x0", "0x0"]],
         }),
-        "eth_estimateGas" => hex(21_000),
+        "eth_estimateGas" => match &state.estimates_take_one {
+            Some(error) if !params[1].is_null() => return Some(Err(error.clone())),
+            Some(_) | None => hex(21_000),
+        },
         "eth_getTransactionReceipt" if state.unreadable.contains(&hash()) => {
             return Some(Err(json!({"code": -32000, "message": "receipt can't be decoded"})));
         }

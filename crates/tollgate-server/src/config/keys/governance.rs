@@ -143,9 +143,9 @@ pub(super) static KEYS: &[Key] = &[
     key(
         "stuck.rejected_slot",
         Kind::Choice(&["hold", "placeholder", "recycle"]),
-        Value("hold"),
-        "What becomes of the slot of a transaction that every node rejects: it is kept for a person, \
-         closed by a transfer to self, or given to the next transaction where it is proven that no \
+        Value("placeholder"),
+        "What becomes of the slot of a transaction that every node rejects, and of a hole: it is kept \
+         for a person while everything behind it waits, closed by a transfer to self, or given to the next transaction where it is proven that no \
          node ever took it. `recycle` is not for strict mode.",
     ),
     key(

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tollgate_engine::{Engine, Reconciled};
 use tollgate_model::nonce::{Mode, SubmitterStatus};
-use tollgate_model::port::SubmitterOverview;
+use tollgate_model::port::{LineHead, SubmitterOverview};
 use utoipa::ToSchema;
 
 use super::address;
+use super::tx::BlockedBy;
 use crate::http::schema;
 
 /// An account on a chain.
@@ -56,6 +57,10 @@ pub(crate) struct Submitter {
     /// null in lists, and if they can't be told.
     #[schema(required)]
     holes: Option<Vec<u64>>,
+    /// The lowest open slot, if it stands still: everything else of the account waits for it. Null in
+    /// lists.
+    #[schema(required)]
+    blocked_by: Option<BlockedBy>,
     /// What the account has, in wei; null in lists, and if the chain can't be asked.
     #[schema(value_type = Option<schema::Amount>, required)]
     balance: Option<String>,
@@ -136,6 +141,13 @@ pub(crate) struct ChainSide {
 }
 
 impl Submitter {
+    /// With what everything of it waits for.
+    pub(crate) fn behind(self, head: Option<&LineHead>) -> Self {
+        Self { blocked_by: head.and_then(BlockedBy::head), ..self }
+    }
+}
+
+impl Submitter {
     pub(crate) fn new(found: &SubmitterOverview, engine: &Engine, chain: ChainSide) -> Self {
         let (record, now) = (&found.record, engine.now());
         let mut depth: BTreeMap<_, _> =
@@ -158,6 +170,7 @@ impl Submitter {
             depth,
             oldest_pending_seconds: found.oldest_open.map(|oldest| now.since(oldest).as_secs()),
             holes: chain.holes,
+            blocked_by: None,
             balance: chain.balance,
         }
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tollgate_model::port::{
-    Attempt as StoredAttempt, Fees as StoredFees, HistoryEntry, MinedIn, TxRecord,
+    Attempt as StoredAttempt, Fees as StoredFees, HistoryEntry, LineHead, MinedIn, TxRecord,
 };
 use tollgate_model::{Intent, Submitter, Timestamp, TxEvent, TxHash, U256};
 use utoipa::openapi::schema::AnyOfBuilder;
@@ -41,6 +41,9 @@ pub(crate) struct Tx {
     /// What the chain made of it; null while it is in no block.
     #[schema(required)]
     pub(crate) result: Option<TxResult>,
+    /// What it waits for, if the account's line stands still; null in lists and answers to creates.
+    #[schema(required)]
+    pub(crate) blocked_by: Option<BlockedBy>,
     /// When it was accepted.
     #[schema(value_type = schema::Time)]
     pub(crate) created_at: String,
@@ -55,6 +58,40 @@ pub(crate) struct Tx {
     /// The caller's own notes, byte for byte as they were given.
     #[schema(value_type = schema::Anything, required)]
     pub(crate) metadata: Option<Box<RawValue>>,
+}
+
+/// A transaction that all those behind it wait for.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct BlockedBy {
+    /// The transaction.
+    #[schema(value_type = schema::TxId)]
+    tx_id: String,
+    /// Its slot; only for operators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nonce: Option<u64>,
+    /// Why it does not move: its sub-state in lower case.
+    #[schema(value_type = schema::BlockReason)]
+    reason: &'static str,
+}
+
+impl BlockedBy {
+    /// The head of a line, if it stands still.
+    pub(crate) fn head(head: &LineHead) -> Option<Self> {
+        let (tx_id, nonce) = (head.tx_id.to_string(), Some(head.nonce.get()));
+        head.state.blocks_with().map(|reason| Self { tx_id, nonce, reason })
+    }
+
+    /// What a transaction waits for: the head of its line, if that stands still and is not itself.
+    pub(crate) fn of(tx: &TxRecord, head: &LineHead) -> Option<Self> {
+        let behind = tx.nonce.is_none_or(|nonce| nonce > head.nonce);
+        Self::head(head).filter(|_| behind && tx.tx_id != head.tx_id)
+    }
+
+    /// Callers see no nonces.
+    pub(crate) fn for_callers(self) -> Self {
+        Self { nonce: None, ..self }
+    }
 }
 
 /// What the chain made of a transaction.
@@ -259,6 +296,7 @@ impl Tx {
                 .or(record.newest_hash)
                 .map(|hash| hash.to_string()),
             result: mined.map(TxResult::new),
+            blocked_by: None,
             created_at: time(record.created_at),
             updated_at: time(record.updated_at),
             valid_until: record.valid_until.map(time),
@@ -289,13 +327,14 @@ impl OperatorTx {
         record: &TxRecord,
         attempts: &[StoredAttempt],
         history: &[HistoryEntry],
+        blocked_by: Option<BlockedBy>,
     ) -> Self {
         let shown = attempts.iter().zip(1..).map(|(attempt, next)| {
             let until = attempts.get(next).map(|next| next.created_at);
             Attempt::new(attempt, record, sent_at(history, attempt.created_at, until))
         });
         Self {
-            tx: Tx::new(record),
+            tx: Tx { blocked_by, ..Tx::new(record) },
             nonce: record.nonce.map(|nonce| nonce.get()),
             fencing_token: record.fencing_token.get(),
             attempts: shown.collect(),
@@ -361,8 +400,14 @@ fn sent_at(
     from: Timestamp,
     until: Option<Timestamp>,
 ) -> Option<Timestamp> {
-    let sends = [TxEvent::NodeAccepted, TxEvent::AnswerUnclear, TxEvent::Resent, TxEvent::Mined]
-        .map(TxEvent::name);
+    let sends = [
+        TxEvent::NodeAccepted,
+        TxEvent::AnswerUnclear,
+        TxEvent::FundsMissing,
+        TxEvent::Resent,
+        TxEvent::Mined,
+    ];
+    let sends = sends.map(TxEvent::name);
     history
         .iter()
         .filter(|entry| sends.contains(&entry.event.as_str()))

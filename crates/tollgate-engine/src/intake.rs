@@ -1,0 +1,229 @@
+//! Takes intents in. What was accepted before is answered first, whatever the chain says now (I7);
+//! then what the caller left open is filled in; then the submitter's worker judges the rest and makes
+//! it durable.
+
+use tokio::sync::{mpsc, oneshot};
+use tollgate_model::expiry::is_expired;
+use tollgate_model::fees::{cost, first_offer, gas_limit};
+use tollgate_model::port::chain::{Call, ChainUnavailable, FeeQuote};
+use tollgate_model::port::{CreateAnswer, Fees, OpenTx, Page, Payload};
+use tollgate_model::refusal::{
+    Demand, available, estimated_gas, judge_funds, judge_gas, judge_price, open_cost,
+};
+use tollgate_model::{Intent, Nonce, RequestId, Submitter, Timestamp, TxId, U256, Wei};
+
+use crate::context::Context;
+use crate::create::{CreateError, Created, SignedIntent, Simulated};
+use crate::engine::Engine;
+use crate::worker::Create;
+
+/// Pages of open work that a simulation reads (I13). What is beyond is not counted as open.
+const OPEN_PAGES_MAX: u32 = 20;
+
+impl Engine {
+    /// Takes an intent: durable when this returns. What is refused here leaves nothing behind, and no
+    /// nonce is touched.
+    pub async fn create(
+        &self,
+        submitter: Submitter,
+        request_id: Option<RequestId>,
+        intent: Intent,
+    ) -> Result<Created, CreateError> {
+        if !self.has_key(submitter) {
+            return Err(CreateError::UnknownSubmitter);
+        }
+        let asked = intent.to_payload()?;
+        let valid_until = intent.valid_until.map(Timestamp::from_unix_micros);
+        // The worker looks every request up before it does anything else. Only what asks the chain
+        // before that needs a look-up of its own.
+        if intent.gas.is_none() {
+            if let Some(known) = self.look_up(submitter, request_id.as_ref(), &asked).await? {
+                return Ok(Created::Known(known));
+            }
+            if is_expired(valid_until, self.now()) {
+                return Err(CreateError::Expired);
+            }
+        }
+        let prepared = self.fill_in(submitter, intent).await?;
+        let bytes = prepared.to_payload()?.bytes().clone();
+        let payload = Payload::filled_in(bytes, &asked)?;
+        let (reply, answer) = oneshot::channel();
+        let tx_id = self.context.ids.tx_id();
+        let create = Create { tx_id, request_id, payload, valid_until, signed: None, reply };
+        self.hand_over(submitter, create)?;
+        decided(answer).await
+    }
+
+    /// Takes a transaction that the caller has signed: its nonce must be the one that is due. Posted
+    /// again it is the same transaction, whether it has a request id or not (I7).
+    pub async fn create_signed(
+        &self,
+        submitter: Submitter,
+        request_id: Option<RequestId>,
+        signed: SignedIntent,
+    ) -> Result<Created, CreateError> {
+        if !self.serves(submitter) {
+            return Err(CreateError::UnknownSubmitter);
+        }
+        let SignedIntent { intent, nonce, attempt } = signed;
+        let by_hash = || RequestId::new(attempt.tx_hash.to_string());
+        let request_id = request_id.map_or_else(by_hash, Ok)?;
+        let (reply, answer) = oneshot::channel();
+        let create = Create {
+            tx_id: self.context.ids.tx_id(),
+            request_id: Some(request_id),
+            payload: intent.to_payload()?,
+            valid_until: None,
+            signed: Some((nonce, attempt)),
+            reply,
+        };
+        self.hand_over(submitter, create)?;
+        decided(answer).await
+    }
+
+    /// What a create would use and pay, or the transaction that it would be answered with. Nothing is
+    /// written, and no nonce is used.
+    pub async fn simulate(
+        &self,
+        submitter: Submitter,
+        request_id: Option<RequestId>,
+        mut intent: Intent,
+    ) -> Result<Simulated, CreateError> {
+        if !self.has_key(submitter) {
+            return Err(CreateError::UnknownSubmitter);
+        }
+        let asked = intent.to_payload()?;
+        if let Some(known) = self.look_up(submitter, request_id.as_ref(), &asked).await? {
+            return Ok(Simulated::Known(known));
+        }
+        if is_expired(intent.valid_until.map(Timestamp::from_unix_micros), self.now()) {
+            return Err(CreateError::Expired);
+        }
+        // The call is tried even if the caller knows its gas: whether it reverts is the question.
+        let given = intent.gas.take();
+        let prepared = self.fill_in(submitter, intent).await?;
+        let gas = given.or(prepared.gas).unwrap_or_default();
+        let fees = self.judge_simulated(submitter, &prepared, gas).await?;
+        Ok(Simulated::Costs(fees))
+    }
+
+    /// Judges an intent as the submitter's worker would, from what the store has open; what it offers.
+    async fn judge_simulated(
+        &self,
+        submitter: Submitter,
+        intent: &Intent,
+        gas: u64,
+    ) -> Result<Fees, CreateError> {
+        let Context { chain, options, .. } = self.context.as_ref();
+        let unavailable = |error: ChainUnavailable| CreateError::Unavailable(error.to_string());
+        let quote = chain.fee_quote(intent.speed).await.map_err(unavailable)?;
+        let fees = first_offer(intent, &quote, gas, &options.fee_caps).0;
+        let demand = Demand::of(intent, fees);
+        judge_gas(&demand, &chain.limits())?;
+        judge_price(&demand, quote.base_fee, &options.fee_caps)?;
+        let (open, waiting) = self.open_costs(submitter, &quote).await?;
+        let funds = chain.funds(submitter.address).await.map_err(unavailable)?;
+        if let Some(left) = available(&funds, &open, waiting) {
+            judge_funds(demand.cost(), left)?;
+        }
+        Ok(fees)
+    }
+
+    /// What a submitter's open transactions may cost: those with a slot by their nonces, and the rest
+    /// together at the price of today.
+    async fn open_costs(
+        &self,
+        submitter: Submitter,
+        quote: &FeeQuote,
+    ) -> Result<(Vec<(Nonce, U256)>, U256), CreateError> {
+        let page = Page::new(Page::MAX)?;
+        let (mut open, mut waiting, mut after) = (Vec::new(), U256::ZERO, None);
+        for _ in 0..OPEN_PAGES_MAX {
+            let found = self.context.store.open_work(submitter, after, page).await;
+            let found = found.map_err(|error| CreateError::Unavailable(error.to_string()))?;
+            for OpenTx { record, attempts } in &found {
+                let Ok(intent) = Intent::from_payload(&record.payload) else { continue };
+                match record.nonce {
+                    Some(_) if record.mined.is_some() => {}
+                    Some(nonce) => {
+                        let forms = attempts.iter().map(|attempt| (attempt.kind, attempt.fees));
+                        open.push((nonce, open_cost(intent.value, forms)));
+                    }
+                    None => {
+                        let (gas, caps) =
+                            (intent.gas.unwrap_or_default(), &self.context.options.fee_caps);
+                        let fees = first_offer(&intent, quote, gas, caps).0;
+                        waiting = waiting.saturating_add(cost(intent.value, &fees));
+                    }
+                }
+            }
+            after = found.last().map(|tx| tx.record.tx_id);
+            if found.len() < page.limit() as usize {
+                break;
+            }
+        }
+        Ok((open, waiting))
+    }
+
+    /// I7: the transaction of a request that was accepted before.
+    async fn look_up(
+        &self,
+        submitter: Submitter,
+        request_id: Option<&RequestId>,
+        asked: &Payload,
+    ) -> Result<Option<TxId>, CreateError> {
+        let Some(request_id) = request_id else { return Ok(None) };
+        let requests = [(submitter, request_id.clone())];
+        let known = self.context.store.known_requests(&requests).await;
+        let known = known.map_err(|error| CreateError::Unavailable(error.to_string()))?;
+        match CreateAnswer::judge(asked, known.into_iter().next().flatten()) {
+            CreateAnswer::Created => Ok(None),
+            CreateAnswer::Duplicate(known) => Ok(Some(known.tx_id)),
+            CreateAnswer::Conflict(known) => Err(CreateError::RequestIdConflict(known)),
+        }
+    }
+
+    /// Fills in what the caller left open.
+    async fn fill_in(
+        &self,
+        submitter: Submitter,
+        mut intent: Intent,
+    ) -> Result<Intent, CreateError> {
+        if intent.gas.is_some() {
+            return Ok(intent);
+        }
+        let call = Call {
+            from: submitter.address,
+            to: intent.to,
+            value: Wei(intent.value),
+            data: intent.data.clone(),
+        };
+        let tried = self.context.chain.try_call(&call).await;
+        let tried = tried.map_err(|error| CreateError::Unavailable(error.to_string()))?;
+        intent.gas = Some(gas_limit(estimated_gas(tried)?));
+        Ok(intent)
+    }
+
+    /// Gives a create to the submitter's worker, which is started if there is none.
+    #[expect(clippy::result_large_err, reason = "what is not taken comes back")]
+    fn hand_over(&self, submitter: Submitter, mut create: Create) -> Result<(), CreateError> {
+        // A worker that just ended is replaced once.
+        for _ in 0..2 {
+            match self.offer(submitter, |worker| worker.creates.try_send(create)) {
+                Some(Ok(())) => return Ok(()),
+                Some(Err(mpsc::error::TrySendError::Full(_))) => return Err(CreateError::Busy),
+                Some(Err(mpsc::error::TrySendError::Closed(back))) => create = back,
+                None => return Err(CreateError::NotOwner(None)),
+            }
+        }
+        Err(CreateError::Unavailable("the worker stopped".to_owned()))
+    }
+}
+
+/// If the worker panicked, the create may or may not have been committed.
+async fn decided(
+    answer: oneshot::Receiver<Result<Created, CreateError>>,
+) -> Result<Created, CreateError> {
+    let gone = || CreateError::Unavailable("the worker stopped; ask again".to_owned());
+    answer.await.map_err(|_| gone())?
+}

@@ -1,0 +1,165 @@
+//! What the chain would certainly refuse is refused before a nonce is touched, and nothing is kept.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tollgate_engine::{CreateError, Engine, EngineOptions, Simulated};
+use tollgate_model::answer::AnswerClass;
+use tollgate_model::nonce::{Mode, NonceRules};
+use tollgate_model::port::{ListFilter, Page, TxStore};
+use tollgate_model::refusal::RefusalKind;
+use tollgate_model::{Address, Allocated, Failed, GasPrice, Intent, TxState, U256};
+use tollgate_testkit::fake_chain::{Question, Which};
+
+use crate::govern::{PENDING, patient};
+use crate::rig::{Rig, account, id, options, request, transfer};
+
+/// What a transfer of nothing may cost on a chain without a base fee: all of its gas, at one gwei.
+const FEE: u64 = 25_200 * 1_000_000_000;
+const UNFUNDED: TxState = TxState::Allocated(Allocated::InsufficientFunds);
+
+fn with_gas(value: u64) -> Intent {
+    Intent { gas: Some(25_200), ..transfer(value) }
+}
+
+async fn refused(engine: &Engine, intent: Intent) -> Option<RefusalKind> {
+    let created = engine.create(account(1), None, intent.clone()).await;
+    let simulated = engine.simulate(account(1), None, intent).await;
+    match (created, simulated) {
+        (Err(CreateError::Refused(why)), Err(CreateError::Refused(same))) => {
+            assert_eq!(why.kind, same.kind, "a simulation tells the same");
+            Some(why.kind)
+        }
+        (Ok(_), Ok(Simulated::Costs(_))) => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn assert_untouched(rig: &Rig) {
+    let rows = rig.store.list(&ListFilter::default(), None, Page::new(10).unwrap()).await;
+    assert_eq!(rows.unwrap(), [], "nothing is kept");
+    assert_eq!(rig.submitter(account(1)).await.next_nonce.get(), 0, "no nonce is touched");
+    assert_eq!(rig.chain.all_sends(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_create_that_the_chain_would_refuse_is_refused_and_leaves_nothing() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", options());
+    rig.chain.set_block_gas(1_000_000);
+    rig.chain.set_base_fee(1_000_000);
+    let gas = |gas| Intent { gas: Some(gas), ..transfer(1) };
+    assert_eq!(refused(&engine, gas(20_999)).await, Some(RefusalKind::GasTooLow));
+    let over = Some(RefusalKind::GasAboveBlockLimit);
+    assert_eq!(refused(&engine, gas(1_000_001)).await, over);
+    let capped =
+        |wei| Intent { max_fee_per_gas: Some(GasPrice::from_wei(wei).unwrap()), ..gas(30_000) };
+    assert_eq!(refused(&engine, capped(99_999)).await, Some(RefusalKind::FeeCapTooLow));
+    rig.chain.set_balance(account(1).address, U256::ZERO);
+    let poor = Some(RefusalKind::InsufficientFunds);
+    assert_eq!(refused(&engine, gas(30_000)).await, poor, "with gas");
+    assert_eq!(refused(&engine, transfer(1)).await, poor, "and without");
+    assert_untouched(&rig).await;
+    rig.chain.set_balance(account(1).address, U256::MAX);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let taken = engine.create(account(1), request("a"), capped(100_000)).await.unwrap();
+    assert_eq!(rig.record(taken.tx_id()).await.nonce.unwrap().get(), 0);
+}
+
+/// Two can be paid, the third can't, whichever of them have slots.
+async fn counts_what_is_open(mode: Mode, window: u32) {
+    let rig = Rig::with_mode(mode).await;
+    let nonces = NonceRules { mode, window, ..options().nonces };
+    let engine = rig.node("a", EngineOptions { nonces, ..patient() });
+    let address = account(1).address;
+    rig.chain.set_balance(address, U256::from(2 * FEE + 100));
+    let mut ids = Vec::new();
+    for value in [50, 50] {
+        ids.push(id(engine.create(account(1), None, with_gas(value)).await.unwrap()));
+    }
+    assert_eq!(refused(&engine, with_gas(1)).await, Some(RefusalKind::InsufficientFunds));
+    assert_eq!(refused(&engine, transfer(1)).await, Some(RefusalKind::InsufficientFunds));
+    rig.chain.set_balance(address, U256::from(3 * FEE + 101));
+    rig.eventually("the money that came in is seen", async || {
+        let created = engine.create(account(1), request("third"), with_gas(1)).await;
+        created.map(|created| ids.push(created.tx_id())).is_ok()
+    })
+    .await;
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.paid(account(1)), [50, 50, 1], "{mode:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_balance_check_counts_open_and_queued_transactions() {
+    counts_what_is_open(Mode::Pipelined, 64).await;
+    counts_what_is_open(Mode::Pipelined, 1).await;
+    counts_what_is_open(Mode::Strict, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn creates_with_gas_are_taken_while_the_balance_can_not_be_read() {
+    let rig = Rig::new().await;
+    rig.chain.set_balance(account(1).address, U256::ZERO);
+    rig.chain.fail(Question::Balances, true);
+    let engine = rig.node("a", options());
+    let tx = id(engine.create(account(1), None, with_gas(1)).await.unwrap());
+    rig.chain.set_balance(account(1).address, U256::MAX);
+    rig.mine_until_final(&[tx]).await;
+    assert_eq!(rig.record(tx).await.seen.state, TxState::Confirmed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_balance_that_suffices_is_not_read_for_each_create() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", patient());
+    for value in 0..20 {
+        let batch = (0..10).map(|n| engine.create(account(1), None, with_gas(value * 10 + n)));
+        assert!(join_all(batch).await.into_iter().all(|created| created.is_ok()));
+    }
+    assert!(rig.chain.balance_reads() <= 20, "{} for 200 creates", rig.chain.balance_reads());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn funds_that_disappear_are_shown_and_the_transaction_can_be_cancelled() {
+    let rig = Rig::new().await;
+    rig.chain.answer(Which::Value(7), AnswerClass::InsufficientFunds, usize::MAX);
+    let engine = rig.node("a", patient());
+    let poor = id(engine.create(account(1), None, with_gas(7)).await.unwrap());
+    rig.until(poor, "says that funds are missing", |tx| tx.seen.state == UNFUNDED).await;
+    let behind = id(engine.create(account(1), None, with_gas(8)).await.unwrap());
+    rig.until(behind, "was with a node", |tx| tx.seen.state == PENDING).await;
+    let head = rig.store.line_head(account(1)).await.unwrap().unwrap();
+    assert_eq!((head.tx_id, head.state.blocks_with()), (poor, Some("insufficient_funds")));
+    let why = tollgate_model::Text::lossy("not wanted any more");
+    engine.act(poor, tollgate_engine::Action::Cancel, why).await.unwrap();
+    rig.mine_until_final(&[poor, behind]).await;
+    assert_eq!(rig.record(poor).await.seen.state, TxState::Failed(Failed::Cancelled));
+    assert_eq!(rig.paid(account(1)), [0, 8]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_lost_after_missing_funds_is_the_grey_zone() {
+    let rig = Rig::new().await;
+    rig.chain.answer(Which::Value(7), AnswerClass::InsufficientFunds, 1);
+    rig.chain.answer(Which::Value(7), AnswerClass::Unknown, usize::MAX);
+    let engine = rig.node("a", options());
+    let tx = id(engine.create(account(1), None, with_gas(7)).await.unwrap());
+    let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
+    rig.until(tx, "may be with a node", |tx| tx.seen.state == grey).await;
+    let states: Vec<_> = rig.history(tx).await.iter().map(|entry| entry.to).collect();
+    assert!(states.contains(&UNFUNDED), "{states:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn by_default_a_rejected_slot_is_closed_and_the_line_moves_on() {
+    let rig = Rig::new().await;
+    let bad = Address::repeat_byte(0xba);
+    rig.chain.reject_calls_to(bad);
+    let engine = rig.node("a", patient());
+    let rejected = Intent { gas: Some(21_000), ..Intent::transfer(bad, U256::from(6)) };
+    let rejected = id(engine.create(account(1), None, rejected).await.unwrap());
+    let next = id(engine.create(account(1), None, with_gas(8)).await.unwrap());
+    rig.mine_until_final(&[rejected, next]).await;
+    assert_eq!(rig.record(rejected).await.seen.state, TxState::Failed(Failed::Rejected));
+    assert_eq!(rig.paid(account(1)), [0, 8]);
+}

@@ -1,0 +1,297 @@
+//! What the chain would certainly refuse, judged before a nonce is chosen.
+//!
+//! Pure: intake asks with what it knows of the chain, and refuses a create that could only stop its
+//! account. A refusal here must be certain: whatever may still succeed is taken, and what the nodes
+//! say of it later is handled by the other rules. `docs/decisions.md` has the table.
+
+use alloy_primitives::{Address, U256};
+use thiserror::Error;
+
+use crate::amount::{GasPrice, Wei};
+use crate::answer::AnswerClass;
+use crate::bump::Cap;
+use crate::fees::{FeeCaps, cost};
+use crate::ids::Nonce;
+use crate::intent::Intent;
+use crate::port::batch::{AttemptKind, Fees};
+use crate::port::chain::{ChainLimits, Funds, Trial};
+use crate::port::signer::AccessListEntry;
+
+/// What every transaction pays in gas before anything is executed.
+const TX_GAS: u64 = 21_000;
+/// On top of it for a contract creation (EIP-2).
+const CREATE_GAS: u64 = 32_000;
+/// For each zero byte and each other byte of call data (EIP-2028). Chains that never adopted it
+/// charge more.
+const ZERO_BYTE_GAS: u64 = 4;
+const NONZERO_BYTE_GAS: u64 = 16;
+/// For each address and each key of an access list (EIP-2930).
+const ACCESS_ADDRESS_GAS: u64 = 2_400;
+const ACCESS_KEY_GAS: u64 = 1_900;
+/// For each zero byte and each other byte of call data, at least, where EIP-7623 is in force.
+const FLOOR_ZERO_BYTE_GAS: u64 = 10;
+const FLOOR_NONZERO_BYTE_GAS: u64 = 40;
+
+/// A price below this share of the base fee is refused. Above it, the price may come down: even
+/// eighteen empty blocks in a row lower the base fee only to a tenth.
+const BASE_FEE_SHARE: u128 = 10;
+
+/// Why a transaction is refused before it has a nonce: the kinds that callers tell apart.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum RefusalKind {
+    /// The call would revert.
+    WouldRevert,
+    /// The account can't pay for it beside what it has open.
+    InsufficientFunds,
+    /// The gas limit is below what the transaction pays before it is executed.
+    GasTooLow,
+    /// It needs, or asks for, more gas than a block has.
+    GasAboveBlockLimit,
+    /// A cap on the price of gas is far below the base fee.
+    FeeCapTooLow,
+    /// A node says that no node could take it.
+    InvalidTransaction,
+}
+
+impl RefusalKind {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [
+        Self::WouldRevert,
+        Self::InsufficientFunds,
+        Self::GasTooLow,
+        Self::GasAboveBlockLimit,
+        Self::FeeCapTooLow,
+        Self::InvalidTransaction,
+    ];
+
+    /// The word for it in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WouldRevert => "would_revert",
+            Self::InsufficientFunds => "insufficient_funds",
+            Self::GasTooLow => "gas_too_low",
+            Self::GasAboveBlockLimit => "gas_above_block_limit",
+            Self::FeeCapTooLow => "fee_cap_too_low",
+            Self::InvalidTransaction => "invalid_transaction",
+        }
+    }
+}
+
+/// Why a transaction is refused before it has a nonce.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("{detail}")]
+pub struct Refusal {
+    /// What callers tell apart.
+    pub kind: RefusalKind,
+    /// The values that contradict each other, or the node's own words.
+    pub detail: String,
+}
+
+impl Refusal {
+    fn new(kind: RefusalKind, detail: String) -> Self {
+        Self { kind, detail }
+    }
+}
+
+/// Why there is no estimate of a call's gas.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NoEstimate {
+    /// The call itself can't succeed.
+    Refused(Refusal),
+    /// A node's trouble: the same call may succeed later.
+    Unavailable(String),
+}
+
+/// Whether a node's answer to an estimate is about the call, and then why the call can't succeed;
+/// `None` if it is about the node.
+///
+/// An estimate has no nonce, no price and no place in a pool, so answers about those are a node's
+/// trouble. So is an answer that nobody understands: a caller that repeats a hopeless call loses
+/// less than one that gives up a good one.
+pub const fn refusal_of_estimate(class: AnswerClass) -> Option<RefusalKind> {
+    match class {
+        AnswerClass::Reverted => Some(RefusalKind::WouldRevert),
+        AnswerClass::InsufficientFunds => Some(RefusalKind::InsufficientFunds),
+        // The node chose the limit itself: what does not fit is more than it could choose.
+        AnswerClass::GasLimit => Some(RefusalKind::GasAboveBlockLimit),
+        AnswerClass::Invalid => Some(RefusalKind::InvalidTransaction),
+        AnswerClass::Accepted
+        | AnswerClass::AlreadyKnown
+        | AnswerClass::NonceTooLow
+        | AnswerClass::NonceTooHigh
+        | AnswerClass::ReplacementUnderpriced
+        | AnswerClass::Underpriced
+        | AnswerClass::FeeTooLow
+        | AnswerClass::FeeTooHigh
+        | AnswerClass::PoolFull
+        | AnswerClass::RateLimited
+        | AnswerClass::Transient
+        | AnswerClass::Unknown => None,
+    }
+}
+
+/// The gas that a tried call would use.
+///
+/// # Errors
+/// [`NoEstimate`]: the caller's mistake, or a node's trouble.
+pub fn estimated_gas(trial: Trial) -> Result<u64, NoEstimate> {
+    let answer = match trial {
+        Trial::Gas(gas) => return Ok(gas),
+        Trial::Reverts(reason) => {
+            let detail = format!("the call would revert: {reason}");
+            return Err(NoEstimate::Refused(Refusal::new(RefusalKind::WouldRevert, detail)));
+        }
+        Trial::Refused(answer) => answer,
+    };
+    Err(match refusal_of_estimate(answer.class) {
+        Some(kind) => {
+            let detail = format!("a node refused to estimate the call: {}", answer.said);
+            NoEstimate::Refused(Refusal::new(kind, detail))
+        }
+        None => NoEstimate::Unavailable(answer.said),
+    })
+}
+
+/// What a transaction asks of the chain, complete but for nonce and signature.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Demand<'a> {
+    /// What is called; `None` creates a contract.
+    pub to: Option<Address>,
+    /// What is paid.
+    pub value: U256,
+    /// What is said.
+    pub data: &'a [u8],
+    /// Storage that it says it will touch.
+    pub access_list: &'a [AccessListEntry],
+    /// The caller's own cap on the price of gas.
+    pub callers_cap: Option<GasPrice>,
+    /// What it offers.
+    pub fees: Fees,
+}
+
+impl<'a> Demand<'a> {
+    /// What an intent asks for at these fees.
+    pub fn of(intent: &'a Intent, fees: Fees) -> Self {
+        Self {
+            to: intent.to,
+            value: intent.value,
+            data: &intent.data,
+            access_list: &intent.access_list,
+            callers_cap: intent.max_fee_per_gas,
+            fees,
+        }
+    }
+
+    /// The most that it may cost: value, and all of its gas at the highest price.
+    pub fn cost(&self) -> U256 {
+        cost(self.value, &self.fees)
+    }
+}
+
+/// The least gas limit that a transaction can have on any chain, or on one with a floor for call
+/// data (EIP-7623). Chains that charge more (rollups, for instance) say so in their answers.
+pub fn least_gas(demand: &Demand<'_>, has_calldata_floor: bool) -> u64 {
+    let bytes = demand.data.len() as u64;
+    let zeros = demand.data.iter().filter(|byte| **byte == 0).count() as u64;
+    let priced = |zero: u64, other: u64| zeros * zero + (bytes - zeros) * other;
+    let keys: u64 = demand.access_list.iter().map(|entry| entry.storage_keys.len() as u64).sum();
+    let intrinsic = TX_GAS
+        + if demand.to.is_none() { CREATE_GAS } else { 0 }
+        + priced(ZERO_BYTE_GAS, NONZERO_BYTE_GAS)
+        + demand.access_list.len() as u64 * ACCESS_ADDRESS_GAS
+        + keys * ACCESS_KEY_GAS;
+    if !has_calldata_floor {
+        return intrinsic;
+    }
+    intrinsic.max(TX_GAS + priced(FLOOR_ZERO_BYTE_GAS, FLOOR_NONZERO_BYTE_GAS))
+}
+
+/// Judges a transaction's gas limit.
+///
+/// # Errors
+/// It is below what any chain asks for, or above what a block of this one has.
+pub fn judge_gas(demand: &Demand<'_>, limits: &ChainLimits) -> Result<(), Refusal> {
+    let given = demand.fees.gas_limit;
+    let needs = least_gas(demand, limits.has_calldata_floor);
+    if given < needs {
+        let detail = format!("gas: {given} is below {needs}, which it pays before it is executed");
+        return Err(Refusal::new(RefusalKind::GasTooLow, detail));
+    }
+    match limits.block_gas {
+        Some(limit) if given > limit => {
+            let detail = format!("gas: {given} is above {limit}, which is what a block has");
+            Err(Refusal::new(RefusalKind::GasAboveBlockLimit, detail))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Judges what a transaction offers against the base fee. Only a cap can make an offer so low.
+///
+/// # Errors
+/// It is below a tenth of the base fee; the refusal names the cap.
+pub fn judge_price(
+    demand: &Demand<'_>,
+    base_fee: Option<GasPrice>,
+    caps: &FeeCaps,
+) -> Result<(), Refusal> {
+    let offer = demand.fees.max_fee;
+    let Some(base_fee) = base_fee.filter(|base| offer.wei() * BASE_FEE_SHARE < base.wei()) else {
+        return Ok(());
+    };
+    let cap = if demand.callers_cap.is_some_and(|cap| cap <= offer) {
+        Cap::Callers
+    } else if caps.max_fee_per_gas.is_some_and(|cap| cap <= offer) {
+        Cap::ChainPrice
+    } else {
+        Cap::ChainTotal
+    };
+    let detail = format!(
+        "{}: it allows {offer} wei for a unit of gas, and the base fee is {base_fee}",
+        cap.name()
+    );
+    Err(Refusal::new(RefusalKind::FeeCapTooLow, detail))
+}
+
+/// The most that a transaction with a slot may still cost: whichever of its attempts is mined. What
+/// closes a slot pays nobody.
+pub fn open_cost(value: U256, attempts: impl IntoIterator<Item = (AttemptKind, Fees)>) -> U256 {
+    let costs = attempts.into_iter().map(|(kind, fees)| match kind {
+        AttemptKind::Cancellation | AttemptKind::Placeholder => cost(U256::ZERO, &fees),
+        AttemptKind::Intent | AttemptKind::Bump | AttemptKind::Replacement => cost(value, &fees),
+    });
+    costs.max().unwrap_or(value)
+}
+
+/// What an account has left for a new transaction, by the endpoint that says most: one that lags,
+/// or says too little, refuses nothing by itself.
+///
+/// `open` are the slots that are not mined as far as the caller knows, with what each may cost;
+/// `waiting` is what the transactions without a slot may cost. An endpoint that has mined a slot
+/// already has taken its cost off the balance.
+pub fn available(funds: &[Funds], open: &[(Nonce, U256)], waiting: U256) -> Option<Wei> {
+    let left = |funds: &Funds| {
+        let unmined = open.iter().filter(|(nonce, _)| *nonce >= funds.mined);
+        let needed = unmined.fold(waiting, |sum, (_, cost)| sum.saturating_add(*cost));
+        Wei(funds.balance.0.saturating_sub(needed))
+    };
+    funds.iter().map(left).max()
+}
+
+/// Judges whether what is left of an account's balance pays for a transaction.
+///
+/// # Errors
+/// It does not.
+pub fn judge_funds(cost: U256, left: Wei) -> Result<(), Refusal> {
+    if cost <= left.0 {
+        return Ok(());
+    }
+    let detail = format!(
+        "it may cost {cost} wei with its fee, and the account has {left} besides what its open \
+         transactions may cost"
+    );
+    Err(Refusal::new(RefusalKind::InsufficientFunds, detail))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+use std::collections::HashSet;
+
+use alloy_primitives::B256;
+
+use super::*;
+use crate::port::chain::SendAnswer;
+
+const LIMITS: ChainLimits = ChainLimits { block_gas: Some(30_000_000), has_calldata_floor: false };
+
+fn wei(wei: u128) -> GasPrice {
+    GasPrice::from_wei(wei).unwrap()
+}
+
+fn fees(gas_limit: u64, max_fee: u128) -> Fees {
+    Fees { gas_limit, max_fee: wei(max_fee), max_priority_fee: None }
+}
+
+fn demand(data: &[u8], gas_limit: u64) -> Demand<'_> {
+    let to = Some(Address::ZERO);
+    let fees = fees(gas_limit, 10);
+    Demand { to, value: U256::ZERO, data, access_list: &[], callers_cap: None, fees }
+}
+
+fn kind(judged: Result<(), Refusal>) -> Option<RefusalKind> {
+    judged.err().map(|refusal| refusal.kind)
+}
+
+#[test]
+fn every_kind_of_refusal_has_a_name_of_its_own() {
+    let names: HashSet<_> = RefusalKind::ALL.map(RefusalKind::name).into();
+    assert_eq!(names.len(), RefusalKind::ALL.len());
+}
+
+#[test]
+fn gas_below_the_intrinsic_cost_is_refused_and_at_it_is_not() {
+    let entry = AccessListEntry { address: Address::ZERO, storage_keys: vec![B256::ZERO; 2] };
+    let transfer = demand(&[], 0);
+    let call = demand(&[0, 1, 0, 2], 0);
+    let creation = Demand { to: None, ..call };
+    let listed = Demand { access_list: std::slice::from_ref(&entry), ..transfer };
+    for (demand, least) in [
+        (transfer, 21_000),
+        (call, 21_000 + 2 * 4 + 2 * 16),
+        (creation, 53_000 + 2 * 4 + 2 * 16),
+        (listed, 21_000 + 2_400 + 2 * 1_900),
+    ] {
+        let judged = |gas| judge_gas(&Demand { fees: fees(gas, 10), ..demand }, &LIMITS);
+        assert_eq!(kind(judged(least - 1)), Some(RefusalKind::GasTooLow), "{demand:?}");
+        assert_eq!(judged(least), Ok(()), "{demand:?}");
+    }
+}
+
+#[test]
+fn call_data_has_a_floor_only_where_the_chain_says_so() {
+    let data = [1; 100];
+    let call = demand(&data, 0);
+    assert_eq!(least_gas(&call, false), 21_000 + 1_600);
+    assert_eq!(least_gas(&call, true), 21_000 + 4_000);
+    let with_floor = ChainLimits { has_calldata_floor: true, ..LIMITS };
+    let between = Demand { fees: fees(23_000, 10), ..call };
+    assert_eq!(judge_gas(&between, &LIMITS), Ok(()));
+    assert_eq!(kind(judge_gas(&between, &with_floor)), Some(RefusalKind::GasTooLow));
+}
+
+#[test]
+fn gas_above_the_block_limit_is_refused_where_the_limit_is_known() {
+    let judged = |gas, limits| kind(judge_gas(&demand(&[], gas), &limits));
+    assert_eq!(judged(30_000_000, LIMITS), None);
+    assert_eq!(judged(30_000_001, LIMITS), Some(RefusalKind::GasAboveBlockLimit));
+    assert_eq!(judged(u64::MAX, ChainLimits::default()), None);
+}
+
+#[test]
+fn a_price_below_a_tenth_of_the_base_fee_is_refused_and_names_its_cap() {
+    let judged = |offer, callers: Option<u128>, caps: FeeCaps| {
+        let callers_cap = callers.map(wei);
+        let demand = Demand { fees: fees(21_000, offer), callers_cap, ..demand(&[], 0) };
+        judge_price(&demand, Some(wei(1_000)), &caps)
+    };
+    let none = FeeCaps::default();
+    assert_eq!(judged(100, Some(100), none), Ok(()), "it may come down to that");
+    let refused = judged(99, Some(99), none).unwrap_err();
+    assert_eq!(refused.kind, RefusalKind::FeeCapTooLow);
+    assert!(refused.detail.starts_with("maxFeePerGas: "), "{refused}");
+    let chains = FeeCaps { max_fee_per_gas: Some(wei(99)), max_tx_fee: None };
+    let refused = judged(99, Some(500), chains).unwrap_err();
+    assert!(refused.detail.starts_with("chain.max_fee_per_gas: "), "{refused}");
+    let total = FeeCaps { max_fee_per_gas: None, max_tx_fee: Some(Wei(U256::from(99 * 21_000))) };
+    let refused = judged(99, None, total).unwrap_err();
+    assert!(refused.detail.starts_with("chain.max_tx_fee: "), "{refused}");
+    assert_eq!(judge_price(&demand(&[], 0), None, &none), Ok(()), "no base fee, no rule");
+}
+
+#[test]
+fn what_is_open_counts_until_the_endpoint_has_mined_it() {
+    let nonce = |n| Nonce::new(n).unwrap();
+    let funds =
+        |balance: u64, mined| Funds { balance: Wei(U256::from(balance)), mined: nonce(mined) };
+    let open = [(nonce(5), U256::from(10)), (nonce(6), U256::from(20))];
+    let left = |funds: &[Funds]| available(funds, &open, U256::from(3));
+    assert_eq!(left(&[funds(100, 5)]), Some(Wei(U256::from(67))));
+    assert_eq!(left(&[funds(90, 6)]), Some(Wei(U256::from(67))), "taken off already");
+    assert_eq!(left(&[funds(0, 5), funds(100, 5)]), Some(Wei(U256::from(67))), "the best word");
+    assert_eq!(left(&[funds(1, 5)]), Some(Wei(U256::ZERO)), "nothing wraps");
+    assert_eq!(left(&[]), None);
+}
+
+#[test]
+fn an_open_transaction_may_cost_as_much_as_its_dearest_attempt() {
+    let (intent, bump) = ((AttemptKind::Intent, fees(10, 3)), (AttemptKind::Bump, fees(10, 4)));
+    let closing = (AttemptKind::Cancellation, fees(10, 9));
+    assert_eq!(open_cost(U256::from(5), [intent, bump]), U256::from(45));
+    assert_eq!(open_cost(U256::from(5), [intent, closing]), U256::from(90), "it pays no value");
+    assert_eq!(open_cost(U256::from(500), [intent, closing]), U256::from(530), "it may be mined");
+}
+
+#[test]
+fn funds_must_cover_value_and_all_of_the_gas() {
+    let costs = Demand { value: U256::from(5), fees: fees(10, 3), ..demand(&[], 0) }.cost();
+    assert_eq!(judge_funds(costs, Wei(U256::from(35))), Ok(()));
+    let refused = judge_funds(costs, Wei(U256::from(34))).unwrap_err();
+    assert_eq!(refused.kind, RefusalKind::InsufficientFunds);
+    let endless = cost(U256::MAX, &fees(10, 3));
+    assert!(judge_funds(endless, Wei(U256::from(34))).is_err(), "nothing wraps");
+}
+
+#[test]
+fn an_estimate_that_fails_is_the_callers_mistake_or_the_nodes_trouble() {
+    let tried = |class| {
+        let said = "words".to_owned();
+        estimated_gas(Trial::Refused(SendAnswer { class, said }))
+    };
+    for class in AnswerClass::ALL {
+        match (refusal_of_estimate(class), tried(class)) {
+            (Some(kind), Err(NoEstimate::Refused(refusal))) => {
+                assert_eq!(refusal.kind, kind);
+                assert!(refusal.detail.ends_with("words"), "the node's own words");
+            }
+            (None, Err(NoEstimate::Unavailable(said))) => assert_eq!(said, "words"),
+            other => panic!("{class}: {other:?}"),
+        }
+    }
+    assert_eq!(
+        refusal_of_estimate(AnswerClass::InsufficientFunds),
+        Some(RefusalKind::InsufficientFunds)
+    );
+    assert_eq!(refusal_of_estimate(AnswerClass::Transient), None);
+    assert_eq!(refusal_of_estimate(AnswerClass::Unknown), None, "it may succeed later");
+    assert_eq!(estimated_gas(Trial::Gas(7)), Ok(7));
+}
