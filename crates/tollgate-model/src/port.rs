@@ -35,8 +35,8 @@ pub use lease::{Acquisition, GrantKind, Lease, LeaseStore, LeaseTerms, Owner};
 pub use node::{LiveNode, NodeStore};
 pub use record::{
     Attempt, ChainRegistration, HistoryEntry, KnownRequest, LineHead, MinedIn, OpenTx,
-    ReceiptDetails, Seen,
-    SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord,
+    ReceiptDetails, Seen, SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup,
+    TxRecord,
 };
 pub use reservation::{Reservation, ReservationState, ReservationStore, Reserve};
 pub use tx::{ListFilter, Page, Settled, StateFilter, TxStore};

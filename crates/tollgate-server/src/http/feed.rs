@@ -69,10 +69,7 @@ async fn read(
         let answer = Feed::new(&found, seen, page);
         // What grew meanwhile may be of another chain: it is passed over, and the wait goes on.
         seen = found.next(seen, page);
-        if !found.items.is_empty()
-            || wait.is_zero()
-            || !watch.has_grown(feed, seen, until).await?
-        {
+        if !found.items.is_empty() || wait.is_zero() || !watch.has_grown(feed, seen, until).await? {
             return Ok(answer);
         }
     }
@@ -177,7 +174,8 @@ mod tests {
         for _ in 0..READERS {
             let (feed, watch) = (feed.clone(), watch.clone());
             let (page, wait) = (Page::new(10).unwrap(), Duration::from_secs(60));
-            readers.spawn(async move { read(&*feed, &watch, chain(OWN), Seq::MIN, page, wait).await });
+            readers
+                .spawn(async move { read(&*feed, &watch, chain(OWN), Seq::MIN, page, wait).await });
         }
         readers
     }
