@@ -1,3 +1,5 @@
+//! What is refused before there is a nonce, and what is not.
+
 use std::collections::HashSet;
 
 use alloy_primitives::B256;
