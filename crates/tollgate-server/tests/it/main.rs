@@ -24,6 +24,7 @@ mod operate;
 mod program;
 mod readme;
 mod secrets;
+mod serving;
 mod signed;
 mod site;
 mod smoke;

@@ -5,8 +5,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tollgate_devchain::{DevChain, DevChainOptions, dev_accounts};
 use tollgate_evm::signer::{Key, keystore};
 use tollgate_model::ChainId;
@@ -15,18 +14,18 @@ use tollgate_sqlite::{SqliteOptions, SqliteStore};
 use tollgate_testkit::postgres::PgServer;
 use tollgate_testkit::wait::until;
 
-use crate::program::{Program, command, free_port, http, http_get, http_post};
+use crate::program::{Program, command, free_port, http_get, http_post};
 
 const SECRET: &str = "hunter2hunter2";
 
 /// A folder with a key, and a node's flags that are all right.
-struct Ground {
+pub(crate) struct Ground {
     folder: tempfile::TempDir,
-    port: u16,
+    pub(crate) port: u16,
 }
 
 impl Ground {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("keys"), dev_key(0)).unwrap();
         Self { folder, port: free_port() }
@@ -37,7 +36,7 @@ impl Ground {
     }
 
     /// `serve` with flags that are all right, but for those that `other` gives.
-    fn serve(&self, rpc_url: &str, other: &[&str]) -> Command {
+    pub(crate) fn serve(&self, rpc_url: &str, other: &[&str]) -> Command {
         let (listen, keys) = (format!("127.0.0.1:{}", self.port), self.path("keys"));
         let database = format!("sqlite:{}", self.path("t.db"));
         let good = [
@@ -56,7 +55,7 @@ impl Ground {
     }
 
     /// What is said instead of starting, line by line.
-    fn refusal(&self, rpc_url: &str, other: &[&str]) -> Vec<String> {
+    pub(crate) fn refusal(&self, rpc_url: &str, other: &[&str]) -> Vec<String> {
         refusal(&mut self.serve(rpc_url, other))
     }
 }
@@ -73,7 +72,7 @@ fn dev_key(index: usize) -> String {
     dev_accounts()[index].private_key.to_string()
 }
 
-async fn chain() -> tollgate_devchain::RunningDevChain {
+pub(crate) async fn chain() -> tollgate_devchain::RunningDevChain {
     let block_interval = Some(Duration::from_millis(100));
     DevChain::start(DevChainOptions { block_interval, ..Default::default() }).await.unwrap()
 }
@@ -223,124 +222,6 @@ fn without_keys_for_its_callers_it_does_not_serve() {
         said,
         "tollgate: no_auth: there are no API keys: start with --no-auth on a network that you trust"
     );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn no_auth_on_a_network_address_needs_a_second_flag() {
-    let (ground, chain) = (Ground::new(), chain().await);
-    for listen in ["0.0.0.0", "[::]"] {
-        let listen = format!("{listen}:{}", ground.port);
-        let said = ground.refusal(&chain.url(), &["--listen", &listen]);
-        let why = format!(
-            "tollgate: --no-auth: everybody who can reach {listen} could spend from the accounts, \
-             without any key: listen on loopback, or add --allow-unauthenticated-network if that \
-             network is trusted"
-        );
-        assert_eq!(said, [why]);
-    }
-    let listen = format!("0.0.0.0:{}", ground.port);
-    let other = ["--listen", listen.as_str(), "--allow-unauthenticated-network"];
-    let program = Program::start(&mut ground.serve(&chain.url(), &other));
-    until("the API", || http_get(ground.port, "/livez")).await;
-    drop(program);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn long_poll_is_answered_empty_when_the_node_is_told_to_stop() {
-    let (ground, chain) = (Ground::new(), chain().await);
-    let program = Program::start(&mut ground.serve(&chain.url(), &[]));
-    until("the API", || http_get(ground.port, "/livez")).await;
-    let mut poll = TcpStream::connect(("127.0.0.1", ground.port)).await.unwrap();
-    let request = "GET /api/v1/tx/completions?after=0&wait=60s HTTP/1.1\r\nhost: localhost\r\n\r\n";
-    poll.write_all(request.as_bytes()).await.unwrap();
-    program.signal("TERM");
-    let mut answer = String::new();
-    poll.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.ends_with("{\"items\":[],\"next\":0}"), "{answer}");
-    let ended = program.end();
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-}
-
-/// The same command, started with a limit on open files.
-fn with_file_limit(serve: &Command, limit: &str) -> Command {
-    let mut limited = Command::new("sh");
-    limited.args(["-c", &format!("ulimit {limit}; exec \"$0\" \"$@\"")]);
-    limited.arg(serve.get_program()).args(serve.get_args());
-    for (name, value) in serve.get_envs() {
-        match value {
-            Some(value) => limited.env(name, value),
-            None => limited.env_remove(name),
-        };
-    }
-    limited
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn soft_limit_on_open_files_is_raised_and_idle_connections_leave_health_alive() {
-    let (ground, chain) = (Ground::new(), chain().await);
-    let serve = ground.serve(&chain.url(), &[]);
-    let program = Program::start(&mut with_file_limit(&serve, "-Sn 100"));
-    until("the API", || http_get(ground.port, "/livez")).await;
-    let mut idle = Vec::new();
-    for _ in 0..150 {
-        idle.push(TcpStream::connect(("127.0.0.1", ground.port)).await.unwrap());
-    }
-    let answer = until("an answer", || http_get(ground.port, "/readyz")).await;
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    let limits = std::fs::read_to_string(format!("/proc/{}/limits", program.id())).unwrap();
-    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
-    let words: Vec<&str> = line.split_whitespace().collect();
-    assert_eq!(words[3], words[4], "soft and hard: {line}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn low_file_limit_lowers_the_connections_and_health_is_told_when_they_are_free() {
-    let (ground, chain) = (Ground::new(), chain().await);
-    let mut serve = ground.serve(&chain.url(), &[]);
-    serve.env("RUST_LOG", "warn").env("TOLLGATE_HTTP_HEADER_TIMEOUT", "1h");
-    let program = Program::start(&mut with_file_limit(&serve, "-n 64"));
-    until("the API", || http_get(ground.port, "/livez")).await;
-    program.line_with("http.max_connections is lowered").await;
-    let mut idle = Vec::new();
-    for _ in 0..100 {
-        idle.push(TcpStream::connect(("127.0.0.1", ground.port)).await.unwrap());
-    }
-    program.line_with("all connections are taken").await;
-    idle.clear();
-    let answer = until("an answer", || http_get(ground.port, "/readyz")).await;
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn request_that_is_refused_is_in_the_log_with_its_trace_id() {
-    let (ground, chain) = (Ground::new(), chain().await);
-    let program = Program::start(ground.serve(&chain.url(), &[]).env("RUST_LOG", "info"));
-    until("the API", || http_get(ground.port, "/livez")).await;
-    let head = "GET /api/v1/tx/nonsense HTTP/1.1\r\nhost: localhost\r\nx-request-id: call-17\r\n";
-    let answer = http(ground.port, &format!("{head}connection: close\r\n\r\n")).unwrap();
-    assert!(answer.contains("\"traceId\":\"call-17\""), "{answer}");
-    let line = program.line_with("request refused").await;
-    for part in ["call-17", "invalid_tx_id", "/api/v1/tx/nonsense", "422"] {
-        assert!(line.contains(part), "{part}: {line}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn host_that_is_not_loopback_is_refused_on_loopback() {
-    let (ground, chain) = (Ground::new(), chain().await);
-    let other = ["--advertise-url", "http://node-1.internal:8550"];
-    let _program = Program::start(&mut ground.serve(&chain.url(), &other));
-    until("the API", || http_get(ground.port, "/livez")).await;
-    let answer = |host: &str| {
-        let head = format!("GET /api/v1/submitters HTTP/1.1\r\nhost: {host}\r\n");
-        http(ground.port, &format!("{head}connection: close\r\n\r\n")).unwrap()
-    };
-    let rebound = answer("evil.example:8550");
-    assert!(rebound.starts_with("HTTP/1.1 421"), "{rebound}");
-    assert!(rebound.contains("host_not_allowed"), "{rebound}");
-    for own in ["localhost:8550", "127.0.0.1", "[::1]:1", "node-1.internal:8550"] {
-        assert!(answer(own).starts_with("HTTP/1.1 200"), "{own}");
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
