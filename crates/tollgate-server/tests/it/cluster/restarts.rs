@@ -6,7 +6,7 @@ use tollgate_testkit::wait;
 
 use super::callers::Callers;
 use super::pulse::Pulse;
-use super::stage::{SENDERS, Stage, ask, create};
+use super::stage::{BLOCK_INTERVAL, SENDERS, Stage, ask, create};
 
 /// How long a submitter may be without an accepted create.
 const IDLE_MAX: Duration = Duration::from_secs(2);
@@ -68,6 +68,8 @@ async fn a_node_that_is_told_to_stop_hands_over_at_once_and_passes_requests_on_m
         accepted.insert(said.body["txId"].as_str().unwrap().to_owned(), value);
         said
     };
+    // No block comes until the accounts have moved: only open work has an owner.
+    stage.chain.set_block_interval(None);
     for account in SENDERS {
         take(old.port, account, account as u64 + 1).await;
     }
@@ -79,6 +81,7 @@ async fn a_node_that_is_told_to_stop_hands_over_at_once_and_passes_requests_on_m
         })
         .await;
     }
+    stage.chain.set_block_interval(Some(BLOCK_INTERVAL));
     let ready = ask(old.port, "GET", "/readyz", "").await.unwrap();
     assert_eq!((ready.status, &ready.body["code"]), (503, &"draining".into()), "{ready:?}");
     for account in SENDERS {

@@ -17,6 +17,8 @@ use crate::program::{Program, command, free_port};
 /// Dev accounts that send; the last one is paid.
 pub(crate) const SENDERS: std::ops::Range<usize> = 0..6;
 const PAID: usize = 9;
+/// How often blocks come.
+pub(crate) const BLOCK_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(crate) struct Stage {
     folder: tempfile::TempDir,
@@ -48,7 +50,7 @@ impl Stage {
     pub(crate) async fn on(server: PgServer, lease: &'static str, renewed: &'static str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let database_url = server.url(&server.fresh_database().await);
-        let block_interval = Some(Duration::from_millis(100));
+        let block_interval = Some(BLOCK_INTERVAL);
         let options = DevChainOptions { block_interval, ..Default::default() };
         let chain = DevChain::start(options).await.unwrap();
         let accounts = dev_accounts();
