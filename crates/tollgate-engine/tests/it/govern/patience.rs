@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use tollgate_engine::{Acted, Action, EngineOptions};
+use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::Checkpoint;
 use tollgate_model::resubmit::ResubmitRules;
-use tollgate_model::{StuckReason, TxState, U256};
+use tollgate_model::{StuckReason, TxState};
 use tollgate_testkit::fake_chain::Which;
 
 use super::{PENDING, act, patient, transfers};
@@ -63,15 +64,15 @@ async fn what_somebody_acted_on_is_waited_for_anew() {
 #[tokio::test(flavor = "multi_thread")]
 async fn when_one_hold_is_over_the_others_are_tried_at_once() {
     let rig = Rig::new().await;
-    let address = account(1).address;
     let engine = rig.node("a", patient());
     let values: Vec<u64> = (0..4).map(|n| ETHER + n).collect();
-    rig.chain.set_balance(address, U256::from(ETHER + ETHER / 2));
+    for value in &values[1..] {
+        rig.chain.answer(Which::Value(*value), AnswerClass::InsufficientFunds, 1);
+    }
     let ids = transfers(&engine, values.clone()).await;
     for id in &ids[1..] {
         rig.until(*id, "was refused", |tx| tx.last_error.is_some()).await;
     }
-    rig.chain.set_balance(address, U256::from(ETHER) * U256::from(100));
     // Nothing is due for an hour; somebody has one of them sent.
     act(&engine, ids[1], Action::Resubmit).await.unwrap();
     rig.mine_until_final(&ids).await;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tokio::task::JoinHandle;
 use tollgate_engine::{CreateError, Created, Engine};
-use tollgate_model::TxId;
 use tollgate_model::port::{Checkpoint, Store};
+use tollgate_model::{Intent, TxId};
 use tollgate_postgres::PgStore;
 use tollgate_testkit::wait::{until, within};
 use tollgate_testkit::wire::{HeldStatement, Wire};
@@ -60,7 +60,9 @@ impl Wired {
     fn create(&self, value: u64) -> JoinHandle<Result<Created, CreateError>> {
         let engine = self.engine.clone();
         let name = request(&format!("request-{value}"));
-        tokio::spawn(async move { engine.create(account(0), name, transfer(value)).await })
+        // With gas, nothing is asked before the worker has it.
+        let intent = Intent { gas: Some(21_000), ..transfer(value) };
+        tokio::spawn(async move { engine.create(account(0), name, intent).await })
     }
 
     /// Waits until a request is in the database, by another way.

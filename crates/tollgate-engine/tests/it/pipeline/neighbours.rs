@@ -1,6 +1,6 @@
 //! A submitter in trouble delays nobody but itself (I14).
 
-use tollgate_model::{Intent, TxState, U256};
+use tollgate_model::{Text, TxState, U256};
 
 use super::chains::ChainKind;
 use super::rig::{Pipeline, Sent, StoreKind, account, options, transfer};
@@ -17,14 +17,14 @@ async fn a_submitter_without_funds_delays_no_other_and_goes_on_when_it_has_some(
     let pipeline = Pipeline::on(store, chain).await;
     let engine = pipeline.node("a", options()).await;
     let (poor, rich) = (account(1), account(0));
-    pipeline.chain.set_balance(poor.address, U256::ZERO).await;
+    engine.pause(poor, Text::lossy("the money goes elsewhere")).await.unwrap();
     let mut held = Vec::new();
     for value in 0..5 {
-        // With a limit of its own: an estimate would already say that it can't pay.
-        let intent = Intent { gas: Some(21_000), ..transfer(value) };
-        let created = engine.create(poor, None, intent).await.unwrap();
+        let created = engine.create(poor, None, transfer(value)).await.unwrap();
         held.push(Sent::new(id(created), value));
     }
+    pipeline.chain.set_balance(poor.address, U256::ZERO).await;
+    engine.resume(poor, Text::lossy("it is gone")).await.unwrap();
     let is_refused = |record: &tollgate_model::port::TxRecord| record.last_error.is_some();
     pipeline.until(held[0].id, "refused", is_refused).await;
     let sent = pipeline.send(&engine, rich, 0..50).await;

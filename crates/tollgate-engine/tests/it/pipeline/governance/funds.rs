@@ -1,7 +1,7 @@
 //! An account that can't pay for all: held, told, and by itself mined after somebody has paid in.
 
-use tollgate_model::U256;
 use tollgate_model::port::AlertKind;
+use tollgate_model::{Text, U256};
 
 use super::super::chains::ChainKind;
 use super::super::rig::{PACE, Pipeline, StoreKind, account, options};
@@ -19,12 +19,14 @@ async fn what_an_account_cannot_pay_for_is_held_told_and_mined_in_order_after_fu
     let pipeline = Pipeline::on(store, chain).await;
     let engine = pipeline.node("a", options()).await;
     let from = account(0);
-    // Enough for the first two, not for what comes then.
-    pipeline.chain.set_balance(from.address, U256::from(2 * ETHER + ETHER / 2)).await;
+    engine.pause(from, Text::lossy("the money goes elsewhere")).await.unwrap();
     let mut sent = Vec::new();
     for n in 0..5 {
         sent.extend(pipeline.send(&engine, from, [ETHER + n]).await);
     }
+    // Enough for the first two, not for what comes then.
+    pipeline.chain.set_balance(from.address, U256::from(2 * ETHER + ETHER / 2)).await;
+    engine.resume(from, Text::lossy("it is gone")).await.unwrap();
     pipeline.mine_until_final(&sent[..2]).await;
     pipeline
         .eventually("an alert", async || {
