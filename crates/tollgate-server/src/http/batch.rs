@@ -160,16 +160,16 @@ impl<'a> Batch<'a> {
         key: Option<&BatchKey>,
         items: &'a [Box<RawValue>],
     ) -> Self {
-        let read = |(place, text): (usize, &'a Box<RawValue>)| {
+        let read = |(place, text): (usize, &'a RawValue)| {
             let (open, text, answer) = match understood(api, key, place, text) {
                 Ok((asked, text)) => (Some(asked), text, None),
                 Err(problem) => {
-                    (None, Cow::Borrowed(&**text), Some(entry(Err(problem), trace_id(headers))))
+                    (None, Cow::Borrowed(text), Some(entry(Err(problem), trace_id(headers))))
                 }
             };
             Item { text, open, answer, owner: None, forwarded: false }
         };
-        let items = items.iter().enumerate().map(read).collect();
+        let items = items.iter().map(AsRef::as_ref).enumerate().map(read).collect();
         Self { api, headers, items, asked: HashMap::new() }
     }
 

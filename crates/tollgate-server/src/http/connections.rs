@@ -70,7 +70,7 @@ pub async fn serve(
     limits: ConnectionLimits,
     stop: impl Future<Output = ()>,
 ) {
-    let max = limits.max.min(Semaphore::MAX_PERMITS).max(1);
+    let max = limits.max.clamp(1, Semaphore::MAX_PERMITS);
     let (ordinary, reserve) =
         (Arc::new(Semaphore::new(max)), Arc::new(Semaphore::new(ConnectionLimits::RESERVE)));
     let (stopping, stopped) = watch::channel(false);
