@@ -140,8 +140,7 @@ fn built_in(answer: &RpcAnswer<'_>, reading: &Reading) -> (AnswerClass, Reason) 
     if let Some((class, phrase)) = clear
         && class.may_lead_to_rejection()
     {
-        let beside = || rules::alive_beside(text, phrase).map(by_phrase);
-        return numbers.or_else(beside).unwrap_or_else(|| dead_or_unknown(text, (class, phrase)));
+        return numbers.unwrap_or_else(|| alive_or_dead(text, (class, phrase)));
     }
     clear
         .map(by_phrase)
@@ -149,15 +148,19 @@ fn built_in(answer: &RpcAnswer<'_>, reading: &Reading) -> (AnswerClass, Reason) 
         .or_else(|| rules::last_resort(text).map(by_phrase))
         .or_else(|| by_status(answer.status))
         .or_else(|| by_code(answer.code))
-        .or_else(|| rules::flaw(text, answer.code).map(|hit| dead_or_unknown(text, hit)))
+        .or_else(|| rules::flaw(text, answer.code).map(|hit| alive_or_dead(text, hit)))
         .unwrap_or((AnswerClass::Unknown, Reason::Nothing))
 }
 
-/// A verdict that may end a transaction, unless the text has a word of those that live.
-fn dead_or_unknown(text: &str, hit: rule::Hit) -> (AnswerClass, Reason) {
-    match rules::is_about_a_living_one(text, hit.1) {
-        true => (AnswerClass::Unknown, Reason::Nothing),
-        false => by_phrase(hit),
+/// A verdict that may end a transaction, unless another part of the text, or a word of those that
+/// live, contradicts it.
+fn alive_or_dead(text: &str, hit: rule::Hit) -> (AnswerClass, Reason) {
+    match rules::alive_beside(text, hit.1) {
+        Some(alive) => by_phrase(alive),
+        None if rules::is_about_a_living_one(text, hit.1) => {
+            (AnswerClass::Unknown, Reason::Nothing)
+        }
+        None => by_phrase(hit),
     }
 }
 

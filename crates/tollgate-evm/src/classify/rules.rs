@@ -71,16 +71,18 @@ pub(super) fn is_about_a_living_one(text: &str, phrase: &str) -> bool {
 /// What keeps it alive in another part of the text than the one with this phrase. Two parts that
 /// contradict each other are two answers, and the one that loses less counts.
 ///
-/// All that stands before the phrase, or behind its clause, is read as a whole, because a rule may
-/// need two clauses ("invalid transaction | stale"); and each clause is read by itself, because what
-/// one says may silence a rule in another.
+/// All that stands before the phrase, or behind its part, is read as a whole, because a rule may need
+/// two clauses ("invalid transaction | stale"); then each clause of it by itself, because what one says
+/// may silence a rule in another; then each part without the phrase, because a `..` in the phrase may
+/// have passed over a part that says something else.
 pub(super) fn alive_beside(text: &str, phrase: &str) -> Option<Hit> {
     let at = position(text, phrase).unwrap_or(text.len());
     let before = &text[..at];
     let after = text[at..].find([PAUSE, END]).map_or("", |border| &text[at + border..]);
-    [before, after]
-        .into_iter()
-        .find_map(|part| living(part).or_else(|| part.split(END).find_map(living)))
+    let beside = [before, after].into_iter();
+    let beside = beside.flat_map(|part| std::iter::once(part).chain(part.split(END)));
+    let without = text.split([PAUSE, END]).filter(|part| !occurs(part, phrase));
+    beside.chain(without).find_map(living)
 }
 
 /// The first rule of those that keep a transaction alive that fits a part of a text, whatever else
