@@ -175,9 +175,11 @@ async fn join(
     let there = pass_on(from_client, to_server, state.clone(), snare, &last_words, is_silent);
     let back = pass_back(from_server, to_client, state.clone(), &last_words, is_silent, is_deaf);
     tokio::select! {
+        // A cut comes before whatever was held until then.
+        biased;
+        _ = state.wait_for(|state| state.mood == Mood::Cut || state.cuts != cuts) => {}
         () = there => {}
         () = back => {}
-        _ = state.wait_for(|state| state.mood == Mood::Cut || state.cuts != cuts) => {}
     }
 }
 
