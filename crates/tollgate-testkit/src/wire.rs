@@ -169,10 +169,12 @@ async fn join(
     let (from_server, to_server) = server.into_split();
     let now = state.clone();
     let is_silent = || now.borrow().nights != nights;
+    let is_cut = || now.borrow().cuts != cuts;
     let is_deaf = || is_silent() || now.borrow().mood != Mood::Fine;
     // The client has said words whose answer nobody may hear.
     let last_words = Notify::new();
-    let there = pass_on(from_client, to_server, state.clone(), snare, &last_words, is_silent);
+    let there =
+        pass_on(from_client, to_server, state.clone(), snare, &last_words, is_silent, is_cut);
     let back = pass_back(from_server, to_client, state.clone(), &last_words, is_silent, is_deaf);
     tokio::select! {
         () = there => {}
@@ -189,6 +191,7 @@ async fn pass_on(
     snare: &Snare,
     last_words: &Notify,
     is_silent: impl Fn() -> bool,
+    is_cut: impl Fn() -> bool,
 ) {
     let (mut talk, mut transaction, mut caught) = (Talk::default(), Vec::new(), None);
     let mut bytes = vec![0; PIECE];
@@ -204,7 +207,13 @@ async fn pass_on(
                 let said = note(&mut transaction, message.sql);
                 match said.and_then(|said| snare.springs(&said)) {
                     Some(Catch::Cut(side)) => caught = Some(side),
-                    Some(Catch::Hold(stop)) => stop.wait().await,
+                    Some(Catch::Hold(stop)) => {
+                        stop.wait().await;
+                        // Cut while it was held: it is not passed on.
+                        if is_cut() {
+                            return;
+                        }
+                    }
                     None => {}
                 }
             }

@@ -82,13 +82,13 @@ pub(super) fn alive_beside(text: &str, phrase: &str) -> Option<Hit> {
     let beside = [before, after].into_iter();
     let beside = beside.flat_map(|part| std::iter::once(part).chain(part.split(END)));
     let without = text.split([PAUSE, END]).filter(|part| !occurs(part, phrase));
-    beside.chain(without).find_map(living)
+    beside.chain(without).find_map(|part| living(part).or_else(|| vaguely_living(part)))
 }
 
 /// The first rule of those that keep a transaction alive that fits a part of a text, whatever else
 /// fits it.
 fn living(part: &str) -> Option<Hit> {
-    const TABLES: [&[Rule]; 9] = [
+    const TABLES: [&[Rule]; 7] = [
         pool::REPLACEMENT,
         pool::KNOWN,
         pool::FULL,
@@ -96,10 +96,14 @@ fn living(part: &str) -> Option<Hit> {
         fees::CAP,
         fees::LOW,
         funds::RULES,
-        nonce::VAGUE,
-        loose::RULES,
     ];
     TABLES.into_iter().find_map(|table| first_of(table, part, is_the_pools))
+}
+
+/// The same by the rules that are asked if nothing is clear.
+fn vaguely_living(part: &str) -> Option<Hit> {
+    first_of(nonce::VAGUE, part, is_the_pools)
+        .or_else(|| first_of(loose::RULES, part, is_the_pools))
 }
 
 /// What the text says about the endpoint, and nothing else.
@@ -109,7 +113,7 @@ pub(super) fn of_the_endpoint(text: &str) -> Option<Hit> {
 
 /// A verdict that keeps the transaction alive and is the pool's own, not a wrapper's.
 pub(super) fn alive(text: &str) -> Option<Hit> {
-    find(text).filter(|(class, _)| is_the_pools(*class) || *class == AnswerClass::RateLimited)
+    living(text).or_else(|| find(text).filter(|(class, _)| *class == AnswerClass::RateLimited))
 }
 
 const fn is_the_pools(class: AnswerClass) -> bool {
