@@ -22,9 +22,9 @@ pub(crate) struct Problem {
     /// Where the node is that should have been asked.
     pub(crate) owner: Option<String>,
     /// The least that would do.
-    pub(crate) minimum: Option<MinimumFees>,
+    pub(crate) minimum: Option<Box<MinimumFees>>,
     /// The cap in the way.
-    pub(crate) cap: Option<FeeCapReached>,
+    pub(crate) cap: Option<Box<FeeCapReached>>,
 }
 
 /// The least that replaces a transaction in a pool.
@@ -156,8 +156,8 @@ impl Problem {
             trace_id: trace_id.to_owned(),
             retryable: self.code.is_retryable(),
             owner: self.owner.clone(),
-            minimum: self.minimum.clone(),
-            cap: self.cap.clone(),
+            minimum: self.minimum.as_deref().cloned(),
+            cap: self.cap.as_deref().cloned(),
         }
     }
 }
@@ -249,19 +249,22 @@ impl From<ActError> for Problem {
                 Forbidden::Closing => Code::TxClosing,
             },
             ActError::AboveCap(reached) => {
-                let cap = Some(FeeCapReached {
+                let cap = Box::new(FeeCapReached {
                     name: reached.cap.name(),
                     allows: reached.allows.to_string(),
                     needed: reached.needed.to_string(),
                 });
-                return Self { cap, ..Self::new(Code::FeeCap, detail) };
+                return Self { cap: Some(cap), ..Self::new(Code::FeeCap, detail) };
             }
             ActError::FeeTooLow(least) => {
-                let minimum = Some(MinimumFees {
+                let minimum = Box::new(MinimumFees {
                     max_fee_per_gas: least.max_fee.to_string(),
                     max_priority_fee_per_gas: least.max_priority_fee.map(|tip| tip.to_string()),
                 });
-                return Self { minimum, ..Self::new(Code::FeeTooLowToReplace, detail) };
+                return Self {
+                    minimum: Some(minimum),
+                    ..Self::new(Code::FeeTooLowToReplace, detail)
+                };
             }
             ActError::Refused(refusal) => code_of(refusal.kind),
             ActError::CannotResume(_) => Code::CannotResume,
