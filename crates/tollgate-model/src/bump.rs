@@ -220,6 +220,22 @@ pub fn raise(
     Raise::To(Fees { gas_limit: last.gas_limit, max_fee, max_priority_fee })
 }
 
+/// The price of a further attempt where no pool can hold an earlier one: what the market asks, within
+/// the caps, as for a first attempt. There is nothing to replace, so nothing has to be beaten; it may
+/// well be lower than `last`, which nodes may have refused for being too high.
+pub fn offer_anew(last: &Fees, quote: &FeeQuote, ceiling: &Ceiling, demand: &Demand) -> Raise {
+    let (most, cap) = ceiling.price_for(last.gas_limit);
+    if let Some(demanded) = demand.max_fee.filter(|demanded| *demanded > most) {
+        return Raise::AboveCap(CapReached { cap, allows: most, needed: demanded.wei() });
+    }
+    let max_fee = demand.max_fee.unwrap_or(quote.max_fee.min(most));
+    let max_priority_fee = last.max_priority_fee.map(|_| {
+        let tip = demand.max_priority_fee.or(quote.max_priority_fee);
+        tip.unwrap_or_default().min(max_fee)
+    });
+    Raise::To(Fees { gas_limit: last.gas_limit, max_fee, max_priority_fee })
+}
+
 impl BumpPolicy for BumpRules {
     fn is_on(&self) -> bool {
         self.enabled

@@ -2,13 +2,14 @@
 //! slot. Whatever it is, it has the transaction's nonce, and it replaces whichever of the earlier
 //! forms a pool holds.
 
-use tollgate_model::bump::{Ceiling, Raise};
+use tollgate_model::bump::{Ceiling, Raise, offer_anew};
 use tollgate_model::fees::gas_limit;
 use tollgate_model::port::chain::{Call, Trial};
 use tollgate_model::port::policy::{NewCall, Replacement};
 use tollgate_model::port::signer::{TxDraft, TxKind};
 use tollgate_model::port::{AttemptKind, Fees, NewAttempt};
 use tollgate_model::refusal::{Demand, estimated_gas, judge_gas};
+use tollgate_model::rejected::provably_never_accepted;
 use tollgate_model::{Bytes, Intent, U256, Wei};
 
 use super::Desk;
@@ -43,7 +44,14 @@ impl Desk {
         let quote = quote.map_err(|error| ActError::Unavailable(error.to_string()))?;
         let last = Fees { gas_limit: draft.fees.gas_limit, ..open.dearest().unwrap_or(draft.fees) };
         let ceiling = self.ceiling(&intent, closes);
-        match self.context.policies.bump.raise(&last, &quote, &ceiling, &with.demand()) {
+        let demand = with.demand();
+        // A pool that never had an attempt wants no premium for another one: without this, a slot
+        // whose first offer is the caller's cap could never be closed.
+        let price = match provably_never_accepted(open.seen.state, open.heard.all()) {
+            true => offer_anew(&last, &quote, &ceiling, &demand),
+            false => self.context.policies.bump.raise(&last, &quote, &ceiling, &demand),
+        };
+        match price {
             Raise::To(fees) => self.sign_at(&mut draft, kind, fees).await,
             Raise::AboveCap(reached) => Err(ActError::AboveCap(reached)),
             Raise::TooLow(minimum) => Err(ActError::FeeTooLow(minimum)),

@@ -163,3 +163,25 @@ async fn by_default_a_rejected_slot_is_closed_and_the_line_moves_on() {
     assert_eq!(rig.record(rejected).await.seen.state, TxState::Failed(Failed::Rejected));
     assert_eq!(rig.paid(account(1)), [0, 8]);
 }
+
+/// No pool ever had the rejected bytes, so what closes their slot needs no premium.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rejected_slot_whose_offer_is_the_callers_cap_is_closed_within_the_cap() {
+    let rig = Rig::new().await;
+    let bad = Address::repeat_byte(0xba);
+    rig.chain.reject_calls_to(bad);
+    let engine = rig.node("a", patient());
+    let cap = GasPrice::from_wei(1_000_000_000).unwrap();
+    let rejected = Intent {
+        gas: Some(21_000),
+        max_fee_per_gas: Some(cap),
+        ..Intent::transfer(bad, U256::from(6))
+    };
+    let rejected = id(engine.create(account(1), None, rejected).await.unwrap());
+    let next = id(engine.create(account(1), None, with_gas(8)).await.unwrap());
+    rig.mine_until_final(&[rejected, next]).await;
+    assert_eq!(rig.record(rejected).await.seen.state, TxState::Failed(Failed::Rejected));
+    assert_eq!(rig.paid(account(1)), [0, 8]);
+    let attempts = rig.store.attempts(rejected).await.unwrap();
+    assert!(attempts.iter().all(|attempt| attempt.fees.max_fee <= cap), "{attempts:?}");
+}

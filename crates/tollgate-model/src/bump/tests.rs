@@ -206,3 +206,22 @@ fn closing_a_slot_passes_the_callers_cap_only_where_that_is_set() {
     assert_eq!(of(true, ClosingPrice::MayExceedCallersCap), None);
     assert_eq!(of(false, ClosingPrice::MayExceedCallersCap), callers, "the intent never does");
 }
+
+#[test]
+fn an_attempt_that_replaces_nothing_is_priced_like_a_first_one() {
+    let market = quote(95, 150, 10);
+    let anew = |last: Fees, callers: Option<u128>, demand: Demand| {
+        let ceiling = Ceiling { callers: callers.map(wei), ..Ceiling::default() };
+        offer_anew(&last, &market, &ceiling, &demand)
+    };
+    let free = Demand::default();
+    let to = |max_fee, tip| Raise::To(fees(max_fee, tip));
+    assert_eq!(anew(fees(100, Some(10)), Some(100), free), to(100, Some(10)), "at the cap itself");
+    assert_eq!(anew(fees(900, Some(90)), None, free), to(150, Some(10)), "it may come down");
+    assert_eq!(anew(fees(900, None), None, free), to(150, None), "a legacy price");
+    let dear = Demand { max_fee: Some(wei(101)), ..free };
+    let Raise::AboveCap(reached) = anew(fees(50, Some(1)), Some(100), dear) else { panic!() };
+    assert_eq!((reached.cap, reached.allows, reached.needed), (Cap::Callers, wei(100), 101));
+    let tip = Demand { max_fee: Some(wei(60)), max_priority_fee: Some(wei(3)) };
+    assert_eq!(anew(fees(50, Some(1)), Some(100), tip), to(60, Some(3)));
+}
