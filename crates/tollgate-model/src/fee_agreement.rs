@@ -1,8 +1,9 @@
 //! Which of several endpoints' prices to go by (I16).
 //!
 //! Pure. No single endpoint decides what is paid: with three or more prices the median counts, with
-//! two the lower one, and a price that only one endpoint vouches for may not be far above what was
-//! paid a short while ago. The caps of the chain and of the caller hold beyond that.
+//! two the lower one, and a price that only one endpoint confirms may not be far above what was agreed
+//! on a short while ago. A chain with a single endpoint has nothing to compare with: there only the
+//! caps of the chain and of the caller bound the price.
 
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ impl RecentPrice {
 pub struct Agreement {
     /// The place of the price to go by.
     pub voice: usize,
-    /// What it must not exceed, if only one endpoint vouches for it.
+    /// What it must not exceed, if only one endpoint confirms it.
     pub at_most: Option<GasPrice>,
     /// The prices differ by more than a market moves: somebody lies, lags or is on another chain.
     pub disputed: bool,
@@ -71,7 +72,7 @@ pub fn agree(prices: &[GasPrice], recent: Option<RecentPrice>) -> Option<Agreeme
             }
             _ => (low, ceiling),
         },
-        // The higher price vouches for the lower one; of three or more, the median has others on
+        // The higher price confirms the lower one; of three or more, the median has others on
         // both sides.
         _ => (order[(order.len() - 1) / 2], None),
     };

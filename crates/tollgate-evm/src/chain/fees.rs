@@ -125,6 +125,9 @@ pub(super) async fn quote(
 /// by one if none of the first can answer.
 async fn fetch(router: &Router, recent: Option<RecentPrice>) -> Result<Quotes, ChainUnavailable> {
     let now = Instant::now();
+    // A chain with one endpoint has no second opinion to wait for: only the caps bound its word.
+    let is_alone = router.members.iter().filter(|member| member.reads()).count() < 2;
+    let recent = recent.filter(|_| !is_alone);
     let readers = router.readers(Needs::Head, now);
     let deadline = router.deadline_of(&readers);
     let voters = router.voters(Needs::Head, VOICES_MAX, now);

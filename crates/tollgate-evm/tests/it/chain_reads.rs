@@ -324,12 +324,13 @@ async fn the_lower_of_two_fee_quotes_counts() {
 }
 
 #[tokio::test]
-async fn a_lone_endpoint_raises_the_fee_by_a_bounded_step() {
-    let node = Node::start().await;
-    let mut config = config(vec![node.http()]);
+async fn an_endpoint_whose_peer_is_silent_raises_the_fee_by_a_bounded_step() {
+    let (silent, node) = (Node::start().await, Node::start().await);
+    let mut config = config(vec![silent.http(), node.http()]);
     config.fee_cache = Duration::ZERO;
     let chain = EvmChain::connect(config).await.unwrap();
     assert_eq!(chain.fee_quote(Speed::Normal).await.unwrap().max_fee.wei(), HONEST_MAX_FEE);
+    silent.set().mood = Mood::Down;
     let dear = false_history("0x746a528800", "0x746a528800");
     node.set().fixed.insert("eth_feeHistory", Ok(dear));
     for _ in 0..3 {
@@ -337,6 +338,19 @@ async fn a_lone_endpoint_raises_the_fee_by_a_bounded_step() {
         assert_eq!(quote.max_fee.wei(), 4 * HONEST_MAX_FEE);
         assert!(quote.max_priority_fee.unwrap() <= quote.max_fee);
     }
+}
+
+#[tokio::test]
+async fn the_only_endpoint_of_a_chain_is_followed_at_once() {
+    let node = Node::start().await;
+    let mut config = config(vec![node.http()]);
+    config.fee_cache = Duration::ZERO;
+    let chain = EvmChain::connect(config).await.unwrap();
+    assert_eq!(chain.fee_quote(Speed::Normal).await.unwrap().max_fee.wei(), HONEST_MAX_FEE);
+    let dear = false_history("0x746a528800", "0x1");
+    node.set().fixed.insert("eth_feeHistory", Ok(dear));
+    let quote = chain.fee_quote(Speed::Normal).await.unwrap();
+    assert_eq!(quote.max_fee.wei(), 2 * 0x74_6a52_8800 + 1);
 }
 
 #[tokio::test]
