@@ -33,10 +33,10 @@ impl FeedStore for PgStore {
         Ok(FeedPage { items, end })
     }
 
-    async fn feed_end(&self) -> Result<Seq, StoreError> {
+    async fn feed_end(&self, chain_id: ChainId) -> Result<Seq, StoreError> {
         let client = self.pools.work().await?;
         let statement = prepared(&client, queries::COMPLETION_END).await?;
-        let row = client.query_one(&statement, &[]).await.map_err(failed)?;
+        let row = client.query_one(&statement, &[&chain_id.as_i64()]).await.map_err(failed)?;
         row::feed_end(&row)
     }
 

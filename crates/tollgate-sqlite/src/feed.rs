@@ -32,8 +32,10 @@ impl FeedStore for SqliteStore {
         Ok(FeedPage { items: rows.into_iter().filter_map(|(item, _)| item).collect(), end })
     }
 
-    async fn feed_end(&self) -> Result<Seq, StoreError> {
-        let end = self.db.read(|conn| one(conn, queries::COMPLETION_END, [], row::feed_end));
+    async fn feed_end(&self, chain_id: ChainId) -> Result<Seq, StoreError> {
+        let chain_id = chain_id.as_i64();
+        let end =
+            self.db.read(move |conn| one(conn, queries::COMPLETION_END, [chain_id], row::feed_end));
         Ok(end.await?.unwrap_or(Seq::MIN))
     }
 

@@ -124,13 +124,13 @@ impl Desk {
         let (waiting, held) = (self.book.queued.len(), &self.book.pool.reserved);
         let rule = |view: &ReconcileView<'_>| mode::change(view, waiting, held, to);
         let cursor = self.with_reconcile_view(counts, None, rule).map_err(ActError::from)?;
-        let (submitter, from, to_name) = (self.submitter, was.name(), to.name());
-        info!(%submitter, from, to = to_name, %reason, "mode changed by an operator");
         let mut section = Section::new(self.lease);
         section.mode = Some(ModeChange { from: was, to, reason: reason.clone() });
         section.cursor = cursor;
         self.apply(section).await?;
         self.book.drift = true;
+        let (submitter, from, to_name) = (self.submitter, was.name(), to.name());
+        info!(%submitter, from, to = to_name, %reason, "mode changed by an operator");
         Ok(ModeChanged { was, is: to })
     }
 

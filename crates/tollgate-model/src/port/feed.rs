@@ -79,9 +79,9 @@ pub trait FeedStore: Send + Sync {
         page: Page,
     ) -> Result<FeedPage, StoreError>;
 
-    /// The place of the last completion there is; zero before the first. One cheap read, for
-    /// whoever waits for the next one.
-    async fn feed_end(&self) -> Result<Seq, StoreError>;
+    /// The place of a chain's last completion; zero before the first. One cheap read, for whoever
+    /// waits for the next one.
+    async fn feed_end(&self, chain_id: ChainId) -> Result<Seq, StoreError>;
 
     /// The oldest events that were not delivered.
     async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError>;

@@ -262,6 +262,7 @@ fn loop_queries() -> Vec<LoopQuery> {
         query("submitter_history_page", ASKED, format!("1, {someone}, 0, {ASKED}")),
         query("history_page", ASKED, format!("{an_id}, 0, {ASKED}")),
         query("completion_page", ASKED, format!("1, {tail}, {ASKED}")),
+        query("completion_end", 1, "1".to_owned()),
         // A chain without completions among many of another one.
         query("completion_page", 1, format!("2, 0, {ASKED}")),
         query("submitter_page", ASKED, format!("1, '', {ASKED}")),

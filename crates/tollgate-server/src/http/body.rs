@@ -403,10 +403,22 @@ fn text_of(metadata: &RawValue) -> Result<String, Problem> {
         let what = format!("can't be read by everybody who gets it back: {why}");
         wrong(Code::InvalidBody, what)
     })?;
-    if value.to_string().contains("\\u0000") {
+    if holds_nul(&value) {
         return Err(wrong(Code::InvalidBody, "must not hold NUL".to_owned()));
     }
     Ok(text.to_owned())
+}
+
+fn holds_nul(value: &serde_json::Value) -> bool {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(items) => items.iter().any(holds_nul),
+        Value::Object(fields) => {
+            fields.iter().any(|(name, value)| name.contains('\0') || holds_nul(value))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 #[cfg(test)]

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio::time::{Instant, sleep_until};
-use tollgate_model::Seq;
 use tollgate_model::port::{FeedStore, StoreError};
+use tollgate_model::{ChainId, Seq};
 
 /// How often the store is looked at while somebody waits.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Where the feed ended when somebody last looked.
+/// Where the feed of the node's chain ended when somebody last looked.
 pub(crate) struct FeedWatch {
     end: watch::Sender<Seq>,
     /// Held by the one that looks: when that was last done.
@@ -43,11 +43,12 @@ impl FeedWatch {
         self.end.receiver_count() == 0
     }
 
-    /// Waits until there is something after a place; false if there is nothing by `until`, or if
+    /// Waits until there is something of the node's chain after a place; false if there is nothing by `until`, or if
     /// nobody may wait any more.
     pub(crate) async fn has_grown(
         &self,
         feed: &dyn FeedStore,
+        chain: ChainId,
         after: Seq,
         until: Instant,
     ) -> Result<bool, StoreError> {
@@ -56,17 +57,22 @@ impl FeedWatch {
             biased;
             () = reached(&mut is_closed, |closed| *closed) => Ok(false),
             () = sleep_until(until) => Ok(false),
-            grown = self.grown(feed, after) => grown.map(|()| true),
+            grown = self.grown(feed, chain, after) => grown.map(|()| true),
         }
     }
 
-    async fn grown(&self, feed: &dyn FeedStore, after: Seq) -> Result<(), StoreError> {
+    async fn grown(
+        &self,
+        feed: &dyn FeedStore,
+        chain: ChainId,
+        after: Seq,
+    ) -> Result<(), StoreError> {
         let mut end = self.end.subscribe();
         loop {
             tokio::select! {
                 () = reached(&mut end, |end| *end > after) => return Ok(()),
                 // Whoever looked before is gone: it found what it wanted, or waits no longer.
-                last_look = self.last_look.lock() => self.look(last_look, feed, after).await?,
+                last_look = self.last_look.lock() => self.look(last_look, feed, chain, after).await?,
             }
         }
     }
@@ -76,6 +82,7 @@ impl FeedWatch {
         &self,
         mut last_look: MutexGuard<'_, Option<Instant>>,
         feed: &dyn FeedStore,
+        chain: ChainId,
         after: Seq,
     ) -> Result<(), StoreError> {
         loop {
@@ -83,7 +90,7 @@ impl FeedWatch {
                 sleep_until(last + LOOK_EVERY).await;
             }
             *last_look = Some(Instant::now());
-            let found = feed.feed_end().await?;
+            let found = feed.feed_end(chain).await?;
             self.end.send_if_modified(|end| std::mem::replace(end, found) != found);
             if found > after {
                 return Ok(());

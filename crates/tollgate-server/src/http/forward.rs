@@ -4,7 +4,7 @@
 //! request that was passed on is never passed on again, so that nothing goes in circles.
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
+use axum::extract::{Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -247,8 +247,11 @@ async fn subject(api: &Api, parts: &Parts, body: &Bytes) -> Option<Submitter> {
     let words: Vec<&str> = parts.uri.path().split('/').skip(1).collect();
     match words[..] {
         ["api", "v1", "tx"] => {
-            let simulates = parts.uri.query().is_some_and(|query| query.contains("simulate"));
-            if simulates { None } else { of_create(api, body) }
+            // A simulation changes nothing; what is wrong with a query, any node can say.
+            let query: Query<Vec<(String, String)>> = Query::try_from_uri(&parts.uri).ok()?;
+            let is_create =
+                |(name, value): &(String, String)| name != "simulate" || value == "false";
+            query.iter().all(is_create).then(|| of_create(api, body)).flatten()
         }
         ["api", "v1", "tx", tx_id, _action] => {
             let tx_id = parse_id(tx_id).ok()?;

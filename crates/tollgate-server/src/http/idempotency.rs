@@ -6,14 +6,18 @@ use axum::http::HeaderMap;
 use serde_json::value::RawValue;
 use tollgate_model::RequestId;
 
+use super::batch::BATCH_MAX;
 use super::body::Fields;
 use super::code::Code;
 use super::problem::Problem;
 
 /// The header's name, as problems name it.
 pub(crate) const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
-/// What a batch adds to its key at most: a colon and the place of an item below 1,000.
+/// What the request ids of a batch's items begin with: callers' own ids do so only on purpose.
+const BATCH_PREFIX: &str = "batch:";
+/// What is added behind the key at most: a colon and the place of an item.
 const PLACE_BYTES_MAX: usize = 4;
+const _: () = assert!(BATCH_MAX <= 1_000, "the place of an item has three digits at most");
 
 /// The key of a request, if it has one.
 pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
@@ -55,7 +59,7 @@ pub(crate) struct BatchKey(String);
 impl BatchKey {
     pub(crate) fn of(headers: &HeaderMap) -> Result<Option<Self>, Problem> {
         let Some(key) = key_of(headers)? else { return Ok(None) };
-        let most = RequestId::MAX_BYTES - PLACE_BYTES_MAX;
+        let most = RequestId::MAX_BYTES - BATCH_PREFIX.len() - PLACE_BYTES_MAX;
         let problem = match RequestId::new(key.as_str()) {
             Err(error) => error.problem,
             Ok(_) if key.len() > most => {
@@ -68,7 +72,7 @@ impl BatchKey {
 
     /// The request id of the item at a place.
     pub(crate) fn request_id(&self, place: usize) -> Result<RequestId, Problem> {
-        Ok(RequestId::new(format!("{}:{place}", self.0))?)
+        Ok(RequestId::new(format!("{BATCH_PREFIX}{}:{place}", self.0))?)
     }
 }
 

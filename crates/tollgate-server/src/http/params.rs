@@ -110,8 +110,8 @@ fn idempotency_key() -> Parameter {
 }
 
 fn batch_key() -> Parameter {
-    let about = "Makes the batch repeatable: an item without a `requestId` gets this key, a colon and \
-                 its place, counted from 0, as its request id. Up to 252 bytes without control \
+    let about = "Makes the batch repeatable: an item without a `requestId` gets `batch:KEY:PLACE` as \
+                 its request id, its place counted from 0. Up to 246 bytes without control \
                  characters, bare or quoted.";
     parameter(ParameterIn::Header, "Idempotency-Key", about, schema::RequestId::schema())
 }

@@ -64,6 +64,7 @@ const ROWS: &[(&str, &[Row])] = &[
         ],
     ),
     ("submitter list", &[Ends("--url {node}", "ADDRESS")]),
+    ("submitter mode", &[Ends("{to} strict --reason x --url {node}", "strict")]),
     ("submitter pause", &[Ends("{to} --reason x --url {node}", "PAUSED")]),
     ("submitter reconcile", &[Ends("{from} --url {node}", "step")]),
     ("submitter resume", &[Ends("{to} --reason x --url {node}", "ACTIVE")]),

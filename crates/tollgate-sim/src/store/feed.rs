@@ -26,8 +26,8 @@ impl FeedStore for NodeStore {
         .await
     }
 
-    async fn feed_end(&self) -> Result<Seq, StoreError> {
-        self.read("feed_end", |store| async move { store.feed_end().await }).await
+    async fn feed_end(&self, chain_id: ChainId) -> Result<Seq, StoreError> {
+        self.read("feed_end", move |store| async move { store.feed_end(chain_id).await }).await
     }
 
     async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError> {

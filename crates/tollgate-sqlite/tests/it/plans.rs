@@ -19,7 +19,7 @@ const HISTORY: [&str; 7] = [
 ];
 
 /// Statements that run for every batch, tick or page.
-const IN_LOOPS: [&str; 39] = [
+const IN_LOOPS: [&str; 40] = [
     "request_find",
     "tx_lock",
     "tx_update",
@@ -35,6 +35,7 @@ const IN_LOOPS: [&str; 39] = [
     "history_page",
     "confirmation_get",
     "completion_number",
+    "completion_end",
     "completion_page",
     "submitter_depth",
     "cursor_lock",

@@ -25,7 +25,7 @@ pub async fn a_final_change_writes_its_completion(world: &dyn World) {
     let both = section(lease).cursor(0, 1).creates([mined.clone(), withdrawn.clone()]);
     a.write_whole(both).await;
     assert_eq!(a.feed(seq(0), full_page()).await, [], "nothing has ended");
-    assert_eq!(a.feed_end().await.unwrap(), seq(0));
+    assert_eq!(a.feed_end(chain().chain_id).await.unwrap(), seq(0));
     a.mine(lease, mined.tx_id, 7).await;
     a.step(lease, mined.tx_id, TxEvent::Finalised(Verdict::Reverted)).await;
     a.step(lease, withdrawn.tx_id, TxEvent::Withdrawn).await;
@@ -44,7 +44,7 @@ pub async fn a_final_change_writes_its_completion(world: &dyn World) {
     assert_eq!(a.feed(seq(1), full_page()).await, feed[1..]);
     assert_eq!(a.feed(seq(0), page(1)).await, feed[..1]);
     assert_eq!(a.feed(Seq::MAX, full_page()).await, []);
-    assert_eq!(a.feed_end().await.unwrap(), seq(2));
+    assert_eq!(a.feed_end(chain().chain_id).await.unwrap(), seq(2));
 }
 
 /// Outcomes of one batch follow each other; those of a batch that was not written are not there.

@@ -101,7 +101,7 @@ async fn batch_with_a_key_is_the_same_batch_at_every_node() {
     let key = [("idempotency-key", "\"salaries\"")];
     let there = other.post_with("/api/v1/tx/batch", &key, &batch).await.json();
     let here = owner.post_with("/api/v1/tx/batch", &key, &batch).await.json();
-    for (place, name) in [(1, "salaries:1"), (2, "salaries:2")] {
+    for (place, name) in [(1, "batch:salaries:1"), (2, "batch:salaries:2")] {
         let (there, here) = (&there["items"][place], &here["items"][place]);
         assert_eq!((&there["status"], &here["status"]), (&json!(202), &json!(200)));
         assert_eq!(there["tx"]["requestId"], name);
