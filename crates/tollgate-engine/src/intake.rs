@@ -4,13 +4,13 @@
 
 use tokio::sync::{mpsc, oneshot};
 use tollgate_model::expiry::is_expired;
-use tollgate_model::fees::{cost, first_offer, gas_limit};
+use tollgate_model::fees::{cost, first_offer};
 use tollgate_model::port::chain::{Call, ChainUnavailable, FeeQuote};
 use tollgate_model::port::{CreateAnswer, Fees, OpenTx, Page, Payload};
 use tollgate_model::refusal::{
-    Demand, available, estimated_gas, judge_funds, judge_gas, judge_price, open_cost,
+    Demand, available, estimated_gas, gas_for_estimate, judge_funds, judge_gas, judge_price, open_cost,
 };
-use tollgate_model::{Intent, Nonce, RequestId, Submitter, Timestamp, TxId, U256, Wei};
+use tollgate_model::{GasPrice, Intent, Nonce, RequestId, Submitter, Timestamp, TxId, U256, Wei};
 
 use crate::context::Context;
 use crate::create::{CreateError, Created, SignedIntent, Simulated};
@@ -200,7 +200,11 @@ impl Engine {
         };
         let tried = self.context.chain.try_call(&call).await;
         let tried = tried.map_err(|error| CreateError::Unavailable(error.to_string()))?;
-        intent.gas = Some(gas_limit(estimated_gas(tried)?));
+        let estimate = estimated_gas(tried)?;
+        let price = GasPrice::default();
+        let unpriced = Fees { gas_limit: estimate, max_fee: price, max_priority_fee: None };
+        let demand = Demand::of(&intent, unpriced);
+        intent.gas = Some(gas_for_estimate(estimate, &demand, &self.context.chain.limits())?);
         Ok(intent)
     }
 

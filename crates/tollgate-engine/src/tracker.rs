@@ -217,9 +217,16 @@ impl Tracker {
         };
         match self.chain.block(tag).await {
             Ok(block) => {
-                let tagged = block.map(|block| block.at.number);
-                if self.view.get().tagged != tagged {
-                    let mut view = ChainView::clone(&self.view.get());
+                let view = self.view.get();
+                let tagged = block.map(|block| block.at);
+                // I8: blocks below the tag are settled only in a view that holds the tagged block.
+                // One that is behind may still hold a branch that was left.
+                if tagged.is_some_and(|at| !view.is_below_or_holds(at)) {
+                    return debug!("settled block is not in the view yet");
+                }
+                let tagged = tagged.map(|at| at.number);
+                if view.tagged != tagged {
+                    let mut view = ChainView::clone(&view);
                     view.tagged = tagged;
                     self.view.show(view);
                 }

@@ -69,6 +69,16 @@ impl ChainView {
         }
     }
 
+    /// Whether a canonical block is consistent with the view: the view holds it, or lies above it.
+    pub(crate) fn is_below_or_holds(&self, block: BlockRef) -> bool {
+        match self.blocks.front() {
+            Some(first) if block.number >= first.number => {
+                self.at(block.number).is_some_and(|known| known.hash == block.hash)
+            }
+            Some(_) | None => true,
+        }
+    }
+
     /// The hashes from a block on to the head, and the number of the first of them: the block's
     /// confirmations, as far down as the view holds them.
     pub fn hashes_from(&self, number: u64) -> (u64, Vec<B256>) {
@@ -126,6 +136,16 @@ mod tests {
 
     fn linked(parent: BlockRef, number: u64, fork: u8) -> BlockRef {
         BlockRef { parent: parent.hash, ..block(number, fork) }
+    }
+
+    #[test]
+    fn a_settled_block_counts_only_in_a_view_that_holds_it_or_lies_above_it() {
+        let mut view = ChainView::default();
+        assert!(view.is_below_or_holds(block(5, 1)), "an empty view contradicts nothing");
+        view.extend(&[block(5, 1), block(6, 1), block(7, 1)], 10);
+        assert!(view.is_below_or_holds(block(6, 1)) && view.is_below_or_holds(block(4, 2)));
+        assert!(!view.is_below_or_holds(block(6, 2)), "the view holds another branch");
+        assert!(!view.is_below_or_holds(block(8, 1)), "the view is behind");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::amount::{GasPrice, Wei};
 use crate::answer::AnswerClass;
 use crate::bump::Cap;
-use crate::fees::{FeeCaps, cost};
+use crate::fees::{FeeCaps, cost, gas_limit};
 use crate::ids::Nonce;
 use crate::intent::Intent;
 use crate::port::batch::{AttemptKind, Fees};
@@ -224,6 +224,30 @@ pub fn judge_gas(demand: &Demand<'_>, limits: &ChainLimits) -> Result<(), Refusa
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// The gas limit of a transaction whose call was estimated without its access list: with room above
+/// the estimate, but never above what a block has.
+///
+/// # Errors
+/// [`NoEstimate::Unavailable`]: the estimate is impossible. That is the node's mistake; the caller
+/// gave no gas.
+pub fn gas_for_estimate(
+    estimate: u64,
+    demand: &Demand<'_>,
+    limits: &ChainLimits,
+) -> Result<u64, NoEstimate> {
+    let least = least_gas(demand, limits.has_calldata_floor);
+    let estimated = Demand { access_list: &[], ..*demand };
+    let least_without_list = least_gas(&estimated, limits.has_calldata_floor);
+    let block_gas = limits.block_gas.unwrap_or(u64::MAX);
+    if gas_limit(estimate) < least_without_list || estimate > block_gas {
+        return Err(NoEstimate::Unavailable(format!(
+            "a node estimated {estimate} gas, which must be from {least_without_list} to {block_gas}"
+        )));
+    }
+    let whole = estimate.saturating_add(least.saturating_sub(least_without_list));
+    Ok(gas_limit(whole).min(block_gas.max(whole)))
 }
 
 /// Judges what a transaction offers against the base fee. Only a cap can make an offer so low.

@@ -208,6 +208,32 @@ pub fn plan(
     }
 }
 
+/// Whether an answer asks for an attempt of the kind that is out already. A policy that keeps giving
+/// the same answer while a chain stands still must not raise the price each time (I16): if what is
+/// out pays the market, it is sent again as it is. A price or a call that the answer names is another
+/// matter.
+pub const fn is_out_already(action: StuckAction, names_nothing: bool, newest: AttemptKind) -> bool {
+    match (action, newest) {
+        (
+            StuckAction::Cancel | StuckAction::Placeholder,
+            AttemptKind::Cancellation | AttemptKind::Placeholder,
+        ) => true,
+        (StuckAction::Replace, AttemptKind::Bump) => names_nothing,
+        (
+            StuckAction::Noop
+            | StuckAction::Resubmit
+            | StuckAction::Replace
+            | StuckAction::Cancel
+            | StuckAction::Placeholder,
+            AttemptKind::Intent
+            | AttemptKind::Bump
+            | AttemptKind::Replacement
+            | AttemptKind::Cancellation
+            | AttemptKind::Placeholder,
+        ) => false,
+    }
+}
+
 /// The move with which an action is claimed, where the state allows one at all.
 const fn claim(state: TxState) -> Result<Option<TxEvent>, Forbidden> {
     match state {

@@ -33,7 +33,7 @@ pub(crate) use flags::{DatabaseFlags, Flags, NodeFlags};
 pub(crate) use given::{Place, Problem};
 pub(crate) use governance::PolicySettings;
 pub(crate) use http::HttpSettings;
-pub(crate) use kind::duration;
+pub(crate) use kind::{duration, url_place};
 pub(crate) use report::{report, report_json};
 pub(crate) use settings::{KeySources, LogFormat, Settings, own_url};
 pub(crate) use show::database as masked_database;

@@ -11,6 +11,7 @@ use tollgate_model::{GasPrice, Intent, RequestId, Submitter, Text, Timestamp, Tx
 
 use crate::chain::{BLOCK_GAS, PAID, REVERTS, accounts};
 use crate::line::Far;
+use crate::node::Node;
 use crate::world::World;
 
 /// How long a caller or an operator waits for a node.
@@ -134,9 +135,7 @@ pub(crate) async fn operate(world: Arc<World>) {
         let act = match world.below(8) {
             0 => None,
             1 | 2 => {
-                if let Ok(Ok(_)) = timeout(PATIENCE, node.engine.resume(of, reason)).await {
-                    world.checker.note_resume(of);
-                }
+                resume(&world, &node, of, reason).await;
                 continue;
             }
             3 | 4 => Some(Action::Cancel),
@@ -154,13 +153,22 @@ pub(crate) async fn operate(world: Arc<World>) {
     }
 }
 
+/// Resumes a submitter; whether that was heard. One that was not heard may have been carried out.
+async fn resume(world: &World, node: &Node, of: Submitter, reason: Text<500>) -> bool {
+    let asked = timeout(PATIENCE, node.engine.resume(of, reason)).await;
+    let is_refused = matches!(&asked, Ok(Err(why)) if !matches!(why, ActError::Unavailable(_)));
+    if !is_refused {
+        world.checker.note_resume(of);
+    }
+    matches!(asked, Ok(Ok(_)))
+}
+
 /// One step of an operator who brings things to an end: resume, fill holes, cancel.
 pub(crate) async fn help(world: &World, unfinished: &[(Submitter, TxId)], cancels: bool) {
     let reason = || Text::lossy("tidying up");
     for of in world.submitters() {
         for node in world.alive() {
-            if let Ok(Ok(_)) = timeout(PATIENCE, node.engine.resume(of, reason())).await {
-                world.checker.note_resume(of);
+            if resume(world, &node, of, reason()).await {
                 break;
             }
         }

@@ -2,9 +2,10 @@
 //! sent. Whichever attempt is mined decides.
 
 use serde_json::json;
+use tollgate_model::bump::pays_the_market;
 use tollgate_model::port::policy::{Replacement, StuckAction};
 use tollgate_model::port::{AttemptKind, Checkpoint, NewAttempt, Schedule, Section, TxUpdate};
-use tollgate_model::stuck::{Forbidden, Plan, plan};
+use tollgate_model::stuck::{Forbidden, Plan, is_out_already, plan};
 use tollgate_model::{Text, Tracking, TxEvent, TxHash, TxId, TxState};
 
 use super::open::Open;
@@ -82,7 +83,13 @@ impl Desk {
         let Some(open) = self.book.get(tx_id).cloned() else { return Err(Forbidden::Final.into()) };
         let intent = open.intent().map_err(ActError::Unavailable)?;
         let subject = open.subject(&intent, self.has_key());
-        match plan(action, with.call.is_some(), &subject)? {
+        let planned = match plan(action, with.call.is_some(), &subject)? {
+            Plan::Sign { event, .. } if self.is_settled_by_resend(&open, action, with, ground).await => {
+                Plan::Resend { event }
+            }
+            planned => planned,
+        };
+        match planned {
             Plan::Alert => Ok(Acted::UnderWay),
             Plan::Resend { event } => {
                 let mut update = claim(&open, event, ground.action)?;
@@ -100,6 +107,25 @@ impl Desk {
                 Ok(Acted::Signed(self.send_further(&open, update, attempt, ground).await?))
             }
         }
+    }
+
+    /// Whether a policy asks once more for what is out already and pays the market.
+    async fn is_settled_by_resend(
+        &self,
+        open: &Open,
+        action: StuckAction,
+        with: &Replacement,
+        ground: Ground<'_>,
+    ) -> bool {
+        let newest = open.newest().map(|form| form.kind);
+        let is_repeated = ground.trigger.is_some()
+            && newest.is_some_and(|it| is_out_already(action, *with == Replacement::default(), it));
+        let (Some(offered), Ok(intent)) = (open.dearest(), open.intent()) else { return false };
+        if !is_repeated {
+            return false;
+        }
+        let quote = self.context.chain.fee_quote(intent.speed).await;
+        quote.is_ok_and(|quote| pays_the_market(&offered, &quote))
     }
 
     /// Makes a further signed form durable with its claim, and sends it.

@@ -61,7 +61,9 @@ impl Desk {
     /// What a further form may offer at most.
     pub(super) fn ceiling(&self, intent: &Intent, closes: bool) -> Ceiling {
         let options = &self.context.options;
-        Ceiling::of(options.fee_caps, intent.max_fee_per_gas, closes, options.closing_price)
+        // The price of a transaction that the caller signed is its price, not a cap.
+        let callers = intent.max_fee_per_gas.filter(|_| intent.signed.is_none());
+        Ceiling::of(options.fee_caps, callers, closes, options.closing_price)
     }
 
     /// Signs the newest form again at a price that was decided already.

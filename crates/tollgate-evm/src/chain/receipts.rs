@@ -52,8 +52,13 @@ fn bulk_is_cheaper(
 }
 
 pub(super) fn mined_in(wire: &ReceiptWire) -> Option<MinedIn> {
-    // Receipts of the time before Byzantium have none.
-    let succeeded = wire.status.is_none_or(|status| status.0 == 1);
+    // Receipts of the time before Byzantium have a root in its place. One with neither says nothing
+    // about how the transaction ended.
+    let succeeded = match (wire.status, wire.root) {
+        (Some(status), _) => status.0 == 1,
+        (None, Some(_)) => true,
+        (None, None) => return None,
+    };
     let price = wire.effective_gas_price.and_then(|price| GasPrice::from_wei(price.0).ok());
     Some(MinedIn {
         tx_hash: wire.transaction_hash.0,

@@ -179,9 +179,11 @@ pub(crate) struct ReceiptWire {
     pub(crate) block_hash: Option<Quantity<B256>>,
     pub(crate) block_number: Option<Quantity<u64>>,
     pub(crate) gas_used: Quantity<u64>,
-    /// Missing before Byzantium.
+    /// Missing before Byzantium, where `root` stands in its place.
     #[serde(default)]
     pub(crate) status: Option<Quantity<u64>>,
+    #[serde(default)]
+    pub(crate) root: Option<Quantity<B256>>,
     /// Besu's own, where it is switched on.
     #[serde(default)]
     pub(crate) revert_reason: Option<Quantity<Bytes>>,

@@ -150,3 +150,26 @@ fn an_estimate_that_fails_is_the_callers_mistake_or_the_nodes_trouble() {
     assert_eq!(refusal_of_estimate(AnswerClass::Unknown), None, "it may succeed later");
     assert_eq!(estimated_gas(Trial::Gas(7)), Ok(7));
 }
+
+#[test]
+fn an_estimate_gets_room_within_the_block_and_the_cost_of_the_access_list() {
+    let gas = |estimate: u64, of: &Demand<'_>| gas_for_estimate(estimate, of, &LIMITS);
+    let transfer = demand(&[], 0);
+    assert_eq!(gas(21_000, &transfer), Ok(25_200));
+    assert_eq!(gas(29_000_000, &transfer), Ok(30_000_000), "no more than a block has");
+    assert_eq!(gas(30_000_000, &transfer), Ok(30_000_000));
+    let entry = AccessListEntry { address: Address::ZERO, storage_keys: vec![B256::ZERO; 2] };
+    let listed = Demand { access_list: std::slice::from_ref(&entry), ..transfer };
+    let limit = gas(21_000, &listed).unwrap();
+    assert_eq!(kind(judge_gas(&Demand { fees: fees(limit, 10), ..listed }, &LIMITS)), None);
+}
+
+#[test]
+fn an_impossible_estimate_is_the_nodes_trouble() {
+    for estimate in [0, 1, 30_000_001, u64::MAX] {
+        let judged = gas_for_estimate(estimate, &demand(&[], 0), &LIMITS);
+        assert!(matches!(judged, Err(NoEstimate::Unavailable(_))), "{estimate}: {judged:?}");
+    }
+    let unlimited = ChainLimits { block_gas: None, ..LIMITS };
+    assert_eq!(gas_for_estimate(u64::MAX, &demand(&[], 0), &unlimited), Ok(u64::MAX));
+}

@@ -11,10 +11,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tollgate_model::metadata::entries;
+use tollgate_model::secret::masked;
 
 use super::client::{Client, Target};
 use super::table::clean;
 use crate::compose::Failure;
+use crate::config::url_place;
 
 /// How long a node that was there before may be silent while it is followed (I13).
 const SILENCE_MAX: Duration = Duration::from_secs(300);
@@ -168,6 +170,8 @@ where
 {
     let RemoteArgs { url, api_key, json } = args;
     let target = Target::parse(&url, api_key.as_deref())?;
+    // Without user, password and path, which may be secrets.
+    let url = masked(&url_place(&url, &["http"])?);
     let mut remote = Remote { client: Client::new(target.clone()), target, url, json };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (code, why) = match runtime.block_on(command(&mut remote)) {

@@ -9,7 +9,7 @@ use tollgate_model::nonce::Mode;
 use super::amount::in_eth;
 use super::remote::{self, Remote, RemoteArgs, Trouble, escaped, say, with_query};
 use super::table::{Fields, Table};
-use super::tx::show::{cell, text};
+use super::tx::show::{blocked_by, cell, text};
 use crate::compose::Failure;
 
 #[derive(Args)]
@@ -156,6 +156,7 @@ fn fields(one: &Value) -> Fields {
     fields.add("status", text(&one["status"]));
     fields.add("was", text(&one["was"]));
     fields.add("reason", text(&one["statusReason"]));
+    fields.add("blocked by", blocked_by(one));
     fields.add("mode", text(&one["mode"]));
     fields.add("was mode", text(&one["wasMode"]));
     fields.add("window", text(&one["window"]));

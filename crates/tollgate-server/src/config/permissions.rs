@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tollgate_sqlite::{SqliteOptions, SqlitePath};
 
-use super::given::Value;
+use super::given::{Place, Value};
 use super::keys::KEYS;
 use super::layers::Values;
 use super::settings::Settings;
@@ -21,6 +21,11 @@ pub(super) fn warnings(values: &Values, settings: &Settings) -> Vec<String> {
     if let Some((folder, ..)) = &settings.keys.keystore {
         files.extend(files_in(folder));
     }
+    for key in KEYS.iter().filter(|key| key.kind.is_secret()) {
+        if let Some(Place::File { file, .. }) = values.given.get(key.name).map(|given| &given.place) {
+            files.push(file.as_ref().into());
+        }
+    }
     for key in KEYS.iter().filter(|key| key.holds.is_some()) {
         if let Some(Value::Text(file)) = values.given.get(key.name).map(|given| &given.value) {
             files.push(file.into());
@@ -35,6 +40,8 @@ pub(super) fn warnings(values: &Values, settings: &Settings) -> Vec<String> {
             file.into()
         }));
     }
+    files.sort();
+    files.dedup();
     files.iter().filter_map(|file| warning(file)).collect()
 }
 

@@ -312,6 +312,10 @@ impl PayloadBody {
         intent.kind = self.kind;
         intent.access_list = self.access_list.into_iter().map(|AccessBody(entry)| entry).collect();
         intent.max_priority_fee_per_gas = tip;
+        if intent.kind == Some(TxKind::Legacy) && !intent.access_list.is_empty() {
+            let what = "a legacy transaction has none: leave out type, or give another one";
+            return Err(Problem::of_field(Code::InvalidField, "payload.accessList", what));
+        }
         Ok(intent)
     }
 }

@@ -13,6 +13,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, Method, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use tollgate_model::secret::masked;
 
 use super::Api;
 use super::code::Code;
@@ -201,6 +202,7 @@ fn is_loopback(host: &str) -> bool {
 }
 
 fn quoted(text: &str) -> String {
+    let text = masked(text);
     let start: String = text.chars().take(QUOTED_CHARS_MAX).collect();
     let more = if start.len() < text.len() { "…" } else { "" };
     format!("{start:?}{more}")

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt;
+use tollgate_model::secret::masked;
 use tracing::{Instrument, debug, info, warn};
 use uuid::Uuid;
 
@@ -21,6 +22,8 @@ use super::problem::Problem;
 pub(crate) const TRACE_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest trace id of a caller that is passed on (I13).
 pub(crate) const TRACE_ID_MAX: usize = 128;
+/// How much of a path is logged (I13).
+const PATH_CHARS_MAX: usize = 200;
 /// When to come back, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
@@ -40,7 +43,7 @@ pub(crate) async fn with_trace_id(mut request: Request, next: Next) -> Response 
         // Another node that is asked on the caller's behalf is told the same.
         request.headers_mut().insert(TRACE_ID, id.clone());
     }
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let (method, path) = (request.method().clone(), shown(request.uri().path()));
     // Whatever is logged on the way has the name of the call.
     let span = tracing::error_span!("request", trace_id = id);
     let mut response = next.run(request).instrument(span.clone()).await;
@@ -53,6 +56,11 @@ pub(crate) async fn with_trace_id(mut request: Request, next: Next) -> Response 
         response.headers_mut().insert(TRACE_ID, id);
     }
     response
+}
+
+/// A path as the log shows it: without what may be a private key, and not without end.
+fn shown(path: &str) -> String {
+    masked(path).chars().take(PATH_CHARS_MAX).collect()
 }
 
 fn log(method: &Method, path: &str, response: &Response, problem: Option<&Problem>) {
@@ -91,7 +99,7 @@ pub(crate) async fn within(
     request: Request,
     next: Next,
 ) -> Response {
-    let path = request.uri().path().to_owned();
+    let path = shown(request.uri().path());
     let handler = AssertUnwindSafe(next.run(request)).catch_unwind();
     let problem = match tokio::time::timeout(limit, handler).await {
         Ok(Ok(response)) => return response,
@@ -122,6 +130,14 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
+
+    #[test]
+    fn logged_path_holds_no_private_key_and_is_not_without_end() {
+        let key = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+        assert!(!shown(&format!("/api/v1/tx/0x{key}/cancel")).contains(&key[..20]));
+        assert_eq!(shown("/api/v1/tx"), "/api/v1/tx");
+        assert_eq!(shown(&"/x".repeat(60_000)).len(), PATH_CHARS_MAX);
+    }
 
     async fn ask(path: &str) -> (StatusCode, axum::http::HeaderMap, serde_json::Value) {
         async fn dies() -> &'static str {

@@ -68,6 +68,13 @@ fn bad_bodies() -> Vec<(String, &'static str)> {
         (set("metadata", json!(1)).replace("a\":1", "a\":\"\\ud800\""), "invalid_body"),
         (set("metadata", json!(1)).replace("a\":1", "a\":1e999"), "invalid_body"),
         (pay("accessList", json!("0x")), "invalid_body"),
+        (
+            with(|body| {
+                body["payload"]["type"] = json!("legacy");
+                body["payload"]["accessList"] = json!([{ "address": TARGET, "storageKeys": [] }]);
+            }),
+            "invalid_field",
+        ),
         (pay("maxPriorityFeePerGas", json!("-1")), "invalid_number"),
         (pay("gas", json!(0)), "invalid_number"),
         (pay("gas", json!("18446744073709551615")), "invalid_number"),

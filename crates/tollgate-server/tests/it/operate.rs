@@ -108,7 +108,7 @@ async fn mode_change_is_refused_while_work_is_open_and_shown_once_it_is_done() {
     for (body, code) in [
         (json!({ "reason": "bridge" }), "missing_field"),
         (json!({ "mode": "strict" }), "missing_field"),
-        (json!({ "mode": "STRICT", "reason": "bridge" }), "invalid_field"),
+        (json!({ "mode": "STRICT", "reason": "bridge" }), "invalid_body"),
     ] {
         let refused = site.operate("mode", body).await;
         assert_eq!((refused.status.as_u16(), refused.code().as_str()), (422, code));

@@ -67,11 +67,15 @@ fn private_key_in_a_wrong_place_is_not_repeated() {
         let text = said(command().args(serve).env(variable, &key));
         assert!(!text.contains(&bare[..20]), "{variable}: {text}");
     }
+    let url = format!("http://127.0.0.1:1/{bare}");
+    let with_password = format!("http://user:{bare}@127.0.0.1:1/");
     for args in [
         vec!["tx", "get", &key, "--url", "http://127.0.0.1:1"],
         vec!["tx", "send", "--from", &key],
         vec!["submitter", "show", &key, "--url", "http://127.0.0.1:1"],
         vec!["tx", "list", "--url", &key],
+        vec!["tx", "list", "--url", &url],
+        vec!["completions", "--url", &with_password],
         vec!["bench", &key],
         vec!["devchain", bare],
         vec!["migrate", &key],
@@ -94,6 +98,8 @@ async fn files_that_others_can_read_are_named_at_the_start() {
     };
     let (open, closed) = (write("open", &key(), 0o644), write("closed", &dev_key(1), 0o600));
     let database = write("t.db", "", 0o640);
+    let config = format!("[keys]\nprivate_keys = [\"{}\"]\n", dev_key(2));
+    let config = write("t.toml", &config, 0o644);
     let block_interval = Some(Duration::from_millis(100));
     let options = DevChainOptions { block_interval, ..Default::default() };
     let chain = DevChain::start(options).await.unwrap();
@@ -103,10 +109,12 @@ async fn files_that_others_can_read_are_named_at_the_start() {
             .args(["serve", "--no-auth", "--listen", &format!("127.0.0.1:{port}")])
             .args(["--rpc-url", &chain.url(), "--database-url", &format!("sqlite:{database}")])
             .args(["--private-key-file", &open, "--private-key-file", &closed])
+            .args(["--config", &config])
             .env("RUST_LOG", "warn"),
     );
     until("the API", || http_get(port, "/livez")).await;
     program.line_with(&format!("(mode 0644): chmod 600 {open}")).await;
+    program.line_with(&format!("(mode 0644): chmod 600 {config}")).await;
     program.line_with(&format!("(mode 0640): chmod 600 {database}")).await;
     program.signal("KILL");
     let lines = program.end().lines;

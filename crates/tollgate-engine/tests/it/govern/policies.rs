@@ -101,6 +101,29 @@ async fn resolved_by(action: StuckAction, kind: AttemptKind, end: TxState, paid:
     assert_eq!(words["fields"]["ticket"], "T-7", "the policy's own words");
 }
 
+/// I16: a chain that stands still is no reason to pay more for the same cancellation each minute.
+#[tokio::test(flavor = "multi_thread")]
+async fn policy_that_cancels_again_raises_no_price_that_pays_the_market() {
+    let rig = Rig::new().await;
+    let policy = Always::new(StuckAction::Cancel);
+    let asked = policy.asked.clone();
+    let engine = rig.node_with("a", watchful(), policies(policy));
+    let stuck = id(engine.create(account(1), None, transfer(7)).await.unwrap());
+    rig.until(stuck, "was with a node", |tx| tx.seen.state == PENDING).await;
+    for question in 1..=4 {
+        rig.clock.advance(2 * MINUTE);
+        let is_asked = async || asked.load(Ordering::SeqCst) >= question;
+        rig.eventually("the policy was asked", is_asked).await;
+        let entries = async || {
+            let history = rig.history(stuck).await;
+            history.iter().filter(|entry| entry.event == "cancel").count() >= question
+        };
+        rig.eventually("its answer was carried out", entries).await;
+    }
+    let kinds: Vec<_> = rig.attempts(stuck).await.iter().map(|attempt| attempt.kind).collect();
+    assert_eq!(kinds, [AttemptKind::Intent, AttemptKind::Cancellation]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stuck_head_among_fifty_is_resolved_by_replace() {
     resolved_by(StuckAction::Replace, AttemptKind::Bump, TxState::Confirmed, 1_000).await;

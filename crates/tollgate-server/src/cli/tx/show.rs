@@ -11,6 +11,7 @@ pub(super) fn tx(tx: &Value) -> Result<(), Trouble> {
     let result = &tx["result"];
     fields.add("tx", text(&tx["txId"]));
     fields.add("state", Some(state(tx)));
+    fields.add("blocked by", blocked_by(tx));
     fields.add("submitter", text(&tx["submitter"]));
     fields.add("request", text(&tx["requestId"]));
     fields.add("nonce", text(&tx["nonce"]));
@@ -105,6 +106,15 @@ pub(in crate::cli) fn text(value: &Value) -> Option<String> {
         Value::String(text) => Some(text.clone()),
         other => Some(other.to_string()),
     }
+}
+
+/// What everything else of the account waits for, and why; `None` if nothing is in the way.
+pub(in crate::cli) fn blocked_by(of: &Value) -> Option<String> {
+    let blocked = of["blockedBy"].as_object()?;
+    let word = |name: &str| blocked.get(name).and_then(text).unwrap_or_default();
+    let nonce = blocked.get("nonce").and_then(text);
+    let nonce = nonce.map(|nonce| format!(", nonce {nonce}")).unwrap_or_default();
+    Some(format!("{} ({}{nonce})", word("txId"), word("reason")))
 }
 
 pub(in crate::cli) fn cell(value: &Value) -> String {
