@@ -68,6 +68,11 @@ impl AttemptIndex {
         hashes.iter().filter_map(ours).collect()
     }
 
+    /// A submitter with an open attempt, always the same one while it has any.
+    pub(crate) fn any_owner(&self) -> Option<Submitter> {
+        self.lock().values().min().copied()
+    }
+
     /// A worker that panicked while it held the lock left a whole map behind.
     fn lock(&self) -> MutexGuard<'_, HashMap<TxHash, Submitter>> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)

@@ -10,7 +10,7 @@ use tollgate_model::port::clock::Clock;
 use tollgate_model::port::ids::Ids;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{Alerts, Checkpoints, MinedIn, Store};
-use tollgate_model::{Address, ChainId, NodeId, Submitter, Timestamp, Wei};
+use tollgate_model::{Address, B256, ChainId, NodeId, Submitter, Timestamp, Wei};
 
 use crate::blocks::{BlockStream, Publisher};
 use crate::committer::Committer;
@@ -81,6 +81,12 @@ impl Tell for Workers {
     fn mined(&self, submitter: Submitter, receipts: Vec<MinedIn>) {
         if let Some(handle) = self.lock().get(&submitter) {
             handle.notes.leave(receipts.into_iter().map(Note::Mined));
+        }
+    }
+
+    fn block_left(&self, submitter: Submitter, number: u64, hash: B256) {
+        if let Some(handle) = self.lock().get(&submitter) {
+            handle.notes.leave([Note::BlockLeft { number, hash }]);
         }
     }
 }

@@ -6,17 +6,20 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
-use tollgate_model::TxId;
 use tollgate_model::port::chain::SendAnswer;
 use tollgate_model::port::policy::StuckDecision;
 use tollgate_model::port::{Lease, MinedIn};
 use tollgate_model::stuck::Trigger;
+use tollgate_model::{B256, TxId};
 
 /// Something that happened outside.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Note {
     /// A receipt of one of its attempts was seen.
     Mined(MinedIn),
+    /// A block below the view that was in the evidence of its transactions is not canonical, by two
+    /// answers in a row.
+    BlockLeft { number: u64, hash: B256 },
     /// A node answered to a send.
     Answered(Answered),
     /// A policy has decided about a transaction.

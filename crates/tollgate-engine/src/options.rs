@@ -32,8 +32,9 @@ pub struct EngineOptions {
     pub nonces: NonceRules,
     /// When a receipt is final.
     pub finality: FinalityRule,
-    /// How long the receipt of one of our transactions in a block may be unreadable at all endpoints
-    /// before an alert is raised.
+    /// How long the receipt of one of our transactions in a block, or the next block, may be unreadable
+    /// at all endpoints before an alert is raised. A block that can't be read for that long, although
+    /// the head can, is left out.
     pub receipt_alert_after: Duration,
     /// When what no block has picked up is sent again, and when somebody has to decide.
     pub resubmit: ResubmitRules,

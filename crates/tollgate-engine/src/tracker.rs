@@ -4,26 +4,33 @@
 //! fetch of the receipts that are ours, however many transactions are pending. Never writes.
 //!
 //! The view moves block by block with what was delivered: a block that can't be fetched leaves what
-//! lies below it in the view, and the next try goes on from there. Receipts are read beside that
+//! lies below it in the view, and the next try goes on from there. If it can't be fetched for
+//! `receipt_alert_after` although the head can, an alert is raised and the view goes on above it:
+//! transactions in the blocks that are left out are found by their hashes (I15). Receipts are read beside that
 //! ([`receipts`]), so that one that can't be read holds nobody up (I14, I15).
 
 mod fetched;
 mod receipts;
+mod stall;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use tollgate_model::Submitter;
+use tokio::time::Instant;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{Block, BlockRef, BlockTag, Chain, ChainUnavailable};
+use tollgate_model::{B256, Submitter};
 use tracing::{debug, warn};
 
 use crate::newest::Shown;
 use crate::view::ChainView;
 use fetched::Fetched;
 pub(crate) use receipts::{ReaderSetup, ReceiptReader};
+use stall::Stall;
 
 /// Blocks that the view keeps beyond those that finality needs.
 const VIEW_MARGIN: u64 = 128;
@@ -41,6 +48,9 @@ const GAP_MAX: u64 = 4_096;
 pub(crate) trait Tell: Send + Sync + 'static {
     /// Never waits.
     fn mined(&self, submitter: Submitter, receipts: Vec<MinedIn>);
+
+    /// A block below the view that the worker asked about has left the chain. Never waits.
+    fn block_left(&self, submitter: Submitter, number: u64, hash: B256);
 }
 
 /// One chain's follower.
@@ -63,12 +73,12 @@ impl Tracker {
     }
 
     async fn follow(&self) {
-        let (mut fetched, mut pause) = (Fetched::default(), PAUSE_MIN);
+        let (mut fetched, mut stall, mut pause) = (Fetched::default(), Stall::default(), PAUSE_MIN);
         while !self.view.is_unseen() {
             // A head counts once its block was delivered.
             let known = self.view.get().head();
             let reached = match self.chain.head_after(known).await {
-                Ok(head) => self.advance(head, &mut fetched).await.map(|()| head),
+                Ok(head) => self.advance(head, &mut fetched, &mut stall).await.map(|()| head),
                 Err(error) => Err(error),
             };
             let delivered = self.view.get().head();
@@ -87,10 +97,58 @@ impl Tracker {
 
     /// Brings the view as near to a head as the blocks that are delivered go. What is delivered
     /// stays, whatever fails after it.
-    async fn advance(&self, head: BlockRef, fetched: &mut Fetched) -> Result<(), ChainUnavailable> {
-        let climbed = self.climb(head, fetched).await;
+    async fn advance(
+        &self,
+        head: BlockRef,
+        fetched: &mut Fetched,
+        stall: &mut Stall,
+    ) -> Result<(), ChainUnavailable> {
+        let mut climbed = self.climb(head, fetched).await;
+        match &climbed {
+            Ok(()) => stall.end(),
+            Err(error) => {
+                stall.note_failure(self.view.get().head(), Instant::now());
+                self.alert_if_stalled(stall, error);
+                if self.skip_to(head, fetched, stall).await {
+                    climbed = Ok(());
+                }
+            }
+        }
         self.note_tag().await;
         climbed
+    }
+
+    fn alert_if_stalled(&self, stall: &mut Stall, error: &ChainUnavailable) {
+        let (now, after) = (Instant::now(), self.reader.alert_after());
+        if !stall.is_alert_due(now, after) {
+            return;
+        }
+        let next = self.view.get().head().map_or(0, |top| top.number + 1);
+        let detail = format!(
+            "no endpoint has delivered block {next} for {} s, and finality of all accounts waits for \
+             it; it is left out once the head can be read: {error}",
+            after.as_secs()
+        );
+        warn!(block = next, %error, "next block can't be read");
+        if self.reader.alert_stall(detail) {
+            stall.note_alert(now);
+        }
+    }
+
+    /// Goes on at the head if the block above the view could not be read for long although the head
+    /// could; takes those blocks below the head that are delivered. Whether it did.
+    async fn skip_to(&self, head: BlockRef, fetched: &mut Fetched, stall: &mut Stall) -> bool {
+        let Ok(block) = self.delivered(head.number).await else { return false };
+        if !stall.may_skip(Instant::now(), self.reader.alert_after()) {
+            return false;
+        }
+        let (branch, _) = self.branch_below(block, fetched).await;
+        let from = self.view.get().head().map(|top| top.number);
+        let to = branch.first().map(|block| block.at.number);
+        warn!(?from, ?to, "blocks left out because they can't be read");
+        self.add(&branch);
+        stall.end();
+        true
     }
 
     async fn climb(&self, head: BlockRef, fetched: &mut Fetched) -> Result<(), ChainUnavailable> {
@@ -110,14 +168,16 @@ impl Tracker {
                 continue;
             }
             let next = self.fetch_from(top.number + 1, head.number, fetched).await?;
-            if next.at.parent != top.hash {
+            if next.at.parent == top.hash {
+                self.add(&[next]);
+            } else {
                 self.join(next, fetched).await?;
             }
         }
         Ok(())
     }
 
-    /// Fetches the next few blocks at once and keeps them; returns the first of them.
+    /// Fetches the next few blocks at once; returns the first and keeps the others.
     async fn fetch_from(
         &self,
         next: u64,
@@ -131,11 +191,10 @@ impl Tracker {
             .buffered(AHEAD as usize);
         let mut first = Err(ChainUnavailable(format!("block {next} was not asked for")));
         while let Some((number, answer)) = answers.next().await {
-            if let Ok(block) = &answer {
-                fetched.keep(block.clone(), self.view_length());
-            }
             if number == next {
                 first = answer;
+            } else if let Ok(block) = answer {
+                fetched.keep(block, self.view_length());
             }
         }
         first
@@ -149,8 +208,31 @@ impl Tracker {
     /// Adds a block that need not stand on the view's head, with those below it down to one that
     /// the view holds. The view changes once the whole branch was delivered.
     async fn join(&self, block: Block, fetched: &mut Fetched) -> Result<(), ChainUnavailable> {
-        let view = self.view.get();
+        let (branch, whole) = self.branch_below(block, fetched).await;
+        whole?;
+        self.add(&branch);
+        Ok(())
+    }
+
+    /// A block with those below it down to one that stands on the view, oldest first; an error and
+    /// the part above it, if one of them was not delivered.
+    async fn branch_below(
+        &self,
+        block: Block,
+        fetched: &mut Fetched,
+    ) -> (Vec<Block>, Result<(), ChainUnavailable>) {
         let mut branch = vec![block];
+        let whole = self.complete(&mut branch, fetched).await;
+        branch.reverse();
+        (branch, whole)
+    }
+
+    async fn complete(
+        &self,
+        branch: &mut Vec<Block>,
+        fetched: &mut Fetched,
+    ) -> Result<(), ChainUnavailable> {
+        let view = self.view.get();
         while let Some(lowest) = branch.last().map(|block| block.at) {
             let linked = lowest.number == 0
                 || view.head().is_none()
@@ -170,8 +252,6 @@ impl Tracker {
             fetched.keep(below.clone(), self.view_length());
             branch.push(below);
         }
-        branch.reverse();
-        self.add(&branch);
         Ok(())
     }
 
@@ -204,7 +284,7 @@ impl Tracker {
         // The view first: receipts are judged by it.
         self.view.show(view);
         for block in blocks {
-            self.reader.owe(block);
+            self.reader.request_receipts(block);
         }
     }
 

@@ -18,7 +18,8 @@ pub struct ChainView {
     blocks: VecDeque<BlockRef>,
     /// Blocks that the view held and that were replaced, oldest first.
     left: VecDeque<B256>,
-    /// Canonical hashes below the view that were asked for, by number.
+    /// Blocks below the view that hold transactions of ours and were found to be canonical, by
+    /// number. Only agreement is kept: a contradiction is one answer, and the next may differ.
     older: Arc<BTreeMap<u64, B256>>,
     /// The block that the finality rule's tag names, where it has one.
     pub tagged: Option<u64>,
@@ -57,10 +58,10 @@ impl ChainView {
 
     /// What the view says about a block.
     pub fn standing(&self, number: u64, hash: B256) -> Standing {
-        let known = self.at(number).map(|block| block.hash);
-        match known.or_else(|| self.older.get(&number).copied()) {
+        match self.at(number).map(|block| block.hash) {
             Some(there) if there == hash => Standing::Canonical,
             Some(_) => Standing::Orphaned,
+            None if self.older.get(&number) == Some(&hash) => Standing::Canonical,
             None if self.left.contains(&hash) => Standing::Orphaned,
             None if self.blocks.front().is_some_and(|first| number > first.number) => {
                 Standing::Ahead
@@ -94,7 +95,7 @@ impl ChainView {
         let kept = self.blocks.partition_point(|block| block.number < first.number);
         let replaced = self.blocks.split_off(kept);
         self.left.extend(replaced.iter().map(|block| block.hash));
-        if self.blocks.back().is_some_and(|last| last.hash != first.parent) {
+        if self.blocks.back().is_none_or(|last| last.hash != first.parent) {
             // Not linked: nothing that is older can be vouched for.
             self.blocks.clear();
             self.older = Arc::default();
@@ -111,8 +112,8 @@ impl ChainView {
         replaced.len()
     }
 
-    /// Remembers the canonical hash of a block below the view.
-    pub(crate) fn note_older(&mut self, number: u64, hash: B256) {
+    /// Remembers that a block below the view is canonical.
+    pub(crate) fn confirm_older(&mut self, number: u64, hash: B256) {
         let older = Arc::make_mut(&mut self.older);
         older.insert(number, hash);
         while older.len() > OLDER_MAX {
@@ -175,13 +176,18 @@ mod tests {
     }
 
     #[test]
-    fn block_below_the_view_stands_as_it_was_noted() {
+    fn block_below_the_view_is_canonical_once_confirmed_and_never_orphaned_by_another() {
         let mut view = ChainView::default();
         view.extend(&[block(50, 1)], 10);
         assert_eq!(view.standing(7, block(7, 1).hash), Standing::Older);
-        view.note_older(7, block(7, 1).hash);
+        view.confirm_older(7, block(7, 1).hash);
         assert_eq!(view.standing(7, block(7, 1).hash), Standing::Canonical);
-        assert_eq!(view.standing(7, block(7, 2).hash), Standing::Orphaned);
+        assert_eq!(view.standing(7, block(7, 2).hash), Standing::Older, "asked for by itself");
+        view.extend(&[block(51, 1)], 10);
+        assert_eq!(view.standing(7, block(7, 1).hash), Standing::Canonical);
+        view.extend(&[block(50, 2), block(51, 2)], 10);
+        assert_eq!(view.standing(7, block(7, 1).hash), Standing::Older, "the whole view changed");
+        view.confirm_older(7, block(7, 1).hash);
         view.extend(&[block(60, 3)], 10);
         assert_eq!(view.standing(7, block(7, 1).hash), Standing::Older, "another branch, perhaps");
     }

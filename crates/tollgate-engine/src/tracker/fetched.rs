@@ -12,11 +12,11 @@ pub(super) struct Fetched {
 }
 
 impl Fetched {
-    /// Keeps a block, and at most so many; those with the lowest numbers go first.
+    /// Keeps a block, and at most so many. The highest go first: the view needs the lowest next.
     pub(super) fn keep(&mut self, block: Block, most: usize) {
         self.blocks.insert((block.at.number, block.at.hash), block);
         while self.blocks.len() > most.max(1) {
-            self.blocks.pop_first();
+            self.blocks.pop_last();
         }
     }
 
@@ -40,5 +40,27 @@ impl Fetched {
 
     fn of(&self, number: u64) -> impl Iterator<Item = &Block> {
         self.blocks.range((number, B256::ZERO)..=(number, B256::repeat_byte(0xff))).map(|(_, b)| b)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(number: u64) -> Block {
+        let hash = |number: u64| B256::left_padding_from(&number.to_be_bytes());
+        let at = BlockRef { number, hash: hash(number), parent: hash(number - 1) };
+        Block { at, transactions: Vec::new() }
+    }
+
+    #[test]
+    fn full_store_evicts_the_highest_block_and_keeps_the_next_one_of_the_view() {
+        let mut fetched = Fetched::default();
+        for number in 20..30 {
+            fetched.keep(block(number), 5);
+        }
+        fetched.keep(block(11), 5);
+        assert!(fetched.has(11) && fetched.has(23) && !fetched.has(24));
+        assert_eq!(fetched.child_of(block(10).at), Some(block(11)));
     }
 }

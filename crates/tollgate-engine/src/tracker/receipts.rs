@@ -1,11 +1,11 @@
-//! Reads receipts of our transactions in blocks of the view, and hashes of blocks below it.
+//! Reads receipts of our transactions in blocks of the view, and checks whether blocks below the view
+//! that hold transactions of ours are still canonical.
 //!
 //! Owns the list of what is still to be read. Each entry is asked for by itself until it is read or
 //! no longer wanted, with growing pauses; who waits for one thing waits for nothing else (I14). The
 //! first try and every later one are the same code.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 use tollgate_model::port::chain::{Block, BlockReceipts, BlockRef, BlockTag, Chain};
 use tollgate_model::port::{Alert, AlertKind, Alerts, MinedIn};
-use tollgate_model::{Submitter, TxHash};
+use tollgate_model::{B256, Submitter, TxHash};
 use tracing::warn;
 
 use super::Tell;
@@ -29,12 +29,12 @@ const JOBS_MAX: usize = 8;
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// How soon an alert about the same receipt is repeated.
-const ALERT_REPEAT: Duration = Duration::from_secs(600);
+/// How soon an alert about the same receipt or block is repeated.
+pub(super) const ALERT_REPEAT: Duration = Duration::from_secs(600);
 /// Replays of failed transactions of one block at once, and how long all of them may take.
 const REASONS_AT_ONCE: usize = 4;
 const REASONS_WITHIN: Duration = Duration::from_secs(5);
-/// A hash below the view that nobody has asked for again in this time is not wanted any more.
+/// A block below the view that no worker has asked about for this long is no longer checked.
 const OLDER_WANTED: Duration = Duration::from_secs(60);
 
 /// What the reader works with.
@@ -43,17 +43,17 @@ pub(crate) struct ReaderSetup {
     pub(crate) attempts: AttemptIndex,
     pub(crate) tell: Arc<dyn Tell>,
     pub(crate) alerts: Arc<dyn Alerts>,
-    /// How long a receipt may be unread before people are told.
+    /// How long a receipt or block may be unreadable before people are told.
     pub(crate) alert_after: Duration,
 }
 
-/// Reads what the view's blocks owe us.
+/// Reads pending receipts and checks blocks below the view.
 pub(crate) struct ReceiptReader {
     setup: ReaderSetup,
     /// At most one entry for each open attempt, and those are bounded by the windows (I13).
-    owed: Mutex<BTreeMap<TxHash, Owed>>,
+    pending: Mutex<BTreeMap<TxHash, PendingReceipt>>,
     /// At most one entry for each block below the view that holds an unfinished transaction.
-    older: Mutex<BTreeMap<u64, Older>>,
+    older: Mutex<BTreeMap<(u64, B256), OlderBlock>>,
     changed: Notify,
 }
 
@@ -80,8 +80,8 @@ impl Retry {
     }
 }
 
-/// A receipt that a block of the view owes us.
-struct Owed {
+/// A receipt that is still to be read, of a transaction in a block of the view.
+struct PendingReceipt {
     block: BlockRef,
     owner: Submitter,
     since: Instant,
@@ -89,16 +89,20 @@ struct Owed {
     retry: Retry,
 }
 
-/// A block below the view whose hash somebody needs.
-struct Older {
+/// A block below the view that is in the evidence of unfinished transactions.
+struct OlderBlock {
     wanted_at: Instant,
+    asked_by: BTreeSet<Submitter>,
+    /// The other block that the last answer showed at this height. One answer may be wrong, so the
+    /// block has left the chain only if the next answer is the same.
+    contradicted_by: Option<B256>,
     retry: Retry,
 }
 
 /// One question.
 enum Job {
     Receipts(BlockRef, Vec<TxHash>),
-    Older(u64),
+    Older(u64, B256),
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -107,41 +111,59 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl ReceiptReader {
     pub(crate) fn new(setup: ReaderSetup) -> Self {
-        let (owed, older) = (Mutex::default(), Mutex::default());
-        Self { setup, owed, older, changed: Notify::new() }
+        let (pending, older) = (Mutex::default(), Mutex::default());
+        Self { setup, pending, older, changed: Notify::new() }
+    }
+
+    /// Tells people that the view does not move; nobody waits if no submitter has an open attempt.
+    pub(super) fn alert_stall(&self, detail: String) -> bool {
+        let Some(submitter) = self.setup.attempts.any_owner() else { return false };
+        let kind = AlertKind::BlockUnread;
+        self.setup.alerts.raise(&Alert { kind, submitter, tx_id: None, nonce: None, detail });
+        true
+    }
+
+    /// How long a receipt or block may be unreadable before people are told.
+    pub(super) fn alert_after(&self) -> Duration {
+        self.setup.alert_after
     }
 
     /// Has our receipts in a block read.
-    pub(super) fn owe(&self, block: &Block) {
+    pub(super) fn request_receipts(&self, block: &Block) {
         let ours = self.setup.attempts.find(&block.transactions);
         if ours.is_empty() {
             return;
         }
-        let mut owed = lock(&self.owed);
+        let mut pending = lock(&self.pending);
         for (hash, owner) in ours {
-            let (since, retry) = (Instant::now(), Retry::now());
-            owed.insert(hash, Owed { block: block.at, owner, since, alerted: None, retry });
+            let (block, since, retry) = (block.at, Instant::now(), Retry::now());
+            pending.insert(hash, PendingReceipt { block, owner, since, alerted: None, retry });
         }
-        drop(owed);
+        drop(pending);
         self.changed.notify_one();
     }
 
-    /// Has the hash of a canonical block below the view read; the view shows it when it is.
-    pub(crate) fn want_older(&self, number: u64) {
-        let wanted_at = Instant::now();
-        match lock(&self.older).entry(number) {
-            Entry::Occupied(mut known) => known.get_mut().wanted_at = wanted_at,
-            Entry::Vacant(new) => {
-                new.insert(Older { wanted_at, retry: Retry::now() });
-                self.changed.notify_one();
+    /// Has a block below the view checked. The view shows it once it is confirmed; if it has left
+    /// the chain, the workers that asked are told once, and a later call checks it anew.
+    pub(crate) fn check_older(&self, submitter: Submitter, number: u64, hash: B256) {
+        let mut older = lock(&self.older);
+        let block = older.entry((number, hash)).or_insert_with(|| {
+            self.changed.notify_one();
+            OlderBlock {
+                wanted_at: Instant::now(),
+                asked_by: BTreeSet::new(),
+                contradicted_by: None,
+                retry: Retry::now(),
             }
-        }
+        });
+        block.wanted_at = Instant::now();
+        block.asked_by.insert(submitter);
     }
 
     /// Reads for ever.
     pub(super) async fn run(&self, view: &Shown<ChainView>) {
         // A run that died left its questions open.
-        lock(&self.owed).values_mut().for_each(|owed| owed.retry.in_flight = false);
+        lock(&self.pending).values_mut().for_each(|one| one.retry.in_flight = false);
         lock(&self.older).values_mut().for_each(|older| older.retry.in_flight = false);
         let mut jobs = FuturesUnordered::new();
         loop {
@@ -170,38 +192,38 @@ impl ReceiptReader {
     /// What is due: what was never tried first, the oldest block of it; all of that block at once.
     fn take_due(&self, view: &ChainView) -> Option<Job> {
         let now = Instant::now();
-        let mut owed = lock(&self.owed);
-        owed.retain(|hash, owed| owed.retry.in_flight || self.is_wanted(*hash, owed, view));
-        let due = owed.values().filter(|owed| owed.retry.is_due(now));
-        let first = due.min_by_key(|owed| (owed.retry.tries, owed.block.number));
-        if let Some(block) = first.map(|owed| owed.block) {
-            let of_it = owed.iter_mut();
-            let of_it = of_it.filter(|(_, o)| o.block == block && o.retry.is_due(now));
-            let hashes = of_it.map(|(hash, owed)| {
-                owed.retry.in_flight = true;
+        let mut pending = lock(&self.pending);
+        pending.retain(|hash, one| one.retry.in_flight || self.is_wanted(*hash, one, view));
+        let due = pending.values().filter(|one| one.retry.is_due(now));
+        let first = due.min_by_key(|one| (one.retry.tries, one.block.number));
+        if let Some(block) = first.map(|one| one.block) {
+            let of_it = pending.iter_mut();
+            let of_it = of_it.filter(|(_, one)| one.block == block && one.retry.is_due(now));
+            let hashes = of_it.map(|(hash, one)| {
+                one.retry.in_flight = true;
                 *hash
             });
             return Some(Job::Receipts(block, hashes.collect()));
         }
-        drop(owed);
+        drop(pending);
         let mut older = lock(&self.older);
         older.retain(|_, one| one.retry.in_flight || one.wanted_at + OLDER_WANTED > now);
         let due = older.iter_mut().filter(|(_, one)| one.retry.is_due(now));
-        let (number, first) = due.min_by_key(|(number, one)| (one.retry.tries, **number))?;
+        let ((number, hash), first) = due.min_by_key(|(at, one)| (one.retry.tries, **at))?;
         first.retry.in_flight = true;
-        Some(Job::Older(*number))
+        Some(Job::Older(*number, *hash))
     }
 
     /// Its submitter is still worked for here, and its block has not left the chain.
-    fn is_wanted(&self, hash: TxHash, owed: &Owed, view: &ChainView) -> bool {
-        let BlockRef { number, hash: block, .. } = owed.block;
+    fn is_wanted(&self, hash: TxHash, pending: &PendingReceipt, view: &ChainView) -> bool {
+        let BlockRef { number, hash: block, .. } = pending.block;
         !self.setup.attempts.find(&[hash]).is_empty()
             && view.standing(number, block) != Standing::Orphaned
     }
 
     fn next_due(&self) -> Option<Instant> {
         let waits = |retry: &Retry| (!retry.in_flight).then_some(retry.due);
-        let receipts = lock(&self.owed).values().filter_map(|owed| waits(&owed.retry)).min();
+        let receipts = lock(&self.pending).values().filter_map(|one| waits(&one.retry)).min();
         let older = lock(&self.older).values().filter_map(|one| waits(&one.retry)).min();
         receipts.into_iter().chain(older).min()
     }
@@ -212,48 +234,62 @@ impl ReceiptReader {
                 let read = self.setup.chain.receipts(&block, &of).await;
                 self.note_receipts(block, &of, read).await;
             }
-            Job::Older(number) => {
-                let there = self.setup.chain.block(BlockTag::Number(number)).await;
-                let mut older = lock(&self.older);
-                match there {
-                    Ok(Some(block)) => {
-                        older.remove(&number);
-                        let mut seen = ChainView::clone(&view.get());
-                        seen.note_older(number, block.at.hash);
-                        view.show(seen);
-                    }
-                    // No answer is no proof.
-                    Ok(None) | Err(_) => {
-                        if let Some(one) = older.get_mut(&number) {
-                            one.retry.failed();
-                        }
-                    }
+            Job::Older(number, hash) => {
+                let answer = self.setup.chain.block(BlockTag::Number(number)).await;
+                // No answer is no proof.
+                let there = answer.ok().flatten().map(|block| block.at.hash);
+                if there == Some(hash) {
+                    lock(&self.older).remove(&(number, hash));
+                    let mut seen = ChainView::clone(&view.get());
+                    seen.confirm_older(number, hash);
+                    view.show(seen);
+                } else {
+                    self.note_contradiction(number, hash, there);
                 }
             }
+        }
+    }
+
+    /// Asks again, or tells the workers that a block below the view has left the chain if this is
+    /// the second answer in a row that shows the same other block.
+    fn note_contradiction(&self, number: u64, hash: B256, there: Option<B256>) {
+        let mut older = lock(&self.older);
+        let Some(block) = older.get_mut(&(number, hash)) else { return };
+        if there.is_none() || block.contradicted_by != there {
+            block.contradicted_by = there.or(block.contradicted_by);
+            block.retry.failed();
+            return;
+        }
+        let asked_by = std::mem::take(&mut block.asked_by);
+        older.remove(&(number, hash));
+        drop(older);
+        warn!(number, %hash, "block below the view is no longer canonical");
+        for submitter in asked_by {
+            self.setup.tell.block_left(submitter, number, hash);
         }
     }
 
     /// Delivers what was read at once, failures after their reasons were looked for; puts aside what
     /// was not.
     async fn note_receipts(&self, block: BlockRef, asked: &[TxHash], read: BlockReceipts) {
-        let BlockReceipts { found, problem, .. } = read;
+        let BlockReceipts { found, problem } = read;
         let mut told = BTreeMap::<Submitter, Vec<MinedIn>>::new();
         let mut failed = Vec::new();
         let mut alerts = Vec::new();
         {
-            let mut owed = lock(&self.owed);
+            let mut pending = lock(&self.pending);
             for receipt in found {
                 // The entry of another block, meanwhile, stays.
-                let entry = owed.get(&receipt.tx_hash).filter(|entry| entry.block == block);
+                let entry = pending.get(&receipt.tx_hash).filter(|entry| entry.block == block);
                 let Some(owner) = entry.map(|entry| entry.owner) else { continue };
-                owed.remove(&receipt.tx_hash);
+                pending.remove(&receipt.tx_hash);
                 match receipt.succeeded || receipt.revert_reason.is_some() {
                     true => told.entry(owner).or_default().push(receipt),
                     false => failed.push((owner, receipt)),
                 }
             }
             for hash in asked {
-                let entry = owed.get_mut(hash).filter(|entry| entry.block == block);
+                let entry = pending.get_mut(hash).filter(|entry| entry.block == block);
                 let Some(entry) = entry else { continue };
                 entry.retry.failed();
                 alerts.extend(self.alert_of(*hash, entry, problem.as_deref()));
@@ -294,20 +330,25 @@ impl ReceiptReader {
     }
 
     /// What people are told about a receipt that could not be read for a while.
-    fn alert_of(&self, hash: TxHash, owed: &mut Owed, problem: Option<&str>) -> Option<Alert> {
+    fn alert_of(
+        &self,
+        hash: TxHash,
+        pending: &mut PendingReceipt,
+        problem: Option<&str>,
+    ) -> Option<Alert> {
         let now = Instant::now();
-        let is_long = now.saturating_duration_since(owed.since) >= self.setup.alert_after;
+        let is_long = now.saturating_duration_since(pending.since) >= self.setup.alert_after;
         let is_said =
-            owed.alerted.is_some_and(|at| now.saturating_duration_since(at) < ALERT_REPEAT);
+            pending.alerted.is_some_and(|at| now.saturating_duration_since(at) < ALERT_REPEAT);
         if !is_long || is_said {
             return None;
         }
-        owed.alerted = Some(now);
-        let (number, tries) = (owed.block.number, owed.retry.tries);
-        let problem = problem.unwrap_or("every endpoint shows another block there");
+        pending.alerted = Some(now);
+        let (number, tries) = (pending.block.number, pending.retry.tries);
+        let problem = problem.unwrap_or("no endpoint gave a reason");
         Some(Alert {
             kind: AlertKind::ReceiptUnread,
-            submitter: owed.owner,
+            submitter: pending.owner,
             tx_id: None,
             nonce: None,
             detail: format!(

@@ -7,7 +7,7 @@ use tollgate_model::port::{
     AttemptKind, Checkpoint, Confirmations, Evidence, MinedIn, Schedule, Section,
 };
 use tollgate_model::transition::Verdict;
-use tollgate_model::{TxEvent, TxId};
+use tollgate_model::{B256, TxEvent, TxId};
 use tracing::warn;
 
 use super::open::Open;
@@ -22,16 +22,20 @@ impl Desk {
     /// finality, answers, decisions.
     pub(super) async fn follow(&mut self, notes: Vec<Note>, view: &ChainView) -> Result<(), Stop> {
         let (mut receipts, mut answers, mut decisions) = (Vec::new(), Vec::new(), Vec::new());
+        let mut blocks_left = HashSet::new();
         for note in notes {
             match note {
                 Note::Mined(receipt) => receipts.push(receipt),
+                Note::BlockLeft { number, hash } => {
+                    blocks_left.insert((number, hash));
+                }
                 Note::Answered(answered) => answers.push(answered),
                 Note::Decided(decided) => decisions.push(decided),
                 Note::LeaseLost(_) | Note::Stop => {}
             }
         }
         self.note_receipts(receipts, view).await?;
-        self.note_forks(view).await?;
+        self.note_forks(&blocks_left, view).await?;
         self.note_finality(view).await?;
         self.note_answers(answers, view).await?;
         for decided in decisions {
@@ -82,10 +86,17 @@ impl Desk {
         Ok(())
     }
 
-    /// I9: a receipt whose block left the canonical chain is no receipt.
-    async fn note_forks(&mut self, view: &ChainView) -> Result<(), Stop> {
-        let left = |mined: &MinedIn| {
-            view.standing(mined.block_number, mined.block_hash) == Standing::Orphaned
+    /// I9: a receipt whose block left the canonical chain is no receipt. `blocks_left` are blocks
+    /// below the view; they count once, so that a receipt that is found again is looked at anew.
+    async fn note_forks(
+        &mut self,
+        blocks_left: &HashSet<(u64, B256)>,
+        view: &ChainView,
+    ) -> Result<(), Stop> {
+        let left = |mined: &MinedIn| match view.standing(mined.block_number, mined.block_hash) {
+            Standing::Orphaned => true,
+            Standing::Older => blocks_left.contains(&(mined.block_number, mined.block_hash)),
+            Standing::Canonical | Standing::Ahead => false,
         };
         let orphans = self.book.iter().filter(|open| open.mined.as_ref().is_some_and(left));
         let orphans = orphans.map(|open| open.tx_id).collect();
@@ -136,7 +147,8 @@ impl Desk {
                 }
                 Standing::Ahead => continue,
                 Standing::Older => {
-                    self.context.reader.want_older(mined.block_number);
+                    let (number, hash) = (mined.block_number, mined.block_hash);
+                    self.context.reader.check_older(self.submitter, number, hash);
                     continue;
                 }
             }

@@ -146,3 +146,93 @@ async fn finality_below_the_view_takes_one_look_per_block_and_one_failure_holds_
         assert_eq!(block.at.hash, hash, "block {number}");
     }
 }
+
+/// A transaction that is mined in a block below the view of the node that takes over, and its block.
+async fn mined_below_the_view(rig: &Rig) -> (TxId, u64) {
+    let engine = rig.node("a", patient());
+    let ids = transfers(&engine, [10]).await;
+    pending(rig, &ids).await;
+    rig.chain.mine();
+    rig.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
+    let block = rig.record(ids[0]).await.mined.unwrap().block_number;
+    engine.stop().await;
+    for _ in 0..5 {
+        rig.chain.mine();
+    }
+    (ids[0], block)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_wrong_hash_of_a_block_below_the_view_takes_nothing_back() {
+    let rig = Rig::new().await;
+    let (id, block) = mined_below_the_view(&rig).await;
+    rig.chain.show_wrong_hash(block, 1);
+    let _heir = rig.node("b", options());
+    rig.until(id, "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+    assert_eq!(rig.chain.wrong_hashes_left(block), 0);
+    let list = rig.store.confirmations(id).await.unwrap().unwrap();
+    assert!(!list.new_fork, "one answer is no proof of a fork: {list:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repeated_wrong_hash_of_a_block_below_the_view_delays_finality_only_while_it_lasts() {
+    let rig = Rig::new().await;
+    let (id, block) = mined_below_the_view(&rig).await;
+    rig.chain.show_wrong_hash(block, 4);
+    let _heir = rig.node("b", options());
+    rig.until(id, "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+    assert_eq!(rig.chain.wrong_hashes_left(block), 0);
+    let list = rig.store.confirmations(id).await.unwrap().unwrap();
+    assert!(list.new_fork, "it was taken back: {list:?}");
+    assert_eq!(rig.paid(account(1)), [10], "executed once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn block_that_no_endpoint_delivers_raises_an_alert_and_delays_only_what_it_holds() {
+    let rig = Rig::new().await;
+    let soon = Duration::from_millis(300);
+    let engine = rig.node("a", EngineOptions { receipt_alert_after: soon, ..options() });
+    let held = transfers(&engine, [10]).await;
+    pending(&rig, &held).await;
+    let missing = rig.chain.height() as u64 + 1;
+    rig.chain.fail(Question::Block(missing), true);
+    rig.chain.mine();
+    let other = id(engine.create(account(2), None, transfer(20)).await.unwrap());
+    rig.mine_until_final(&[other]).await;
+    let alerts = rig.alerts.of(AlertKind::BlockUnread);
+    assert_eq!(alerts.len(), 1, "once, not at each try");
+    let detail = &alerts[0].detail;
+    assert!(detail.contains(&format!("block {missing} ")), "{detail}");
+    rig.until(held[0], "was found by its hash", |tx| tx.mined.is_some()).await;
+    assert!(!rig.record(held[0]).await.seen.state.is_final(), "I8: no answer is no proof");
+
+    rig.chain.fail(Question::Block(missing), false);
+    rig.mine_until_final(&held).await;
+    assert_eq!(rig.record(held[0]).await.seen.state, TxState::Confirmed);
+    assert_eq!((rig.paid(account(1)), rig.paid(account(2))), (vec![10], vec![20]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn view_jumps_over_a_long_gap_and_transactions_in_it_are_found_by_their_hashes() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", options());
+    let first = transfers(&engine, [10]).await;
+    pending(&rig, &first).await;
+    rig.chain.mine();
+    rig.until(first[0], "was mined", |tx| tx.mined.is_some()).await;
+    rig.chain.fail(Question::Blocks, true);
+    let second = transfers(&engine, [11]).await;
+    pending(&rig, &second).await;
+    for _ in 0..4_500 {
+        rig.chain.mine();
+    }
+    rig.chain.fail(Question::Blocks, false);
+    for id in [first[0], second[0]] {
+        rig.until(id, "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+    }
+    let head = rig.chain.height() as u64;
+    assert_eq!(engine.view().head().map(|head| head.number), Some(head));
+    let asked = (3..head - 200).filter(|number| rig.chain.asked_for_block(*number) > 0).count();
+    assert_eq!(asked, 0, "blocks in the gap are left out");
+    assert_eq!(rig.paid(account(1)), [10, 11], "executed once");
+}

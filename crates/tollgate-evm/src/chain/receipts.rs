@@ -79,9 +79,8 @@ pub(super) fn mined_in(wire: &ReceiptWire) -> Option<MinedIn> {
 
 /// Receipts of these transactions in this very block, each from the first endpoint that has it.
 ///
-/// What one endpoint lacks the next one is asked for; what none delivers is unread. A transaction is
-/// left out only if an endpoint shows the block without it, or if everybody who has that height has
-/// another block there.
+/// What one endpoint lacks the next one is asked for, also if it shows the block without the
+/// transaction: whoever asks has seen the transaction in a block of that very hash.
 pub(super) async fn receipts(
     router: &Router,
     block: &BlockRef,
@@ -95,18 +94,24 @@ pub(super) async fn receipts(
         let asked = Asked { router, member, block, size };
         match asked.read(&mut wanted, &mut found).await {
             Ok(true) => {}
-            Ok(false) => elsewhere += 1,
+            Ok(false) => {
+                elsewhere += 1;
+                problems.push(format!("{}: has another block there", member.endpoint.name()));
+            }
             Err(why) => problems.push(format!("{}: {why}", member.endpoint.name())),
         }
         if wanted.is_empty() {
             break;
         }
     }
-    if wanted.is_empty() || (elsewhere > 0 && elsewhere == readers.len()) {
-        return BlockReceipts { found, ..BlockReceipts::default() };
-    }
-    let problem = unavailable("receipts", &problems).0;
-    BlockReceipts { found, unread: wanted, problem: Some(problem) }
+    let problem = if wanted.is_empty() {
+        None
+    } else if elsewhere > 0 && elsewhere == readers.len() {
+        Some("every endpoint shows another block at that height".to_owned())
+    } else {
+        Some(unavailable("receipts", &problems).0)
+    };
+    BlockReceipts { found, problem }
 }
 
 /// One endpoint that is asked for receipts of a block.
@@ -119,8 +124,8 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Moves what this endpoint has from `wanted` to `found`, and takes off what is certainly not in
-    /// the block. False if the endpoint has another block at that height.
+    /// Moves what this endpoint has from `wanted` to `found`. False if the endpoint has another block
+    /// at that height.
     async fn read(
         &self,
         wanted: &mut Vec<TxHash>,
@@ -139,17 +144,25 @@ impl Asked<'_> {
         }
         // It may lack the receipts and the block alike.
         let Some(held) = self.transactions().await? else { return Ok(false) };
-        wanted.retain(|hash| held.contains(hash));
-        if !wanted.is_empty() && !at_once && self.has_bulk() {
+        if wanted.iter().any(|hash| held.contains(hash)) && !at_once && self.has_bulk() {
             said = settle(self.bulk(wanted).await, wanted, found).or(said);
         }
-        match wanted.len() {
-            0 => Ok(true),
-            missing => {
-                let said = said.map(|error| format!(": {error}")).unwrap_or_default();
-                Err(format!("has the block, but not all its receipts ({missing} missing){said}"))
-            }
+        if wanted.is_empty() {
+            return Ok(true);
         }
+        let missing = wanted.iter().filter(|hash| held.contains(*hash)).count();
+        let absent = wanted.len() - missing;
+        let said = said.map(|error| format!(": {error}")).unwrap_or_default();
+        Err(match (missing, absent) {
+            (0, absent) => format!("shows the block without {absent} of the transactions{said}"),
+            (missing, 0) => {
+                format!("has the block, but not all its receipts ({missing} missing){said}")
+            }
+            (missing, absent) => format!(
+                "has the block, but not all its receipts ({missing} missing), and shows it without \
+                 {absent} of the transactions{said}"
+            ),
+        })
     }
 
     /// What the block holds by this endpoint's word; `None` if it has another block there.

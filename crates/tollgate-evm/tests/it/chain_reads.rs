@@ -58,11 +58,18 @@ async fn receipts_of_another_block_at_that_height_are_left_out() {
     node.mine(2, 11, all.clone());
     until("the head has moved", || async { chain.head_after(None).await.unwrap() == block(2, 11) })
         .await;
-    assert_eq!(chain.receipts(&old, &all).await.found, []);
-    assert_eq!(chain.receipts(&old, &all[..1]).await.found, []);
+    for of in [&all[..], &all[..1]] {
+        let read = chain.receipts(&old, of).await;
+        assert_eq!(read.found, []);
+        let problem = read.problem.unwrap();
+        assert!(problem.contains("every endpoint shows another block"), "{problem}");
+    }
     // Nobody can be asked: that is no statement about the block.
     node.set().mood = Mood::Down;
-    assert_eq!(chain.receipts(&old, &all).await.unread, all);
+    let read = chain.receipts(&old, &all).await;
+    assert_eq!(read.found, []);
+    let problem = read.problem.unwrap();
+    assert!(!problem.contains("every endpoint shows another block"), "{problem}");
 }
 
 #[tokio::test]
@@ -76,12 +83,12 @@ async fn a_node_that_lacks_a_receipt_of_its_own_block_is_not_believed() {
     chain.head_after(Some(block(1, 10))).await.unwrap();
     for of in [&all[..], &all[..1]] {
         let read = chain.receipts(&at, of).await;
-        assert_eq!((read.found, read.unread), (vec![], of.to_vec()));
+        assert_eq!(read.found, []);
         let problem = read.problem.unwrap();
         assert!(problem.contains("not all its receipts"), "{problem}");
     }
     whole.mine(1, 11, all.clone());
-    until("another one has it", || async { chain.receipts(&at, &all).await.unread.is_empty() })
+    until("another one has it", || async { chain.receipts(&at, &all).await.problem.is_none() })
         .await;
     assert_eq!(chain.receipts(&at, &all).await.found.len(), 20);
 }
@@ -103,11 +110,10 @@ async fn receipts_are_collected_from_all_endpoints_and_one_that_nobody_has_keeps
     let mut found: Vec<_> = read.found.iter().map(|receipt| receipt.tx_hash).collect();
     found.sort();
     assert_eq!(found, [all[0], all[2], all[3], all[4]], "each from whoever has it");
-    assert_eq!(read.unread, [all[1]]);
     assert!(read.problem.unwrap().contains("not all its receipts"));
     two.set().unreadable.clear();
     let read = chain.receipts(&at, &[all[1]]).await;
-    assert_eq!((read.found.len(), read.unread.len()), (1, 0), "as soon as one has it");
+    assert_eq!((read.found.len(), read.problem), (1, None), "as soon as one has it");
 }
 
 #[tokio::test]
@@ -120,7 +126,7 @@ async fn receipt_that_fails_alone_is_found_among_those_of_its_block() {
     chain.head_after(Some(block(1, 10))).await.unwrap();
     chain.block(BlockTag::Number(11)).await.unwrap();
     let read = chain.receipts(&at, &all[..1]).await;
-    assert_eq!((read.found.len(), read.unread.len()), (1, 0));
+    assert_eq!((read.found.len(), read.problem), (1, None));
     assert_eq!(node.calls_of("eth_getBlockReceipts"), 1);
 }
 
@@ -136,7 +142,30 @@ async fn block_that_one_endpoint_lacks_is_not_gone_while_another_can_not_be_aske
     })
     .await;
     silent.set().mood = Mood::Down;
-    assert_eq!(chain.receipts(&at, &all).await.unread, all, "absence at one is no evidence");
+    let read = chain.receipts(&at, &all).await;
+    assert_eq!(read.found, []);
+    let problem = read.problem.unwrap();
+    assert!(!problem.contains("every endpoint shows another block"), "{problem}");
+}
+
+#[tokio::test]
+async fn receipt_is_read_elsewhere_though_one_endpoint_shows_the_block_without_the_transaction() {
+    let (without, whole) = (Node::start().await, Node::start().await);
+    let chain = connect(vec![without.http(), whole.http()]).await;
+    let all = hashes(3);
+    let at = without.mine(1, 11, all[1..].to_vec());
+    whole.mine(1, 11, all.clone());
+    until("both have the block", || async {
+        chain.endpoints().iter().all(|endpoint| endpoint.head == Some(at))
+    })
+    .await;
+    for _ in 0..8 {
+        let read = chain.receipts(&at, &all[..1]).await;
+        assert_eq!((read.found.len(), read.problem), (1, None));
+    }
+    whole.set().mood = Mood::Down;
+    let problem = chain.receipts(&at, &all[..1]).await.problem.unwrap();
+    assert!(problem.contains("shows the block without 1"), "{problem}");
 }
 
 #[tokio::test]

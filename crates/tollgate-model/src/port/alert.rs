@@ -28,13 +28,16 @@ pub enum AlertKind {
     NonceTaken,
     /// The receipt of a transaction that is in a block can't be read from any endpoint.
     ReceiptUnread,
+    /// The next block can't be read from any endpoint, so no receipt becomes final. It concerns all
+    /// submitters of the chain and is raised for one of them.
+    BlockUnread,
     /// What a policy decided can't be done, or the policy could not be asked.
     Policy,
 }
 
 impl AlertKind {
     /// Every kind there is.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Stuck,
         Self::Backlog,
         Self::InsufficientFunds,
@@ -44,6 +47,7 @@ impl AlertKind {
         Self::Protect,
         Self::NonceTaken,
         Self::ReceiptUnread,
+        Self::BlockUnread,
         Self::Policy,
     ];
 
@@ -59,6 +63,7 @@ impl AlertKind {
             Self::Protect => "protect",
             Self::NonceTaken => "nonce_taken",
             Self::ReceiptUnread => "receipt_unread",
+            Self::BlockUnread => "block_unread",
             Self::Policy => "policy",
         }
     }

@@ -173,17 +173,15 @@ pub struct SlotSearch {
 pub struct BlockReceipts {
     /// The receipts that could be read, each of the very block that was asked for.
     pub found: Vec<MinedIn>,
-    /// Transactions whose receipts no endpoint could deliver now, although the block may hold them.
-    /// They are to be asked for again; this is never evidence of anything (I8).
-    pub unread: Vec<TxHash>,
-    /// What the endpoints said about those, for people.
+    /// Why the others could not be read now, for people. A receipt that is missing here is to be
+    /// asked for again; that it is missing is never evidence of anything (I8).
     pub problem: Option<String>,
 }
 
 impl BlockReceipts {
     /// Nothing could be read.
-    pub fn unread(of: &[TxHash], problem: String) -> Self {
-        Self { found: Vec::new(), unread: of.to_vec(), problem: Some(problem) }
+    pub fn unreadable(problem: String) -> Self {
+        Self { found: Vec::new(), problem: Some(problem) }
     }
 }
 
@@ -206,8 +204,7 @@ pub trait Chain: Send + Sync {
     async fn block(&self, tag: BlockTag) -> Result<Option<Block>, ChainUnavailable>;
 
     /// Receipts of these transactions in this very block, without reasons for reverts unless the
-    /// node gives them by itself. One that is certainly not in the block is left out. There is no
-    /// error: each receipt is read or unread by itself.
+    /// node gives them by itself. There is no error: each receipt is found or missing by itself.
     async fn receipts(&self, block: &BlockRef, of: &[TxHash]) -> BlockReceipts;
 
     /// Why a mined transaction failed, as far as a replay can tell: for people, never evidence.

@@ -189,15 +189,13 @@ impl Chain for NodeChain {
         let read = self.ask("receipts", |state, at| {
             let mut read = BlockReceipts::default();
             for hash in of {
-                match receipt_at(state, at, hash) {
-                    Some(receipt) if receipt.block_hash == block.hash => read.found.push(receipt),
-                    // This endpoint may lag, or never have it: the next answer may be another's.
-                    Some(_) | None => read.unread.push(*hash),
-                }
+                // This endpoint may lag, or never have it: the next answer may be another's.
+                let receipt = receipt_at(state, at, hash);
+                read.found.extend(receipt.filter(|receipt| receipt.block_hash == block.hash));
             }
             read
         });
-        read.await.unwrap_or_else(|error| BlockReceipts::unread(of, error.to_string()))
+        read.await.unwrap_or_else(|error| BlockReceipts::unreadable(error.to_string()))
     }
 
     async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {

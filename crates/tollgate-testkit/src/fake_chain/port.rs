@@ -88,20 +88,20 @@ impl Chain for FakeChain {
             BlockTag::Number(number) => number,
             BlockTag::Latest | BlockTag::Safe | BlockTag::Finalized => state.head().number,
         };
+        let wrong = self.trouble.wrong_hash(number);
         Ok(state.blocks.get(number as usize).map(|block| Block {
-            at: block.at,
+            at: BlockRef { hash: wrong.unwrap_or(block.at.hash), ..block.at },
             transactions: block.txs.iter().map(|(hash, _)| *hash).collect(),
         }))
     }
 
     async fn receipts(&self, block: &BlockRef, of: &[TxHash]) -> BlockReceipts {
         if let Err(error) = self.trouble.check(Question::Receipts) {
-            return BlockReceipts::unread(of, error.to_string());
+            return BlockReceipts::unreadable(error.to_string());
         }
         let mut read = BlockReceipts::default();
         for hash in of {
             if let Err(error) = self.trouble.check(Question::Receipt(*hash)) {
-                read.unread.push(*hash);
                 read.problem = Some(error.to_string());
                 continue;
             }

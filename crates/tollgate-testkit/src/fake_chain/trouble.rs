@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::watch;
 use tollgate_model::port::chain::ChainUnavailable;
-use tollgate_model::{Address, TxHash};
+use tollgate_model::{Address, B256, TxHash};
 
 use super::FakeChain;
 
@@ -45,6 +45,8 @@ pub(super) struct Trouble {
     asked: AtomicUsize,
     /// How often each block was asked for by its number.
     blocks_asked: Mutex<HashMap<u64, usize>>,
+    /// How many more times each block is shown with another hash.
+    wrong_hashes: Mutex<HashMap<u64, usize>>,
 }
 
 impl Trouble {
@@ -58,6 +60,14 @@ impl Trouble {
 
     pub(super) fn note_block(&self, number: u64) {
         *self.blocks_asked.lock().unwrap().entry(number).or_default() += 1;
+    }
+
+    /// The hash that a block is shown with instead of its own, this time.
+    pub(super) fn wrong_hash(&self, number: u64) -> Option<B256> {
+        let mut wrong_hashes = self.wrong_hashes.lock().unwrap();
+        let left = wrong_hashes.get_mut(&number).filter(|left| **left > 0)?;
+        *left -= 1;
+        Some(B256::repeat_byte(0xbd))
     }
 
     /// Fails one in so many, whoever asks and whatever for.
@@ -97,6 +107,17 @@ impl FakeChain {
     /// From now on one in so many questions for blocks is answered with an error, for ever.
     pub fn fail_blocks_steadily(&self, one_in: usize) {
         self.trouble.steady.store(one_in, Ordering::SeqCst);
+    }
+
+    /// The next `times` answers show the block of this number with another hash than its own, always
+    /// the same one.
+    pub fn show_wrong_hash(&self, number: u64, times: usize) {
+        self.trouble.wrong_hashes.lock().unwrap().insert(number, times);
+    }
+
+    /// How many of those answers have not been given yet.
+    pub fn wrong_hashes_left(&self, number: u64) -> usize {
+        self.trouble.wrong_hashes.lock().unwrap().get(&number).copied().unwrap_or_default()
     }
 
     /// How often a block was asked for by its number.

@@ -1,0 +1,54 @@
+//! Since when the view has not moved although a new head was announced.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tollgate_model::port::chain::BlockRef;
+
+use super::receipts::ALERT_REPEAT;
+
+/// A view that does not move, because a block above it can't be read.
+#[derive(Default)]
+pub(super) struct Stall {
+    top: Option<BlockRef>,
+    since: Option<Instant>,
+    /// When the announced head was first delivered since then.
+    head_delivered: Option<Instant>,
+    alerted: Option<Instant>,
+}
+
+impl Stall {
+    /// Notes a try in vain while the view's head was `top`.
+    pub(super) fn note_failure(&mut self, top: Option<BlockRef>, now: Instant) {
+        if self.since.is_none() || self.top != top {
+            *self = Self { top, since: Some(now), alerted: self.alerted, ..Self::default() };
+        }
+    }
+
+    /// The view reached the head.
+    pub(super) fn end(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Whether people are to be told now.
+    pub(super) fn is_alert_due(&self, now: Instant, after: Duration) -> bool {
+        is_past(self.since, now, after)
+            && self.alerted.is_none_or(|at| now.saturating_duration_since(at) >= ALERT_REPEAT)
+    }
+
+    /// An alert was raised.
+    pub(super) fn note_alert(&mut self, now: Instant) {
+        self.alerted = Some(now);
+    }
+
+    /// Notes that the head was delivered. Whether that was so for long enough to leave out what is
+    /// below it: an outage that affects all blocks leaves none out.
+    pub(super) fn may_skip(&mut self, now: Instant, after: Duration) -> bool {
+        self.head_delivered.get_or_insert(now);
+        is_past(self.head_delivered, now, after)
+    }
+}
+
+fn is_past(since: Option<Instant>, now: Instant, after: Duration) -> bool {
+    since.is_some_and(|since| now.saturating_duration_since(since) >= after)
+}
