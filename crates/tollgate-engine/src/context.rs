@@ -7,8 +7,9 @@ use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::ids::Ids;
 use tollgate_model::port::signer::Signer;
-use tollgate_model::port::{Alerts, Checkpoints, Store};
-use tollgate_model::{NodeId, Submitter, TxHash};
+use tollgate_model::port::{Alerts, AttemptKind, Checkpoints, Fees, Store};
+use tollgate_model::refusal::AttemptCost;
+use tollgate_model::{Bytes, ChainId, NodeId, Submitter, TxHash};
 
 use crate::blocks::Publisher;
 use crate::committer::Committer;
@@ -40,6 +41,22 @@ pub(crate) struct Context {
     pub(crate) reader: Arc<ReceiptReader>,
     pub(crate) published: Publisher,
     pub(crate) placement: Placement,
+}
+
+impl Context {
+    /// What the balance check has to know of an attempt. Only a replacement is decoded: the others
+    /// transfer what the attempt before them does, or nothing.
+    pub(crate) fn attempt_cost(
+        &self,
+        chain_id: ChainId,
+        kind: AttemptKind,
+        fees: Fees,
+        raw: &Bytes,
+    ) -> AttemptCost {
+        let draft = || self.signer.read(chain_id, raw).ok();
+        let replacement = (kind == AttemptKind::Replacement).then(draft).flatten();
+        AttemptCost { kind, fees, replaced_value: replacement.map(|draft| draft.value.0) }
+    }
 }
 
 /// The hashes of all open attempts of the submitters that this node owns: what the tracker looks

@@ -4,18 +4,18 @@
 
 use tokio::sync::{mpsc, oneshot};
 use tollgate_model::expiry::is_expired;
-use tollgate_model::fees::{cost, first_offer};
-use tollgate_model::port::chain::{Call, ChainUnavailable, FeeQuote};
-use tollgate_model::port::{CreateAnswer, Fees, OpenTx, Page, Payload};
+use tollgate_model::fees::first_offer;
+use tollgate_model::port::chain::{Call, ChainUnavailable};
+use tollgate_model::port::{Attempt, CreateAnswer, Fees, OpenTx, Page, Payload};
 use tollgate_model::refusal::{
-    Demand, available, estimated_gas, gas_for_estimate, judge_funds, judge_gas, judge_price, open_cost,
+    Demand, OpenCosts, estimated_gas, gas_for_estimate, judge_funds, judge_gas, judge_price,
 };
-use tollgate_model::{GasPrice, Intent, Nonce, RequestId, Submitter, Timestamp, TxId, U256, Wei};
+use tollgate_model::{GasPrice, Intent, RequestId, Submitter, Timestamp, TxId, Wei};
 
 use crate::context::Context;
 use crate::create::{CreateError, Created, SignedIntent, Simulated};
 use crate::engine::Engine;
-use crate::worker::Create;
+use crate::worker::{Create, Order};
 
 /// Pages of open work that a simulation reads (I13). What is beyond is not counted as open.
 const OPEN_PAGES_MAX: u32 = 20;
@@ -121,39 +121,49 @@ impl Engine {
         let demand = Demand::of(intent, fees);
         judge_gas(&demand, &chain.limits())?;
         judge_price(&demand, quote.base_fee, &options.fee_caps)?;
-        let (open, waiting) = self.open_costs(submitter, &quote).await?;
+        let open = self.open_costs(submitter).await?;
         let funds = chain.funds(submitter.address).await.map_err(unavailable)?;
-        if let Some(left) = available(&funds, &open, waiting) {
+        if let Some(left) = open.available(&funds) {
             judge_funds(demand.cost(), left)?;
         }
         Ok(fees)
     }
 
-    /// What a submitter's open transactions may cost: those with a slot by their nonces, and the rest
-    /// together at the price of today.
-    async fn open_costs(
-        &self,
-        submitter: Submitter,
-        quote: &FeeQuote,
-    ) -> Result<(Vec<(Nonce, U256)>, U256), CreateError> {
+    /// What a submitter's open transactions may cost. The worker knows if there is one here; else
+    /// the store is read.
+    async fn open_costs(&self, submitter: Submitter) -> Result<OpenCosts, CreateError> {
+        if self.works_for(submitter) {
+            let known = self.order(submitter, |reply| Order::OpenCosts { reply }).await;
+            if let Ok(Some(costs)) = known {
+                return Ok(costs);
+            }
+        }
+        self.stored_open_costs(submitter).await
+    }
+
+    async fn stored_open_costs(&self, submitter: Submitter) -> Result<OpenCosts, CreateError> {
+        let Context { chain, store, options, .. } = self.context.as_ref();
         let page = Page::new(Page::MAX)?;
-        let (mut open, mut waiting, mut after) = (Vec::new(), U256::ZERO, None);
+        let (mut costs, mut after) = (OpenCosts::default(), None);
         for _ in 0..OPEN_PAGES_MAX {
-            let found = self.context.store.open_work(submitter, after, page).await;
+            let found = store.open_work(submitter, after, page).await;
             let found = found.map_err(|error| CreateError::Unavailable(error.to_string()))?;
             for OpenTx { record, attempts } in &found {
                 let Ok(intent) = Intent::from_payload(&record.payload) else { continue };
                 match record.nonce {
                     Some(_) if record.mined.is_some() => {}
                     Some(nonce) => {
-                        let forms = attempts.iter().map(|attempt| (attempt.kind, attempt.fees));
-                        open.push((nonce, open_cost(intent.value, forms)));
+                        let cost = |attempt: &Attempt| {
+                            let Attempt { kind, fees, ref raw, .. } = *attempt;
+                            self.context.attempt_cost(submitter.chain_id, kind, fees, raw)
+                        };
+                        costs.add_slot(nonce, intent.value, attempts.iter().map(cost));
                     }
                     None => {
-                        let (gas, caps) =
-                            (intent.gas.unwrap_or_default(), &self.context.options.fee_caps);
-                        let fees = first_offer(&intent, quote, gas, caps).0;
-                        waiting = waiting.saturating_add(cost(intent.value, &fees));
+                        let quote = chain.fee_quote(intent.speed).await;
+                        let quote =
+                            quote.map_err(|error| CreateError::Unavailable(error.to_string()))?;
+                        costs.add_queued(&intent, &quote, &options.fee_caps);
                     }
                 }
             }
@@ -162,7 +172,7 @@ impl Engine {
                 break;
             }
         }
-        Ok((open, waiting))
+        Ok(costs)
     }
 
     /// I7: the transaction of a request that was accepted before.

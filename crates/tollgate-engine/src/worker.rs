@@ -35,6 +35,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::Instant;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::{Acquisition, Checkpoint, Lease, NewAttempt, Owner, Payload};
+use tollgate_model::refusal::OpenCosts;
 use tollgate_model::{NodeId, Nonce, RequestId, Submitter, Text, Timestamp, TxId};
 use tracing::{info, warn};
 
@@ -72,12 +73,33 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, ActError>>;
 
 /// What a person wants done.
 pub(crate) enum Order {
-    Act { tx_id: TxId, action: Action, reason: Text<500>, reply: Reply<Acted> },
-    Pause { reason: Text<500>, reply: Reply<Standstill> },
-    Resume { reason: Text<500>, reply: Reply<Standstill> },
-    ChangeMode { to: Mode, reason: Text<500>, reply: Reply<ModeChanged> },
-    Reconcile { reply: Reply<Reconciled> },
+    Act {
+        tx_id: TxId,
+        action: Action,
+        reason: Text<500>,
+        reply: Reply<Acted>,
+    },
+    Pause {
+        reason: Text<500>,
+        reply: Reply<Standstill>,
+    },
+    Resume {
+        reason: Text<500>,
+        reply: Reply<Standstill>,
+    },
+    ChangeMode {
+        to: Mode,
+        reason: Text<500>,
+        reply: Reply<ModeChanged>,
+    },
+    Reconcile {
+        reply: Reply<Reconciled>,
+    },
     Reservation(ReservationOrder),
+    /// What the submitter's open transactions may cost; `None` if they can't be priced now.
+    OpenCosts {
+        reply: Reply<Option<OpenCosts>>,
+    },
 }
 
 impl Order {
@@ -89,6 +111,7 @@ impl Order {
             Self::ChangeMode { reply, .. } => drop(reply.send(Err(why))),
             Self::Reconcile { reply } => drop(reply.send(Err(why))),
             Self::Reservation(order) => drop(order.reply.send(Err(why))),
+            Self::OpenCosts { reply } => drop(reply.send(Err(why))),
         }
     }
 }

@@ -130,6 +130,20 @@ pub enum Raise {
     TooLow(Minimum),
 }
 
+impl Raise {
+    /// Offers what the cap allows where a replacement would need more.
+    ///
+    /// For the placeholder of a slot that every endpoint rejects, where the answers that prove it are
+    /// lost (another node had them). No cap is exceeded. Most likely no pool holds an earlier attempt
+    /// and this is accepted; one that does answers that it is underpriced, and the earlier attempt
+    /// stands.
+    pub fn or_at_cap(self, last: &Fees) -> Self {
+        let Self::AboveCap(CapReached { allows, .. }) = self else { return self };
+        let max_priority_fee = last.max_priority_fee.map(|tip| tip.min(allows));
+        Self::To(Fees { max_fee: allows, max_priority_fee, ..*last })
+    }
+}
+
 /// A cap that forbids what would replace an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CapReached {

@@ -10,15 +10,15 @@ use thiserror::Error;
 use crate::amount::{GasPrice, Wei};
 use crate::answer::AnswerClass;
 use crate::bump::Cap;
-use crate::fees::{FeeCaps, cost, gas_limit};
+use crate::fees::{FeeCaps, cost, first_offer, gas_limit};
 use crate::ids::Nonce;
 use crate::intent::Intent;
 use crate::port::batch::{AttemptKind, Fees};
-use crate::port::chain::{ChainLimits, Funds, Trial};
+use crate::port::chain::{ChainLimits, FeeQuote, Funds, Trial};
 use crate::port::signer::AccessListEntry;
 
-/// What every transaction pays in gas before anything is executed.
-const TX_GAS: u64 = 21_000;
+/// What every transaction pays in gas before anything is executed: all that a plain transfer uses.
+pub const TX_GAS: u64 = 21_000;
 /// On top of it for a contract creation (EIP-2).
 const CREATE_GAS: u64 = 32_000;
 /// For each zero byte and each other byte of call data (EIP-2028). Chains that never adopted it
@@ -277,29 +277,68 @@ pub fn judge_price(
     Err(Refusal::new(RefusalKind::FeeCapTooLow, detail))
 }
 
-/// The most that a transaction with a slot may still cost: whichever of its attempts is mined. What
-/// closes a slot pays nobody.
-pub fn open_cost(value: U256, attempts: impl IntoIterator<Item = (AttemptKind, Fees)>) -> U256 {
-    let costs = attempts.into_iter().map(|(kind, fees)| match kind {
-        AttemptKind::Cancellation | AttemptKind::Placeholder => cost(U256::ZERO, &fees),
-        AttemptKind::Intent | AttemptKind::Bump | AttemptKind::Replacement => cost(value, &fees),
-    });
-    costs.max().unwrap_or(value)
+/// A signed attempt, as far as its cost goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AttemptCost {
+    /// Why it was signed.
+    pub kind: AttemptKind,
+    /// What it offers.
+    pub fees: Fees,
+    /// The value of a [`AttemptKind::Replacement`], which may differ from the intent's; `None` if it
+    /// could not be read. Without meaning for the other kinds.
+    pub replaced_value: Option<U256>,
 }
 
-/// What an account has left for a new transaction, by the endpoint that says most: one that lags,
-/// or says too little, refuses nothing by itself.
-///
-/// `open` are the slots that are not mined as far as the caller knows, with what each may cost;
-/// `waiting` is what the transactions without a slot may cost. An endpoint that has mined a slot
-/// already has taken its cost off the balance.
-pub fn available(funds: &[Funds], open: &[(Nonce, U256)], waiting: U256) -> Option<Wei> {
-    let left = |funds: &Funds| {
-        let unmined = open.iter().filter(|(nonce, _)| *nonce >= funds.mined);
-        let needed = unmined.fold(waiting, |sum, (_, cost)| sum.saturating_add(*cost));
-        Wei(funds.balance.0.saturating_sub(needed))
-    };
-    funds.iter().map(left).max()
+/// What an account's open transactions may cost: the one rule for creates and simulations.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct OpenCosts {
+    slots: Vec<(Nonce, U256)>,
+    queued: U256,
+}
+
+impl OpenCosts {
+    /// Counts a transaction with a slot that is not mined: the cost of its most expensive attempt,
+    /// because any of them may be mined. `attempts` are in the order in which they were signed. A
+    /// cancellation or a placeholder transfers no value; a bump transfers the value of the attempt
+    /// that it repeats.
+    pub fn add_slot(
+        &mut self,
+        nonce: Nonce,
+        intent_value: U256,
+        attempts: impl IntoIterator<Item = AttemptCost>,
+    ) {
+        let mut value = intent_value;
+        let costs = attempts.into_iter().map(|attempt| match attempt.kind {
+            AttemptKind::Cancellation | AttemptKind::Placeholder => cost(U256::ZERO, &attempt.fees),
+            AttemptKind::Intent | AttemptKind::Bump => cost(value, &attempt.fees),
+            AttemptKind::Replacement => {
+                value = attempt.replaced_value.unwrap_or(value);
+                cost(value, &attempt.fees)
+            }
+        });
+        let most = costs.max().unwrap_or(intent_value);
+        self.slots.push((nonce, most));
+    }
+
+    /// Counts a transaction that waits for a slot: its value, and all of its gas at the price that
+    /// it would offer now. Without a gas limit it can't be signed, so it costs nothing.
+    pub fn add_queued(&mut self, intent: &Intent, quote: &FeeQuote, caps: &FeeCaps) {
+        let Some(gas_limit) = intent.gas else { return };
+        let fees = first_offer(intent, quote, gas_limit, caps).0;
+        self.queued = self.queued.saturating_add(Demand::of(intent, fees).cost());
+    }
+
+    /// What the account has left for a new transaction, by the endpoint that reports most: one that
+    /// lags, or reports too little, refuses nothing by itself. An endpoint that has mined a slot
+    /// already has taken its cost off the balance.
+    pub fn available(&self, funds: &[Funds]) -> Option<Wei> {
+        let left = |funds: &Funds| {
+            let unmined = self.slots.iter().filter(|(nonce, _)| *nonce >= funds.mined);
+            let needed = unmined.fold(self.queued, |sum, (_, cost)| sum.saturating_add(*cost));
+            Wei(funds.balance.0.saturating_sub(needed))
+        };
+        funds.iter().map(left).max()
+    }
 }
 
 /// Judges whether what is left of an account's balance pays for a transaction.

@@ -4,6 +4,8 @@
 //! and again whenever what it knows changes. A slot is given to another transaction only with proof
 //! that no node ever took this one (I3); everything short of proof keeps it.
 
+use std::fmt;
+
 use crate::answer::{AnswerClass, may_be_with_a_node};
 use crate::ids::Nonce;
 use crate::nonce::Mode;
@@ -99,6 +101,35 @@ pub enum HoldReason {
     NobodyToFillIt,
     /// A strict submitter's nonces come from the cursor alone (I12).
     Strict,
+}
+
+impl HoldReason {
+    /// Every reason.
+    pub const ALL: [Self; 6] = [
+        Self::Policy,
+        Self::NoKey,
+        Self::MayBeWithANode,
+        Self::MayBeUsed,
+        Self::NobodyToFillIt,
+        Self::Strict,
+    ];
+}
+
+impl fmt::Display for HoldReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Policy => "stuck.rejected_slot is hold",
+            Self::NoKey => "this node has no key to sign a placeholder with",
+            Self::MayBeWithANode => "a node may still hold one of its attempts",
+            Self::MayBeUsed => {
+                "the nonce may be used on the chain or in a pool, or no endpoint answers"
+            }
+            Self::NobodyToFillIt => {
+                "higher nonces are in flight and no queued transaction can take this one"
+            }
+            Self::Strict => "nonces are not recycled in strict mode",
+        })
+    }
 }
 
 /// Whether it is certain that no node ever took any attempt (I3): the state machine has seen no
@@ -261,6 +292,16 @@ mod tests {
         }
         let looked = RejectedView { receipts_looked_for: true, ..view };
         assert_eq!(decide(RejectedSlot::Placeholder, &looked), RejectedDecision::Placeholder);
+    }
+
+    #[test]
+    fn hold_reasons_read_as_distinct_sentences() {
+        let words: std::collections::HashSet<_> =
+            HoldReason::ALL.iter().map(ToString::to_string).collect();
+        assert_eq!(words.len(), HoldReason::ALL.len());
+        for reason in HoldReason::ALL {
+            assert_ne!(reason.to_string(), format!("{reason:?}"));
+        }
     }
 
     #[test]

@@ -2,12 +2,10 @@
 
 use tollgate_model::port::batch::Fees;
 use tollgate_model::port::signer::{AccessListEntry, TxDraft, TxKind};
+use tollgate_model::refusal::TX_GAS;
 use tollgate_model::{Address, Bytes, GasPrice, U256, Wei};
 
 use crate::reservation::Reservation;
-
-/// Gas that a plain transfer uses.
-const TRANSFER_GAS: u64 = 21_000;
 
 /// A transaction without chain, account and nonce: the slot has those.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,7 +27,7 @@ pub struct Tx {
 impl Tx {
     /// Pays somebody (EIP-1559).
     pub fn transfer(to: Address, wei: u64, max_fee: GasPrice, tip: GasPrice) -> Self {
-        let fees = Fees { gas_limit: TRANSFER_GAS, max_fee, max_priority_fee: Some(tip) };
+        let fees = Fees { gas_limit: TX_GAS, max_fee, max_priority_fee: Some(tip) };
         Self {
             to: Some(to),
             value: Wei(U256::from(wei)),

@@ -53,6 +53,9 @@ pub(super) struct Ground<'a> {
 }
 
 impl Ground<'_> {
+    /// Who closes the slots of transactions that every endpoint rejects.
+    pub(super) const REJECTED_SLOT: &'static str = "rejected_slot";
+
     /// The audit entry's detail; node, token and transaction stand beside it.
     pub(super) fn detail(&self, open: &Open, submitter: &str) -> Text<4000> {
         let fields = self.fields.map(|text| {
@@ -102,7 +105,8 @@ impl Desk {
                 Ok(Acted::Resent)
             }
             Plan::Sign { event, kind } => {
-                let attempt = self.sign_further(&open, kind, with).await?;
+                let closes_rejected = ground.by == Ground::REJECTED_SLOT;
+                let attempt = self.sign_further(&open, kind, with, closes_rejected).await?;
                 let update = claim(&open, event, ground.action)?;
                 Ok(Acted::Signed(self.send_further(&open, update, attempt, ground).await?))
             }

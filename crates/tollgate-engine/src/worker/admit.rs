@@ -17,6 +17,7 @@ use tracing::{error, warn};
 use super::allot::{Unfilled, in_order, refuse_misfits};
 use super::book::Waiting;
 use super::open::Open;
+use super::screen::Screened;
 use super::{Create, Desk, Stop};
 use crate::create::{CreateError, Created};
 use crate::planted::PlantedBug;
@@ -30,16 +31,17 @@ impl Desk {
     pub(super) async fn admit(&mut self, mut creates: Vec<Create>) -> Result<(), Stop> {
         loop {
             let Sorted { new, doubles } = self.answer_known(creates).await;
-            self.admit_new(new).await?;
-            if doubles.is_empty() {
+            creates = self.admit_new(new).await?;
+            // I6: what they ask for is durable by now, or is not and they are the first.
+            creates.extend(doubles);
+            if creates.is_empty() {
                 return Ok(());
             }
-            // I6: what they ask for is durable by now, or is not and they are the first.
-            creates = doubles;
         }
     }
 
-    async fn admit_new(&mut self, creates: Vec<Create>) -> Result<(), Stop> {
+    /// Returns the creates that can be judged only now that the others are durable or refused.
+    async fn admit_new(&mut self, creates: Vec<Create>) -> Result<Vec<Create>, Stop> {
         let now = self.context.clock.now();
         let (expired, mut creates): (Vec<_>, Vec<_>) =
             creates.into_iter().partition(|create| is_expired(create.valid_until, now));
@@ -49,19 +51,19 @@ impl Desk {
             // I13: what waits for a slot is bounded as well.
             refuse(creates.split_off(room), &CreateError::Busy);
         }
-        let mut creates = self.screen(creates).await;
+        let Screened { passed: mut creates, undecided } = self.screen(creates).await;
         in_order(&mut creates);
         for _ in 0..TRIES_MAX {
             if creates.is_empty() && self.book.queued.is_empty() {
-                return Ok(());
+                return Ok(undecided);
             }
             match self.admit_once(creates).await? {
-                Admitted::Done => return Ok(()),
+                Admitted::Done => return Ok(undecided),
                 Admitted::Again(left) => creates = left,
             }
         }
         refuse(creates, &CreateError::Busy);
-        Ok(())
+        Ok(undecided)
     }
 
     /// I7: the first of the two checks. Requests that are stored are answered; doubles among these
@@ -256,6 +258,7 @@ impl Desk {
             if *answer != CreateAnswer::Created {
                 continue;
             }
+            self.funds.enter(tx.tx_id);
             let waiting = Waiting {
                 tx_id: tx.tx_id,
                 seen: Seen { state: tx.born(), version: 1 },

@@ -9,6 +9,7 @@ use tollgate_model::{Text, TxEvent, TxId, mode};
 use tracing::info;
 
 use super::act::{Ground, Halt, speed_up};
+use super::screen::Quotes;
 use super::{Desk, Order, Stop};
 use crate::act::{ActError, Acted, Action, ModeChanged, Standstill};
 
@@ -37,6 +38,10 @@ impl Desk {
                 answer(reply, done)
             }
             Order::Reservation(order) => self.carry_out_reservation(order).await,
+            Order::OpenCosts { reply } => {
+                let costs = self.open_costs(&mut Quotes::default()).await;
+                answer(reply, Ok(costs))
+            }
         }
     }
 

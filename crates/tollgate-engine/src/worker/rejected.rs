@@ -7,7 +7,7 @@ use tollgate_model::port::policy::{Replacement, StuckAction};
 use tollgate_model::port::{AlertKind, Section};
 use tollgate_model::rejected::{RejectedDecision, RejectedSlot, RejectedView, decide};
 use tollgate_model::{Nonce, TxEvent, TxId};
-use tracing::{info, warn};
+use tracing::info;
 
 use super::act::{Ground, Halt};
 use super::alarm::About;
@@ -94,11 +94,11 @@ impl Desk {
         match decision {
             RejectedDecision::Leave | RejectedDecision::FindReceipts => Ok(()),
             RejectedDecision::Hold(why) => {
-                self.alert_rejected(tx_id, nonce, &format!("held: {why:?}"));
+                self.alert_rejected(tx_id, nonce, &format!("nonce kept: {why}"));
                 Ok(())
             }
             RejectedDecision::Placeholder => {
-                let (by, action) = ("rejected_slot", "placeholder");
+                let (by, action) = (Ground::REJECTED_SLOT, "placeholder");
                 let reason = "every endpoint rejects it";
                 let ground = Ground { by, action, reason, trigger: None, fields: None };
                 let with = Replacement::default();
@@ -107,8 +107,7 @@ impl Desk {
                     Ok(_) => Ok(()),
                     Err(Halt::Stop(stop)) => Err(stop),
                     Err(Halt::Refused(why)) => {
-                        warn!(%tx_id, %why, "no placeholder");
-                        self.alert_rejected(tx_id, nonce, &why.to_string());
+                        self.alert_rejected(tx_id, nonce, &format!("no placeholder: {why}"));
                         Ok(())
                     }
                 }

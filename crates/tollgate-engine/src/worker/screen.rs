@@ -1,20 +1,20 @@
 //! Refuses creates that the chain would certainly refuse, before a nonce is chosen.
 //!
-//! The rules are the model's ([`tollgate_model::refusal`]). The balance is read now and then, and what
-//! is taken in between is counted against it, so that a busy account asks for it once in
-//! [`BELIEVED`]. Where the chain can't be asked, nothing is refused for what is not known.
+//! The rules are the model's ([`tollgate_model::refusal`]). A balance that suffices is read once in
+//! [`BELIEVED`], and what is accepted in between is deducted from it. If the chain can't be asked,
+//! nothing is refused for what is not known.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tollgate_model::fees::first_offer;
 use tollgate_model::port::Fees;
 use tollgate_model::port::chain::{FeeQuote, Speed};
-use tollgate_model::refusal::{
-    Demand, Refusal, available, judge_funds, judge_gas, judge_price, open_cost,
-};
-use tollgate_model::{Intent, U256, Wei};
+use tollgate_model::refusal::{Demand, OpenCosts, Refusal, judge_funds, judge_gas, judge_price};
+use tollgate_model::{Intent, Timestamp, TxId, U256, Wei};
 
+use super::open::Form;
 use super::{Create, Desk};
 use crate::create::CreateError;
 
@@ -30,56 +30,102 @@ const SILENCE_BELIEVED: Duration = Duration::from_secs(5);
 /// What is left of the submitter's balance once everything open is paid.
 #[derive(Default)]
 pub(super) struct FundsLedger {
-    left: Option<(Wei, Instant)>,
-    silent_since: Option<Instant>,
+    /// By the last reading, less what was accepted since; with the time of the reading.
+    left: Option<(Wei, Timestamp)>,
+    silent_since: Option<Timestamp>,
+    /// The costs of the creates that passed the running screening. They are not open yet, and may
+    /// still be refused for another reason.
+    passed: HashMap<TxId, U256>,
+    passed_sum: U256,
 }
 
 impl FundsLedger {
-    /// Counts a cost against what is left, if that is known, believed and suffices.
-    fn take(&mut self, cost: U256) -> bool {
-        match &mut self.left {
-            Some((left, read_at)) if cost <= left.0 && read_at.elapsed() < BELIEVED => {
-                left.0 -= cost;
-                true
-            }
-            Some(_) | None => false,
+    /// What is left, if it was read less than `age` ago.
+    fn left(&self, age: Duration, now: Timestamp) -> Option<Wei> {
+        let (left, _) = self.left.filter(|(_, read_at)| is_younger(*read_at, age, now))?;
+        Some(left)
+    }
+
+    /// Whether what is left pays for this one and for all that passed before it.
+    fn pays_beside_passed(&self, cost: U256, left: Wei) -> bool {
+        cost.checked_add(self.passed_sum).is_some_and(|sum| sum <= left.0)
+    }
+
+    fn begin(&mut self) {
+        self.passed.clear();
+        self.passed_sum = U256::ZERO;
+    }
+
+    fn pass(&mut self, tx_id: TxId, cost: U256) {
+        self.passed.insert(tx_id, cost);
+        self.passed_sum = self.passed_sum.saturating_add(cost);
+    }
+
+    /// Deducts the cost of a create that is durable now.
+    pub(super) fn enter(&mut self, tx_id: TxId) {
+        let Some(cost) = self.passed.remove(&tx_id) else { return };
+        self.passed_sum = self.passed_sum.saturating_sub(cost);
+        if let Some((left, _)) = &mut self.left {
+            left.0 = left.0.saturating_sub(cost);
         }
     }
 
-    fn just_read(&self) -> Option<Wei> {
-        let read = self.left.filter(|(_, read_at)| read_at.elapsed() < TOO_LITTLE_BELIEVED);
-        read.map(|(left, _)| left)
+    fn is_silent(&self, now: Timestamp) -> bool {
+        self.silent_since.is_some_and(|since| is_younger(since, SILENCE_BELIEVED, now))
     }
+}
 
-    fn is_silent(&self) -> bool {
-        self.silent_since.is_some_and(|since| since.elapsed() < SILENCE_BELIEVED)
-    }
+/// Whether something is less than `age` old. If the clock was set back, it is not.
+fn is_younger(at: Timestamp, age: Duration, now: Timestamp) -> bool {
+    at <= now && now.since(at) < age
 }
 
 /// The market as it was when a batch of creates came in: one quote for each speed.
 #[derive(Default)]
-struct Quotes([Option<FeeQuote>; 3]);
+pub(super) struct Quotes([Option<FeeQuote>; 3]);
+
+/// What became of the creates of one batch that were not refused, each in order.
+#[derive(Default)]
+pub(super) struct Screened {
+    pub(super) passed: Vec<Create>,
+    /// The balance pays for each of them, but not beside those that passed. Whether they must be
+    /// refused is certain only once those are durable, because some of those may still be refused.
+    pub(super) undecided: Vec<Create>,
+}
+
+enum Verdict {
+    Pass,
+    Undecided,
+}
 
 impl Desk {
-    /// Refuses what the chain would certainly refuse. The rest is given back, in order.
-    pub(super) async fn screen(&mut self, creates: Vec<Create>) -> Vec<Create> {
+    /// Refuses what the chain would certainly refuse, and returns the rest.
+    pub(super) async fn screen(&mut self, creates: Vec<Create>) -> Screened {
         let mut quotes = Quotes::default();
-        let mut taken = Vec::with_capacity(creates.len());
+        let mut screened = Screened::default();
+        self.funds.begin();
         for create in creates {
             match self.judge_create(&create, &mut quotes).await {
-                Ok(()) => taken.push(create),
+                Ok(Verdict::Pass) => screened.passed.push(create),
+                Ok(Verdict::Undecided) => screened.undecided.push(create),
                 Err(why) => {
                     let _ = create.reply.send(Err(CreateError::Refused(why)));
                 }
             }
         }
-        taken
+        screened
     }
 
-    async fn judge_create(&mut self, create: &Create, quotes: &mut Quotes) -> Result<(), Refusal> {
+    async fn judge_create(
+        &mut self,
+        create: &Create,
+        quotes: &mut Quotes,
+    ) -> Result<Verdict, Refusal> {
         // What can't be read is refused where it is to be signed.
-        let Ok(intent) = Intent::from_payload(create.payload.bytes()) else { return Ok(()) };
-        let Some(gas_limit) = intent.gas else { return Ok(()) };
+        let Ok(intent) = Intent::from_payload(create.payload.bytes()) else {
+            return Ok(Verdict::Pass);
+        };
+        let Some(gas_limit) = intent.gas else { return Ok(Verdict::Pass) };
         let quote = self.quote(intent.speed, quotes).await;
         let caps = &self.context.options.fee_caps;
         let fees = match (&create.signed, quote) {
@@ -92,52 +138,62 @@ impl Desk {
         let demand = Demand::of(&intent, fees.unwrap_or(unpriced));
         judge_gas(&demand, &self.context.chain.limits())?;
         if fees.is_none() {
-            return Ok(());
+            return Ok(Verdict::Pass);
         }
         judge_price(&demand, quote.and_then(|quote| quote.base_fee), caps)?;
-        self.judge_cost(demand.cost(), quotes).await
+        let verdict = self.judge_cost(demand.cost(), quotes).await?;
+        if matches!(verdict, Verdict::Pass) {
+            self.funds.pass(create.tx_id, demand.cost());
+        }
+        Ok(verdict)
     }
 
-    /// Whether the account can pay beside what is open, by a balance that is new enough.
-    async fn judge_cost(&mut self, cost: U256, quotes: &mut Quotes) -> Result<(), Refusal> {
-        if self.funds.take(cost) {
-            return Ok(());
+    /// Whether the account can pay beside what is open and what passed, by a balance that is new
+    /// enough.
+    async fn judge_cost(&mut self, cost: U256, quotes: &mut Quotes) -> Result<Verdict, Refusal> {
+        let now = self.context.clock.now();
+        let believed = self.funds.left(BELIEVED, now);
+        if believed.is_some_and(|left| self.funds.pays_beside_passed(cost, left)) {
+            return Ok(Verdict::Pass);
         }
-        if let Some(left) = self.funds.just_read() {
-            return judge_funds(cost, left);
-        }
-        let Some(left) = self.read_funds(quotes).await else { return Ok(()) };
-        self.funds.left = Some((left, Instant::now()));
+        let left = match self.funds.left(TOO_LITTLE_BELIEVED, now) {
+            Some(left) => left,
+            None => {
+                let Some(left) = self.read_funds(quotes).await else { return Ok(Verdict::Pass) };
+                self.funds.left = Some((left, self.context.clock.now()));
+                left
+            }
+        };
         judge_funds(cost, left)?;
-        self.funds.take(cost);
-        Ok(())
+        let pays = self.funds.pays_beside_passed(cost, left);
+        Ok(if pays { Verdict::Pass } else { Verdict::Undecided })
     }
 
     /// What is left once everything open is paid; `None` if the chain can't be asked.
     async fn read_funds(&mut self, quotes: &mut Quotes) -> Option<Wei> {
         let context = self.context.clone();
         let funds = self.heard(context.chain.funds(self.submitter.address)).await?;
-        let unmined = self.book.iter().filter(|open| open.mined.is_none());
-        let open: Vec<_> = unmined
-            .map(|open| {
-                let value = open.intent().map_or(U256::ZERO, |intent| intent.value);
-                let forms = open.attempts.iter().map(|form| (form.kind, form.fees));
-                (open.nonce, open_cost(value, forms))
-            })
-            .collect();
-        let intents = self
-            .book
-            .queued
-            .iter()
-            .filter_map(|waiting| Intent::from_payload(&waiting.payload).ok());
-        let mut waiting = U256::ZERO;
-        for intent in intents.collect::<Vec<_>>() {
-            let Some(gas_limit) = intent.gas else { continue };
-            let quote = self.quote(intent.speed, quotes).await?;
-            let fees = first_offer(&intent, &quote, gas_limit, &context.options.fee_caps).0;
-            waiting = waiting.saturating_add(Demand::of(&intent, fees).cost());
+        self.open_costs(quotes).await?.available(&funds)
+    }
+
+    /// What everything open may cost; `None` if the chain can't be asked for a price.
+    pub(super) async fn open_costs(&mut self, quotes: &mut Quotes) -> Option<OpenCosts> {
+        let context = self.context.clone();
+        let mut costs = OpenCosts::default();
+        for open in self.book.iter().filter(|open| open.mined.is_none()) {
+            let value = open.intent().map_or(U256::ZERO, |intent| intent.value);
+            let cost = |form: &Form| {
+                context.attempt_cost(self.submitter.chain_id, form.kind, form.fees, &form.raw)
+            };
+            costs.add_slot(open.nonce, value, open.attempts.iter().map(cost));
         }
-        available(&funds, &open, waiting)
+        let queued = self.book.queued.iter();
+        let queued = queued.filter_map(|waiting| Intent::from_payload(&waiting.payload).ok());
+        for intent in queued.collect::<Vec<_>>() {
+            let quote = self.quote(intent.speed, quotes).await?;
+            costs.add_queued(&intent, &quote, &context.options.fee_caps);
+        }
+        Some(costs)
     }
 
     async fn quote(&mut self, speed: Speed, quotes: &mut Quotes) -> Option<FeeQuote> {
@@ -151,11 +207,11 @@ impl Desk {
 
     /// An answer of the chain, if it comes soon. One that did not is not waited for again for a while.
     async fn heard<T, E>(&mut self, asked: impl Future<Output = Result<T, E>>) -> Option<T> {
-        if self.funds.is_silent() {
+        if self.funds.is_silent(self.context.clock.now()) {
             return None;
         }
         let answer = timeout(PATIENCE, asked).await.ok().and_then(Result::ok);
-        self.funds.silent_since = answer.is_none().then(Instant::now);
+        self.funds.silent_since = answer.is_none().then(|| self.context.clock.now());
         answer
     }
 }

@@ -8,7 +8,7 @@ use tollgate_model::port::chain::{Call, Trial};
 use tollgate_model::port::policy::{NewCall, Replacement};
 use tollgate_model::port::signer::{TxDraft, TxKind};
 use tollgate_model::port::{AttemptKind, Fees, NewAttempt};
-use tollgate_model::refusal::{Demand, estimated_gas, judge_gas};
+use tollgate_model::refusal::{Demand, TX_GAS, estimated_gas, judge_gas};
 use tollgate_model::rejected::provably_never_accepted;
 use tollgate_model::{Bytes, Intent, U256, Wei};
 
@@ -16,16 +16,15 @@ use super::Desk;
 use super::open::Open;
 use crate::act::ActError;
 
-/// What a plain transfer uses where the chain can't be asked.
-const TRANSFER_GAS: u64 = 21_000;
-
 impl Desk {
-    /// Signs a further form. Nothing is written and nothing is sent.
+    /// Signs a further attempt. Nothing is written and nothing is sent. What closes a rejected slot
+    /// is signed at the cap where a replacement would need more: the line must not stop for ever.
     pub(super) async fn sign_further(
         &self,
         open: &Open,
         kind: AttemptKind,
         with: &Replacement,
+        closes_rejected: bool,
     ) -> Result<NewAttempt, ActError> {
         let intent = open.intent().map_err(ActError::Unavailable)?;
         let newest = open.newest().ok_or(tollgate_model::stuck::Forbidden::NoSlot)?;
@@ -51,7 +50,7 @@ impl Desk {
             true => offer_anew(&last, &quote, &ceiling, &demand),
             false => self.context.policies.bump.raise(&last, &quote, &ceiling, &demand),
         };
-        match price {
+        match if closes_rejected { price.or_at_cap(&last) } else { price } {
             Raise::To(fees) => self.sign_at(&mut draft, kind, fees).await,
             Raise::AboveCap(reached) => Err(ActError::AboveCap(reached)),
             Raise::TooLow(minimum) => Err(ActError::FeeTooLow(minimum)),
@@ -105,8 +104,8 @@ impl Desk {
         draft.data = Bytes::new();
         draft.access_list.clear();
         draft.fees.gas_limit = match self.try_call(&draft).await {
-            Ok(Trial::Gas(estimate)) => gas_limit(estimate).max(TRANSFER_GAS),
-            Ok(Trial::Reverts(_) | Trial::Refused(_)) | Err(_) => TRANSFER_GAS,
+            Ok(Trial::Gas(estimate)) => gas_limit(estimate).max(TX_GAS),
+            Ok(Trial::Reverts(_) | Trial::Refused(_)) | Err(_) => TX_GAS,
         };
         draft
     }

@@ -6,13 +6,15 @@ use futures_util::future::join_all;
 use tollgate_engine::{CreateError, Engine, EngineOptions, Simulated};
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::nonce::{Mode, NonceRules};
-use tollgate_model::port::{ListFilter, Page, TxStore};
+use tollgate_model::port::{AlertKind, ListFilter, Page, TxStore};
 use tollgate_model::refusal::RefusalKind;
-use tollgate_model::{Address, Allocated, Failed, GasPrice, Intent, TxState, U256};
+use tollgate_model::rejected::{HoldReason, RejectedSlot};
+use tollgate_model::{Address, Allocated, Failed, GasPrice, Intent, StuckReason, TxState, U256};
 use tollgate_testkit::fake_chain::{Question, Which};
 
 use crate::govern::{PENDING, patient};
 use crate::rig::{Rig, account, id, options, request, transfer};
+use crate::signed::signed;
 
 /// What a transfer of nothing may cost on a chain without a base fee: all of its gas, at one gwei.
 const FEE: u64 = 25_200 * 1_000_000_000;
@@ -61,7 +63,7 @@ async fn a_create_that_the_chain_would_refuse_is_refused_and_leaves_nothing() {
     assert_eq!(refused(&engine, transfer(1)).await, poor, "and without");
     assert_untouched(&rig).await;
     rig.chain.set_balance(account(1).address, U256::MAX);
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    rig.clock.advance(Duration::from_millis(500));
     let taken = engine.create(account(1), request("a"), capped(100_000)).await.unwrap();
     assert_eq!(rig.record(taken.tx_id()).await.nonce.unwrap().get(), 0);
 }
@@ -109,14 +111,60 @@ async fn creates_with_gas_are_taken_while_the_balance_can_not_be_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_balance_that_suffices_is_not_read_for_each_create() {
+async fn balance_that_suffices_is_read_once_in_ten_seconds() {
     let rig = Rig::new().await;
     let engine = rig.node("a", patient());
     for value in 0..20 {
         let batch = (0..10).map(|n| engine.create(account(1), None, with_gas(value * 10 + n)));
         assert!(join_all(batch).await.into_iter().all(|created| created.is_ok()));
     }
-    assert!(rig.chain.balance_reads() <= 20, "{} for 200 creates", rig.chain.balance_reads());
+    // A second reading only if the machine needs more than ten seconds for this.
+    let reads = rig.chain.balance_reads();
+    assert!((1..=2).contains(&reads), "{reads} for 200 creates in 20 batches");
+    rig.clock.advance(Duration::from_secs(10));
+    engine.create(account(1), None, with_gas(200)).await.unwrap();
+    assert_eq!(rig.chain.balance_reads(), reads + 1);
+}
+
+/// Current-thread runtime: all ten are in the worker's mailbox before it runs, so they are one batch.
+#[tokio::test]
+async fn balance_read_amid_a_batch_counts_the_creates_that_passed_before() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", patient());
+    rig.chain.set_balance(account(1).address, U256::from(FEE + 1 + 5 * (FEE + 2)));
+    engine.create(account(1), None, with_gas(1)).await.unwrap();
+    // The balance is believed while it suffices, and read anew where it does not.
+    rig.clock.advance(Duration::from_secs(1));
+    let reads = rig.chain.balance_reads();
+    let batch = (0..10).map(|_| engine.create(account(1), None, with_gas(2)));
+    let (taken, refused): (Vec<_>, Vec<_>) =
+        join_all(batch).await.into_iter().partition(Result::is_ok);
+    assert!(rig.chain.balance_reads() > reads, "the batch read the balance");
+    assert_eq!((taken.len(), refused.len()), (5, 5));
+    let poor = |why: &Result<_, CreateError>| matches!(why, Err(CreateError::Refused(why)) if why.kind == RefusalKind::InsufficientFunds);
+    assert!(refused.iter().all(poor), "{refused:?}");
+}
+
+#[tokio::test]
+async fn create_refused_for_its_nonce_takes_no_funds_from_others() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", patient());
+    rig.chain.set_balance(account(1).address, U256::from(3 * FEE));
+    let wrong_nonce = || async {
+        let signed = signed(7, 3 * FEE).await;
+        engine.create_signed(account(1), None, signed).await
+    };
+    // One after the other, within the time for which a balance that is too low is believed.
+    let refused = wrong_nonce().await;
+    assert!(matches!(refused, Err(CreateError::NonceMismatch { .. })), "{refused:?}");
+    engine.create(account(1), None, with_gas(1)).await.unwrap();
+    // In one batch, where the other one is judged first.
+    let create = engine.create(account(1), None, with_gas(2));
+    let signed = signed(7, 2 * FEE - 1).await;
+    let wrong = engine.create_signed(account(1), None, signed);
+    let (refused, created) = tokio::join!(wrong, create);
+    assert!(matches!(refused, Err(CreateError::NonceMismatch { .. })), "{refused:?}");
+    created.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -179,6 +227,41 @@ async fn a_rejected_slot_whose_offer_is_the_callers_cap_is_closed_within_the_cap
     };
     let rejected = id(engine.create(account(1), None, rejected).await.unwrap());
     let next = id(engine.create(account(1), None, with_gas(8)).await.unwrap());
+    rig.mine_until_final(&[rejected, next]).await;
+    assert_eq!(rig.record(rejected).await.seen.state, TxState::Failed(Failed::Rejected));
+    assert_eq!(rig.paid(account(1)), [0, 8]);
+    let attempts = rig.store.attempts(rejected).await.unwrap();
+    assert!(attempts.iter().all(|attempt| attempt.fees.max_fee <= cap), "{attempts:?}");
+}
+
+/// The answers that prove that no pool has the rejected bytes are lost with the node that heard them,
+/// and what would replace them is above the caller's cap.
+#[tokio::test(flavor = "multi_thread")]
+async fn rejected_slot_at_the_callers_cap_is_closed_by_another_node_within_the_cap() {
+    let rig = Rig::new().await;
+    let bad = Address::repeat_byte(0xba);
+    rig.chain.reject_calls_to(bad);
+    let holds = || EngineOptions { rejected_slot: RejectedSlot::Hold, ..patient() };
+    let a = rig.node("a", holds());
+    let cap = GasPrice::from_wei(1_000_000_000).unwrap();
+    let rejected = Intent {
+        gas: Some(21_000),
+        max_fee_per_gas: Some(cap),
+        ..Intent::transfer(bad, U256::from(6))
+    };
+    let rejected = id(a.create(account(1), None, rejected).await.unwrap());
+    let next = id(a.create(account(1), None, with_gas(8)).await.unwrap());
+    let marked = TxState::Stuck(StuckReason::Rejected);
+    rig.until(rejected, "is rejected", |tx| tx.seen.state == marked).await;
+    a.stop().await;
+    let b = rig.node("b", holds());
+    let held = format!("nonce kept: {}", HoldReason::Policy);
+    rig.eventually("the alert says why the slot is held", async || {
+        rig.alerts.of(AlertKind::Rejected).iter().any(|alert| alert.detail == held)
+    })
+    .await;
+    b.stop().await;
+    let _c = rig.node("c", patient());
     rig.mine_until_final(&[rejected, next]).await;
     assert_eq!(rig.record(rejected).await.seen.state, TxState::Failed(Failed::Rejected));
     assert_eq!(rig.paid(account(1)), [0, 8]);

@@ -13,7 +13,7 @@ use tollgate_testkit::fake_chain::FakeSigner;
 use crate::rig::{Rig, account, options, request, transfer};
 
 /// What account 1 signs for a nonce.
-async fn signed(nonce: u64, value: u64) -> SignedIntent {
+pub(crate) async fn signed(nonce: u64, value: u64) -> SignedIntent {
     let draft = TxDraft {
         chain_id: account(1).chain_id,
         from: account(1).address,

@@ -225,3 +225,16 @@ fn an_attempt_that_replaces_nothing_is_priced_like_a_first_one() {
     let tip = Demand { max_fee: Some(wei(60)), max_priority_fee: Some(wei(3)) };
     assert_eq!(anew(fees(50, Some(1)), Some(100), tip), to(60, Some(3)));
 }
+
+#[test]
+fn raise_above_a_cap_offers_the_cap_only_where_that_is_asked_for() {
+    let ceiling = Ceiling { callers: Some(wei(105)), ..Ceiling::default() };
+    let last = fees(100, Some(10));
+    let above = raise(&on(), &last, &quote(95, 150, 10), &ceiling, &Demand::default());
+    assert!(matches!(above, Raise::AboveCap(_)), "{above:?}");
+    assert_eq!(above.or_at_cap(&last), Raise::To(fees(105, Some(10))));
+    let within = Raise::To(fees(104, Some(11)));
+    assert_eq!(within.or_at_cap(&last), within);
+    let all_tip = fees(110, Some(110));
+    assert_eq!(above.or_at_cap(&all_tip), Raise::To(fees(105, Some(105))), "tip within the price");
+}

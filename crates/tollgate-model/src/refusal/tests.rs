@@ -93,27 +93,64 @@ fn a_price_below_a_tenth_of_the_base_fee_is_refused_and_names_its_cap() {
     assert_eq!(judge_price(&demand(&[], 0), None, &none), Ok(()), "no base fee, no rule");
 }
 
+fn nonce(n: u64) -> Nonce {
+    Nonce::new(n).unwrap()
+}
+
+fn funds(balance: u64, mined: u64) -> Funds {
+    Funds { balance: Wei(U256::from(balance)), mined: nonce(mined) }
+}
+
+fn attempt(kind: AttemptKind, price: u128) -> AttemptCost {
+    AttemptCost { kind, fees: fees(10, price), replaced_value: None }
+}
+
+/// What one open transaction with these attempts may cost.
+fn slot_cost(value: u64, attempts: &[AttemptCost]) -> u64 {
+    let mut open = OpenCosts::default();
+    open.add_slot(nonce(0), U256::from(value), attempts.iter().copied());
+    let left = open.available(&[funds(10_000, 0)]).unwrap();
+    10_000 - left.0.to::<u64>()
+}
+
 #[test]
-fn what_is_open_counts_until_the_endpoint_has_mined_it() {
-    let nonce = |n| Nonce::new(n).unwrap();
-    let funds =
-        |balance: u64, mined| Funds { balance: Wei(U256::from(balance)), mined: nonce(mined) };
-    let open = [(nonce(5), U256::from(10)), (nonce(6), U256::from(20))];
-    let left = |funds: &[Funds]| available(funds, &open, U256::from(3));
+fn open_costs_count_until_the_endpoint_has_mined_the_slot() {
+    let quote = FeeQuote { base_fee: None, max_fee: wei(1), max_priority_fee: None };
+    let mut open = OpenCosts::default();
+    open.add_slot(nonce(5), U256::ZERO, [attempt(AttemptKind::Intent, 1)]);
+    open.add_slot(nonce(6), U256::ZERO, [attempt(AttemptKind::Intent, 2)]);
+    let queued = Intent { gas: Some(2), ..Intent::transfer(Address::ZERO, U256::ONE) };
+    open.add_queued(&queued, &quote, &FeeCaps::default());
+    let unsignable = Intent { gas: None, ..queued };
+    open.add_queued(&unsignable, &quote, &FeeCaps::default());
+    let left = |funds: &[Funds]| open.available(funds);
     assert_eq!(left(&[funds(100, 5)]), Some(Wei(U256::from(67))));
     assert_eq!(left(&[funds(90, 6)]), Some(Wei(U256::from(67))), "taken off already");
-    assert_eq!(left(&[funds(0, 5), funds(100, 5)]), Some(Wei(U256::from(67))), "the best word");
+    assert_eq!(left(&[funds(0, 5), funds(100, 5)]), Some(Wei(U256::from(67))), "the highest");
     assert_eq!(left(&[funds(1, 5)]), Some(Wei(U256::ZERO)), "nothing wraps");
     assert_eq!(left(&[]), None);
 }
 
 #[test]
-fn an_open_transaction_may_cost_as_much_as_its_dearest_attempt() {
-    let (intent, bump) = ((AttemptKind::Intent, fees(10, 3)), (AttemptKind::Bump, fees(10, 4)));
-    let closing = (AttemptKind::Cancellation, fees(10, 9));
-    assert_eq!(open_cost(U256::from(5), [intent, bump]), U256::from(45));
-    assert_eq!(open_cost(U256::from(5), [intent, closing]), U256::from(90), "it pays no value");
-    assert_eq!(open_cost(U256::from(500), [intent, closing]), U256::from(530), "it may be mined");
+fn open_transaction_may_cost_as_much_as_its_most_expensive_attempt() {
+    let (intent, bump) = (attempt(AttemptKind::Intent, 3), attempt(AttemptKind::Bump, 4));
+    let closing = attempt(AttemptKind::Cancellation, 9);
+    assert_eq!(slot_cost(5, &[intent, bump]), 45);
+    assert_eq!(slot_cost(5, &[intent, closing]), 90, "it pays no value");
+    assert_eq!(slot_cost(500, &[intent, closing]), 530, "it may be mined");
+    assert_eq!(slot_cost(5, &[]), 5);
+}
+
+#[test]
+fn replacement_with_another_value_counts_with_its_own_and_so_do_its_bumps() {
+    let intent = attempt(AttemptKind::Intent, 3);
+    let replaced_value = Some(U256::from(100));
+    let replacement = AttemptCost { replaced_value, ..attempt(AttemptKind::Replacement, 4) };
+    assert_eq!(slot_cost(5, &[intent, replacement]), 140);
+    assert_eq!(slot_cost(5, &[intent, replacement, attempt(AttemptKind::Bump, 5)]), 150);
+    assert_eq!(slot_cost(500, &[intent, replacement]), 530, "the first may still be mined");
+    let unread = attempt(AttemptKind::Replacement, 4);
+    assert_eq!(slot_cost(5, &[intent, unread]), 45, "the intent's, if it can't be read");
 }
 
 #[test]
