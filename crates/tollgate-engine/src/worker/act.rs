@@ -87,7 +87,9 @@ impl Desk {
         let intent = open.intent().map_err(ActError::Unavailable)?;
         let subject = open.subject(&intent, self.has_key());
         let planned = match plan(action, with.call.is_some(), &subject)? {
-            Plan::Sign { event, .. } if self.is_settled_by_resend(&open, action, with, ground).await => {
+            Plan::Sign { event, .. }
+                if self.is_settled_by_resend(&open, action, with, ground).await =>
+            {
                 Plan::Resend { event }
             }
             planned => planned,

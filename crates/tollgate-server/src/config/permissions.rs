@@ -22,7 +22,8 @@ pub(super) fn warnings(values: &Values, settings: &Settings) -> Vec<String> {
         files.extend(files_in(folder));
     }
     for key in KEYS.iter().filter(|key| key.kind.is_secret()) {
-        if let Some(Place::File { file, .. }) = values.given.get(key.name).map(|given| &given.place) {
+        if let Some(Place::File { file, .. }) = values.given.get(key.name).map(|given| &given.place)
+        {
             files.push(file.as_ref().into());
         }
     }
