@@ -7,6 +7,7 @@ use tollgate_sqlite::{SqliteOptions, SqlitePath};
 
 use super::given::{Place, Value};
 use super::keys::KEYS;
+use super::kind::Kind;
 use super::layers::Values;
 use super::settings::Settings;
 use crate::compose::Database;
@@ -21,7 +22,8 @@ pub(super) fn warnings(values: &Values, settings: &Settings) -> Vec<String> {
     if let Some((folder, ..)) = &settings.keys.keystore {
         files.extend(files_in(folder));
     }
-    for key in KEYS.iter().filter(|key| key.kind.is_secret()) {
+    // Not URLs, which seldom hold a secret: a warning that everybody gets is one that nobody reads.
+    for key in KEYS.iter().filter(|key| matches!(key.kind, Kind::Secret | Kind::Secrets)) {
         if let Some(Place::File { file, .. }) = values.given.get(key.name).map(|given| &given.place)
         {
             files.push(file.as_ref().into());

@@ -358,9 +358,13 @@ async fn an_overall_time_out_marks_and_never_drops() {
     rig.chain.hold(Which::Value(10));
     let ids = transfers(&engine, [10]).await;
     rig.until(ids[0], "is with a node", |tx| tx.seen.state == PENDING).await;
-    rig.clock.advance(MINUTE);
     let stuck = TxState::Stuck(StuckReason::TimedOut);
-    rig.until(ids[0], "is stuck", |tx| tx.seen.state == stuck).await;
+    // Patience counts from when the worker has noted the answer, a moment after it is stored.
+    let is_stuck = async || {
+        rig.clock.advance(MINUTE);
+        rig.record(ids[0]).await.seen.state == stuck
+    };
+    rig.eventually("it is stuck", is_stuck).await;
     // A person has it sent again: it is waited for anew.
     assert_eq!(act(&engine, ids[0], Action::Resubmit).await, Ok(Acted::Resent));
     rig.until(ids[0], "is with a node", |tx| tx.seen.state == PENDING).await;
