@@ -298,7 +298,11 @@ impl Desk {
                 }
                 Some(order) = inbox.orders.recv() => orders.push(order),
                 () = self.notes.changed() => {}
-                _ = view.changed() => {}
+                // Without a tracker there is nothing to follow: the engine is being stopped. To go on
+                // would be a loop that never waits.
+                is_shown = view.changed() => if !is_shown {
+                    return Err(Stop::Done);
+                },
                 () = tokio::time::sleep(TICK) => {}
             }
             orders.extend(std::iter::from_fn(|| inbox.orders.try_recv().ok()));
