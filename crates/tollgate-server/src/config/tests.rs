@@ -3,6 +3,7 @@
 mod governance;
 
 use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use clap::{Args, Command, FromArgMatches};
@@ -29,6 +30,8 @@ impl Said<'_> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tollgate.toml");
         std::fs::write(&file, self.file).unwrap();
+        // It may hold secrets, and a warning that others can read them is not what is looked at.
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
         let command = NodeFlags::augment_args(Command::new("test"));
         let words = std::iter::once("test").chain(self.flags.iter().copied());
         let matches = command.try_get_matches_from(words).unwrap();
