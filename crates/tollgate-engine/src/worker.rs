@@ -149,10 +149,11 @@ impl Worker {
     pub(crate) async fn run(self) {
         let submitter = self.submitter;
         let mut inbox = self.inbox.lock().await;
-        let mut unsettled = None;
+        let (mut unsettled, mut has_owned) = (None, false);
         loop {
             let (stop, began) = match self.own(&mut unsettled).await {
                 Ok(owned) => {
+                    has_owned = true;
                     let mut desk = Desk::new(&self, owned);
                     let stop = desk.work(&mut inbox).await;
                     unsettled = desk.unsettled.take();
@@ -171,10 +172,17 @@ impl Worker {
                     tokio::time::sleep(RESTART_PAUSE).await;
                 }
                 Stop::Fenced => {
-                    warn!(%submitter, "fenced: all work for the submitter stops");
+                    warn_fenced(submitter);
                     return turn_away(&mut inbox, None);
                 }
-                Stop::NotOwner(owner) => return turn_away(&mut inbox, Some(owner)),
+                Stop::NotOwner(owner) => {
+                    // The lease was lost while the store could not be asked, for instance because
+                    // this process slept and its database sessions were ended meanwhile.
+                    if has_owned {
+                        warn_fenced(submitter);
+                    }
+                    return turn_away(&mut inbox, Some(owner));
+                }
                 Stop::Done => return turn_away(&mut inbox, None),
             }
         }
@@ -197,6 +205,10 @@ impl Worker {
             Err(error) => Err(Stop::Restart(error.to_string())),
         }
     }
+}
+
+fn warn_fenced(submitter: Submitter) {
+    warn!(%submitter, "fenced: all work for the submitter stops");
 }
 
 /// I13: nobody waits for a store that can't be asked.
