@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Stdio;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
@@ -81,6 +81,31 @@ impl Anvil {
     /// As a WebSocket.
     pub fn ws_url(&self) -> String {
         self.url.replacen("http", "ws", 1)
+    }
+
+    /// Mines a block.
+    pub async fn mine(&self) {
+        self.call("evm_mine", json!([])).await;
+        self.forget_unmineable().await;
+    }
+
+    /// anvil checks a transaction against the state from before the block that it is mining. One that
+    /// comes meanwhile can be queued for a predecessor that is mined already: it is never mined then,
+    /// and sent again it is "already known". Such an account's pool is emptied, as if the node had
+    /// lost it, so that what is sent again counts.
+    async fn forget_unmineable(&self) {
+        let status = self.call("txpool_status", json!([])).await;
+        if rpc::number(&status["pending"]) > 0 || rpc::number(&status["queued"]) == 0 {
+            return;
+        }
+        let content = self.call("txpool_content", json!([])).await;
+        for (account, queued) in content["queued"].as_object().into_iter().flatten() {
+            let mined = self.call("eth_getTransactionCount", json!([account, "latest"])).await;
+            if queued.get(rpc::number(&mined).to_string()).is_some() {
+                eprintln!("anvil queued what it could mine: the pool of {account} is emptied");
+                self.call("anvil_removePoolTransactions", json!([account])).await;
+            }
+        }
     }
 
     /// The result of a call that must work.

@@ -108,7 +108,7 @@ impl TestChain {
             }
             Self::Anvil(anvil) => {
                 for _ in 0..blocks {
-                    anvil.call("evm_mine", json!([])).await;
+                    anvil.mine().await;
                 }
             }
         }
