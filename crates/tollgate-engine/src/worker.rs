@@ -11,6 +11,7 @@ mod allot;
 mod answers;
 mod ask;
 mod book;
+mod finality;
 mod follow;
 mod govern;
 mod hand_over;
@@ -24,6 +25,7 @@ mod recover;
 mod rejected;
 mod reserve;
 mod screen;
+mod search;
 mod settle;
 mod sign;
 mod write;
@@ -50,6 +52,7 @@ use ask::Asking;
 use book::Book;
 use govern::Agenda;
 use screen::FundsLedger;
+use search::Searching;
 use settle::Unsettled;
 
 /// How often a worker looks for what slipped by.
@@ -244,6 +247,7 @@ pub(super) struct Desk {
     busy_at: Instant,
     agenda: Agenda,
     asking: Asking,
+    searching: Searching,
     alarm: Alarm,
     funds: FundsLedger,
     /// The node that should be the owner instead, and since when.
@@ -276,6 +280,7 @@ impl Desk {
             busy_at,
             agenda,
             asking,
+            searching: Searching::default(),
             alarm,
             funds: FundsLedger::default(),
             outranked,

@@ -13,6 +13,7 @@ mod funds;
 mod heads;
 mod history;
 mod member;
+mod occupants;
 mod pools;
 mod reason;
 mod receipts;
@@ -40,7 +41,8 @@ use tollgate_model::diagnose::EndpointWord;
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainLimits,
-    ChainUnavailable, FeeQuote, Funds, SendAnswer, Sighting, SlotSearch, Speed, Trial,
+    ChainUnavailable, FeeQuote, Funds, OccupantSearch, SendAnswer, Sighting, SlotSearch, Speed,
+    Trial,
 };
 use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, Text, TxHash, U256, Wei};
 
@@ -55,6 +57,7 @@ pub struct EvmChain {
     identity: Identity,
     router: Arc<Router>,
     marks: counts::Marks,
+    walks: occupants::Walks,
     settled: blocks::Settled,
     fees: fees::FeeCache,
     /// How many transactions the blocks hold that were handed out lately.
@@ -117,6 +120,7 @@ impl EvmChain {
             identity,
             router,
             marks: counts::Marks::default(),
+            walks: occupants::Walks::default(),
             settled: blocks::Settled::default(),
             fees: fees::FeeCache::default(),
             sizes: Mutex::default(),
@@ -344,13 +348,8 @@ impl Chain for EvmChain {
         pools::pools(&self.router, of, attempts).await
     }
 
-    async fn occupant(
-        &self,
-        of: Address,
-        nonce: Nonce,
-        lookback: u64,
-    ) -> Result<Option<TxHash>, ChainUnavailable> {
-        history::occupant(&self.router, of, nonce, lookback).await
+    async fn occupants(&self, of: Address, slots: &[Nonce], lookback: u64) -> OccupantSearch {
+        occupants::occupants(&self.router, &self.walks, of, slots, lookback).await
     }
 
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {

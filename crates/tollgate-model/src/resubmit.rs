@@ -211,7 +211,9 @@ const fn sending(state: TxState) -> Sending {
             StuckReason::TimedOut
             | StuckReason::ResubmitsExhausted
             | StuckReason::Rejected
-            | StuckReason::Expired,
+            | StuckReason::Expired
+            // Its slot is used: nothing in it can be mined again.
+            | StuckReason::Unproven,
         )
         | TxState::Tracking(Tracking::Mined)
         | TxState::Queued(_)

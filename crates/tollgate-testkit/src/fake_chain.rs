@@ -272,6 +272,23 @@ impl FakeChain {
         self.head.send_modify(|_| {});
     }
 
+    /// From now on the newest blocks are neither announced nor shown, as by endpoints that lag. Counts
+    /// and receipts by hash know them all the same.
+    pub fn hide_newest(&self, blocks: usize) {
+        self.lock().hidden = blocks;
+        self.head.send_modify(|_| {});
+    }
+
+    /// From now on counts in the head do not know the newest blocks.
+    pub fn lag_counts(&self, blocks: usize) {
+        self.lock().counts_lag = blocks;
+    }
+
+    /// From now on there is no safe and no finalized block.
+    pub fn lack_tags(&self) {
+        self.lock().lacks_tags = true;
+    }
+
     /// From now on no endpoint shows its pool.
     pub fn hide_pools(&self) {
         self.lock().hides_pools = true;

@@ -144,9 +144,18 @@ impl ReceiptReader {
     }
 
     /// Has a block below the view checked. The view shows it once it is confirmed; if it has left
-    /// the chain, the workers that asked are told once, and a later call checks it anew.
-    pub(crate) fn check_older(&self, submitter: Submitter, number: u64, hash: B256) {
+    /// the chain, the workers that asked are told once, and a later call checks it anew. Nothing is
+    /// checked that the newest view shows already, whatever view the caller goes by.
+    pub(crate) fn check_older(
+        &self,
+        submitter: Submitter,
+        (number, hash): (u64, B256),
+        newest: impl FnOnce() -> Arc<ChainView>,
+    ) {
         let mut older = lock(&self.older);
+        if newest().standing(number, hash) != Standing::Older {
+            return;
+        }
         let block = older.entry((number, hash)).or_insert_with(|| {
             self.changed.notify_one();
             OlderBlock {
@@ -239,10 +248,12 @@ impl ReceiptReader {
                 // No answer is no proof.
                 let there = answer.ok().flatten().map(|block| block.at.hash);
                 if there == Some(hash) {
-                    lock(&self.older).remove(&(number, hash));
+                    let mut older = lock(&self.older);
                     let mut seen = ChainView::clone(&view.get());
                     seen.confirm_older(number, hash);
+                    // Under the lock: whoever asks from now on sees it.
                     view.show(seen);
+                    older.remove(&(number, hash));
                 } else {
                     self.note_contradiction(number, hash, there);
                 }

@@ -1,7 +1,8 @@
 //! What the chain and the nodes say, turned into changes of the submitter's transactions.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+use futures_util::{StreamExt, stream};
 use tollgate_model::finality::{is_settled, verdict};
 use tollgate_model::port::{
     AttemptKind, Checkpoint, Confirmations, Evidence, MinedIn, Schedule, Section,
@@ -11,30 +12,36 @@ use tollgate_model::{B256, TxEvent, TxId};
 use tracing::warn;
 
 use super::open::Open;
+use super::search::Searched;
 use super::write::moved;
 use super::{Desk, Stop};
 use crate::notes::Note;
 use crate::planted::PlantedBug;
 use crate::view::{ChainView, Standing};
 
+/// Confirmation lists that are read from the store at once.
+const STORE_READS: usize = 16;
+
 impl Desk {
     /// Takes notice of everything that happened, oldest kind of evidence first: receipts, forks,
     /// finality, answers, decisions.
     pub(super) async fn follow(&mut self, notes: Vec<Note>, view: &ChainView) -> Result<(), Stop> {
         let (mut receipts, mut answers, mut decisions) = (Vec::new(), Vec::new(), Vec::new());
-        let mut blocks_left = HashSet::new();
+        let (mut blocks_left, mut searched) = (HashSet::new(), Vec::new());
         for note in notes {
             match note {
                 Note::Mined(receipt) => receipts.push(receipt),
                 Note::BlockLeft { number, hash } => {
                     blocks_left.insert((number, hash));
                 }
+                Note::Searched(slots) => searched.extend(slots),
                 Note::Answered(answered) => answers.push(answered),
                 Note::Decided(decided) => decisions.push(decided),
                 Note::LeaseLost(_) | Note::Stop => {}
             }
         }
         self.note_receipts(receipts, view).await?;
+        self.note_searched(searched, view).await?;
         self.note_forks(&blocks_left, view).await?;
         self.note_finality(view).await?;
         self.note_answers(answers, view).await?;
@@ -98,6 +105,13 @@ impl Desk {
             Standing::Older => blocks_left.contains(&(mined.block_number, mined.block_hash)),
             Standing::Canonical | Standing::Ahead => false,
         };
+        for open in self.book.iter_mut() {
+            // What was seen in a slot is looked for anew as well.
+            let seen = open.searched.seen().map(|seen| (seen.block_number, seen.block_hash));
+            if seen.is_some_and(|block| blocks_left.contains(&block)) {
+                open.searched = Searched::NOT_YET;
+            }
+        }
         let orphans = self.book.iter().filter(|open| open.mined.as_ref().is_some_and(left));
         let orphans = orphans.map(|open| open.tx_id).collect();
         self.take_back(orphans, view).await
@@ -135,6 +149,7 @@ impl Desk {
             .filter(|open| open.mined.as_ref().is_some_and(settled))
             .cloned()
             .collect();
+        let forked = self.forked(&candidates).await?;
         let mut section = Section::new(self.lease);
         let mut orphans = Vec::new();
         for open in &candidates {
@@ -147,13 +162,12 @@ impl Desk {
                 }
                 Standing::Ahead => continue,
                 Standing::Older => {
-                    let (number, hash) = (mined.block_number, mined.block_hash);
-                    self.context.reader.check_older(self.submitter, number, hash);
+                    self.check_older(mined.block_number, mined.block_hash);
                     continue;
                 }
             }
             let mut update = moved(open, TxEvent::Finalised(verdict_of(open, mined)))?;
-            let forked = self.was_forked(open).await?;
+            let forked = forked.get(&open.tx_id).copied().unwrap_or_default();
             update.confirmations = Some(confirmations(mined, view, forked));
             section.updates.push(update);
         }
@@ -165,6 +179,12 @@ impl Desk {
         self.take_back(orphans, view).await
     }
 
+    /// Has a block below the view checked.
+    pub(super) fn check_older(&self, number: u64, hash: B256) {
+        let newest = || self.context.view.get();
+        self.context.reader.check_older(self.submitter, (number, hash), newest);
+    }
+
     /// What lies below the view is asked for beside the worker, one look per block, because its
     /// block may have left the chain before the view began.
     fn standing(&self, mined: &MinedIn, view: &ChainView) -> Standing {
@@ -174,13 +194,21 @@ impl Desk {
         view.standing(mined.block_number, mined.block_hash)
     }
 
-    async fn was_forked(&self, open: &Open) -> Result<bool, Stop> {
-        if let Some(forked) = open.forked {
-            return Ok(forked);
+    /// Whether their receipts were once in blocks that left the chain; of those that an earlier owner
+    /// followed only the store knows, which is asked for several at once.
+    async fn forked(&self, candidates: &[Open]) -> Result<HashMap<TxId, bool>, Stop> {
+        let known = candidates.iter().filter_map(|open| Some((open.tx_id, open.forked?)));
+        let mut forked: HashMap<TxId, bool> = known.collect();
+        let unknown: Vec<TxId> = candidates.iter().map(|open| open.tx_id).collect();
+        let unknown = unknown.into_iter().filter(|tx_id| !forked.contains_key(tx_id));
+        let (store, unknown) = (&self.context.store, unknown.collect::<Vec<_>>());
+        let lists = stream::iter(unknown.clone()).map(|tx_id| store.confirmations(tx_id));
+        let lists: Vec<_> = lists.buffered(STORE_READS).collect().await;
+        for (tx_id, list) in unknown.into_iter().zip(lists) {
+            let list = list.map_err(|error| Stop::Restart(error.to_string()))?;
+            forked.insert(tx_id, list.is_some_and(|list| list.new_fork));
         }
-        let stored = self.context.store.confirmations(open.tx_id).await;
-        let stored = stored.map_err(|error| Stop::Restart(error.to_string()))?;
-        Ok(stored.is_some_and(|list| list.new_fork))
+        Ok(forked)
     }
 }
 

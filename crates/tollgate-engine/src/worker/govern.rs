@@ -21,6 +21,7 @@ use tollgate_model::{
 use tracing::warn;
 
 use super::alarm::About;
+use super::finality::SettledSince;
 use super::open::Open;
 use super::write::moved;
 use super::{Desk, Stop, TICK};
@@ -44,6 +45,10 @@ pub(super) struct Agenda {
     pub(super) diagnose_at: Timestamp,
     /// Rejected slots are looked at next.
     pub(super) rejected_at: Timestamp,
+    /// Since when the chain's count is not what a strict submitter's slots explain.
+    pub(super) unexplained_since: Option<Timestamp>,
+    /// Since when the settled height stands, while something waits for it.
+    pub(super) settled_since: Option<SettledSince>,
     /// Since when holes are seen, by their first nonces.
     pub(super) holes: BTreeMap<Nonce, Timestamp>,
     head: Option<TxId>,
@@ -58,6 +63,8 @@ impl Agenda {
             hold_may_be_over: false,
             diagnose_at: now,
             rejected_at: now,
+            unexplained_since: None,
+            settled_since: None,
             holes: BTreeMap::new(),
             head: None,
         }
@@ -84,6 +91,7 @@ impl Desk {
         self.note_head();
         self.bump_head().await?;
         self.resubmit().await?;
+        self.watch_finality();
         self.ask_about_head();
         Ok(())
     }

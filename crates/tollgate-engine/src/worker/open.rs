@@ -1,13 +1,17 @@
 //! One transaction with an open slot, as its worker knows it.
 
+use std::time::Duration;
+
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::bump::dearest;
 use tollgate_model::diagnose::Diagnosis;
 use tollgate_model::port::{Attempt, AttemptKind, Fees, MinedIn, NewAttempt, OpenTx, Seen};
-use tollgate_model::reconcile::{OpenSlot, Search};
+use tollgate_model::reconcile::{BlockStanding, OpenSlot};
 use tollgate_model::resubmit::hold_of;
 use tollgate_model::stuck::Subject;
 use tollgate_model::{Bytes, Intent, Nonce, Timestamp, TxHash, TxId};
+
+use super::search::Searched;
 
 /// Answers that are remembered; beyond that not all of them are known (I13).
 const ANSWERS_MAX: usize = 64;
@@ -134,18 +138,6 @@ pub(super) struct Asked {
     pub(super) noted: Option<String>,
 }
 
-/// What looking for its receipts at every endpoint has brought.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Searched {
-    pub(super) result: Search,
-    /// The settled count that was known when the search began.
-    pub(super) settled: Option<Nonce>,
-}
-
-impl Searched {
-    pub(super) const NOT_YET: Self = Self { result: Search::Unfinished, settled: None };
-}
-
 impl Open {
     /// What the store has. The patience of a new owner is its own; the answers of an earlier one
     /// are not known.
@@ -246,12 +238,14 @@ impl Open {
     }
 
     /// What reconciliation is asked about.
-    pub(super) const fn slot(&self) -> OpenSlot {
+    pub(super) fn slot(&self, block: BlockStanding, now: Timestamp) -> OpenSlot {
+        let since = self.searched.unproven_since;
         OpenSlot {
             nonce: self.nonce,
             state: self.seen.state,
             search: self.searched.result,
-            settled_at_search: self.searched.settled,
+            block,
+            unproven_for: since.map_or(Duration::ZERO, |since| now.since(since)),
         }
     }
 }

@@ -8,7 +8,8 @@ use tollgate_model::resubmit::renews_patience;
 use tollgate_model::{Text, TxEvent};
 use tracing::{debug, info};
 
-use super::open::{Open, Searched};
+use super::open::Open;
+use super::search::Searched;
 use super::{Desk, Stop};
 use crate::planted::PlantedBug;
 

@@ -31,13 +31,15 @@ pub enum AlertKind {
     /// The next block can't be read from any endpoint, so no receipt becomes final. It concerns all
     /// submitters of the chain and is raised for one of them.
     BlockUnread,
+    /// Something mined waits for finality, and the settled height does not rise.
+    FinalityStalled,
     /// What a policy decided can't be done, or the policy could not be asked.
     Policy,
 }
 
 impl AlertKind {
     /// Every kind there is.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Stuck,
         Self::Backlog,
         Self::InsufficientFunds,
@@ -48,6 +50,7 @@ impl AlertKind {
         Self::NonceTaken,
         Self::ReceiptUnread,
         Self::BlockUnread,
+        Self::FinalityStalled,
         Self::Policy,
     ];
 
@@ -64,6 +67,7 @@ impl AlertKind {
             Self::NonceTaken => "nonce_taken",
             Self::ReceiptUnread => "receipt_unread",
             Self::BlockUnread => "block_unread",
+            Self::FinalityStalled => "finality_stalled",
             Self::Policy => "policy",
         }
     }

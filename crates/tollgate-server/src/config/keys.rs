@@ -143,7 +143,9 @@ static FIRST: &[Key] = &[
         "finality",
         Kind::Finality,
         Value("confirmations:20"),
-        "From when on a receipt is final: so many blocks, its own included, or the chain's own tag.",
+        "From when on a receipt is final: so many blocks, its own included, or the chain's own tag. \
+         On a chain that makes no empty blocks `confirmations:1`, or nothing is final before the next \
+         blocks.",
     )
     .flag("finality"),
     key(

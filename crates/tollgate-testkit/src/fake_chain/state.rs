@@ -79,6 +79,12 @@ pub(super) struct State {
     pub(super) outsiders: u64,
     /// How far above the true head the one is that is announced.
     pub(super) announced_ahead: u64,
+    /// Newest blocks that are neither announced nor shown.
+    pub(super) hidden: usize,
+    /// Newest blocks that counts do not know yet.
+    pub(super) counts_lag: usize,
+    /// There is no safe and no finalized block.
+    pub(super) lacks_tags: bool,
 }
 
 /// The first block.
@@ -111,6 +117,9 @@ impl State {
             loses_receipts: false,
             outsiders: 0,
             announced_ahead: 0,
+            hidden: 0,
+            counts_lag: 0,
+            lacks_tags: false,
         }
     }
 
@@ -121,6 +130,11 @@ impl State {
     /// What a witness sees of the chain; the first block always.
     pub(super) fn seen_by(&self, witness: Witness) -> &[FakeBlock] {
         &self.blocks[..self.blocks.len().saturating_sub(witness.lags_by).max(1)]
+    }
+
+    /// What is shown of the chain; the first block always.
+    pub(super) fn shown(&self) -> &[FakeBlock] {
+        &self.blocks[..self.blocks.len().saturating_sub(self.hidden).max(1)]
     }
 
     pub(super) fn count(&self, from: Address) -> u64 {
