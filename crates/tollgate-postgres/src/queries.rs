@@ -39,6 +39,7 @@ queries! {
     OUTBOX_FORGET = "outbox_forget",
     OUTBOX_INSERT = "outbox_insert",
     OUTBOX_PAGE = "outbox_page",
+    PATIENCE_PUT = "patience_put",
     RECEIPT_PUT = "receipt_put",
     RECYCLABLE_LOCK = "recyclable_lock",
     RECYCLABLE_TAKE = "recyclable_take",
@@ -73,5 +74,6 @@ queries! {
     TX_PAGE = "tx_page",
     TX_PAGE_FAILED = "tx_page_failed",
     TX_PAGE_OPEN = "tx_page_open",
+    TX_SLOTS = "tx_slots",
     TX_UPDATE = "tx_update",
 }

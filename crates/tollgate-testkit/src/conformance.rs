@@ -115,6 +115,9 @@ macro_rules! conformance_tests {
             reads {
                 open_work_gives_every_open_transaction_with_all_its_attempts,
                 line_head_is_the_lowest_open_slot_without_a_receipt,
+                open_work_tells_how_long_the_head_was_waited_for_and_whether_it_was_forked,
+                slots_are_read_by_nonce_whatever_became_of_their_transactions,
+                list_by_time_finds_what_waited_long_for_its_commit,
                 lists_give_exactly_what_the_filter_says,
                 pages_neither_skip_nor_repeat_while_rows_arrive_and_change,
                 a_transaction_that_is_not_there_is_none,
@@ -138,6 +141,8 @@ macro_rules! conformance_tests {
                 a_recycled_slot_goes_to_the_next_transaction,
                 a_slot_can_be_recycled_more_than_once,
                 a_nonce_that_is_not_in_the_pool_cannot_be_recycled,
+                a_slot_whose_nonce_a_caller_holds_is_not_freed,
+                a_slot_that_is_freed_again_forgets_who_used_it,
                 a_transaction_frees_no_slot_but_its_own,
                 of_many_transactions_one_gets_a_recycled_slot,
                 recycled_and_new_slots_can_be_opened_together,

@@ -233,6 +233,8 @@ fn loop_queries() -> Vec<LoopQuery> {
     let tail = FINISHED_ROWS - ASKED;
     let nonces = column(|row| (row - 2 * ASKED).to_string());
     let stuck = "array[60, 61]::smallint[]";
+    let newer = id_sql(&(FINISHED_ROWS + ASKED).to_string());
+    let long_ago = "'2000-01-01'::timestamptz";
     vec![
         query("lease_find", 1, format!("1, {someone}, 0")),
         query("lease_guard", ASKED, format!("{chains}, {submitters}, {tokens}, 'me'")),
@@ -249,6 +251,7 @@ fn loop_queries() -> Vec<LoopQuery> {
         query("tx_open_work", ASKED, format!("1, {someone}, null, {ASKED}")),
         query("tx_open_work", ASKED, format!("1, {someone}, {an_id}, {ASKED}")),
         query("tx_line_head", OPEN_ROWS, format!("1, {someone}")),
+        query("tx_slots", ASKED, format!("1, {someone}, {tail}, {ASKED}")),
         query("tx_get", 1, an_id.clone()),
         query("tx_by_request", 1, format!("1, {someone}, 'r3'")),
         query("tx_by_hash", ASKED, hashes),
@@ -266,11 +269,30 @@ fn loop_queries() -> Vec<LoopQuery> {
         // A chain without completions among many of another one.
         query("completion_page", 1, format!("2, 0, {ASKED}")),
         query("submitter_page", ASKED, format!("1, '', {ASKED}")),
-        query("tx_page", ASKED, format!("null, null, null, null, null, null, {ASKED}")),
-        query("tx_page", ASKED, format!("null, 1, {someone}, null, null, null, {ASKED}")),
-        query("tx_page_open", OPEN_ROWS, format!("null, 1, {someone}, null, null, null, 10")),
-        query("tx_page_open", OPEN_ROWS, format!("null, null, null, {stuck}, null, null, 10")),
-        query("tx_page_failed", ASKED, format!("null, null, null, null, null, null, {ASKED}")),
+        query("tx_page", ASKED, format!("null, null, null, null, null, null, {ASKED}, null")),
+        query("tx_page", ASKED, format!("null, 1, {someone}, null, null, null, {ASKED}, null")),
+        // By time: the ids bound what is looked at, however old the table is.
+        query(
+            "tx_page",
+            ASKED,
+            format!("{newer}, null, null, null, {long_ago}, {long_ago}, {ASKED}, {an_id}"),
+        ),
+        query(
+            "tx_page",
+            ASKED,
+            format!("{newer}, 1, {someone}, null, {long_ago}, {long_ago}, {ASKED}, {an_id}"),
+        ),
+        query("tx_page_open", OPEN_ROWS, format!("null, 1, {someone}, null, null, null, 10, null")),
+        query(
+            "tx_page_open",
+            OPEN_ROWS,
+            format!("null, null, null, {stuck}, null, null, 10, null"),
+        ),
+        query(
+            "tx_page_failed",
+            ASKED,
+            format!("null, null, null, null, null, null, {ASKED}, null"),
+        ),
     ]
 }
 

@@ -19,7 +19,7 @@ const HISTORY: [&str; 7] = [
 ];
 
 /// Statements that run for every batch, tick or page.
-const IN_LOOPS: [&str; 40] = [
+const IN_LOOPS: [&str; 41] = [
     "request_find",
     "tx_lock",
     "tx_update",
@@ -28,6 +28,7 @@ const IN_LOOPS: [&str; 40] = [
     "tx_by_hash",
     "tx_open_work",
     "tx_line_head",
+    "tx_slots",
     "tx_page",
     "tx_page_open",
     "tx_page_failed",
