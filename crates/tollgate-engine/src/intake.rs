@@ -148,7 +148,7 @@ impl Engine {
         for _ in 0..OPEN_PAGES_MAX {
             let found = store.open_work(submitter, after, page).await;
             let found = found.map_err(|error| CreateError::Unavailable(error.to_string()))?;
-            for OpenTx { record, attempts } in &found {
+            for OpenTx { record, attempts, .. } in &found {
                 let Ok(intent) = Intent::from_payload(&record.payload) else { continue };
                 match record.nonce {
                     Some(_) if record.mined.is_some() => {}

@@ -19,6 +19,7 @@ mod obey;
 mod open;
 mod pool;
 mod price;
+mod queue;
 mod reconcile;
 mod recover;
 mod rejected;
@@ -252,6 +253,8 @@ pub(super) struct Desk {
     has_begun: bool,
     /// What must be settled before its worker begins again.
     unsettled: Option<Unsettled>,
+    /// Operations in the next section of creates, while one that was refused is looked for.
+    admit_max: Option<usize>,
 }
 
 impl Desk {
@@ -281,6 +284,7 @@ impl Desk {
             outranked,
             has_begun,
             unsettled,
+            admit_max: None,
         }
     }
 
@@ -363,8 +367,7 @@ impl Desk {
             self.context.keeper.forget(self.lease);
         }
         if matches!(stop, Stop::Done) {
-            let Context { store, node, .. } = self.context.as_ref();
-            if let Err(error) = store.release(node, &[self.lease]).await {
+            if let Err(error) = self.context.keeper.release(self.lease).await {
                 warn!(submitter = %self.submitter, %error, "lease not released: it runs out");
             }
         }
