@@ -217,11 +217,14 @@ impl<'a> Batch<'a> {
             };
             known.insert(of, place.clone());
             match place {
-                Place::There(to) if self.asked.get(&of) == Some(&to.node) => match to.owns {
-                    // It would say the same again.
-                    true => item.open = None,
-                    false => here.push(number),
-                },
+                Place::There(to) if self.asked.get(&of) == Some(&to.node) => {
+                    // It would say the same again, or this node can't do it instead.
+                    if to.owns || !self.api.engine.serves(of) {
+                        item.open = None;
+                    } else {
+                        here.push(number);
+                    }
+                }
                 Place::There(to) => {
                     match there.iter_mut().find(|parcel| parcel.to.node == to.node) {
                         Some(parcel) => parcel.places.push(number),
@@ -250,6 +253,17 @@ impl<'a> Batch<'a> {
         };
         let stands = !matches!(&answer, Err(problem) if problem.code == Code::NotOwner);
         Answered { place, entry: entry(answer, trace_id(self.headers)), stands, forwarded: false }
+    }
+
+    /// Does what another node that was not reached should have done, if this one serves the account.
+    async fn try_instead_of(&self, to: &Destination, place: usize) -> Answered {
+        let of = self.items[place].open.as_ref().map(|asked| asked.submitter);
+        if of.is_some_and(|of| self.api.engine.serves(of)) {
+            return self.try_here(place).await;
+        }
+        let problem = Problem::owner_unreached(&to.url);
+        let entry = entry(Err(problem), trace_id(self.headers));
+        Answered { place, entry, stands: false, forwarded: false }
     }
 
     /// Asks another node for its items.
@@ -301,7 +315,8 @@ impl<'a> Batch<'a> {
                 }
             }
             Err(Unanswered::NotAsked(_)) => {
-                return join_all(places.iter().map(|place| self.try_here(*place))).await;
+                let tried = places.iter().map(|place| self.try_instead_of(to, *place));
+                return join_all(tried).await;
             }
             Err(Unanswered::Full) => Problem::too_many_forwarded(),
             Err(Unanswered::Unheard(why)) => Problem::unheard(why),
