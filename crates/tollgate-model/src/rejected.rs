@@ -164,7 +164,8 @@ pub fn decide(policy: RejectedSlot, view: &RejectedView<'_>) -> RejectedDecision
             | StuckReason::Expired
             | StuckReason::InsufficientFunds
             | StuckReason::FeeCap
-            | StuckReason::Unproven,
+            | StuckReason::Unproven
+            | StuckReason::Unwritable,
         )
         | TxState::Queued(_)
         | TxState::Confirmed

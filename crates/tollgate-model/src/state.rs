@@ -87,11 +87,13 @@ pub enum StuckReason {
     /// The chain has used its slot, and no endpoint can show by what, or how it ended (I8). It is in
     /// nobody's way; evidence moves it on.
     Unproven,
+    /// What happened to it can't be written: the store, or the rules of a batch, refuse the change.
+    Unwritable,
 }
 
 impl StuckReason {
     /// Every reason there is.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::TimedOut,
         Self::ResubmitsExhausted,
         Self::GreyZone,
@@ -100,6 +102,7 @@ impl StuckReason {
         Self::InsufficientFunds,
         Self::FeeCap,
         Self::Unproven,
+        Self::Unwritable,
     ];
 
     /// The word for it in configuration; the sub-state's word in lower case.
@@ -113,13 +116,14 @@ impl StuckReason {
             Self::InsufficientFunds => "insufficient_funds",
             Self::FeeCap => "fee_cap",
             Self::Unproven => "unproven",
+            Self::Unwritable => "unwritable",
         }
     }
 }
 
 impl TxState {
     /// Every state there is, in the order of a transaction's life.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Queued(Queued::Waiting),
         Self::Queued(Queued::Held),
         Self::Allocated(Allocated::Unsent),
@@ -141,6 +145,7 @@ impl TxState {
         Self::Stuck(StuckReason::InsufficientFunds),
         Self::Stuck(StuckReason::FeeCap),
         Self::Stuck(StuckReason::Unproven),
+        Self::Stuck(StuckReason::Unwritable),
     ];
 
     /// The number under which stores keep the state. Never reuse one.
@@ -169,6 +174,7 @@ impl TxState {
             Self::Stuck(StuckReason::InsufficientFunds) => 65,
             Self::Stuck(StuckReason::FeeCap) => 66,
             Self::Stuck(StuckReason::Unproven) => 67,
+            Self::Stuck(StuckReason::Unwritable) => 69,
         }
     }
 
@@ -213,6 +219,7 @@ impl TxState {
             Self::Stuck(StuckReason::InsufficientFunds) => "INSUFFICIENT_FUNDS",
             Self::Stuck(StuckReason::FeeCap) => "FEE_CAP",
             Self::Stuck(StuckReason::Unproven) => "UNPROVEN",
+            Self::Stuck(StuckReason::Unwritable) => "UNWRITABLE",
         })
     }
 

@@ -59,7 +59,7 @@ pub enum Verdict {
 
 impl TxEvent {
     /// Every event there is.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Held,
         Self::Unheld,
         Self::SlotAllocated,
@@ -85,6 +85,7 @@ impl TxEvent {
         Self::GaveUp(StuckReason::InsufficientFunds),
         Self::GaveUp(StuckReason::FeeCap),
         Self::GaveUp(StuckReason::Unproven),
+        Self::GaveUp(StuckReason::Unwritable),
         Self::Retried,
     ];
 
@@ -212,7 +213,8 @@ const fn stuck_after_a_send(reason: StuckReason) -> Option<TxState> {
         | StuckReason::Expired
         | StuckReason::InsufficientFunds
         | StuckReason::FeeCap
-        | StuckReason::Unproven => Some(TxState::Stuck(reason)),
+        | StuckReason::Unproven
+        | StuckReason::Unwritable => Some(TxState::Stuck(reason)),
     }
 }
 
@@ -268,7 +270,8 @@ const fn from_stuck(reason: StuckReason, event: TxEvent) -> Option<TxState> {
             | StuckReason::Expired
             | StuckReason::InsufficientFunds
             | StuckReason::FeeCap
-            | StuckReason::Unproven => Some(TxState::Stuck(reason)),
+            | StuckReason::Unproven
+            | StuckReason::Unwritable => Some(TxState::Stuck(reason)),
         },
         TxEvent::Mined => Some(TxState::Tracking(Tracking::Mined)),
         TxEvent::SlotTaken => Some(TxState::Failed(Failed::NonceTaken)),
@@ -281,7 +284,8 @@ const fn from_stuck(reason: StuckReason, event: TxEvent) -> Option<TxState> {
             | StuckReason::Expired
             | StuckReason::InsufficientFunds
             | StuckReason::FeeCap
-            | StuckReason::Unproven => None,
+            | StuckReason::Unproven
+            | StuckReason::Unwritable => None,
         },
         TxEvent::GaveUp(newer) => stuck_after_a_send(newer),
         // It goes through the grey zone: whether a node has it is what the retry finds out.

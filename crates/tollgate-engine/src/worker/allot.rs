@@ -12,7 +12,7 @@ use tollgate_model::port::signer::TxDraft;
 use tollgate_model::port::{AttemptKind, CursorMove, NewAttempt, NewTx, Section, Slot, TxUpdate};
 use tollgate_model::{Bytes, Intent, Nonce, TxEvent, Wei};
 
-use super::book::Waiting;
+use super::queue::Waiting;
 use super::reconcile::FOREIGN_LOOK;
 use super::{Create, Desk, Stop};
 use crate::create::CreateError;

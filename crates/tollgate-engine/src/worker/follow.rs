@@ -1,8 +1,7 @@
 //! What the chain and the nodes say, turned into changes of the submitter's transactions.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use futures_util::{StreamExt, stream};
 use tollgate_model::finality::{is_settled, verdict};
 use tollgate_model::port::{
     AttemptKind, Checkpoint, Confirmations, Evidence, MinedIn, Schedule, Section,
@@ -18,9 +17,6 @@ use super::{Desk, Stop};
 use crate::notes::Note;
 use crate::planted::PlantedBug;
 use crate::view::{ChainView, Standing};
-
-/// Confirmation lists that are read from the store at once.
-const STORE_READS: usize = 16;
 
 impl Desk {
     /// Takes notice of everything that happened, oldest kind of evidence first: receipts, forks,
@@ -60,6 +56,10 @@ impl Desk {
         let mut noted = HashSet::new();
         // The newest word first: a transaction may have been in two blocks since the last look.
         for receipt in receipts.into_iter().rev() {
+            if let Err(impossible) = receipt.check() {
+                warn!(tx_hash = %receipt.tx_hash, %impossible, "receipt ignored");
+                continue;
+            }
             match view.standing(receipt.block_number, receipt.block_hash) {
                 Standing::Canonical | Standing::Older => {}
                 // The tracker delivers what is ahead once the view has its block.
@@ -149,7 +149,6 @@ impl Desk {
             .filter(|open| open.mined.as_ref().is_some_and(settled))
             .cloned()
             .collect();
-        let forked = self.forked(&candidates).await?;
         let mut section = Section::new(self.lease);
         let mut orphans = Vec::new();
         for open in &candidates {
@@ -167,8 +166,7 @@ impl Desk {
                 }
             }
             let mut update = moved(open, TxEvent::Finalised(verdict_of(open, mined)))?;
-            let forked = forked.get(&open.tx_id).copied().unwrap_or_default();
-            update.confirmations = Some(confirmations(mined, view, forked));
+            update.confirmations = Some(confirmations(mined, view, open.forked));
             section.updates.push(update);
         }
         if !section.updates.is_empty() {
@@ -192,23 +190,6 @@ impl Desk {
             return Standing::Canonical;
         }
         view.standing(mined.block_number, mined.block_hash)
-    }
-
-    /// Whether their receipts were once in blocks that left the chain; of those that an earlier owner
-    /// followed only the store knows, which is asked for several at once.
-    async fn forked(&self, candidates: &[Open]) -> Result<HashMap<TxId, bool>, Stop> {
-        let known = candidates.iter().filter_map(|open| Some((open.tx_id, open.forked?)));
-        let mut forked: HashMap<TxId, bool> = known.collect();
-        let unknown: Vec<TxId> = candidates.iter().map(|open| open.tx_id).collect();
-        let unknown = unknown.into_iter().filter(|tx_id| !forked.contains_key(tx_id));
-        let (store, unknown) = (&self.context.store, unknown.collect::<Vec<_>>());
-        let lists = stream::iter(unknown.clone()).map(|tx_id| store.confirmations(tx_id));
-        let lists: Vec<_> = lists.buffered(STORE_READS).collect().await;
-        for (tx_id, list) in unknown.into_iter().zip(lists) {
-            let list = list.map_err(|error| Stop::Restart(error.to_string()))?;
-            forked.insert(tx_id, list.is_some_and(|list| list.new_fork));
-        }
-        Ok(forked)
     }
 }
 

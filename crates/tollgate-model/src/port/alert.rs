@@ -35,11 +35,14 @@ pub enum AlertKind {
     FinalityStalled,
     /// What a policy decided can't be done, or the policy could not be asked.
     Policy,
+    /// A submitter has open work, and no live node serves it: it is followed, but nothing can be
+    /// signed.
+    Unserved,
 }
 
 impl AlertKind {
     /// Every kind there is.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Stuck,
         Self::Backlog,
         Self::InsufficientFunds,
@@ -52,6 +55,7 @@ impl AlertKind {
         Self::BlockUnread,
         Self::FinalityStalled,
         Self::Policy,
+        Self::Unserved,
     ];
 
     /// The word for it in logs, metrics and sinks.
@@ -69,6 +73,7 @@ impl AlertKind {
             Self::BlockUnread => "block_unread",
             Self::FinalityStalled => "finality_stalled",
             Self::Policy => "policy",
+            Self::Unserved => "unserved",
         }
     }
 }
