@@ -35,7 +35,8 @@ impl Desk {
             let Some((refused, why)) = self.apply_part(part).await? else { continue };
             match halves(refused) {
                 // I14: whatever is to blame fails alone.
-                Halves::Two(first, second) => {
+                Halves::Two(halves) => {
+                    let (first, second) = *halves;
                     parts.push_front(second);
                     parts.push_front(first);
                 }
@@ -176,7 +177,7 @@ impl Desk {
 
 /// What is left to try of a section that was refused.
 enum Halves {
-    Two(Section, Section),
+    Two(Box<(Section, Section)>),
     /// A single change is to blame.
     One(Box<TxUpdate>),
     /// Only what changes of the submitter itself.
@@ -191,11 +192,11 @@ fn halves(mut section: Section) -> Halves {
     let mut rest = Section::new(section.lease);
     if changes_submitter(&section) && !section.updates.is_empty() {
         rest.updates = std::mem::take(&mut section.updates);
-        return Halves::Two(section, rest);
+        return Halves::Two(Box::new((section, rest)));
     }
     if section.updates.len() > 1 {
         rest.updates = section.updates.split_off(section.updates.len() / 2);
-        return Halves::Two(section, rest);
+        return Halves::Two(Box::new((section, rest)));
     }
     section.updates.pop().map_or(Halves::None, |update| Halves::One(Box::new(update)))
 }
