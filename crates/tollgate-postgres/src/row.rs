@@ -42,7 +42,7 @@ pub(crate) fn hash(row: &Row, column: &str) -> Result<B256, StoreError> {
     fixed(get::<&[u8]>(row, column)?).map(B256::new)
 }
 
-fn optional_hash(row: &Row, column: &str) -> Result<Option<B256>, StoreError> {
+pub(crate) fn optional_hash(row: &Row, column: &str) -> Result<Option<B256>, StoreError> {
     get::<Option<&[u8]>>(row, column)?.map(|bytes| fixed(bytes).map(B256::new)).transpose()
 }
 

@@ -85,4 +85,8 @@ queries! {
     NODE_HEARTBEAT = "node_heartbeat";
     NODE_LIVE = "node_live";
     NODE_LEAVE = "node_leave";
+    SERVED_FIND = "served_find";
+    SERVED_PUT = "served_put";
+    SERVED_GET = "served_get";
+    SERVED_FORGET = "served_forget";
 }

@@ -49,6 +49,7 @@ macro_rules! conformance_tests {
                 a_lease_on_an_unknown_submitter_is_refused_by_name,
                 owners_are_told_in_the_order_asked,
                 orphans_are_the_submitters_with_open_work_and_no_owner,
+                orphan_pages_lead_past_owned_and_orphaned_submitters_to_the_last,
             }
             fence {
                 a_writer_delayed_after_its_guard_cannot_land_after_a_takeover,
@@ -159,6 +160,8 @@ macro_rules! conformance_tests {
                 nodes_live_from_heartbeat_to_leave,
                 a_silent_node_is_not_alive,
                 nodes_of_another_chain_or_of_an_unknown_one_are_not_listed,
+                accounts_that_a_node_serves_are_read_under_the_digest_of_its_row,
+                accounts_that_no_node_names_are_forgotten_after_a_day,
                 an_owners_address_comes_from_the_list_of_nodes,
                 a_chain_with_another_genesis_is_refused,
                 a_submitter_on_an_unknown_chain_is_refused_by_name,

@@ -45,6 +45,11 @@ impl Desk {
 
     /// Returns the creates that can be judged only now that the others are durable or refused.
     async fn admit_new(&mut self, creates: Vec<Create>) -> Result<Vec<Create>, Stop> {
+        if !self.serves() {
+            // Followed without a key: what waits goes on waiting for a node that serves it.
+            refuse(creates, &CreateError::UnknownSubmitter);
+            return Ok(Vec::new());
+        }
         let now = self.context.clock.now();
         let (expired, mut creates): (Vec<_>, Vec<_>) =
             creates.into_iter().partition(|create| is_expired(create.valid_until, now));
