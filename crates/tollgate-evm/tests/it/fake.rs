@@ -88,6 +88,10 @@ pub(crate) struct State {
     pub(crate) estimates_take_one: Option<Value>,
     /// Many calls in one are answered with an error.
     pub(crate) no_batches: bool,
+    /// Many calls in one are taken, and their answer is lost.
+    pub(crate) loses_batches: bool,
+    /// The answer to the call in this place of a batch is left out, though it was taken.
+    pub(crate) leaves_out: Option<usize>,
     /// What says no to a single one of a batch: its bytes, and what it says.
     pub(crate) refused: Option<(String, &'static str)>,
     /// Added to the id of each answer.
@@ -263,11 +267,18 @@ async fn answer_batch(state: &Mutex<State>, calls: Vec<Value>) -> Option<Value> 
         let error = json!({"code": -32600, "message": "batch requests are not supported"});
         return Some(json!({"jsonrpc": "2.0", "id": null, "error": error}));
     }
+    let (loses, leaves_out) = {
+        let state = state.lock().unwrap();
+        (state.loses_batches, state.leaves_out)
+    };
     let mut answers = Vec::new();
-    for call in calls.iter().rev() {
-        answers.push(answer(state, call.to_string().as_bytes()).await?);
+    for (place, call) in calls.iter().enumerate().rev() {
+        let answer = answer(state, call.to_string().as_bytes()).await?;
+        if leaves_out != Some(place) {
+            answers.push(answer);
+        }
     }
-    Some(Value::Array(answers))
+    (!loses).then_some(Value::Array(answers))
 }
 
 async fn serve_ws(listener: TcpListener, state: Arc<Mutex<State>>, heads: Arc<watch::Sender<u64>>) {
