@@ -165,6 +165,11 @@ impl FakeChain {
         self.lock().lose_answers = count;
     }
 
+    /// The next batches of sends are taken as they would be, and their answers lost.
+    pub fn lose_batches(&self, count: usize) {
+        self.lock().lose_batches = count;
+    }
+
     /// The next send is answered so, and is not taken, whatever the answer says.
     pub fn answer_next(&self, class: AnswerClass) {
         self.answer(Which::Any, class, 1);

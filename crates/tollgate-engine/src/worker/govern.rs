@@ -157,6 +157,12 @@ impl Desk {
         (self.agenda.hold_looked_at, self.agenda.hold_may_be_over) = (None, false);
         if let Some(open) = head.and_then(|head| self.book.get_mut(head)) {
             open.waits.renew(now);
+            let (nonce, is_refused) = (open.nonce, open.line_slot().is_refused());
+            // What it was refused for is mined by now, or is not ours.
+            if is_refused {
+                open.waits.due_at = Some(now);
+                self.book.resend_refused_above(nonce, now);
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::bump::dearest;
 use tollgate_model::diagnose::Diagnosis;
+use tollgate_model::gap::LineSlot;
 use tollgate_model::port::{Attempt, AttemptKind, Fees, MinedIn, NewAttempt, OpenTx, Seen};
 use tollgate_model::reconcile::{OpenSlot, Search};
 use tollgate_model::resubmit::hold_of;
@@ -71,16 +72,18 @@ pub(super) struct Waits {
     pub(super) sent_at: Timestamp,
     /// When it is to be sent again whatever the pauses say.
     pub(super) due_at: Option<Timestamp>,
+    /// How often it was to be sent again since then because a node seemed to lack it.
+    pub(super) gap_resends: u32,
 }
 
 impl Waits {
     const fn from(now: Timestamp) -> Self {
-        Self { since: now, resends: 0, sent_at: now, due_at: None }
+        Self { since: now, resends: 0, sent_at: now, due_at: None, gap_resends: 0 }
     }
 
     /// Patience starts anew.
     pub(super) const fn renew(&mut self, now: Timestamp) {
-        (self.since, self.resends) = (now, 0);
+        (self.since, self.resends, self.gap_resends) = (now, 0, 0);
     }
 }
 
@@ -243,6 +246,12 @@ impl Open {
     /// It waits for something that may come by itself.
     pub(super) fn is_held(&self) -> bool {
         hold_of(self.heard.last).is_some()
+    }
+
+    /// What is asked about where a node lacks a lower nonce.
+    pub(super) const fn line_slot(&self) -> LineSlot {
+        let (last_answer, gap_resends) = (self.heard.last, self.waits.gap_resends);
+        LineSlot { nonce: self.nonce, last_answer, gap_resends }
     }
 
     /// What reconciliation is asked about.
