@@ -271,6 +271,12 @@ impl FakeChain {
         self.lock().loses_receipts = loses;
     }
 
+    /// Whether receipts of failures in a block come without a reason, and who asks for one waits for
+    /// ever.
+    pub fn hang_reasons(&self, hangs: bool) {
+        self.lock().hangs_reasons = hangs;
+    }
+
     /// From now on heads are announced so many blocks above the true ones; no such block is there.
     pub fn announce_ahead(&self, blocks: u64) {
         self.lock().announced_ahead = blocks;

@@ -20,7 +20,7 @@ use super::handed::Past;
 use super::member::Member;
 use super::router::Router;
 use crate::classify::{Overrides, classify_with};
-use crate::endpoint::{RpcError, RpcErrorKind};
+use crate::endpoint::{RpcError, RpcErrorKind, SEND_METHOD};
 
 /// How much of the endpoints' words is kept, in bytes.
 const SAID_BYTES_MAX: usize = 2_000;
@@ -198,7 +198,7 @@ async fn send_carefully(router: &Arc<Router>, handing: &Handing, earlier: Vec<Wo
         router.with_handed(|handed| handed.note_given(handing.hash, member.place));
         tokio::spawn(async move {
             let params = handing.params.clone();
-            let call = member.endpoint.call_until("eth_sendRawTransaction", params, deadline);
+            let call = member.endpoint.call_until(SEND_METHOD, params, deadline);
             handing.read(&router, &member, call.await)
         })
     };
@@ -283,7 +283,7 @@ async fn batch(router: &Arc<Router>, handings: &[Handing]) -> Vec<Vec<Word>> {
             let params = params.clone();
             // In a task of its own: once begun, a send is finished even if nobody waits for it.
             tokio::spawn(async move {
-                let call = member.endpoint.batch_until("eth_sendRawTransaction", &params, deadline);
+                let call = member.endpoint.batch_until(SEND_METHOD, &params, deadline);
                 read_batch(&router, &member, &handings, call.await)
             })
         })

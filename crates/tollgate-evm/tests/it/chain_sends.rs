@@ -1,14 +1,17 @@
 //! Sends over several endpoints: one that takes it is enough, and it is dead only if all say so.
 
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
+use futures_util::future::join;
+use futures_util::{StreamExt, stream};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::Role;
 use tollgate_model::answer::AnswerClass;
-use tollgate_model::port::chain::{Chain, SendAnswer};
+use tollgate_model::port::chain::{BlockTag, Chain, SendAnswer};
 use tollgate_model::{Address, Bytes};
 
-use crate::fake::{Mood, Node, Taking, config, connect, until};
+use crate::fake::{Mood, Node, Taking, block, config, connect, until};
 
 const SEND: &str = "eth_sendRawTransaction";
 
@@ -359,6 +362,60 @@ async fn of_a_hundred_sends_none_fails_where_one_of_two_endpoints_is_rate_limite
         assert_eq!(well.calls_of(SEND), 100);
         assert!(fan_out == 1 || limited.calls_of(SEND) > 0, "both were asked");
     }
+}
+
+#[tokio::test]
+async fn rate_limit_of_one_transaction_of_a_batch_is_one_of_the_endpoint() {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http()]).await;
+    let raws = raws(3);
+    node.set().refused = Some((raws[1].to_string(), "rate limit exceeded"));
+    let answers = chain.send_in_order(&raws).await;
+    assert_eq!(classes(&answers), [AnswerClass::Accepted, AnswerClass::RateLimited]);
+    assert!(chain.endpoints()[0].resting);
+    assert_eq!((node.calls_of("batch"), node.calls_of(SEND)), (1, 0), "it is left alone at once");
+}
+
+/// Reads these blocks as a node does that catches up: eight at once, each until it is there.
+async fn read_blocks(chain: &EvmChain, numbers: RangeInclusive<u64>) {
+    let read = |number| async move {
+        while !matches!(chain.block(BlockTag::Number(number)).await, Ok(Some(_))) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    stream::iter(numbers).map(read).buffer_unordered(8).collect::<()>().await;
+}
+
+#[tokio::test]
+async fn quota_after_an_outage_is_enough_for_blocks_and_sends() {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http()]).await;
+    for number in 11..=100 {
+        node.mine(1, number, Vec::new());
+    }
+    until("the head is known", || async {
+        chain.head_after(Some(block(1, 10))).await.is_ok_and(|head| head.number == 100)
+    })
+    .await;
+    // The watcher alone asks more often than this.
+    node.set().quota = Some(30);
+    let blocks = read_blocks(&chain, 1..=100);
+    let sends = async {
+        for n in 0..20 {
+            let raw = Bytes::from(vec![0x02, 0xc1, n]);
+            let begun = Instant::now();
+            while chain.send(&raw).await.class != AnswerClass::Accepted {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(5), "{n}: {:?}", begun.elapsed());
+        }
+    };
+    let both = join(blocks, sends);
+    node.set().calls.clear();
+    tokio::time::timeout(Duration::from_secs(30), both).await.expect("both end within the quota");
+    let state = node.set();
+    let (above, all) = (state.above_quota, state.calls.len());
+    assert!(above * 3 < all, "{above} of {all} calls were above the quota");
 }
 
 #[tokio::test]

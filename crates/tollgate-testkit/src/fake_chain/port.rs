@@ -105,10 +105,21 @@ impl Chain for FakeChain {
                 read.problem = Some(error.to_string());
                 continue;
             }
-            let receipt = self.lock().receipt(*hash);
-            read.found.extend(receipt.filter(|receipt| receipt.block_hash == block.hash));
+            let state = self.lock();
+            let receipt = state.receipt(*hash).filter(|receipt| receipt.block_hash == block.hash);
+            read.found.extend(receipt.map(|receipt| MinedIn {
+                revert_reason: receipt.revert_reason.filter(|_| !state.hangs_reasons),
+                ..receipt
+            }));
         }
         read
+    }
+
+    async fn revert_reason(&self, of: &MinedIn) -> Option<Text<2000>> {
+        if self.lock().hangs_reasons {
+            return std::future::pending().await;
+        }
+        self.lock().receipt(of.tx_hash)?.revert_reason
     }
 
     async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {

@@ -77,6 +77,7 @@ pub(super) struct State {
     pub(super) witnesses: Vec<Witness>,
     pub(super) hides_pools: bool,
     pub(super) loses_receipts: bool,
+    pub(super) hangs_reasons: bool,
     pub(super) outsiders: u64,
     /// How far above the true head the one is that is announced.
     pub(super) announced_ahead: u64,
@@ -111,6 +112,7 @@ impl State {
             witnesses: vec![Witness::default()],
             hides_pools: false,
             loses_receipts: false,
+            hangs_reasons: false,
             outsiders: 0,
             announced_ahead: 0,
         }
