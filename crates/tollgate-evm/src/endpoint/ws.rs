@@ -346,15 +346,11 @@ impl<'a> Connection<'a> {
                 return Ok(());
             }
         }
-        match id {
-            Some(SUBSCRIBE_ID) => {
-                // A node that refuses has no subscriptions: its head is polled instead.
-                let given = incoming.result.and_then(|raw| serde_json::from_str(raw.get()).ok());
-                self.announce.send_modify(|announced| announced.live = given.is_some());
-                self.subscription = given;
-            }
-            // Its caller has given up, or it answers nobody.
-            Some(_) | None => {}
+        if id == Some(SUBSCRIBE_ID) {
+            // A node that refuses has no subscriptions: its head is polled instead.
+            let given = incoming.result.and_then(|raw| serde_json::from_str(raw.get()).ok());
+            self.announce.send_modify(|announced| announced.live = given.is_some());
+            self.subscription = given;
         }
         Ok(())
     }
