@@ -178,6 +178,12 @@ impl Desk {
             if !(takes_over && open.waits.is_stored) {
                 open.waits.renew(now);
             }
+            let (nonce, is_refused) = (open.nonce, open.line_slot().is_refused());
+            // What it was refused for is mined by now, or is not ours.
+            if is_refused {
+                open.waits.due_at = Some(now);
+                self.book.resend_refused_above(nonce, now);
+            }
         }
     }
 
