@@ -6,6 +6,8 @@
 //! together, and whether anything was sent at all.
 
 mod abilities;
+#[cfg(feature = "simulation")]
+mod carrier;
 mod config;
 mod error;
 mod health;
@@ -21,6 +23,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use abilities::{Abilities, Ability};
+#[cfg(feature = "simulation")]
+pub use carrier::{Carried, Carrier};
 pub use config::{BadUrl, EndpointConfig, Role};
 pub use error::{RpcError, RpcErrorKind};
 pub use health::Health;

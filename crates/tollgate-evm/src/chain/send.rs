@@ -158,6 +158,7 @@ pub(super) async fn send(router: &Arc<Router>, raw: &Bytes) -> SendAnswer {
     let mut patience = begun + router.config.send_patience;
     while !flying.is_empty() {
         let woken = tokio::select! {
+            biased;
             answer = flying.next() => answer,
             () = sleep_until(patience.min(deadline)) => None,
         };

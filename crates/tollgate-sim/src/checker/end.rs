@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use alloy_consensus::Transaction as _;
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{Page, TxStore};
-use tollgate_model::{Address, Failed, Submitter, TxId, TxState, U256};
+use tollgate_model::{Address, Failed, Submitter, TxHash, TxId, TxState, U256};
 
 use super::{Sent, Told};
 use crate::world::World;
@@ -76,6 +76,13 @@ impl World {
 
     pub(crate) fn is_finality_broken(&self) -> bool {
         self.checker.lock().finality_broken
+    }
+
+    /// Whether a transaction is in a settled block.
+    pub(crate) fn is_settled(&self, hash: &TxHash) -> bool {
+        let state = self.chain.lock();
+        let settled = state.settled();
+        state.place(hash).is_some_and(|(block, _)| block <= settled)
     }
 
     /// Whether a nonce was passed over: it is below the cursor, and no node took anything of ours
@@ -157,6 +164,7 @@ impl World {
     /// Everything at rest: each accepted intent was executed once, or ended and was not.
     pub(crate) async fn check_end(&self) {
         self.read_feed().await;
+        self.check_feed().await;
         self.check_chain();
         if self.is_finality_broken() {
             return;

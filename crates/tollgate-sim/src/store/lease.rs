@@ -9,6 +9,10 @@ use tollgate_model::port::{
 use tollgate_model::{ChainId, NodeId, Submitter};
 
 use super::NodeStore;
+use crate::planted::Bug;
+
+/// What the planted bug sees of them.
+const FEW_ORPHANS: u32 = 20;
 
 #[async_trait]
 impl LeaseStore for NodeStore {
@@ -67,6 +71,7 @@ impl LeaseStore for NodeStore {
     }
 
     async fn orphans(&self, chain_id: ChainId, limit: u32) -> Result<Vec<Submitter>, StoreError> {
+        let limit = if self.world.has(Bug::OrphansCutOff) { FEW_ORPHANS } else { limit };
         self.read("orphans", |store| async move { store.orphans(chain_id, limit).await }).await
     }
 }
