@@ -114,6 +114,9 @@ async fn insist(world: Arc<World>, wish: Wish, starts: Duration) {
         let was_told = world.is_told(submitter, &request, value);
         let asked = node.engine.create(submitter, Some(request_id.clone()), intent.clone());
         let answer = timeout(PATIENCE, asked).await;
+        if let Ok(Err(error)) = &answer {
+            world.note(format_args!("{} refuses {request}: {error}", node.line.name));
+        }
         // A dead node tells nobody anything.
         match answer.ok().filter(|_| !node.line.is_dead()) {
             Some(Ok(created)) => {
@@ -126,6 +129,8 @@ async fn insist(world: Arc<World>, wish: Wish, starts: Duration) {
                 return world.told_no(submitter, &request, &error.to_string());
             }
             Some(Err(CreateError::Expired)) => return,
+            // The chain would never take it, and the client knows.
+            Some(Err(CreateError::Refused(_))) if intent.gas > Some(BLOCK_GAS) => return,
             Some(Err(CreateError::UnknownSubmitter)) if world.plan.keys_missing => {}
             Some(Err(
                 CreateError::NotOwner(_)

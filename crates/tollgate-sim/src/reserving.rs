@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use tollgate_engine::ReserveError;
 use tollgate_model::port::Reservation;
+use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::{Submitter, Text, TxHash};
 
 use crate::chain::accounts;
@@ -34,6 +35,9 @@ pub(crate) async fn reserve(world: Arc<World>) {
         if let (Ok(Ok(reservation)), false) = (asked, node.line.is_dead()) {
             world.note(format_args!("reserved {of} {}", reservation.nonce));
             world.note_reserved(of, reservation.nonce);
+            if world.plan.rejected_slot == RejectedSlot::Hold {
+                world.excuse(of, "a nonce that comes back, and that nobody may fill");
+            }
             tokio::spawn(keep(world.clone(), of, reservation));
         }
     }
