@@ -230,7 +230,7 @@ pub(crate) async fn help(world: &World, unfinished: &[(Submitter, TxId)], cancel
         for node in world.alive() {
             let acted = timeout(PATIENCE, node.engine.act(*tx_id, Action::Cancel, reason())).await;
             world.note(format_args!("help: cancel {tx_id} {acted:?}"));
-            if !matches!(acted, Ok(Err(ActError::NotOwner(_)))) {
+            if !matches!(acted, Ok(Err(ActError::NotOwner(_) | ActError::UnknownSubmitter))) {
                 break;
             }
         }

@@ -158,7 +158,7 @@ async fn silent_endpoint_takes_calls_and_says_nothing() {
     result(&second.url(), "eth_blockNumber", json!([])).await;
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn local_endpoint_answers_with_the_same_faults_and_no_socket() {
     let local = LocalChain::new(chain(|_| {}));
     let view = local.view(MAIN_POOL, 1);
