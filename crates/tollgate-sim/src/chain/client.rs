@@ -163,7 +163,14 @@ impl ClientChain {
                 ..ChainConfig::new(endpoints.iter().map(endpoint).collect())
             };
             match EvmChain::connect(config).await {
-                Ok(client) => return client,
+                Ok(client) => {
+                    // One waits for the first head and the others for that one: several that wait
+                    // for one channel wake up in an order that no seed decides.
+                    while client.head_after(None).await.is_err() {
+                        sleep(CONNECT_PAUSE).await;
+                    }
+                    return client;
+                }
                 Err(error) => {
                     self.world.note(format_args!("{} connects: {error}", self.line.name));
                 }
