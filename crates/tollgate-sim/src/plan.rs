@@ -10,6 +10,7 @@ use tollgate_model::rejected::RejectedSlot;
 /// Intents of a seed with thousands in flight, and its window.
 const BACKLOG: usize = 1_300;
 const BACKLOG_WINDOW: u32 = 1_500;
+const BACKLOG_BLOCK_MILLIS: u64 = 12_000;
 
 /// Everything that is drawn before the first event.
 #[derive(Clone, Debug)]
@@ -188,7 +189,11 @@ impl Plan {
     pub(crate) fn pile_up(&mut self) {
         (self.submitters, self.intents, self.window) = (1, BACKLOG, BACKLOG_WINDOW);
         (self.mode, self.real_client, self.second_chain) = (Mode::Pipelined, false, false);
-        self.endpoints = 2;
+        (self.endpoints, self.orphans, self.keys_missing) = (2, 0, false);
+        // Few blocks, so that all of it is open at once; and nothing that holds it up for long, which
+        // would cost minutes of resends.
+        (self.block_millis, self.steady) = (BACKLOG_BLOCK_MILLIS, Steady::default());
+        (self.faults.reserve, self.faults.foreign, self.faults.evict) = (0.0, 0.0, 0.0);
     }
 
     pub(crate) fn draw(rng: &mut Rng) -> Self {
@@ -201,16 +206,15 @@ impl Plan {
         let real_client = rng.below(4) == 0;
         // Thousands in flight, in a few seeds.
         let is_backlog = !real_client && rng.below(100) == 0;
-        let (intents, window) = match (is_backlog, rng.below(6)) {
-            (true, _) => (BACKLOG, BACKLOG_WINDOW),
-            (false, 0) => (40, 64),
-            (false, _) => (20 + rng.below(21) as usize, 1 + rng.below(8) as u32),
+        let (intents, window) = match rng.below(6) {
+            0 => (40, 64),
+            _ => (20 + rng.below(21) as usize, 1 + rng.below(8) as u32),
         };
         let mut plan = Self {
             nodes: 2 + rng.below(3) as usize,
-            submitters: if is_backlog { 1 } else { 1 + rng.below(3) as usize },
+            submitters: 1 + rng.below(3) as usize,
             intents,
-            mode: if rng.below(3) == 0 && !is_backlog { Mode::Strict } else { Mode::Pipelined },
+            mode: if rng.below(3) == 0 { Mode::Strict } else { Mode::Pipelined },
             strict_advance: if rng.below(2) == 0 {
                 StrictAdvance::Final
             } else {
@@ -231,13 +235,16 @@ impl Plan {
                 1..=60 => 3 + rng.below(20) as usize,
                 _ => 0,
             },
-            second_chain: !is_backlog && rng.below(10) == 0,
+            second_chain: rng.below(10) == 0,
             real_client,
             endpoints: if real_client { 2 + rng.below(2) as usize } else { 2 },
             faults: Faults::draw(rng),
             steady: Steady::draw(rng, real_client),
         };
         plan.leave_others_well();
+        if is_backlog {
+            plan.pile_up();
+        }
         plan
     }
 

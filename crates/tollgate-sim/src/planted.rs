@@ -224,7 +224,10 @@ impl Bug {
                 plan.faults.lose_send = 0.4;
             }
             Self::ChainsMixed => plan.second_chain = true,
-            Self::FirstPageOnly => plan.pile_up(),
+            Self::FirstPageOnly => {
+                plan.pile_up();
+                plan.faults.restart = 0.3;
+            }
             Self::KeysPretended => plan.keys_missing = true,
             Self::OrphansCutOff => plan.orphans = 40,
             Self::UsedForgotten => {
