@@ -14,7 +14,7 @@ use tollgate_model::nonce::NonceRules;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::ids::Ids;
 use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision, StuckPolicy};
-use tollgate_model::port::{LeaseTerms, LiveNode, NodeStore as _, Unwatched};
+use tollgate_model::port::{LeaseTerms, LiveNode, NodeStore as _, ServedSet, Unwatched};
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::stuck::StuckThresholds;
 use tollgate_model::{ChainId, NodeId, Text, TxId};
@@ -62,13 +62,15 @@ impl Node {
             chain_id: world.chain_id(),
             advertise_url: Text::lossy(&format!("http://{name}")),
             draining: false,
+            serves: None,
         };
-        tokio::spawn(beat(store.clone(), live));
+        let (signer, options) = (Arc::new(Keys::of_node(world, index)), options(world)?);
+        tokio::spawn(beat(store.clone(), live, options.served_with(signer.as_ref())));
         let ports = EngineWorld {
             node,
             store,
             chain: way_to_chain(world, &line),
-            signer: Arc::new(Keys::of_node(world, index)),
+            signer,
             clock: line.clone(),
             ids,
             checkpoints: Arc::new(Unwatched),
@@ -76,7 +78,7 @@ impl Node {
             alerts: Arc::new(LoggedAlerts),
         };
         world.note(format_args!("{name} starts"));
-        Ok(Self { engine: Engine::start(ports, options(world)?), line })
+        Ok(Self { engine: Engine::start(ports, options), line })
     }
 }
 
@@ -89,9 +91,11 @@ fn way_to_chain(world: &Arc<World>, line: &Arc<Line>) -> Arc<dyn Chain> {
 }
 
 /// Says that a node is alive, as long as its calls return.
-async fn beat(store: Arc<NodeStore>, node: LiveNode) {
+async fn beat(store: Arc<NodeStore>, node: LiveNode, served: ServedSet) {
+    let node = LiveNode { serves: Some(served.digest()), ..node };
     loop {
         // One that is lost is followed by another.
+        let _ = store.publish_served(&served).await;
         let _ = store.heartbeat(&node).await;
         tokio::time::sleep(BEAT).await;
     }
@@ -119,7 +123,7 @@ pub(crate) async fn foreign_node(world: Arc<World>) {
     let Ok(chain_id) = ChainId::new(world.chain_id().get() + 100) else { return };
     let Ok(node) = NodeId::new("foreign", Uuid::nil()) else { return };
     let advertise_url = Text::lossy("http://foreign");
-    let node = LiveNode { node, chain_id, advertise_url, draining: false };
+    let node = LiveNode { node, chain_id, advertise_url, draining: false, serves: None };
     loop {
         let _ = world.store.heartbeat(&node).await;
         tokio::time::sleep(BEAT).await;

@@ -22,7 +22,7 @@ pub(crate) async fn leave(world: &World) -> Result<(), StoreError> {
     let second = Duration::from_secs(1);
     let terms = LeaseTerms::new(second, second / 4, second / 10)?;
     // Low addresses: first in any order by address.
-    let address = |number: usize| Address::with_last_byte(0).create(number as u64);
+    let address = |number: usize| Address::left_padding_from(&(number + 1).to_be_bytes());
     let all: Vec<Submitter> = (0..world.plan.orphans)
         .map(|number| Submitter::new(world.chain_id(), address(number)))
         .collect();

@@ -13,7 +13,7 @@ use tollgate_model::port::{AttemptKind, CursorMove, NewAttempt, NewTx, Section, 
 use tollgate_model::reconcile::Foreign;
 use tollgate_model::{Bytes, Intent, Nonce, TxEvent, Wei};
 
-use super::book::Waiting;
+use super::queue::Waiting;
 use super::{Create, Desk, Stop};
 use crate::create::CreateError;
 use crate::planted::PlantedBug;
