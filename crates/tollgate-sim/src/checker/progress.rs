@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tollgate_devchain::chain::Tx;
 use tollgate_model::nonce::SubmitterStatus;
-use tollgate_model::port::{Section, TxStore};
-use tollgate_model::{Nonce, Submitter, TxHash, TxId};
+use tollgate_model::port::{Page, Section, TxStore};
+use tollgate_model::{Nonce, StuckReason, Submitter, TxHash, TxId, TxState};
 
 use crate::plan::Lie;
 use crate::world::World;
@@ -55,12 +55,20 @@ impl World {
             }
             let mine: Vec<TxId> =
                 unfinished.iter().filter(|(by, _)| *by == of).map(|(_, id)| *id).collect();
-            if status == Some(SubmitterStatus::Active) && !mine.is_empty() {
+            let holds = mine.is_empty() || self.waits_for_a_person(of).await;
+            if status == Some(SubmitterStatus::Active) && !holds {
                 let count = mine.len();
                 let what = format!("{count} of {of} have not ended in {waited:?}: {:?}", mine[0]);
                 return self.checker.fail(self, "I15", what);
             }
         }
+    }
+
+    /// Whether a transaction's time ran out in its slot: what becomes of it is a person's decision.
+    async fn waits_for_a_person(&self, of: Submitter) -> bool {
+        let Ok(page) = Page::new(Page::MAX) else { return false };
+        let open = self.store.open_work(of, None, page).await.unwrap_or_default();
+        open.iter().any(|tx| tx.record.seen.state == TxState::Stuck(StuckReason::Expired))
     }
 
     /// I16: an attempt offers what an honest quote and some bumps come to.
