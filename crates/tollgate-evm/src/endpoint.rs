@@ -7,6 +7,8 @@
 
 mod abilities;
 mod budget;
+#[cfg(feature = "simulation")]
+mod carrier;
 mod config;
 mod error;
 mod health;
@@ -22,6 +24,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use abilities::{Abilities, Ability};
+#[cfg(feature = "simulation")]
+pub use carrier::{Carried, Carrier};
 pub use config::{BadUrl, EndpointConfig, Role};
 pub use error::{RpcError, RpcErrorKind};
 pub use health::Health;

@@ -210,6 +210,7 @@ async fn send_carefully(router: &Arc<Router>, handing: &Handing, earlier: Vec<Wo
         let is_held = words.iter().any(|word| is_with_a_node(word.answer.class));
         let until = if is_patient { patience.min(deadline) } else { deadline };
         let woken = tokio::select! {
+            biased;
             answer = flying.next() => answer,
             () = sleep_until(until) => None,
         };
