@@ -2,6 +2,7 @@
 
 pub(crate) mod callers;
 mod chains;
+mod different_keys;
 mod failover;
 mod forwarding;
 mod frozen;

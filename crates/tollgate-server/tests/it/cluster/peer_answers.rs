@@ -129,7 +129,9 @@ async fn account_that_only_another_node_serves_is_asked_for_there_and_never_call
     let room = Room::new().await;
     let (keyless, mut serving) =
         (room.seat_saying("keyless", &[]).await, room.seat_saying("serving", &[0, 2]).await);
-    acquainted(&[&keyless, &serving]).await;
+    // It never gets as far as a connection, so nothing of it can have been heard.
+    let unconnected = room.seat_saying("unconnected", &[]).await;
+    acquainted(&[&keyless, &serving, &unconnected]).await;
     let of = |n: usize| Submitter::new(keyless.engine.chain_id(), dev_accounts()[n].address);
     let taken = keyless.post("/api/v1/tx", &unnamed(of(0))).await;
     assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
@@ -139,14 +141,14 @@ async fn account_that_only_another_node_serves_is_asked_for_there_and_never_call
     serving.cut_off().await;
     // Owned by the node that is not reached, and owned by nobody.
     for n in [0, 2] {
-        let answer = keyless.post("/api/v1/tx", &unnamed(of(n))).await;
+        let answer = unconnected.post("/api/v1/tx", &unnamed(of(n))).await;
         assert_eq!((answer.status.as_u16(), answer.code().as_str()), (409, "not_owner"), "{n}");
         assert_eq!(header(&answer, "retry-after"), Some("1"));
         assert_eq!(answer.json()["owner"], serving.url());
         let batch = json!({ "items": [unnamed(of(n))] });
-        let said = keyless.post("/api/v1/tx/batch", &batch).await.json();
+        let said = unconnected.post("/api/v1/tx/batch", &batch).await.json();
         assert_eq!(said["items"][0]["error"]["code"], "not_owner", "{n}: {said}");
     }
-    let nobodys = keyless.post("/api/v1/tx", &unnamed(of(5))).await;
+    let nobodys = unconnected.post("/api/v1/tx", &unnamed(of(5))).await;
     assert_eq!(nobodys.code(), "unknown_submitter", "{nobodys:?}");
 }

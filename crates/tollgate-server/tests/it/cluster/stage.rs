@@ -1,6 +1,7 @@
 //! Real `tollgate serve` processes on one PostgreSQL and one dev chain.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -53,9 +54,7 @@ impl Stage {
         let block_interval = Some(BLOCK_INTERVAL);
         let options = DevChainOptions { block_interval, ..Default::default() };
         let chain = DevChain::start(options).await.unwrap();
-        let accounts = dev_accounts();
-        let keys = SENDERS.map(|n| alloy_primitives::hex::encode(accounts[n].private_key));
-        std::fs::write(folder.path().join("keys"), keys.collect::<Vec<_>>().join("\n")).unwrap();
+        write_keys(&folder.path().join("keys"), SENDERS);
         let lease = (lease, renewed);
         let (drain_wait, settings) = ("1s", Vec::new());
         Self { folder, server, database_url, chain, lease, drain_wait, settings }
@@ -87,6 +86,17 @@ impl Stage {
     }
 
     pub(crate) async fn node_at(&self, name: &str, port: u16) -> Node {
+        self.start(name, port, &self.folder.path().join("keys")).await
+    }
+
+    /// The same with the keys of these accounts alone.
+    pub(crate) async fn node_for(&self, name: &str, accounts: &[usize]) -> Node {
+        let keys = self.folder.path().join(format!("keys-of-{name}"));
+        write_keys(&keys, accounts.iter().copied());
+        self.start(name, free_port(), &keys).await
+    }
+
+    async fn start(&self, name: &str, port: u16, keys: &Path) -> Node {
         let mut command = command();
         command
             .args(["serve", "--no-auth", "--node-name", name])
@@ -95,7 +105,7 @@ impl Stage {
             .args(["--rpc-url", &self.chain.url(), "--finality", "confirmations:2"])
             .args(["--lease-duration", self.lease.0, "--lease-renew-interval", self.lease.1])
             .arg("--private-key-file")
-            .arg(self.folder.path().join("keys"))
+            .arg(keys)
             .env("TOLLGATE_LEASE_CLOCK_SKEW_ALLOWANCE", "0s")
             .env("TOLLGATE_DRAIN_WAIT", self.drain_wait)
             .envs(self.settings.iter().copied())
@@ -144,6 +154,13 @@ impl Stage {
         }
         paid
     }
+}
+
+fn write_keys(path: &Path, of: impl Iterator<Item = usize>) {
+    let accounts = dev_accounts();
+    let keys: Vec<String> =
+        of.map(|n| alloy_primitives::hex::encode(accounts[n].private_key)).collect();
+    std::fs::write(path, keys.join("\n")).unwrap();
 }
 
 /// All that is final so far.
