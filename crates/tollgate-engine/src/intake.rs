@@ -71,7 +71,8 @@ impl Engine {
         let bytes = prepared.to_payload()?.bytes().clone();
         let payload = Payload::filled_in(bytes, &asked)?;
         let signed = None;
-        Ok(PreparedCreate::New(NewCreate { submitter, request_id, payload, valid_until, signed }))
+        let new = NewCreate { submitter, request_id, payload, valid_until, signed };
+        Ok(PreparedCreate::New(Box::new(new)))
     }
 
     /// [`Self::prepare`] for a transaction that the caller has signed.
@@ -89,7 +90,8 @@ impl Engine {
         let request_id = Some(request_id.map_or_else(by_hash, Ok)?);
         let (payload, valid_until) = (intent.to_payload()?, None);
         let signed = Some((nonce, attempt));
-        Ok(PreparedCreate::New(NewCreate { submitter, request_id, payload, valid_until, signed }))
+        let new = NewCreate { submitter, request_id, payload, valid_until, signed };
+        Ok(PreparedCreate::New(Box::new(new)))
     }
 
     /// Queues a prepared create with its submitter's worker before it returns: creates of one
@@ -99,7 +101,7 @@ impl Engine {
             PreparedCreate::Known(tx_id) => {
                 return PendingCreate::Decided(Ok(Created::Known(tx_id)));
             }
-            PreparedCreate::New(new) => new,
+            PreparedCreate::New(new) => *new,
         };
         let (reply, answer) = oneshot::channel();
         let tx_id = self.context.ids.tx_id();
@@ -270,7 +272,7 @@ pub enum PreparedCreate {
     /// The same request was made before: this is its transaction (I7).
     Known(TxId),
     /// The submitter's worker decides about it.
-    New(NewCreate),
+    New(Box<NewCreate>),
 }
 
 /// What the submitter's worker is given.
