@@ -6,11 +6,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
-use tollgate_model::port::chain::SendAnswer;
+use tollgate_model::port::chain::{Occupant, SendAnswer};
 use tollgate_model::port::policy::StuckDecision;
 use tollgate_model::port::{Lease, MinedIn};
+use tollgate_model::reconcile::Looked;
 use tollgate_model::stuck::Trigger;
-use tollgate_model::{B256, TxId};
+use tollgate_model::{B256, Nonce, TxHash, TxId};
 
 /// Something that happened outside.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,6 +23,8 @@ pub(crate) enum Note {
     BlockLeft { number: u64, hash: B256 },
     /// A node answered to a send.
     Answered(Answered),
+    /// What is in slots that the chain has used was looked for.
+    Searched(Vec<SlotSearched>),
     /// A policy has decided about a transaction.
     Decided(Box<Decided>),
     /// This lease was not renewed. A worker that holds a newer one by then has not lost that.
@@ -37,6 +40,21 @@ pub(crate) struct Answered {
     pub(crate) answer: SendAnswer,
     /// An earlier try with the same bytes had no clear answer.
     pub(crate) doubted: bool,
+}
+
+/// What was found of one slot that the chain has used.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct SlotSearched {
+    pub(crate) nonce: Nonce,
+    /// The attempts that were looked for, first to last.
+    pub(crate) attempts: Vec<TxHash>,
+    /// What each endpoint says of the receipt of each attempt.
+    pub(crate) looked: Vec<Vec<Looked>>,
+    pub(crate) receipt: Option<MinedIn>,
+    /// The transaction that a block shows in the slot.
+    pub(crate) seen: Option<Occupant>,
+    /// Why none was seen, for people.
+    pub(crate) problem: Option<String>,
 }
 
 /// What came of a question to a policy.

@@ -37,6 +37,9 @@ pub struct EngineOptions {
     /// at all endpoints before an alert is raised. A block that can't be read for that long, although
     /// the head can, is left out.
     pub receipt_alert_after: Duration,
+    /// How long the settled height may stand while something mined waits for it, before an alert is
+    /// raised. Where the chain does not name the tagged block it is `receipt_alert_after`.
+    pub finality_alert_after: Duration,
     /// When what no block has picked up is sent again, and when somebody has to decide.
     pub resubmit: ResubmitRules,
     /// When the stuck policy is asked.
@@ -45,7 +48,8 @@ pub struct EngineOptions {
     pub rejected_slot: RejectedSlot,
     /// How often chain count, cursor and open slots are compared (`reconcile.interval`).
     pub reconcile_interval: Duration,
-    /// How far back a slot's occupant is looked for (`grey_zone.lookback_blocks`).
+    /// Whole blocks that are read at a time to find what is in a used slot, where an endpoint has no
+    /// old states (`grey_zone.lookback_blocks`).
     pub lookback_blocks: u64,
     /// How often the head's place in the pools is looked at; `None` if never
     /// (`mempool.diagnose.enabled`, `mempool.diagnose.interval`).
@@ -134,6 +138,7 @@ impl Default for EngineOptions {
             },
             finality: FinalityRule::default(),
             receipt_alert_after: Duration::from_secs(60),
+            finality_alert_after: Duration::from_secs(900),
             resubmit: ResubmitRules::default(),
             stuck: StuckThresholds::default(),
             rejected_slot: RejectedSlot::default(),

@@ -11,6 +11,7 @@ mod allot;
 mod answers;
 mod ask;
 mod book;
+mod finality;
 mod follow;
 mod govern;
 mod hand_over;
@@ -25,6 +26,7 @@ mod recover;
 mod rejected;
 mod reserve;
 mod screen;
+mod search;
 mod settle;
 mod sign;
 mod write;
@@ -51,6 +53,7 @@ use ask::Asking;
 use book::Book;
 use govern::Agenda;
 use screen::FundsLedger;
+use search::Searching;
 use settle::Unsettled;
 
 /// How often a worker looks for what slipped by.
@@ -245,6 +248,7 @@ pub(super) struct Desk {
     busy_at: Instant,
     agenda: Agenda,
     asking: Asking,
+    searching: Searching,
     alarm: Alarm,
     funds: FundsLedger,
     /// The node that should be the owner instead, and since when.
@@ -279,6 +283,7 @@ impl Desk {
             busy_at,
             agenda,
             asking,
+            searching: Searching::default(),
             alarm,
             funds: FundsLedger::default(),
             outranked,
@@ -387,10 +392,10 @@ impl Desk {
         if !matches!(stop, Stop::Restart(_)) {
             self.context.keeper.forget(self.lease);
         }
-        if matches!(stop, Stop::Done) {
-            if let Err(error) = self.context.keeper.release(self.lease).await {
-                warn!(submitter = %self.submitter, %error, "lease not released: it runs out");
-            }
+        if matches!(stop, Stop::Done)
+            && let Err(error) = self.context.keeper.release(self.lease).await
+        {
+            warn!(submitter = %self.submitter, %error, "lease not released: it runs out");
         }
     }
 }

@@ -10,9 +10,11 @@ mod counts;
 mod fees;
 mod frozen;
 mod funds;
+mod handed;
 mod heads;
 mod history;
 mod member;
+mod occupants;
 mod pools;
 mod reason;
 mod receipts;
@@ -32,7 +34,6 @@ pub use frozen::{FrozenView, ViewError};
 use futures_util::future::join_all;
 use member::{Identity, Member, Standing};
 use router::{Needs, Router, unavailable};
-pub use send::combine;
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
@@ -40,7 +41,8 @@ use tollgate_model::diagnose::EndpointWord;
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainLimits,
-    ChainUnavailable, FeeQuote, Funds, SendAnswer, Sighting, SlotSearch, Speed, Trial,
+    ChainUnavailable, FeeQuote, Funds, OccupantSearch, SendAnswer, Sighting, SlotSearch, Speed,
+    Trial,
 };
 use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, Text, TxHash, U256, Wei};
 
@@ -55,6 +57,7 @@ pub struct EvmChain {
     identity: Identity,
     router: Arc<Router>,
     marks: counts::Marks,
+    walks: occupants::Walks,
     settled: blocks::Settled,
     fees: fees::FeeCache,
     /// How many transactions the blocks hold that were handed out lately.
@@ -117,6 +120,7 @@ impl EvmChain {
             identity,
             router,
             marks: counts::Marks::default(),
+            walks: occupants::Walks::default(),
             settled: blocks::Settled::default(),
             fees: fees::FeeCache::default(),
             sizes: Mutex::default(),
@@ -186,7 +190,7 @@ fn members(config: &ChainConfig) -> Result<Vec<Arc<Member>>, ConnectError> {
             .map_err(|problem| ConnectError::BadEndpoint { place, problem })?;
         let taken = members.iter().any(|member| member.endpoint.name() == endpoint.name());
         let endpoint = if taken { endpoint.numbered(place) } else { endpoint };
-        members.push(Member::new(endpoint));
+        members.push(Member::new(endpoint, members.len()));
     }
     match members.iter().any(|member| member.reads()) {
         true => Ok(members),
@@ -344,13 +348,8 @@ impl Chain for EvmChain {
         pools::pools(&self.router, of, attempts).await
     }
 
-    async fn occupant(
-        &self,
-        of: Address,
-        nonce: Nonce,
-        lookback: u64,
-    ) -> Result<Option<TxHash>, ChainUnavailable> {
-        history::occupant(&self.router, of, nonce, lookback).await
+    async fn occupants(&self, of: Address, slots: &[Nonce], lookback: u64) -> OccupantSearch {
+        occupants::occupants(&self.router, &self.walks, of, slots, lookback).await
     }
 
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {

@@ -72,10 +72,10 @@ pub fn decide(view: &ExpiryView, now: Timestamp) -> ExpiryDecision {
             | StuckReason::FeeCap
             | StuckReason::Unwritable,
         ) => ExpiryDecision::AskPolicy,
-        // What is mined happened in time, as far as anybody can still choose. STUCK/REJECTED stays
+        // What is mined, or in a used slot, happened in time, as far as anybody can still choose. STUCK/REJECTED stays
         // what it is: its slot may be recyclable, and that would be forgotten (I3).
         TxState::Tracking(Tracking::Mined)
-        | TxState::Stuck(StuckReason::Rejected | StuckReason::Expired)
+        | TxState::Stuck(StuckReason::Rejected | StuckReason::Expired | StuckReason::Unproven)
         | TxState::Confirmed
         | TxState::Failed(_) => ExpiryDecision::Leave,
     };

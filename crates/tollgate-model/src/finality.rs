@@ -1,4 +1,7 @@
-//! When a receipt is final, and what it means then.
+//! When a receipt is final, what it means then, and when people are told that none becomes final.
+
+use std::fmt;
+use std::time::Duration;
 
 use crate::port::AttemptKind;
 use crate::transition::Verdict;
@@ -52,6 +55,71 @@ pub const fn settled_up_to(rule: FinalityRule, height: ChainHeight) -> Option<u6
     }
 }
 
+/// Why nothing has become final for a while, and what helps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FinalityStall {
+    /// No endpoint names the block of the rule's tag, or what they name is not in the view.
+    NoTag,
+    /// The rule's tag stays at this block.
+    TagStands(u64),
+    /// No block follows this one.
+    HeadStands(u64),
+}
+
+impl fmt::Display for FinalityStall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoTag => f.write_str(
+                "no endpoint names the block of the finality tag, so nothing becomes final: set \
+                 `finality` to `confirmations:N` if the chain has no such tag",
+            ),
+            Self::TagStands(number) => write!(
+                f,
+                "the finality tag stays at block {number}, so nothing above it becomes final: look at \
+                 the chain's own finality, or set `finality` to `confirmations:N`"
+            ),
+            Self::HeadStands(number) => write!(
+                f,
+                "no block follows block {number}, so nothing gets the confirmations that it needs: on a \
+                 chain that makes no empty blocks set `finality` to `confirmations:1`, or have the \
+                 chain make empty blocks"
+            ),
+        }
+    }
+}
+
+/// How long the settled height may stand while something waits for it, before people are told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FinalityPatience {
+    /// Where the chain does not name the tagged block.
+    pub without_tag: Duration,
+    /// Where it does, or where the rule has no tag.
+    pub standing: Duration,
+}
+
+/// Whether people are to be told that nothing becomes final: something mined waits, and for
+/// `standing_for` the settled height has not risen.
+pub fn stall(
+    rule: FinalityRule,
+    height: Option<ChainHeight>,
+    standing_for: Duration,
+    patience: FinalityPatience,
+) -> Option<FinalityStall> {
+    let height = height?;
+    let (stall, after) = match (rule, height.tagged) {
+        (FinalityRule::Confirmations(_), _) => {
+            (FinalityStall::HeadStands(height.head), patience.standing)
+        }
+        (FinalityRule::Safe | FinalityRule::Finalized, None) => {
+            (FinalityStall::NoTag, patience.without_tag)
+        }
+        (FinalityRule::Safe | FinalityRule::Finalized, Some(tagged)) => {
+            (FinalityStall::TagStands(tagged), patience.standing)
+        }
+    };
+    (standing_for >= after).then_some(stall)
+}
+
 /// What a receipt at the threshold means for its transaction.
 pub const fn verdict(mined: AttemptKind, succeeded: bool) -> Verdict {
     match (mined, succeeded) {
@@ -92,6 +160,25 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn standing_finality_is_told_after_patience_with_its_cause() {
+        let seconds = Duration::from_secs;
+        let patience = FinalityPatience { without_tag: seconds(60), standing: seconds(900) };
+        let told = |rule, tagged, after| {
+            stall(rule, Some(ChainHeight { head: 9, tagged }), seconds(after), patience)
+        };
+        let blocks = FinalityRule::Confirmations(20);
+        assert_eq!(told(blocks, None, 899), None);
+        assert_eq!(told(blocks, None, 900), Some(FinalityStall::HeadStands(9)));
+        for rule in [FinalityRule::Safe, FinalityRule::Finalized] {
+            assert_eq!(told(rule, None, 59), None);
+            assert_eq!(told(rule, None, 60), Some(FinalityStall::NoTag));
+            assert_eq!(told(rule, Some(5), 899), None);
+            assert_eq!(told(rule, Some(5), 900), Some(FinalityStall::TagStands(5)));
+        }
+        assert_eq!(stall(blocks, None, seconds(9_000), patience), None, "no block was seen yet");
     }
 
     #[test]

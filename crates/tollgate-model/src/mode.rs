@@ -81,6 +81,7 @@ mod tests {
             settled: None,
             open: &[],
             reserved: &reserved,
+            patience: std::time::Duration::ZERO,
         };
         change(&view, waiting, held, to)
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::ids::{InvalidId, Nonce};
-use crate::state::{Tracking, TxState};
+use crate::state::{StuckReason, Tracking, TxState};
 use crate::time::Timestamp;
 
 /// How a submitter's nonces are given out.
@@ -123,8 +123,13 @@ impl NonceRules {
     /// Whether a transaction in `state` takes up one of the open slots.
     pub fn occupies_slot(&self, state: TxState) -> bool {
         let mined = state == TxState::Tracking(Tracking::Mined);
-        let passes = self.mode == Mode::Strict && self.strict_advance == StrictAdvance::Mined;
-        state.holds_open_slot() && !(mined && passes)
+        let unproven = state == TxState::Stuck(StuckReason::Unproven);
+        let passes = match self.mode {
+            // The chain has passed it, for good: it takes up none of what may be sent.
+            Mode::Pipelined => unproven,
+            Mode::Strict => mined && self.strict_advance == StrictAdvance::Mined,
+        };
+        state.holds_open_slot() && !passes
     }
 }
 
@@ -169,8 +174,9 @@ pub enum NonceDecision {
     WindowFull,
     /// The submitter takes no work: it stays QUEUED/HELD.
     Held,
-    /// The chain can't be explained by our own slots: go to PROTECT (I12).
-    Protect(Unexplained),
+    /// The head's count can't be explained by our own slots: open none, and ask again. A settled
+    /// block decides whether it is PROTECT ([`crate::reconcile`], I12).
+    AwaitProof(Unexplained),
 }
 
 /// Consecutive slots to open.
@@ -225,7 +231,7 @@ pub fn decide(
         }
         Mode::Strict => {
             if let Some(unexplained) = unexplained(view.cursor, view.unsettled_slots, chain.mined) {
-                return Ok(NonceDecision::Protect(unexplained));
+                return Ok(NonceDecision::AwaitProof(unexplained));
             }
             // I12: no max with the chain. The cursor alone decides.
             view.cursor

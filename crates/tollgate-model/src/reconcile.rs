@@ -2,21 +2,24 @@
 //!
 //! Pure: a worker reads the counts at each takeover, every `reconcile.interval` and after any sign
 //! of drift, asks [`reconcile`], carries the steps out, and asks again when a search is done. The
-//! cursor only moves forward (I4). A slot is called taken only when *all* own attempts were looked
-//! for, on more than one endpoint where there is more than one, after the use of the slot was settled,
-//! and none was found (I8).
+//! cursor only moves forward (I4). A slot is called taken only when a foreign transaction was *seen*
+//! in it, in a settled block, and *all* own attempts were looked for, on more than one endpoint where
+//! there is more than one. That nothing was found is never evidence (I8): what can't be proven is
+//! STUCK, and looked for on.
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::TxHash;
 use crate::diagnose::witnesses_needed;
 use crate::ids::{InvalidId, Nonce};
 use crate::nonce::{Mode, SubmitterStatus, Unexplained, unexplained};
 use crate::port::batch::CursorMove;
-use crate::port::chain::AccountCounts;
-use crate::state::{Tracking, TxState};
+use crate::port::chain::{AccountCounts, Occupant};
+use crate::state::{StuckReason, Tracking, TxState};
 
 /// What one endpoint says about the receipt of one attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -31,35 +34,71 @@ pub enum Looked {
     NoAnswer,
 }
 
-/// What the search for all attempts of one slot has brought.
+/// What the search for the transaction in one slot has brought.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Search {
-    /// It has not been done, or too few could say: look (again).
-    Unfinished,
-    /// One of the attempts is mined: the slot is ours.
+    /// It has not been done since the last attempt or reorg.
+    NotYet,
+    /// One of the attempts has a receipt: the slot is ours.
     Ours {
         /// Which, in the order of the attempts.
         attempt: usize,
     },
-    /// None of the attempts is mined, by the word of every endpoint that could tell.
-    NotOurs,
+    /// A block holds one of the attempts, and no endpoint has its receipt: the slot is ours, and how
+    /// it ended is not known.
+    ReceiptMissing {
+        /// Which, in the order of the attempts.
+        attempt: usize,
+        /// Where it was seen.
+        seen: Occupant,
+    },
+    /// A transaction that is not ours was seen in the slot.
+    Foreign {
+        /// Which, and where.
+        seen: Occupant,
+    },
+    /// Nothing was proven: nobody showed what is in the slot, or too few could tell about receipts.
+    InVain,
 }
 
-/// Judges a search: for each attempt, in order, what each endpoint of the chain says.
-pub fn judge_search(looked: &[impl AsRef<[Looked]>]) -> Search {
+/// Judges a search: for each attempt, in order, its hash and what each endpoint of the chain says of
+/// its receipt; and what was seen in the slot, if anything was.
+///
+/// I8: that nobody has a receipt proves nothing, because receipts are pruned. What was seen counts
+/// against us only if as many endpoints as are needed have no receipt of any attempt.
+pub fn judge_search(
+    attempts: &[TxHash],
+    looked: &[impl AsRef<[Looked]>],
+    seen: Option<Occupant>,
+) -> Search {
     let found = looked.iter().position(|said| said.as_ref().contains(&Looked::Found));
     if let Some(attempt) = found {
         return Search::Ours { attempt };
+    }
+    let Some(seen) = seen else { return Search::InVain };
+    if let Some(attempt) = attempts.iter().position(|hash| *hash == seen.tx_hash) {
+        return Search::ReceiptMissing { attempt, seen };
     }
     let denied = |said: &[Looked]| {
         let witnesses = said.iter().filter(|word| **word == Looked::NotThere).count();
         witnesses >= witnesses_needed(said.len())
     };
     if !looked.is_empty() && looked.iter().all(|said| denied(said.as_ref())) {
-        Search::NotOurs
+        Search::Foreign { seen }
     } else {
-        Search::Unfinished
+        Search::InVain
     }
+}
+
+/// Whether a block is one of the canonical chain at the finality threshold, as far as is known.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BlockStanding {
+    /// It is.
+    Settled,
+    /// It may still leave the chain, or has not been checked yet.
+    Open,
+    /// It has left the chain.
+    Left,
 }
 
 /// One open slot.
@@ -69,11 +108,12 @@ pub struct OpenSlot {
     pub nonce: Nonce,
     /// Where its transaction is.
     pub state: TxState,
-    /// What the last search for its attempts brought; [`Search::Unfinished`] again after a further
-    /// attempt or a reorg.
+    /// What the last search brought; [`Search::NotYet`] again after a further attempt or a reorg.
     pub search: Search,
-    /// The settled count that was known when that search began.
-    pub settled_at_search: Option<Nonce>,
+    /// The standing of the block in which that search saw something.
+    pub block: BlockStanding,
+    /// For how long searches have brought no proof.
+    pub unproven_for: Duration,
 }
 
 /// All that is known about a submitter's slots at one moment.
@@ -88,11 +128,23 @@ pub struct ReconcileView<'a> {
     /// The account's counts, as high as they were ever confirmed.
     pub counts: AccountCounts,
     /// The account's count in a block that is settled ([`crate::finality`]), where it is known.
-    pub settled: Option<Nonce>,
+    pub settled: Option<SettledCount>,
     /// The open slots, lowest first.
     pub open: &'a [OpenSlot],
     /// Nonces that callers have reserved and fill themselves.
     pub reserved: &'a BTreeSet<Nonce>,
+    /// For how long searches may bring no proof before somebody is told (`grey_zone.timeout`).
+    pub patience: Duration,
+}
+
+/// An account's count in a settled block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SettledCount {
+    /// The count.
+    pub count: Nonce,
+    /// The block is at or above the one in which our last final slot was mined, so that a count
+    /// that lacks it does not come from a view that lags.
+    pub covers_final_slots: bool,
 }
 
 /// What to do about a difference.
@@ -100,9 +152,13 @@ pub struct ReconcileView<'a> {
 pub enum ReconcileStep {
     /// Go to PROTECT: take no new work until an operator resumes (I12).
     Protect(Foreign),
+    /// The head's count is not what our slots explain, and no settled block shows the same: an
+    /// endpoint lags, or a reorg may still undo it. Ask again.
+    AwaitProof(Unexplained),
     /// Move the cursor forward: outsiders have used what it points to.
     MoveCursor(CursorMove),
-    /// The chain has used the slot: look for receipts of all its attempts, at every endpoint.
+    /// The chain has used the slot: look for receipts of all its attempts, at every endpoint, and
+    /// for the transaction that is in it.
     FindReceipts {
         /// Which slot.
         nonce: Nonce,
@@ -124,6 +180,12 @@ pub enum ReconcileStep {
         /// Which slot.
         nonce: Nonce,
     },
+    /// No proof was found for too long, though the use of the slot is settled: mark it STUCK
+    /// ([`StuckReason::Unproven`]), and look on.
+    Unproven {
+        /// Which slot.
+        nonce: Nonce,
+    },
     /// Show it, and have the stuck policy asked if it is in the way of the head.
     Hole(Hole),
 }
@@ -132,11 +194,13 @@ impl fmt::Display for ReconcileStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Protect(why) => write!(f, "PROTECT: {why}"),
+            Self::AwaitProof(why) => write!(f, "ask again: {}", Foreign::Count(*why)),
             Self::MoveCursor(step) => write!(f, "cursor to {}", step.to),
             Self::FindReceipts { nonce } => write!(f, "look for receipts of {nonce}"),
             Self::NoteReceipt { nonce, .. } => write!(f, "{nonce} is ours: note its receipt"),
             Self::AwaitFinality { nonce } => write!(f, "{nonce} is foreign: wait for finality"),
             Self::SlotTaken { nonce } => write!(f, "{nonce} ends as NONCE_TAKEN"),
+            Self::Unproven { nonce } => write!(f, "{nonce} is used by nobody knows what: STUCK"),
             Self::Hole(Hole { first, last, pending }) => {
                 let note = if *pending { " (a pool counts it)" } else { "" };
                 write!(f, "hole {first} to {last}{note}")
@@ -183,7 +247,7 @@ pub struct Hole {
 /// lowest up.
 pub fn reconcile(view: &ReconcileView<'_>) -> Result<Vec<ReconcileStep>, InvalidId> {
     let mined = view.counts.mined;
-    let slots: Vec<_> = view.open.iter().filter_map(|slot| step_for(slot, view)).collect();
+    let slots: Vec<_> = view.open.iter().flat_map(|slot| steps_for(slot, view)).collect();
     let mut steps = Vec::new();
     match view.mode {
         Mode::Pipelined if view.cursor < mined => {
@@ -196,15 +260,20 @@ pub fn reconcile(view: &ReconcileView<'_>) -> Result<Vec<ReconcileStep>, Invalid
             let taken = slots.iter().find_map(|step| match step {
                 ReconcileStep::SlotTaken { nonce } => Some(Foreign::Slot(*nonce)),
                 ReconcileStep::Protect(_)
+                | ReconcileStep::AwaitProof(_)
                 | ReconcileStep::MoveCursor(_)
                 | ReconcileStep::FindReceipts { .. }
                 | ReconcileStep::NoteReceipt { .. }
                 | ReconcileStep::AwaitFinality { .. }
+                | ReconcileStep::Unproven { .. }
                 | ReconcileStep::Hole(_) => None,
             });
-            let count = unexplained(view.cursor, unsettled(view), mined).map(Foreign::Count);
-            let foreign = count.or(taken).filter(|_| view.status != SubmitterStatus::Protect);
-            steps.extend(foreign.map(ReconcileStep::Protect));
+            if view.status != SubmitterStatus::Protect {
+                let proven = settled_difference(view).map(Foreign::Count).or(taken);
+                let doubt = || unexplained(view.cursor, unsettled(view), mined);
+                let step = proven.map(ReconcileStep::Protect);
+                steps.extend(step.or_else(|| doubt().map(ReconcileStep::AwaitProof)));
+            }
         }
     }
     steps.extend(slots);
@@ -213,21 +282,41 @@ pub fn reconcile(view: &ReconcileView<'_>) -> Result<Vec<ReconcileStep>, Invalid
     Ok(steps)
 }
 
-fn step_for(slot: &OpenSlot, view: &ReconcileView<'_>) -> Option<ReconcileStep> {
+fn steps_for(slot: &OpenSlot, view: &ReconcileView<'_>) -> Vec<ReconcileStep> {
     let nonce = slot.nonce;
     let has_receipt = slot.state == TxState::Tracking(Tracking::Mined);
     if nonce >= view.counts.mined || has_receipt {
-        return None;
+        return Vec::new();
     }
-    let settled = |count: Option<Nonce>| count.is_some_and(|count| nonce < count);
-    Some(match slot.search {
-        Search::Unfinished => ReconcileStep::FindReceipts { nonce },
-        Search::Ours { attempt } => ReconcileStep::NoteReceipt { nonce, attempt },
-        Search::NotOurs if settled(slot.settled_at_search) => ReconcileStep::SlotTaken { nonce },
-        // I8: what was found before it was settled may have changed by a reorg: ours may be there.
-        Search::NotOurs if settled(view.settled) => ReconcileStep::FindReceipts { nonce },
-        Search::NotOurs => ReconcileStep::AwaitFinality { nonce },
-    })
+    let look = ReconcileStep::FindReceipts { nonce };
+    match (slot.search, slot.block) {
+        (Search::NotYet, _) | (Search::Foreign { .. }, BlockStanding::Left) => vec![look],
+        (Search::Ours { attempt }, _) => vec![ReconcileStep::NoteReceipt { nonce, attempt }],
+        // I8: seen, not of ours, and in a block that stays.
+        (Search::Foreign { .. }, BlockStanding::Settled) => {
+            vec![ReconcileStep::SlotTaken { nonce }]
+        }
+        (Search::Foreign { .. }, BlockStanding::Open) => {
+            vec![ReconcileStep::AwaitFinality { nonce }]
+        }
+        (Search::ReceiptMissing { .. } | Search::InVain, _) => {
+            let is_used = view.settled.is_some_and(|settled| nonce < settled.count);
+            let is_told = slot.state == TxState::Stuck(StuckReason::Unproven);
+            let gives_up = is_used && !is_told && slot.unproven_for >= view.patience;
+            let step = gives_up.then_some(ReconcileStep::Unproven { nonce });
+            step.into_iter().chain([look]).collect()
+        }
+    }
+}
+
+/// How a settled block shows that a strict submitter's count does not come from its own slots (I12).
+fn settled_difference(view: &ReconcileView<'_>) -> Option<Unexplained> {
+    let settled = view.settled?;
+    let difference = unexplained(view.cursor, unsettled(view), settled.count)?;
+    let is_too_low = |count: Nonce| count < difference.at_least;
+    // A view that lags lacks final slots, and some nodes count zero where they have no state any more.
+    let is_lost = settled.covers_final_slots && is_too_low(view.counts.mined);
+    (!is_too_low(settled.count) || is_lost).then_some(difference)
 }
 
 fn unsettled(view: &ReconcileView<'_>) -> u32 {

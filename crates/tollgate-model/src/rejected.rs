@@ -164,6 +164,7 @@ pub fn decide(policy: RejectedSlot, view: &RejectedView<'_>) -> RejectedDecision
             | StuckReason::Expired
             | StuckReason::InsufficientFunds
             | StuckReason::FeeCap
+            | StuckReason::Unproven
             | StuckReason::Unwritable,
         )
         | TxState::Queued(_)

@@ -84,13 +84,16 @@ pub enum StuckReason {
     InsufficientFunds,
     /// The fee that is needed is above a cap.
     FeeCap,
+    /// The chain has used its slot, and no endpoint can show by what, or how it ended (I8). It is in
+    /// nobody's way; evidence moves it on.
+    Unproven,
     /// What happened to it can't be written: the store, or the rules of a batch, refuse the change.
     Unwritable,
 }
 
 impl StuckReason {
     /// Every reason there is.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::TimedOut,
         Self::ResubmitsExhausted,
         Self::GreyZone,
@@ -98,6 +101,7 @@ impl StuckReason {
         Self::Expired,
         Self::InsufficientFunds,
         Self::FeeCap,
+        Self::Unproven,
         Self::Unwritable,
     ];
 
@@ -111,6 +115,7 @@ impl StuckReason {
             Self::Expired => "expired",
             Self::InsufficientFunds => "insufficient_funds",
             Self::FeeCap => "fee_cap",
+            Self::Unproven => "unproven",
             Self::Unwritable => "unwritable",
         }
     }
@@ -118,7 +123,7 @@ impl StuckReason {
 
 impl TxState {
     /// Every state there is, in the order of a transaction's life.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Queued(Queued::Waiting),
         Self::Queued(Queued::Held),
         Self::Allocated(Allocated::Unsent),
@@ -139,6 +144,7 @@ impl TxState {
         Self::Stuck(StuckReason::Expired),
         Self::Stuck(StuckReason::InsufficientFunds),
         Self::Stuck(StuckReason::FeeCap),
+        Self::Stuck(StuckReason::Unproven),
         Self::Stuck(StuckReason::Unwritable),
     ];
 
@@ -167,6 +173,7 @@ impl TxState {
             Self::Stuck(StuckReason::Expired) => 64,
             Self::Stuck(StuckReason::InsufficientFunds) => 65,
             Self::Stuck(StuckReason::FeeCap) => 66,
+            Self::Stuck(StuckReason::Unproven) => 67,
             Self::Stuck(StuckReason::Unwritable) => 69,
         }
     }
@@ -211,6 +218,7 @@ impl TxState {
             Self::Stuck(StuckReason::Expired) => "EXPIRED",
             Self::Stuck(StuckReason::InsufficientFunds) => "INSUFFICIENT_FUNDS",
             Self::Stuck(StuckReason::FeeCap) => "FEE_CAP",
+            Self::Stuck(StuckReason::Unproven) => "UNPROVEN",
             Self::Stuck(StuckReason::Unwritable) => "UNWRITABLE",
         })
     }

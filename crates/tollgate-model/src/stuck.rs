@@ -14,7 +14,7 @@ use thiserror::Error;
 use crate::ids::Nonce;
 use crate::port::batch::AttemptKind;
 use crate::port::policy::StuckAction;
-use crate::state::{Tracking, TxState};
+use crate::state::{StuckReason, Tracking, TxState};
 use crate::time::Timestamp;
 use crate::transition::TxEvent;
 
@@ -81,11 +81,14 @@ impl Trigger {
     }
 }
 
-/// The head of a submitter's line: the lowest open slot without a receipt. What is mined is in
-/// nobody's way.
+/// The head of a submitter's line: the lowest open slot that the chain may still wait for. What is
+/// mined, or in a slot that was used by nobody knows what, is in nobody's way.
 pub fn head(open: impl IntoIterator<Item = (Nonce, TxState)>) -> Option<Nonce> {
-    let in_the_way =
-        |state: TxState| state.holds_open_slot() && state != TxState::Tracking(Tracking::Mined);
+    let is_passed = |state: TxState| {
+        state == TxState::Tracking(Tracking::Mined)
+            || state == TxState::Stuck(StuckReason::Unproven)
+    };
+    let in_the_way = |state: TxState| state.holds_open_slot() && !is_passed(state);
     open.into_iter().filter(|(_, state)| in_the_way(*state)).map(|(nonce, _)| nonce).min()
 }
 

@@ -59,7 +59,7 @@ pub enum Verdict {
 
 impl TxEvent {
     /// Every event there is.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Held,
         Self::Unheld,
         Self::SlotAllocated,
@@ -84,6 +84,7 @@ impl TxEvent {
         Self::GaveUp(StuckReason::Expired),
         Self::GaveUp(StuckReason::InsufficientFunds),
         Self::GaveUp(StuckReason::FeeCap),
+        Self::GaveUp(StuckReason::Unproven),
         Self::GaveUp(StuckReason::Unwritable),
         Self::Retried,
     ];
@@ -212,6 +213,7 @@ const fn stuck_after_a_send(reason: StuckReason) -> Option<TxState> {
         | StuckReason::Expired
         | StuckReason::InsufficientFunds
         | StuckReason::FeeCap
+        | StuckReason::Unproven
         | StuckReason::Unwritable => Some(TxState::Stuck(reason)),
     }
 }
@@ -268,6 +270,7 @@ const fn from_stuck(reason: StuckReason, event: TxEvent) -> Option<TxState> {
             | StuckReason::Expired
             | StuckReason::InsufficientFunds
             | StuckReason::FeeCap
+            | StuckReason::Unproven
             | StuckReason::Unwritable => Some(TxState::Stuck(reason)),
         },
         TxEvent::Mined => Some(TxState::Tracking(Tracking::Mined)),
@@ -281,6 +284,7 @@ const fn from_stuck(reason: StuckReason, event: TxEvent) -> Option<TxState> {
             | StuckReason::Expired
             | StuckReason::InsufficientFunds
             | StuckReason::FeeCap
+            | StuckReason::Unproven
             | StuckReason::Unwritable => None,
         },
         TxEvent::GaveUp(newer) => stuck_after_a_send(newer),

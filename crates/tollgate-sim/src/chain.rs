@@ -180,6 +180,14 @@ impl SimChain {
         BlockRef { number: head.number(), hash: head.hash, parent: head.header.parent_hash }
     }
 
+    /// The block with which the chain began.
+    pub(crate) fn first_block(&self) -> BlockRef {
+        let state = self.lock();
+        let first = state.chain.blocks().next().map(|block| (block.number(), block.hash));
+        let (number, hash) = first.unwrap_or_default();
+        BlockRef { number, hash, parent: TxHash::ZERO }
+    }
+
     /// Hands a transaction to an endpoint.
     pub(crate) fn submit(&self, raw: &Bytes, endpoint: usize) -> AnswerClass {
         let now_ms = self.local.now_ms();

@@ -166,6 +166,11 @@ impl FakeChain {
         self.lock().lose_answers = count;
     }
 
+    /// The next batches of sends are taken as they would be, and their answers lost.
+    pub fn lose_batches(&self, count: usize) {
+        self.lock().lose_batches = count;
+    }
+
     /// The next send is answered so, and is not taken, whatever the answer says.
     pub fn answer_next(&self, class: AnswerClass) {
         self.answer(Which::Any, class, 1);
@@ -272,10 +277,33 @@ impl FakeChain {
         self.lock().loses_receipts = loses;
     }
 
+    /// Whether receipts of failures in a block come without a reason, and who asks for one waits for
+    /// ever.
+    pub fn hang_reasons(&self, hangs: bool) {
+        self.lock().hangs_reasons = hangs;
+    }
+
     /// From now on heads are announced so many blocks above the true ones; no such block is there.
     pub fn announce_ahead(&self, blocks: u64) {
         self.lock().announced_ahead = blocks;
         self.head.send_modify(|_| {});
+    }
+
+    /// From now on the newest blocks are neither announced nor shown, as by endpoints that lag. Counts
+    /// and receipts by hash know them all the same.
+    pub fn hide_newest(&self, blocks: usize) {
+        self.lock().hidden = blocks;
+        self.head.send_modify(|_| {});
+    }
+
+    /// From now on counts in the head do not know the newest blocks.
+    pub fn lag_counts(&self, blocks: usize) {
+        self.lock().counts_lag = blocks;
+    }
+
+    /// From now on there is no safe and no finalized block.
+    pub fn lack_tags(&self) {
+        self.lock().lacks_tags = true;
     }
 
     /// From now on no endpoint shows its pool.

@@ -1,6 +1,6 @@
 //! Which slots may be opened now, and the signed forms that go into them.
 //!
-//! Decides nothing by itself: the nonce rules are asked. Writes nothing but PROTECT.
+//! Decides nothing by itself: the nonce rules are asked. Writes nothing.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use tollgate_model::nonce::{
 };
 use tollgate_model::port::signer::TxDraft;
 use tollgate_model::port::{AttemptKind, CursorMove, NewAttempt, NewTx, Section, Slot, TxUpdate};
-use tollgate_model::reconcile::Foreign;
 use tollgate_model::{Bytes, Intent, Nonce, TxEvent, Wei};
 
 use super::queue::Waiting;
+use super::reconcile::FOREIGN_LOOK;
 use super::{Create, Desk, Stop};
 use crate::create::CreateError;
 use crate::planted::PlantedBug;
@@ -36,18 +36,17 @@ impl Desk {
                     return Ok(self.book.unblocks(&rules).into_iter().collect());
                 }
                 NonceDecision::Held => return Ok(Vec::new()),
-                NonceDecision::Protect(_)
+                NonceDecision::AwaitProof(_)
                     if self.context.options.breaks(PlantedBug::StrictUnchecked) =>
                 {
                     let first = self.book.cursor;
                     let handed = self.book.hand_out(&rules, SlotRange { first, count: 1 });
                     return handed.map_err(|error| Stop::Restart(error.to_string()));
                 }
-                NonceDecision::Protect(why) => {
-                    let mut section = Section::new(self.lease);
-                    let now = self.context.clock.now();
-                    section.status = Some(self.protect(&Foreign::Count(why), now));
-                    self.apply(section).await?;
+                NonceDecision::AwaitProof(_) => {
+                    // The chain is asked again, and a settled block decides (I12).
+                    self.book.drift = true;
+                    self.agenda.reconcile_soon(self.context.clock.now().after(FOREIGN_LOOK));
                     return Ok(Vec::new());
                 }
                 NonceDecision::AskChain => {

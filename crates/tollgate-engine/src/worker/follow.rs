@@ -11,6 +11,7 @@ use tollgate_model::{B256, TxEvent, TxId};
 use tracing::warn;
 
 use super::open::Open;
+use super::search::Searched;
 use super::write::moved;
 use super::{Desk, Stop};
 use crate::notes::Note;
@@ -22,19 +23,21 @@ impl Desk {
     /// finality, answers, decisions.
     pub(super) async fn follow(&mut self, notes: Vec<Note>, view: &ChainView) -> Result<(), Stop> {
         let (mut receipts, mut answers, mut decisions) = (Vec::new(), Vec::new(), Vec::new());
-        let mut blocks_left = HashSet::new();
+        let (mut blocks_left, mut searched) = (HashSet::new(), Vec::new());
         for note in notes {
             match note {
                 Note::Mined(receipt) => receipts.push(receipt),
                 Note::BlockLeft { number, hash } => {
                     blocks_left.insert((number, hash));
                 }
+                Note::Searched(slots) => searched.extend(slots),
                 Note::Answered(answered) => answers.push(answered),
                 Note::Decided(decided) => decisions.push(decided),
                 Note::LeaseLost(_) | Note::Stop => {}
             }
         }
         self.note_receipts(receipts, view).await?;
+        self.note_searched(searched, view).await?;
         self.note_forks(&blocks_left, view).await?;
         self.note_finality(view).await?;
         self.note_answers(answers, view).await?;
@@ -102,6 +105,13 @@ impl Desk {
             Standing::Older => blocks_left.contains(&(mined.block_number, mined.block_hash)),
             Standing::Canonical | Standing::Ahead => false,
         };
+        for open in self.book.iter_mut() {
+            // What was seen in a slot is looked for anew as well.
+            let seen = open.searched.seen().map(|seen| (seen.block_number, seen.block_hash));
+            if seen.is_some_and(|block| blocks_left.contains(&block)) {
+                open.searched = Searched::NOT_YET;
+            }
+        }
         let orphans = self.book.iter().filter(|open| open.mined.as_ref().is_some_and(left));
         let orphans = orphans.map(|open| open.tx_id).collect();
         self.take_back(orphans, view).await
@@ -151,8 +161,7 @@ impl Desk {
                 }
                 Standing::Ahead => continue,
                 Standing::Older => {
-                    let (number, hash) = (mined.block_number, mined.block_hash);
-                    self.context.reader.check_older(self.submitter, number, hash);
+                    self.check_older(mined.block_number, mined.block_hash);
                     continue;
                 }
             }
@@ -166,6 +175,12 @@ impl Desk {
             self.reached(Checkpoint::FinalityRecorded).await;
         }
         self.take_back(orphans, view).await
+    }
+
+    /// Has a block below the view checked.
+    pub(super) fn check_older(&self, number: u64, hash: B256) {
+        let newest = || self.context.view.get();
+        self.context.reader.check_older(self.submitter, (number, hash), newest);
     }
 
     /// What lies below the view is asked for beside the worker, one look per block, because its

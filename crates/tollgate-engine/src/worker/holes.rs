@@ -112,6 +112,8 @@ const fn hole(step: &ReconcileStep) -> Option<Hole> {
     match step {
         ReconcileStep::Hole(hole) => Some(*hole),
         ReconcileStep::Protect(_)
+        | ReconcileStep::AwaitProof(_)
+        | ReconcileStep::Unproven { .. }
         | ReconcileStep::MoveCursor(_)
         | ReconcileStep::FindReceipts { .. }
         | ReconcileStep::NoteReceipt { .. }

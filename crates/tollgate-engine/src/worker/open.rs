@@ -1,13 +1,18 @@
 //! One transaction with an open slot, as its worker knows it.
 
+use std::time::Duration;
+
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::bump::dearest;
 use tollgate_model::diagnose::Diagnosis;
+use tollgate_model::gap::LineSlot;
 use tollgate_model::port::{Attempt, AttemptKind, Fees, MinedIn, NewAttempt, OpenTx, Seen};
-use tollgate_model::reconcile::{OpenSlot, Search};
+use tollgate_model::reconcile::{BlockStanding, OpenSlot};
 use tollgate_model::resubmit::{Patience, ResubmitRules, hold_of};
 use tollgate_model::stuck::Subject;
 use tollgate_model::{Bytes, Intent, Nonce, Timestamp, TxHash, TxId};
+
+use super::search::Searched;
 
 /// Answers that are remembered; beyond that not all of them are known (I13).
 const ANSWERS_MAX: usize = 64;
@@ -70,6 +75,8 @@ pub(super) struct Waits {
     pub(super) sent_at: Timestamp,
     /// When it is to be sent again whatever the pauses say.
     pub(super) due_at: Option<Timestamp>,
+    /// How often it was to be sent again since then because a node seemed to lack it.
+    pub(super) gap_resends: u32,
     /// The store knows how long it has been waited for.
     pub(super) is_stored: bool,
     /// It was taken over and not sent by this owner yet. The first send of a new owner is no try: where
@@ -84,6 +91,7 @@ impl Waits {
             resends: 0,
             sent_at: now,
             due_at: None,
+            gap_resends: 0,
             is_stored: false,
             is_taken_over: false,
         }
@@ -100,6 +108,7 @@ impl Waits {
             resends,
             sent_at: scheduled.or(signed).unwrap_or(now),
             due_at: Some(now),
+            gap_resends: 0,
             is_stored: tx.patience.is_some(),
             is_taken_over: true,
         }
@@ -115,7 +124,7 @@ impl Waits {
 
     /// Patience starts anew.
     pub(super) const fn renew(&mut self, now: Timestamp) {
-        (self.since, self.resends) = (now, 0);
+        (self.since, self.resends, self.gap_resends) = (now, 0, 0);
     }
 }
 
@@ -167,18 +176,6 @@ pub(super) struct Asked {
     pub(super) decided_at: Option<Timestamp>,
     /// What was last written down of a decision to do nothing: the same is not written twice.
     pub(super) noted: Option<String>,
-}
-
-/// What looking for its receipts at every endpoint has brought.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Searched {
-    pub(super) result: Search,
-    /// The settled count that was known when the search began.
-    pub(super) settled: Option<Nonce>,
-}
-
-impl Searched {
-    pub(super) const NOT_YET: Self = Self { result: Search::Unfinished, settled: None };
 }
 
 impl Open {
@@ -280,13 +277,21 @@ impl Open {
         hold_of(self.heard.last).is_some()
     }
 
+    /// What is asked about where a node lacks a lower nonce.
+    pub(super) const fn line_slot(&self) -> LineSlot {
+        let (last_answer, gap_resends) = (self.heard.last, self.waits.gap_resends);
+        LineSlot { nonce: self.nonce, last_answer, gap_resends }
+    }
+
     /// What reconciliation is asked about.
-    pub(super) const fn slot(&self) -> OpenSlot {
+    pub(super) fn slot(&self, block: BlockStanding, now: Timestamp) -> OpenSlot {
+        let since = self.searched.unproven_since;
         OpenSlot {
             nonce: self.nonce,
             state: self.seen.state,
             search: self.searched.result,
-            settled_at_search: self.searched.settled,
+            block,
+            unproven_for: since.map_or(Duration::ZERO, |since| now.since(since)),
         }
     }
 }

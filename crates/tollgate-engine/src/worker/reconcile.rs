@@ -1,32 +1,37 @@
 //! Compares the chain's count with cursor and open slots, and acts on what differs.
 //!
-//! The rules are the model's. A slot is called taken only after all its attempts were looked for at
-//! every endpoint, after its use was settled, and after the chain was asked who is in it (I8).
+//! The rules are the model's. A slot is called taken only after a foreign transaction was seen in it,
+//! in a settled block of the canonical chain, and all its attempts were looked for at every endpoint
+//! (I8). The looking is [`super::search`]'s.
 
 use std::time::Duration;
 
-use tollgate_model::finality::settled_up_to;
-use tollgate_model::nonce::{ChainCount, SubmitterStatus};
-use tollgate_model::port::chain::AccountCounts;
-use tollgate_model::port::{AlertKind, Section};
-use tollgate_model::reconcile::{
-    Foreign, OpenSlot, ReconcileStep, ReconcileView, judge_search, reconcile,
+use tollgate_model::finality::{is_settled, settled_up_to};
+use tollgate_model::nonce::{ChainCount, Mode, SubmitterStatus, Unexplained, unexplained};
+use tollgate_model::port::chain::{AccountCounts, Occupant};
+use tollgate_model::port::{
+    AlertKind, ListFilter, Page, Section, StateFilter, StatusChange, TxUpdate,
 };
-use tollgate_model::{Nonce, Text, Timestamp, TxEvent};
+use tollgate_model::reconcile::{
+    BlockStanding, Foreign, OpenSlot, ReconcileStep, ReconcileView, SettledCount, reconcile,
+};
+use tollgate_model::{Nonce, StuckReason, Text, Timestamp, TxEvent, TxState};
 use tracing::{error, info, warn};
 
 use super::act::Halt;
 use super::alarm::About;
-use super::open::Searched;
+use super::open::Open;
+use super::search::Searched;
 use super::write::moved;
 use super::{Desk, Stop};
 use crate::act::{ActError, Reconciled};
 use crate::planted::PlantedBug;
+use crate::view::{ChainView, Standing};
 
 /// How soon a foreign transaction in one of our slots is looked at again.
-const FOREIGN_LOOK: Duration = Duration::from_secs(1);
-/// A comparison that needs more looks than this goes on at the next tick (I13).
-const PASSES_MAX: u32 = 3;
+pub(super) const FOREIGN_LOOK: Duration = Duration::from_secs(1);
+/// Final transactions among which the last slot is looked for.
+const FINALS_MAX: u32 = 100;
 
 impl Desk {
     pub(super) async fn reconcile_if_due(&mut self) -> Result<(), Stop> {
@@ -46,29 +51,20 @@ impl Desk {
         }
     }
 
-    /// Compares now, and does what follows.
+    /// Compares now, and does what follows. Searches run beside it; when one is done, it is compared
+    /// again.
     pub(super) async fn reconcile_now(&mut self) -> Result<Reconciled, Halt> {
         let now = self.context.clock.now();
         self.agenda.reconcile_at = now.after(self.context.options.reconcile_interval);
-        let mut words = Vec::new();
-        for _ in 0..PASSES_MAX {
-            let counts = self.chain_counts().await?;
-            let settled = self.settled_count(counts).await;
-            let steps = self.with_reconcile_view(counts, settled, reconcile);
-            let steps = steps.map_err(|error| Stop::Restart(error.to_string()))?;
-            words.extend(steps.iter().map(ToString::to_string));
-            let mut again = false;
-            self.write_steps(&steps).await?;
-            for step in &steps {
-                again |= self.take_step(step, settled, now).await?;
-            }
-            if !again {
-                self.note_holes(&steps).await?;
-                break;
-            }
-        }
-        words.dedup();
         let counts = self.chain_counts().await?;
+        let settled = self.settled_count(counts).await?;
+        let steps = self.with_reconcile_view(counts, settled, reconcile);
+        let steps = steps.map_err(|error| Stop::Restart(error.to_string()))?;
+        self.write_steps(&steps).await?;
+        self.take_steps(&steps, now);
+        self.note_holes(&steps).await?;
+        let mut words: Vec<_> = steps.iter().map(ToString::to_string).collect();
+        words.dedup();
         Ok(Reconciled { cursor: self.book.cursor, counts, steps: words })
     }
 
@@ -87,10 +83,16 @@ impl Desk {
     pub(super) fn with_reconcile_view<T>(
         &self,
         counts: AccountCounts,
-        settled: Option<Nonce>,
+        settled: Option<SettledCount>,
         rule: impl FnOnce(&ReconcileView<'_>) -> T,
     ) -> T {
-        let open: Vec<OpenSlot> = self.book.iter().map(|open| open.slot()).collect();
+        let (now, view) = (self.context.clock.now(), self.context.view.get());
+        let slot = |open: &Open| {
+            let seen = open.searched.seen();
+            let block = seen.map_or(BlockStanding::Open, |seen| self.block_standing(seen, &view));
+            open.slot(block, now)
+        };
+        let open: Vec<OpenSlot> = self.book.iter().map(slot).collect();
         rule(&ReconcileView {
             mode: self.book.mode,
             status: self.book.status,
@@ -99,18 +101,65 @@ impl Desk {
             settled,
             open: &open,
             reserved: &self.book.pool.with_callers(),
+            patience: self.context.options.resubmit.grey_zone_timeout,
         })
     }
 
-    /// The count in a block that is settled, where a slot's fate hangs on it.
-    async fn settled_count(&self, counts: AccountCounts) -> Option<Nonce> {
-        let in_doubt = |open: &super::open::Open| open.nonce < counts.mined && open.mined.is_none();
-        if !self.book.iter().any(in_doubt) {
-            return None;
+    /// I8: only a block that the view knows to be canonical can be settled.
+    fn block_standing(&self, seen: Occupant, view: &ChainView) -> BlockStanding {
+        let rule = self.context.options.finality;
+        let is_settled = view.height().is_some_and(|at| is_settled(rule, at, seen.block_number));
+        match view.standing(seen.block_number, seen.block_hash) {
+            Standing::Canonical if is_settled => BlockStanding::Settled,
+            Standing::Canonical | Standing::Ahead | Standing::Older => BlockStanding::Open,
+            Standing::Orphaned => BlockStanding::Left,
         }
-        let height = self.context.view.get().height()?;
-        let block = settled_up_to(self.context.options.finality, height)?;
-        self.context.chain.count_at(self.submitter.address, block).await.ok()
+    }
+
+    /// The count in a block that is settled, where something hangs on it.
+    async fn settled_count(&self, counts: AccountCounts) -> Result<Option<SettledCount>, Stop> {
+        let in_doubt = |open: &Open| open.nonce < counts.mined && open.mined.is_none();
+        let unexplained = self.unexplained(counts);
+        if unexplained.is_none() && !self.book.iter().any(in_doubt) {
+            return Ok(None);
+        }
+        let height = self.context.view.get().height();
+        let rule = self.context.options.finality;
+        let Some(block) = height.and_then(|at| settled_up_to(rule, at)) else { return Ok(None) };
+        let Ok(count) = self.context.chain.count_at(self.submitter.address, block).await else {
+            return Ok(None);
+        };
+        let covers_final_slots = match unexplained.filter(|why| count < why.at_least) {
+            Some(why) => {
+                self.last_final_block(why.at_least).await?.is_some_and(|last| last <= block)
+            }
+            None => false,
+        };
+        Ok(Some(SettledCount { count, covers_final_slots }))
+    }
+
+    fn unexplained(&self, counts: AccountCounts) -> Option<Unexplained> {
+        let open = u32::try_from(self.book.iter().count()).unwrap_or(u32::MAX);
+        match self.book.mode {
+            Mode::Strict => unexplained(self.book.cursor, open, counts.mined),
+            Mode::Pipelined => None,
+        }
+    }
+
+    /// The block of the last of our final slots, which is the one below `end`; `None` if it is not
+    /// known, as for a slot that somebody else used.
+    async fn last_final_block(&self, end: Nonce) -> Result<Option<u64>, Stop> {
+        let restart = |error: String| Stop::Restart(error);
+        let page = Page::new(FINALS_MAX).map_err(|error| restart(error.to_string()))?;
+        let finals = TxState::ALL.into_iter().filter(|state| state.is_final()).collect();
+        let states = StateFilter::Of(finals);
+        let submitter = Some(self.submitter);
+        let filter = ListFilter { submitter, states, ..ListFilter::default() };
+        let list = self.context.store.list(&filter, None, page).await;
+        let list = list.map_err(|error| restart(error.to_string()))?;
+        let is_last = |nonce: Option<Nonce>| nonce.is_some_and(|at| at.get() + 1 == end.get());
+        let last = list.into_iter().find(|tx| is_last(tx.nonce)).and_then(|tx| tx.mined);
+        Ok(last.map(|mined| mined.block_number))
     }
 
     /// PROTECT, the cursor's move and the ends of transactions go into one section: what belongs
@@ -130,11 +179,15 @@ impl Desk {
                     section.cursor = Some(*step);
                 }
                 ReconcileStep::SlotTaken { nonce } => {
-                    section.updates.extend(self.taken(*nonce, now).await?);
+                    section.updates.extend(self.taken(*nonce, now)?);
+                }
+                ReconcileStep::Unproven { nonce } => {
+                    section.updates.extend(self.unproven(*nonce, now)?);
                 }
                 ReconcileStep::FindReceipts { .. }
                 | ReconcileStep::NoteReceipt { .. }
                 | ReconcileStep::AwaitFinality { .. }
+                | ReconcileStep::AwaitProof(_)
                 | ReconcileStep::Hole(_) => {}
             }
         }
@@ -143,45 +196,22 @@ impl Desk {
         if protected { self.align_holds().await } else { Ok(()) }
     }
 
-    /// I12: the chain shows what our own slots can't explain. No new work until an operator says so.
-    pub(super) fn protect(
-        &mut self,
-        why: &Foreign,
-        now: Timestamp,
-    ) -> tollgate_model::port::StatusChange {
+    /// I12: a settled block shows what our own slots can't explain. No new work until an operator says
+    /// so.
+    fn protect(&mut self, why: &Foreign, now: Timestamp) -> StatusChange {
         let why = why.to_string();
         error!(submitter = %self.submitter, why, "PROTECT: takes no new work");
         self.alarm.raise(AlertKind::Protect, About::default(), &why, now);
         self.status_change(SubmitterStatus::Protect, &why)
     }
 
-    /// The end of a transaction whose slot is somebody else's, unless the chain shows one of ours
-    /// there after all.
-    async fn taken(
-        &mut self,
-        nonce: Nonce,
-        now: Timestamp,
-    ) -> Result<Option<tollgate_model::port::TxUpdate>, Stop> {
-        let lookback = self.context.options.lookback_blocks;
-        let address = self.submitter.address;
-        let occupant = match self.context.chain.occupant(address, nonce, lookback).await {
-            Ok(occupant) => occupant,
-            // I8: who can't say who is there has not said that it is somebody else.
-            Err(error) => {
-                warn!(submitter = %self.submitter, %nonce, %error, "the occupant is not known");
-                self.agenda.reconcile_soon(now.after(FOREIGN_LOOK));
-                return Ok(None);
-            }
-        };
+    /// The end of a transaction whose slot is somebody else's, by what was seen there.
+    fn taken(&mut self, nonce: Nonce, now: Timestamp) -> Result<Option<TxUpdate>, Stop> {
         let Some(open) = self.book.at_mut(nonce) else { return Ok(None) };
-        if occupant.is_some_and(|hash| open.hashes().contains(&hash)) {
-            open.searched = Searched::NOT_YET;
+        let Some(Occupant { tx_hash, block_number, .. }) = open.searched.seen() else {
             return Ok(None);
-        }
-        let detail = match occupant {
-            Some(hash) => format!("used by {hash}, which is not ours"),
-            None => "used by a transaction that is not ours".to_owned(),
         };
+        let detail = format!("used by {tx_hash} in block {block_number}, which is not ours");
         let mut update = moved(open, TxEvent::SlotTaken)?;
         update.detail = Some(Text::lossy(&detail));
         let about = About { tx_id: Some(open.tx_id), nonce: Some(nonce) };
@@ -189,55 +219,78 @@ impl Desk {
         Ok(Some(update))
     }
 
-    /// Whether the comparison is to be made again after this step.
-    async fn take_step(
-        &mut self,
-        step: &ReconcileStep,
-        settled: Option<Nonce>,
-        now: Timestamp,
-    ) -> Result<bool, Stop> {
-        match step {
-            ReconcileStep::FindReceipts { nonce } => self.search(*nonce, settled).await,
-            ReconcileStep::NoteReceipt { nonce, .. } => {
-                // Noted when it was found; if the view did not know its block yet, it is looked
-                // for again.
-                if let Some(open) = self.book.at_mut(*nonce).filter(|open| open.mined.is_none()) {
-                    open.searched = Searched::NOT_YET;
-                    self.agenda.reconcile_soon(now.after(FOREIGN_LOOK));
-                }
-                Ok(false)
+    /// I8: what can't be proven is no end. People are told; there is nothing that a policy could do in
+    /// a slot that is used.
+    fn unproven(&mut self, nonce: Nonce, now: Timestamp) -> Result<Option<TxUpdate>, Stop> {
+        let Some(open) = self.book.at_mut(nonce) else { return Ok(None) };
+        let reason = StuckReason::Unproven;
+        let detail = open.searched.reason();
+        let mut update = moved(open, TxEvent::GaveUp(reason))?;
+        update.detail = Some(Text::lossy(&detail));
+        let about = About { tx_id: Some(open.tx_id), nonce: Some(nonce) };
+        let detail = format!("{}: {detail}", reason.name());
+        self.alarm.raise(AlertKind::Stuck, about, &detail, now);
+        Ok(Some(update))
+    }
+
+    /// Does what is not written.
+    fn take_steps(&mut self, steps: &[ReconcileStep], now: Timestamp) {
+        let (mut wanted, mut await_proof) = (Vec::new(), None);
+        for step in steps {
+            match step {
+                ReconcileStep::FindReceipts { nonce } => wanted.push(*nonce),
+                ReconcileStep::NoteReceipt { nonce, .. } => self.look_again(*nonce, now),
+                ReconcileStep::AwaitFinality { nonce } => self.await_finality(*nonce, now),
+                ReconcileStep::AwaitProof(why) => await_proof = Some(*why),
+                ReconcileStep::Protect(_)
+                | ReconcileStep::Hole(_)
+                | ReconcileStep::MoveCursor(_)
+                | ReconcileStep::Unproven { .. }
+                | ReconcileStep::SlotTaken { .. } => {}
             }
-            ReconcileStep::AwaitFinality { nonce } => {
-                let about = About { tx_id: None, nonce: Some(*nonce) };
-                let detail = "a foreign transaction is in the slot, not settled yet";
-                self.alarm.raise(AlertKind::NonceTaken, about, detail, now);
-                self.agenda.reconcile_soon(now.after(FOREIGN_LOOK));
-                Ok(false)
-            }
-            ReconcileStep::Protect(_)
-            | ReconcileStep::Hole(_)
-            | ReconcileStep::MoveCursor(_)
-            | ReconcileStep::SlotTaken { .. } => Ok(false),
+        }
+        self.await_proof(await_proof, now);
+        self.search(&wanted, now);
+    }
+
+    /// A receipt is noted when it is found; if the view did not know its block yet, it is looked for
+    /// again.
+    fn look_again(&mut self, nonce: Nonce, now: Timestamp) {
+        if let Some(open) = self.book.at_mut(nonce).filter(|open| open.mined.is_none()) {
+            open.searched = Searched::NOT_YET;
+            self.agenda.reconcile_soon(now.after(FOREIGN_LOOK));
         }
     }
 
-    /// Looks for receipts of all attempts in a slot, at every endpoint.
-    async fn search(&mut self, nonce: Nonce, settled: Option<Nonce>) -> Result<bool, Stop> {
-        let Some(hashes) = self.book.at_mut(nonce).map(|open| open.hashes()) else {
-            return Ok(false);
+    fn await_finality(&mut self, nonce: Nonce, now: Timestamp) {
+        let Some(seen) = self.book.at_mut(nonce).and_then(|open| open.searched.seen()) else {
+            return;
         };
-        let found = self.context.chain.search(self.submitter.address, nonce, &hashes).await;
-        let result = judge_search(&found.looked);
-        let view = self.context.view.get();
-        self.note_receipts(found.found.into_iter().collect(), &view).await?;
-        let Some(open) = self.book.at_mut(nonce) else { return Ok(true) };
-        open.searched = Searched { result, settled };
-        if result == tollgate_model::reconcile::Search::Unfinished {
-            // Too few could tell: again soon, not at once.
-            let at = self.context.clock.now().after(FOREIGN_LOOK);
-            self.agenda.reconcile_soon(at);
-            return Ok(false);
+        let (number, hash) = (seen.block_number, seen.block_hash);
+        if self.context.view.get().standing(number, hash) == Standing::Older {
+            self.check_older(number, hash);
         }
-        Ok(true)
+        let about = About { tx_id: None, nonce: Some(nonce) };
+        let detail = "a foreign transaction is in the slot, not settled yet";
+        self.alarm.raise(AlertKind::NonceTaken, about, detail, now);
+        self.agenda.reconcile_soon(now.after(FOREIGN_LOOK));
+    }
+
+    /// Asks again soon; people are told if that goes on.
+    fn await_proof(&mut self, why: Option<Unexplained>, now: Timestamp) {
+        let Some(why) = why else {
+            self.agenda.unexplained_since = None;
+            return;
+        };
+        let since = *self.agenda.unexplained_since.get_or_insert(now);
+        self.book.drift = true;
+        self.agenda.reconcile_soon(now.after(FOREIGN_LOOK));
+        let detail = Foreign::Count(why).to_string();
+        warn!(submitter = %self.submitter, detail, "count not explained; asked again");
+        if now.since(since) >= self.context.options.receipt_alert_after {
+            let detail = format!("{detail}; no slot is opened, and no settled block shows it yet");
+            let about = About { tx_id: None, nonce: Some(why.at_most) };
+            self.alarm.raise(AlertKind::Protect, about, &detail, now);
+        }
     }
 }

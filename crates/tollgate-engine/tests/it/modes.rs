@@ -109,6 +109,9 @@ async fn idle_account_made_strict_by_another_node_is_compared_with_the_chain() {
     other.stop().await;
     // Somebody uses the key while nobody works for the account.
     rig.chain.outsider_mines(of.address);
+    for _ in 0..3 {
+        rig.chain.mine();
+    }
     rig.eventually("PROTECT", async || {
         rig.submitter(of).await.status == tollgate_model::nonce::SubmitterStatus::Protect
     })

@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use tollgate_engine::EngineOptions;
+use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::chain::{BlockTag, Chain};
 use tollgate_model::port::{AlertKind, TxStore};
-use tollgate_model::{TxId, TxState};
-use tollgate_testkit::fake_chain::Question;
+use tollgate_model::{Address, Failed, Intent, TxId, TxState, U256};
+use tollgate_testkit::fake_chain::{Fate, Question, Which};
 
-use crate::govern::{PENDING, patient, transfers};
+use crate::govern::{PENDING, patient, transfers, window};
 use crate::rig::{Rig, account, id, options, transfer};
 
 async fn pending(rig: &Rig, ids: &[TxId]) {
@@ -213,6 +214,41 @@ async fn block_that_no_endpoint_delivers_raises_an_alert_and_delays_only_what_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn reasons_of_failures_that_can_not_be_had_delay_only_the_failures() {
+    let rig = Rig::new().await;
+    let reverts = Address::repeat_byte(0xba);
+    rig.chain.revert_calls_to(reverts);
+    rig.chain.hang_reasons(true);
+    let engine = rig.node("a", patient());
+    // One in each block, more than receipts are read at once.
+    let (values, other_value) = (10..22, 30);
+    let mut failures = Vec::new();
+    for value in values.clone() {
+        rig.chain.hold(Which::Value(value));
+        let call = Intent { gas: Some(21_000), ..Intent::transfer(reverts, U256::from(value)) };
+        failures.push(id(engine.create(account(1), None, call).await.unwrap()));
+    }
+    rig.chain.hold(Which::Value(other_value));
+    let other = id(engine.create(account(2), None, transfer(other_value)).await.unwrap());
+    pending(&rig, &failures).await;
+    pending(&rig, &[other]).await;
+    for value in values.chain([other_value]) {
+        rig.chain.release(Which::Value(value));
+        rig.chain.mine();
+    }
+    rig.until(other, "was mined", |tx| tx.mined.is_some()).await;
+    let record = rig.record(failures[0]).await;
+    assert!(record.mined.is_none(), "it waits for its reason, and nobody waits for it: {record:?}");
+    // Without a reason at last, because it is for people only.
+    rig.mine_until_final(&failures).await;
+    for id in failures {
+        let record = rig.record(id).await;
+        assert_eq!(record.seen.state, TxState::Failed(Failed::Reverted));
+        assert_eq!(record.mined.unwrap().revert_reason, None);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn view_jumps_over_a_long_gap_and_transactions_in_it_are_found_by_their_hashes() {
     let rig = Rig::new().await;
     let engine = rig.node("a", options());
@@ -234,5 +270,138 @@ async fn view_jumps_over_a_long_gap_and_transactions_in_it_are_found_by_their_ha
     assert_eq!(engine.view().head().map(|head| head.number), Some(head));
     let asked = (3..head - 200).filter(|number| rig.chain.asked_for_block(*number) > 0).count();
     assert_eq!(asked, 0, "blocks in the gap are left out");
+    let alerts = rig.alerts.of(AlertKind::BlockUnread);
+    assert_eq!(alerts.len(), 1, "and not in silence");
+    assert!(alerts[0].detail.starts_with("blocks 2 to "), "{}", alerts[0].detail);
     assert_eq!(rig.paid(account(1)), [10, 11], "executed once");
+}
+
+/// The first alert that nothing becomes final.
+async fn stalled(rig: &Rig) -> String {
+    rig.eventually("an alert", async || !rig.alerts.of(AlertKind::FinalityStalled).is_empty())
+        .await;
+    rig.alerts.of(AlertKind::FinalityStalled).remove(0).detail
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn finality_tag_that_the_chain_lacks_raises_an_alert_that_says_what_helps() {
+    let rig = Rig::new().await;
+    rig.chain.lack_tags();
+    let finality = FinalityRule::Finalized;
+    let receipt_alert_after = Duration::from_millis(300);
+    let engine = rig.node("a", EngineOptions { finality, receipt_alert_after, ..patient() });
+    let ids = transfers(&engine, [10]).await;
+    pending(&rig, &ids).await;
+    rig.chain.mine();
+    let detail = stalled(&rig).await;
+    assert!(detail.contains("set `finality` to `confirmations:N`"), "{detail}");
+    assert!(!rig.record(ids[0]).await.seen.state.is_final(), "I8");
+    assert_eq!(rig.alerts.of(AlertKind::FinalityStalled).len(), 1, "once, not at each tick");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn chain_that_makes_no_empty_blocks_raises_an_alert_and_confirms_with_the_next_block() {
+    let rig = Rig::new().await;
+    let finality_alert_after = Duration::from_millis(300);
+    let engine = rig.node("a", EngineOptions { finality_alert_after, ..patient() });
+    let ids = transfers(&engine, [10]).await;
+    pending(&rig, &ids).await;
+    rig.chain.mine();
+    let detail = stalled(&rig).await;
+    assert!(detail.contains("set `finality` to `confirmations:1`"), "{detail}");
+    rig.mine_until_final(&ids).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn finality_that_goes_on_raises_no_alert() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", patient());
+    let ids = transfers(&engine, [10]).await;
+    rig.mine_until_final(&ids).await;
+    assert!(rig.alerts.of(AlertKind::FinalityStalled).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn receipt_above_the_view_of_a_successor_that_lags_is_neither_orphaned_nor_a_fork() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", patient());
+    let ids = transfers(&engine, [10]).await;
+    pending(&rig, &ids).await;
+    for _ in 0..4 {
+        rig.chain.mine();
+    }
+    let more = transfers(&engine, [11]).await;
+    pending(&rig, &more).await;
+    rig.chain.mine();
+    rig.chain.mine();
+    rig.until(more[0], "was mined", |tx| tx.mined.is_some()).await;
+    engine.stop().await;
+    // The endpoints of the successor lack the block of the receipt and the one above it.
+    rig.chain.hide_newest(2);
+    let heir = rig.node("b", patient());
+    let (first, lagging) = (transfers(&heir, [12]).await, rig.chain.height() as u64 - 2);
+    rig.eventually("the view lags", async || {
+        heir.view().head().is_some_and(|head| head.number == lagging)
+    })
+    .await;
+    heir.reconcile(account(1)).await.unwrap();
+    assert!(rig.record(more[0]).await.mined.is_some(), "above the view is not yet, not gone");
+    rig.chain.hide_newest(0);
+    rig.mine_until_final(&[more[0], first[0]]).await;
+    let events = rig.history(more[0]).await;
+    assert!(events.iter().all(|entry| entry.event.as_str() != "orphaned"), "{events:?}");
+    let list = rig.store.confirmations(more[0]).await.unwrap().unwrap();
+    assert!(!list.new_fork && !list.hashes.is_empty(), "{list:?}");
+    for (number, hash) in (list.first_block..).zip(list.hashes) {
+        let block = rig.chain.block(BlockTag::Number(number)).await.unwrap().unwrap();
+        assert_eq!(block.at.hash, hash, "block {number}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn block_below_the_view_that_can_not_be_fetched_confirms_nothing_after_a_reorg() {
+    let rig = Rig::new().await;
+    let (id, block) = mined_below_the_view(&rig).await;
+    // While nobody looked, the block was replaced, and what it held is lost.
+    rig.chain.reorg(rig.chain.height() + 1 - block as usize, Fate::Lost);
+    for _ in 0..5 {
+        rig.chain.mine();
+    }
+    rig.chain.fail(Question::Block(block), true);
+    let before = rig.chain.asked_for_block(block);
+    let heir = rig.node("b", patient());
+    // Asked more than once: the answers before were no proof of anything.
+    rig.eventually("it is asked for again", async || {
+        rig.chain.asked_for_block(block) >= before + 3
+    })
+    .await;
+    heir.reconcile(account(1)).await.unwrap();
+    let record = rig.record(id).await;
+    assert!(!record.seen.state.is_final(), "I8: no answer is no proof: {record:?}");
+    rig.chain.fail(Question::Block(block), false);
+    rig.mine_until_final(&[id]).await;
+    assert_eq!(rig.paid(account(1)), [10], "executed once, in the chain that there is");
+    assert!(rig.store.confirmations(id).await.unwrap().unwrap().new_fork);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn create_does_not_wait_for_blocks_below_the_view_that_hang() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", window(300));
+    let ids = transfers(&engine, 0..100).await;
+    pending(&rig, &ids).await;
+    rig.chain.mine();
+    for id in &ids {
+        rig.until(*id, "was mined", |tx| tx.mined.is_some()).await;
+    }
+    let block = rig.record(ids[0]).await.mined.unwrap().block_number;
+    engine.stop().await;
+    for _ in 0..5 {
+        rig.chain.mine();
+    }
+    rig.chain.hang_block(block);
+    let heir = rig.node("b", window(300));
+    let later = transfers(&heir, [200]).await;
+    rig.mine_until_final(&later).await;
+    assert!(!rig.record(ids[0]).await.seen.state.is_final(), "I8");
 }

@@ -239,6 +239,8 @@ pub(crate) struct SlotWire {
 /// A block with its transactions in full.
 #[derive(Clone, Deserialize, Debug)]
 pub(crate) struct FullBlockWire {
+    pub(crate) number: Quantity<u64>,
+    pub(crate) hash: Quantity<B256>,
     pub(crate) transactions: Vec<SlotWire>,
 }
 

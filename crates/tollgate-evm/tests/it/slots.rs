@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use tollgate_evm::chain::EvmChain;
 use tollgate_evm::endpoint::{EndpointConfig, Role};
 use tollgate_model::port::chain::{Chain, SlotSearch};
-use tollgate_model::reconcile::{Looked, Search, judge_search};
+use tollgate_model::reconcile::{Looked, Search};
 use tollgate_model::{Address, B256, Nonce, TxHash};
 
-use crate::fake::{Mood, Node, config, connect, until};
+use crate::fake::{Mood, Node, block, config, connect, until};
 
 const SOMEBODY: Address = Address::repeat_byte(0x11);
 const OURS: TxHash = B256::repeat_byte(1);
@@ -18,6 +18,10 @@ const FOREIGN: TxHash = B256::repeat_byte(9);
 
 fn nonce(nonce: u64) -> Nonce {
     Nonce::new(nonce).unwrap()
+}
+
+fn judge_search(looked: &[Vec<Looked>]) -> Search {
+    tollgate_model::reconcile::judge_search(&[OLDER, OURS], looked, None)
 }
 
 async fn search(chain: &EvmChain, slot: u64) -> SlotSearch {
@@ -46,7 +50,7 @@ async fn every_endpoint_is_asked_and_says_what_it_can() {
     nodes[1].set().mood = Mood::BadGateway;
     assert_eq!(said(&chain, 5).await, [Looked::NotThere, Looked::Behind, Looked::NoAnswer]);
     let search = search(&chain, 5).await;
-    assert_eq!(judge_search(&search.looked), Search::Unfinished, "one word of three");
+    assert_eq!(judge_search(&search.looked), Search::InVain, "nothing was seen");
     assert!(nodes.iter().all(|node| node.calls_of("eth_getTransactionCount") >= 3));
 }
 
@@ -297,69 +301,107 @@ async fn a_past_count_is_not_believed_on_one_word_of_two_nor_on_another_branch()
     assert_eq!(two.count_at(SOMEBODY, 20).await.unwrap(), nonce(2));
 }
 
+/// Looks for one slot, and says what was seen in it, or why nothing was.
+async fn occupant(
+    chain: &EvmChain,
+    of: Address,
+    slot: u64,
+    lookback: u64,
+) -> Result<TxHash, String> {
+    let search = chain.occupants(of, &[nonce(slot)], lookback).await;
+    match (&search.seen[..], search.problem) {
+        ([seen], None) => {
+            assert_eq!(seen.nonce, nonce(slot));
+            let held = block(1, seen.block_number).hash;
+            assert_eq!(seen.block_hash, held, "the block that holds it");
+            Ok(seen.tx_hash)
+        }
+        ([], Some(problem)) => Err(problem),
+        other => panic!("{other:?}"),
+    }
+}
+
 #[tokio::test]
-async fn the_occupant_of_a_slot_is_found_within_the_lookback() {
+async fn occupant_of_a_slot_is_found_by_counts_however_old_it_is() {
     let node = Node::start().await;
     past(&node);
     let chain = connect(vec![node.http()]).await;
     heads_at(&chain, 60).await;
+    let blocks = || node.calls_of("eth_getBlockByNumber");
     for slot in 0..10 {
-        let found = chain.occupant(SOMEBODY, nonce(slot), 1_000).await.unwrap();
-        assert_eq!(found, Some(in_slot(slot)), "{slot}");
+        let before = blocks();
+        // Far beyond the lookback.
+        assert_eq!(occupant(&chain, SOMEBODY, slot, 1).await, Ok(in_slot(slot)), "{slot}");
+        assert!(blocks() < before + 10, "it does not read every block");
     }
-    let full = |node: &Node| node.calls_of("eth_getBlockByNumber");
-    let before = full(&node);
-    let wide = chain.occupant(SOMEBODY, nonce(0), 1_000).await.unwrap();
-    assert_eq!(wide, Some(in_slot(0)));
-    assert!(full(&node) < before + 10, "it does not read every block");
-    // Slot 7 is in block 50, ten blocks below the head.
-    assert_eq!(chain.occupant(SOMEBODY, nonce(7), 10).await.unwrap(), Some(in_slot(7)));
-    assert_eq!(chain.occupant(SOMEBODY, nonce(7), 9).await.unwrap(), None);
-    assert_eq!(chain.occupant(SOMEBODY, nonce(9), 0).await.unwrap(), Some(in_slot(9)));
-    assert_eq!(chain.occupant(SOMEBODY, nonce(10), 1_000).await.unwrap(), None, "not used yet");
-    assert_eq!(chain.occupant(FOREIGN_ACCOUNT, nonce(0), 1_000).await.unwrap(), None);
+    let slots: Vec<_> = (0..10).map(nonce).collect();
+    let mut all = chain.occupants(SOMEBODY, &slots, 1).await;
+    all.seen.sort_by_key(|seen| seen.nonce);
+    let all: Vec<_> = all.seen.iter().map(|seen| seen.tx_hash).collect();
+    assert_eq!(all, (0..10).map(in_slot).collect::<Vec<_>>(), "several at once");
+    // I8: who does not count a slot can't say what is in it.
+    let unused = occupant(&chain, SOMEBODY, 10, 1_000).await.unwrap_err();
+    assert!(unused.contains("counts 10, so slot 10 is unused"), "{unused}");
+    occupant(&chain, FOREIGN_ACCOUNT, 0, 1_000).await.unwrap_err();
 }
 
 const FOREIGN_ACCOUNT: Address = Address::repeat_byte(0x77);
 
 #[tokio::test]
-async fn a_node_without_old_states_is_asked_for_its_blocks() {
-    let node = Node::start().await;
-    past(&node);
-    let chain = connect(vec![node.http()]).await;
-    heads_at(&chain, 60).await;
-    node.set().oldest_state = 58;
-    for slot in [2, 7, 9] {
-        let found = chain.occupant(SOMEBODY, nonce(slot), 1_000).await.unwrap();
-        assert_eq!(found, Some(in_slot(slot)), "{slot}");
+async fn node_without_old_states_shows_its_blocks_a_part_at_a_time() {
+    for counts in [None, Some(0)] {
+        let node = Node::start().await;
+        past(&node);
+        let chain = connect(vec![node.http()]).await;
+        heads_at(&chain, 60).await;
+        node.set().oldest_state = 58;
+        // Besu does not say that a state is gone: it counts zero.
+        node.set().counts_without_state = counts;
+        for slot in [2, 7, 9] {
+            assert_eq!(occupant(&chain, SOMEBODY, slot, 1_000).await, Ok(in_slot(slot)), "{slot}");
+        }
+        // Blocks that it lacks may hold it.
+        node.set().branch.retain(|(at, _)| at.number >= 40 || at.number == 0);
+        occupant(&chain, SOMEBODY, 2, 1_000).await.unwrap_err();
+        node.set().mood = Mood::Down;
+        occupant(&chain, SOMEBODY, 9, 1_000).await.unwrap_err();
     }
-    assert_eq!(chain.occupant(SOMEBODY, nonce(2), 30).await.unwrap(), None, "outside");
-    // Besu does not say that a state is gone: it counts zero.
-    node.set().counts_without_state = Some(0);
-    for slot in [2, 7, 9] {
-        let found = chain.occupant(SOMEBODY, nonce(slot), 1_000).await.unwrap();
-        assert_eq!(found, Some(in_slot(slot)), "{slot}");
-    }
-    assert_eq!(chain.occupant(SOMEBODY, nonce(2), 30).await.unwrap(), None, "outside");
-    node.set().counts_without_state = None;
-    // Blocks that it lacks may hold it.
-    node.set().branch.retain(|(at, _)| at.number >= 40 || at.number == 0);
-    chain.occupant(SOMEBODY, nonce(2), 1_000).await.unwrap_err();
-    // Nobody looks for what is not used yet.
-    node.set().oldest_state = 60;
-    assert_eq!(chain.occupant(FOREIGN_ACCOUNT, nonce(0), 1_000).await.unwrap(), None);
-    node.set().mood = Mood::Down;
-    chain.occupant(SOMEBODY, nonce(9), 1_000).await.unwrap_err();
 }
 
 #[tokio::test]
-async fn the_occupant_is_asked_of_the_next_endpoint_where_one_can_not_tell() {
+async fn later_look_at_a_node_without_old_states_goes_on_below_the_earlier_one() {
+    let node = Node::start().await;
+    past(&node);
+    for number in 61..=600 {
+        node.mine(1, number, Vec::new());
+    }
+    let chain = connect(vec![node.http()]).await;
+    heads_at(&chain, 600).await;
+    node.set().oldest_state = 599;
+    let first = occupant(&chain, SOMEBODY, 9, 150).await.unwrap_err();
+    assert!(first.contains("in no block down to 450"), "{first}");
+    let mut looks = 1;
+    while occupant(&chain, SOMEBODY, 9, 150).await != Ok(in_slot(9)) {
+        looks += 1;
+        assert!(looks < 20, "each look begins anew");
+    }
+    let before = node.calls_of("eth_getBlockByNumber");
+    assert_eq!(occupant(&chain, SOMEBODY, 9, 150).await, Ok(in_slot(9)), "it is remembered");
+    assert!(node.calls_of("eth_getBlockByNumber") < before + 5);
+    assert_eq!(occupant(&chain, SOMEBODY, 8, 150).await, Ok(in_slot(8)), "and so is the place");
+    let before = node.calls_of("eth_getBlockByNumber") - before;
+    assert!(before < 60, "{before}");
+}
+
+#[tokio::test]
+async fn occupant_is_asked_of_the_next_endpoint_where_one_can_not_tell() {
     let (lagging, ill, well) = (Node::start().await, Node::start().await, Node::start().await);
     past(&well);
     past(&ill);
     let chain = connect(vec![lagging.http(), ill.http(), well.http()]).await;
     ill.set().fixed.insert("eth_getTransactionCount", Ok(json!("nonsense")));
-    assert_eq!(chain.occupant(SOMEBODY, nonce(4), 1_000).await.unwrap(), Some(in_slot(4)));
+    assert_eq!(occupant(&chain, SOMEBODY, 4, 1_000).await, Ok(in_slot(4)));
     well.set().mood = Mood::Down;
-    assert_eq!(chain.occupant(SOMEBODY, nonce(4), 1_000).await.unwrap(), None, "none that is seen");
+    let problem = occupant(&chain, SOMEBODY, 4, 1_000).await.unwrap_err();
+    assert!(problem.contains("slot 4 is unused"), "what each of them says: {problem}");
 }

@@ -31,6 +31,8 @@ pub enum AlertKind {
     /// The next block can't be read from any endpoint, so no receipt becomes final. It concerns all
     /// submitters of the chain and is raised for one of them.
     BlockUnread,
+    /// Something mined waits for finality, and the settled height does not rise.
+    FinalityStalled,
     /// What a policy decided can't be done, or the policy could not be asked.
     Policy,
     /// A submitter has open work, and no live node serves it: it is followed, but nothing can be
@@ -40,7 +42,7 @@ pub enum AlertKind {
 
 impl AlertKind {
     /// Every kind there is.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Stuck,
         Self::Backlog,
         Self::InsufficientFunds,
@@ -51,6 +53,7 @@ impl AlertKind {
         Self::NonceTaken,
         Self::ReceiptUnread,
         Self::BlockUnread,
+        Self::FinalityStalled,
         Self::Policy,
         Self::Unserved,
     ];
@@ -68,6 +71,7 @@ impl AlertKind {
             Self::NonceTaken => "nonce_taken",
             Self::ReceiptUnread => "receipt_unread",
             Self::BlockUnread => "block_unread",
+            Self::FinalityStalled => "finality_stalled",
             Self::Policy => "policy",
             Self::Unserved => "unserved",
         }

@@ -158,6 +158,29 @@ pub enum Sighting {
     },
 }
 
+/// A transaction that was seen in an account's slot, in a block.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Occupant {
+    /// The slot.
+    pub nonce: Nonce,
+    /// The transaction.
+    pub tx_hash: TxHash,
+    /// The block's number.
+    pub block_number: u64,
+    /// The block's hash.
+    pub block_hash: B256,
+}
+
+/// What the search for the transactions in used slots has brought. A slot that nobody showed says
+/// nothing: absence is never evidence (I8).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct OccupantSearch {
+    /// What was seen, at most one for each slot.
+    pub seen: Vec<Occupant>,
+    /// Why the others were not seen, for people; `None` if all were.
+    pub problem: Option<String>,
+}
+
 /// What the endpoints say about the receipts of a slot's attempts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SlotSearch {
@@ -234,14 +257,10 @@ pub trait Chain: Send + Sync {
     /// of these attempts by hash; one entry each, those that could not tell included.
     async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointWord>;
 
-    /// The hash of the transaction that used an account's slot, if a canonical block of the last
-    /// `lookback` holds it.
-    async fn occupant(
-        &self,
-        of: Address,
-        nonce: Nonce,
-        lookback: u64,
-    ) -> Result<Option<TxHash>, ChainUnavailable>;
+    /// Looks for the transactions that used an account's slots, by its count in past blocks as far
+    /// back as there are blocks. Where an endpoint has no old states, `lookback` whole blocks are
+    /// read instead, and the next call goes on below them.
+    async fn occupants(&self, of: Address, slots: &[Nonce], lookback: u64) -> OccupantSearch;
 
     /// An account's balance in the head.
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable>;

@@ -201,7 +201,7 @@ pub trait TxStore: Send + Sync {
         page: Page,
     ) -> Result<Vec<Nonce>, StoreError>;
 
-    /// The lowest open slot of a submitter that has no receipt: what all its other work waits for.
+    /// The head of a submitter's line ([`crate::stuck::head`]): what all its other work waits for.
     async fn line_head(&self, submitter: Submitter) -> Result<Option<LineHead>, StoreError>;
 
     /// A page of a chain's submitters with owner and load, in the order of their addresses.

@@ -5,13 +5,31 @@ use super::*;
 const PENDING: TxState = TxState::Tracking(Tracking::Pending);
 const MINED: TxState = TxState::Tracking(Tracking::Mined);
 static NONE: BTreeSet<Nonce> = BTreeSet::new();
+const PATIENCE: Duration = Duration::from_secs(600);
+const OURS: TxHash = TxHash::repeat_byte(1);
+const OLDER: TxHash = TxHash::repeat_byte(2);
+const STRANGER: TxHash = TxHash::repeat_byte(9);
+
+fn seen(tx_hash: TxHash) -> Occupant {
+    let (block_number, block_hash) = (30, TxHash::repeat_byte(30));
+    Occupant { nonce: nonce(4), tx_hash, block_number, block_hash }
+}
+
+fn foreign(block: BlockStanding) -> OpenSlot {
+    OpenSlot { block, ..slot(4, PENDING, Search::Foreign { seen: seen(STRANGER) }) }
+}
+
+fn settled(count: u64, covers_final_slots: bool) -> Option<SettledCount> {
+    Some(SettledCount { count: nonce(count), covers_final_slots })
+}
 
 fn nonce(value: u64) -> Nonce {
     Nonce::new(value).unwrap()
 }
 
 fn slot(at: u64, state: TxState, search: Search) -> OpenSlot {
-    OpenSlot { nonce: nonce(at), state, search, settled_at_search: None }
+    let (block, unproven_for) = (BlockStanding::Open, Duration::ZERO);
+    OpenSlot { nonce: nonce(at), state, search, block, unproven_for }
 }
 
 fn view(mode: Mode, cursor: u64, mined: u64, open: &[OpenSlot]) -> ReconcileView<'_> {
@@ -23,6 +41,7 @@ fn view(mode: Mode, cursor: u64, mined: u64, open: &[OpenSlot]) -> ReconcileView
         settled: None,
         open,
         reserved: &NONE,
+        patience: PATIENCE,
     }
 }
 
@@ -36,67 +55,118 @@ fn hole(first: u64, last: u64, pending: bool) -> ReconcileStep {
 
 #[test]
 fn what_fits_needs_no_steps() {
-    let open = [slot(3, MINED, Search::Unfinished), slot(4, PENDING, Search::Unfinished)];
+    let open = [slot(3, MINED, Search::NotYet), slot(4, PENDING, Search::NotYet)];
     for mode in [Mode::Pipelined, Mode::Strict] {
         assert_eq!(steps(&view(mode, 5, 4, &open)), []);
     }
 }
 
 #[test]
-fn a_pipelined_cursor_behind_the_chain_moves_forward_and_a_strict_one_protects() {
+fn pipelined_cursor_behind_the_chain_moves_forward() {
     let moved = CursorMove { from: nonce(5), to: nonce(8) };
     assert_eq!(steps(&view(Mode::Pipelined, 5, 8, &[])), [ReconcileStep::MoveCursor(moved)]);
+}
+
+#[test]
+fn strict_count_too_high_protects_once_a_settled_block_shows_it() {
     let strict = view(Mode::Strict, 5, 8, &[]);
-    assert!(matches!(steps(&strict)[..], [ReconcileStep::Protect(Foreign::Count(_))]));
-    let known = ReconcileView { status: SubmitterStatus::Protect, ..strict };
-    assert_eq!(steps(&known), [], "it is there already");
+    let asks_again = |view: &ReconcileView<'_>| {
+        let steps = steps(view);
+        assert!(matches!(steps[..], [ReconcileStep::AwaitProof(_)]), "{steps:?}");
+    };
+    asks_again(&strict);
+    asks_again(&ReconcileView { settled: settled(5, true), ..strict });
+    for covers in [true, false] {
+        let proven = ReconcileView { settled: settled(6, covers), ..strict };
+        assert!(matches!(steps(&proven)[..], [ReconcileStep::Protect(Foreign::Count(_))]));
+        let known = ReconcileView { status: SubmitterStatus::Protect, ..proven };
+        assert_eq!(steps(&known), [], "it is there already");
+    }
 }
 
 #[test]
-fn a_used_slot_is_searched_then_waited_for_and_only_then_taken() {
-    let at = |search| [slot(4, PENDING, search)];
+fn strict_count_too_low_is_lag_unless_a_settled_block_above_our_final_slots_shows_it() {
+    let strict = view(Mode::Strict, 5, 3, &[]);
+    for lags in [None, settled(3, false), settled(5, true)] {
+        let steps = steps(&ReconcileView { settled: lags, ..strict });
+        assert!(matches!(steps[..], [ReconcileStep::AwaitProof(_)]), "{lags:?} {steps:?}");
+    }
+    let lost = ReconcileView { settled: settled(3, true), ..strict };
+    assert!(matches!(steps(&lost)[..], [ReconcileStep::Protect(Foreign::Count(_))]));
+    // Some nodes count zero where they have no state any more.
+    let pruned = ReconcileView { settled: settled(0, true), ..view(Mode::Strict, 5, 5, &[]) };
+    assert_eq!(steps(&pruned), []);
+    // An open slot need not be in a settled block.
+    let open = [slot(4, MINED, Search::NotYet)];
+    let open = ReconcileView { settled: settled(4, true), ..view(Mode::Strict, 5, 5, &open) };
+    assert_eq!(steps(&open), []);
+}
+
+#[test]
+fn used_slot_is_taken_only_by_a_foreign_transaction_seen_in_a_settled_block() {
     let used = nonce(4);
-    let unfinished = at(Search::Unfinished);
-    let searched = view(Mode::Pipelined, 5, 5, &unfinished);
-    assert_eq!(steps(&searched), [ReconcileStep::FindReceipts { nonce: used }]);
-    let ours = at(Search::Ours { attempt: 1 });
-    let found = steps(&view(Mode::Pipelined, 5, 5, &ours));
-    assert_eq!(found, [ReconcileStep::NoteReceipt { nonce: used, attempt: 1 }]);
-    let foreign = at(Search::NotOurs);
-    let unsettled = ReconcileView { settled: Some(used), ..view(Mode::Pipelined, 5, 5, &foreign) };
-    assert_eq!(steps(&unsettled), [ReconcileStep::AwaitFinality { nonce: used }]);
-    let settled = ReconcileView { settled: Some(nonce(5)), ..unsettled };
-    let again = [ReconcileStep::FindReceipts { nonce: used }];
-    assert_eq!(steps(&settled), again, "a reorg since then may have put ours there");
-    let sure = [searched_when_settled(4)];
-    let settled = ReconcileView { open: &sure, ..settled };
-    assert_eq!(steps(&settled), [ReconcileStep::SlotTaken { nonce: used }]);
-}
-
-/// A slot with none of ours in it, searched after its use was settled.
-fn searched_when_settled(at: u64) -> OpenSlot {
-    let settled_at_search = Some(nonce(at + 1));
-    OpenSlot { settled_at_search, ..slot(at, PENDING, Search::NotOurs) }
+    let of = |slot: OpenSlot| steps(&view(Mode::Pipelined, 5, 5, &[slot]));
+    let look = [ReconcileStep::FindReceipts { nonce: used }];
+    assert_eq!(of(slot(4, PENDING, Search::NotYet)), look);
+    let ours = of(slot(4, PENDING, Search::Ours { attempt: 1 }));
+    assert_eq!(ours, [ReconcileStep::NoteReceipt { nonce: used, attempt: 1 }]);
+    let open = of(foreign(BlockStanding::Open));
+    assert_eq!(open, [ReconcileStep::AwaitFinality { nonce: used }]);
+    assert_eq!(of(foreign(BlockStanding::Left)), look, "a reorg may have put ours there");
+    let taken = of(foreign(BlockStanding::Settled));
+    assert_eq!(taken, [ReconcileStep::SlotTaken { nonce: used }]);
+    let unseen = OpenSlot { block: BlockStanding::Settled, ..slot(4, PENDING, Search::InVain) };
+    assert_eq!(of(unseen), look, "I8: absence is no evidence");
 }
 
 #[test]
-fn a_foreign_one_in_a_strict_slot_protects_with_the_end_of_its_transaction() {
-    let foreign = [slot(4, PENDING, Search::NotOurs)];
-    let strict = view(Mode::Strict, 5, 5, &foreign);
+fn slot_without_proof_is_stuck_after_patience_if_its_use_is_settled_and_looked_for_on() {
+    let (used, ours) = (nonce(4), Search::ReceiptMissing { attempt: 0, seen: seen(OURS) });
+    let look = ReconcileStep::FindReceipts { nonce: used };
+    let after = |state, search, unproven_for, settled| {
+        let open = [OpenSlot { unproven_for, ..slot(4, state, search) }];
+        steps(&ReconcileView { settled, ..view(Mode::Pipelined, 5, 5, &open) })
+    };
+    for search in [Search::InVain, ours] {
+        let (short, long) = (PATIENCE - Duration::from_secs(1), PATIENCE);
+        assert_eq!(after(PENDING, search, short, settled(5, true)), [look]);
+        let stuck = [ReconcileStep::Unproven { nonce: used }, look];
+        assert_eq!(after(PENDING, search, long, settled(5, true)), stuck);
+        assert_eq!(after(PENDING, search, long, settled(4, true)), [look], "it may be unused");
+        assert_eq!(after(PENDING, search, long, None), [look]);
+        let told = TxState::Stuck(StuckReason::Unproven);
+        assert_eq!(after(told, search, long, settled(5, true)), [look], "it is told already");
+    }
+}
+
+#[test]
+fn a_foreign_transaction_in_an_open_strict_slot_protects_when_it_is_settled() {
+    let open = [foreign(BlockStanding::Open)];
+    let strict = view(Mode::Strict, 5, 5, &open);
     assert_eq!(steps(&strict), [ReconcileStep::AwaitFinality { nonce: nonce(4) }]);
-    let sure = [searched_when_settled(4)];
-    let settled = ReconcileView { settled: Some(nonce(5)), open: &sure, ..strict };
+    let sure = [foreign(BlockStanding::Settled)];
     let protect = ReconcileStep::Protect(Foreign::Slot(nonce(4)));
+    let settled = ReconcileView { open: &sure, ..strict };
     assert_eq!(steps(&settled), [protect, ReconcileStep::SlotTaken { nonce: nonce(4) }]);
 }
 
 #[test]
-fn a_search_needs_every_attempt_and_two_endpoints_where_there_are_two() {
+fn search_finds_a_stranger_only_if_seen_and_if_two_endpoints_of_two_have_no_receipt() {
     use Looked::{Behind, Found, NoAnswer, NotThere};
-    let judge = |looked: &[&[Looked]]| judge_search(looked);
-    assert_eq!(judge(&[&[NotThere, NotThere], &[NoAnswer, Found]]), Search::Ours { attempt: 1 });
-    assert_eq!(judge(&[&[NotThere, NotThere], &[NotThere, NotThere, NoAnswer]]), Search::NotOurs);
-    assert_eq!(judge(&[&[NotThere]]), Search::NotOurs, "there is only one endpoint");
+    let attempts = [OLDER, OURS];
+    let judge = |looked: &[&[Looked]], seen| judge_search(&attempts, looked, seen);
+    let stranger = Some(seen(STRANGER));
+    let receipt = judge(&[&[NotThere, NotThere], &[NoAnswer, Found]], stranger);
+    assert_eq!(receipt, Search::Ours { attempt: 1 });
+    let foreign = Search::Foreign { seen: seen(STRANGER) };
+    let denied: &[&[Looked]] = &[&[NotThere, NotThere], &[NotThere, NotThere, NoAnswer]];
+    assert_eq!(judge(denied, stranger), foreign);
+    assert_eq!(judge(&[&[NotThere], &[NotThere]], stranger), foreign, "the only endpoint");
+    assert_eq!(judge(denied, None), Search::InVain, "I8: pruned receipts prove nothing");
+    let pruned = Search::ReceiptMissing { attempt: 1, seen: seen(OURS) };
+    for looked in [denied, &[&[Behind, NoAnswer], &[NoAnswer, NoAnswer]]] {
+        assert_eq!(judge(looked, Some(seen(OURS))), pruned, "a block holds it");
+    }
     for unfinished in [
         &[][..],
         &[&[][..]],
@@ -104,13 +174,13 @@ fn a_search_needs_every_attempt_and_two_endpoints_where_there_are_two() {
         &[&[NotThere, Behind]],
         &[&[NotThere, NotThere], &[NotThere, NoAnswer]],
     ] {
-        assert_eq!(judge(unfinished), Search::Unfinished, "{unfinished:?}");
+        assert_eq!(judge(unfinished, stranger), Search::InVain, "{unfinished:?}");
     }
 }
 
 #[test]
 fn holes_are_seen_against_the_mined_count() {
-    let open = [slot(8, PENDING, Search::Unfinished), slot(10, PENDING, Search::Unfinished)];
+    let open = [slot(8, PENDING, Search::NotYet), slot(10, PENDING, Search::NotYet)];
     let seen = view(Mode::Pipelined, 11, 5, &open);
     assert_eq!(steps(&seen), [hole(5, 7, false), hole(9, 9, false)]);
     let pooled = AccountCounts { mined: nonce(5), pending: nonce(7) };
@@ -123,7 +193,7 @@ fn holes_are_seen_against_the_mined_count() {
 
 #[test]
 fn what_is_far_away_is_one_hole() {
-    let open = [slot(Nonce::MAX.get() - 1, PENDING, Search::Unfinished)];
+    let open = [slot(Nonce::MAX.get() - 1, PENDING, Search::NotYet)];
     let seen = view(Mode::Pipelined, Nonce::MAX.get(), 0, &open);
     assert_eq!(steps(&seen), [hole(0, Nonce::MAX.get() - 2, false)]);
 }

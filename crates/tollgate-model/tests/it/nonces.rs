@@ -39,7 +39,7 @@ fn allocated(rules: &NonceRules, view: &NonceView, wanted: u32) -> Option<(u64, 
         NonceDecision::AskChain
         | NonceDecision::WindowFull
         | NonceDecision::Held
-        | NonceDecision::Protect(_) => None,
+        | NonceDecision::AwaitProof(_) => None,
     }
 }
 
@@ -81,11 +81,11 @@ fn a_submitter_that_takes_no_work_opens_no_slot() {
 }
 
 #[test]
-fn strict_does_not_follow_the_chain_but_protects() {
+fn strict_opens_no_slot_by_a_count_that_its_slots_do_not_explain() {
     let rules = rules(Mode::Strict, 64);
     for chain in [0, 4, 6, 900] {
         let decision = decide(&rules, &view(5, chain), 1, Timestamp::EPOCH).unwrap();
-        assert!(matches!(decision, NonceDecision::Protect(_)), "{chain}: {decision:?}");
+        assert!(matches!(decision, NonceDecision::AwaitProof(_)), "{chain}: {decision:?}");
     }
     assert_eq!(allocated(&rules, &view(5, 5), 10), Some((5, 1)));
 }

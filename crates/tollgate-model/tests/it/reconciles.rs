@@ -1,40 +1,66 @@
 //! Comparison with the chain, for any counts and any slots.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use tollgate_model::nonce::{Mode, SubmitterStatus, unexplained};
-use tollgate_model::port::chain::AccountCounts;
+use tollgate_model::port::chain::{AccountCounts, Occupant};
 use tollgate_model::reconcile::{
-    Looked, OpenSlot, ReconcileStep, ReconcileView, Search, judge_search, reconcile, resume,
+    BlockStanding, Looked, OpenSlot, ReconcileStep, ReconcileView, Search, SettledCount,
+    judge_search, reconcile, resume,
 };
-use tollgate_model::{Nonce, TxEvent, TxState, transition};
+use tollgate_model::{Nonce, StuckReason, TxEvent, TxHash, TxState, transition};
+
+const PATIENCE: Duration = Duration::from_secs(600);
 
 fn nonce(value: u64) -> Nonce {
     Nonce::new(value).unwrap()
 }
 
-fn any_slot() -> impl Strategy<Value = (TxState, Search, Option<Nonce>)> {
-    let open: Vec<_> = TxState::ALL.into_iter().filter(|s| s.holds_open_slot()).collect();
-    let search = prop_oneof![
-        Just(Search::Unfinished),
-        Just(Search::NotOurs),
+fn hash(of: u8) -> TxHash {
+    TxHash::repeat_byte(of)
+}
+
+fn seen(tx_hash: TxHash) -> Occupant {
+    Occupant { nonce: nonce(0), tx_hash, block_number: 30, block_hash: hash(30) }
+}
+
+fn any_search() -> impl Strategy<Value = Search> {
+    prop_oneof![
+        Just(Search::NotYet),
+        Just(Search::InVain),
+        Just(Search::Foreign { seen: seen(hash(9)) }),
+        Just(Search::ReceiptMissing { attempt: 0, seen: seen(hash(1)) }),
         Just(Search::Ours { attempt: 0 }),
-    ];
-    let settled = proptest::option::of((0u64..25).prop_map(nonce));
-    (prop::sample::select(open), search, settled)
+    ]
+}
+
+fn any_slot() -> impl Strategy<Value = OpenSlot> {
+    let open: Vec<_> = TxState::ALL.into_iter().filter(|s| s.holds_open_slot()).collect();
+    let block = [BlockStanding::Settled, BlockStanding::Open, BlockStanding::Left];
+    let block = prop::sample::select(block.to_vec());
+    (prop::sample::select(open), any_search(), block, 0u64..1_200).prop_map(
+        |(state, search, block, seconds)| OpenSlot {
+            nonce: nonce(0),
+            state,
+            search,
+            block,
+            unproven_for: Duration::from_secs(seconds),
+        },
+    )
 }
 
 fn any_open() -> impl Strategy<Value = Vec<OpenSlot>> {
     prop::collection::btree_map((0u64..20).prop_map(nonce), any_slot(), 0..8).prop_map(|slots| {
-        let slot = |(nonce, (state, search, settled_at_search))| OpenSlot {
-            nonce,
-            state,
-            search,
-            settled_at_search,
-        };
-        slots.into_iter().map(slot).collect()
+        slots.into_iter().map(|(nonce, slot)| OpenSlot { nonce, ..slot }).collect()
     })
+}
+
+fn any_settled() -> impl Strategy<Value = Option<SettledCount>> {
+    proptest::option::of((0u64..25, any::<bool>()).prop_map(|(count, covers_final_slots)| {
+        SettledCount { count: nonce(count), covers_final_slots }
+    }))
 }
 
 fn any_looked() -> impl Strategy<Value = Looked> {
@@ -55,7 +81,7 @@ proptest! {
         beyond in 0u64..5,
         mined in 0u64..25,
         ahead in 0u64..5,
-        settled in proptest::option::of(0u64..25),
+        settled in any_settled(),
         reserved in prop::collection::btree_set((0u64..25).prop_map(nonce), 0..4),
     ) {
         let mode = if strict { Mode::Strict } else { Mode::Pipelined };
@@ -65,9 +91,10 @@ proptest! {
             status,
             cursor: nonce(above + beyond),
             counts: AccountCounts { mined: nonce(mined), pending: nonce(mined + ahead) },
-            settled: settled.map(nonce),
+            settled,
             open: &open,
             reserved: &reserved,
+            patience: PATIENCE,
         };
         let mut in_holes = BTreeSet::new();
         for step in reconcile(&view).unwrap() {
@@ -77,12 +104,25 @@ proptest! {
                 }
                 ReconcileStep::Protect(_) => {
                     prop_assert!(strict && status != SubmitterStatus::Protect);
+                    let taken = open.iter().any(|slot| slot.block == BlockStanding::Settled);
+                    prop_assert!(settled.is_some() || taken, "I12: by proof only");
+                }
+                ReconcileStep::AwaitProof(_) => {
+                    prop_assert!(strict && status != SubmitterStatus::Protect);
                 }
                 ReconcileStep::SlotTaken { nonce: taken } => {
                     let slot = open.iter().find(|slot| slot.nonce == taken).unwrap();
-                    prop_assert!(taken < view.counts.mined && Some(taken) < slot.settled_at_search);
-                    prop_assert_eq!(slot.search, Search::NotOurs);
+                    prop_assert!(taken < view.counts.mined);
+                    prop_assert!(matches!(slot.search, Search::Foreign { .. }), "I8: seen");
+                    prop_assert_eq!(slot.block, BlockStanding::Settled);
                     prop_assert!(transition(slot.state, TxEvent::SlotTaken).is_ok());
+                }
+                ReconcileStep::Unproven { nonce } => {
+                    let slot = open.iter().find(|slot| slot.nonce == nonce).unwrap();
+                    prop_assert!(settled.is_some_and(|settled| nonce < settled.count));
+                    prop_assert!(slot.unproven_for >= PATIENCE);
+                    let event = TxEvent::GaveUp(StuckReason::Unproven);
+                    prop_assert!(transition(slot.state, event).is_ok());
                 }
                 ReconcileStep::FindReceipts { nonce }
                 | ReconcileStep::NoteReceipt { nonce, .. }
@@ -118,6 +158,7 @@ proptest! {
             settled: None,
             open: &open,
             reserved: &BTreeSet::new(),
+            patience: PATIENCE,
         };
         match resume(&view) {
             Ok(step) => {
@@ -131,18 +172,30 @@ proptest! {
     }
 
     #[test]
-    fn a_slot_is_foreign_only_by_enough_witnesses_for_every_attempt(
+    fn slot_is_foreign_only_if_seen_and_by_enough_witnesses_for_every_attempt(
         looked in prop::collection::vec(prop::collection::vec(any_looked(), 3), 0..4),
+        shown in proptest::option::of(0u8..6),
     ) {
+        let attempts: Vec<_> = (0..looked.len()).map(|at| hash(at as u8)).collect();
+        let shown = shown.map(|shown| seen(hash(shown)));
         let found = looked.iter().any(|said| said.contains(&Looked::Found));
         let witnessed = |said: &Vec<Looked>| {
             said.iter().filter(|word| **word == Looked::NotThere).count() >= 2
         };
-        let foreign = !looked.is_empty() && looked.iter().all(witnessed);
-        match judge_search(&looked) {
+        let denied = !looked.is_empty() && looked.iter().all(witnessed);
+        let is_ours = shown.is_some_and(|shown| attempts.contains(&shown.tx_hash));
+        match judge_search(&attempts, &looked, shown) {
             Search::Ours { attempt } => prop_assert!(looked[attempt].contains(&Looked::Found)),
-            Search::NotOurs => prop_assert!(!found && foreign),
-            Search::Unfinished => prop_assert!(!found && !foreign),
+            Search::ReceiptMissing { attempt, seen } => {
+                prop_assert!(!found && seen.tx_hash == attempts[attempt]);
+            }
+            Search::Foreign { seen } => {
+                prop_assert!(!found && denied && !is_ours && Some(seen) == shown);
+            }
+            Search::InVain => {
+                prop_assert!(!found && !is_ours && (shown.is_none() || !denied));
+            }
+            Search::NotYet => prop_assert!(false, "it was done"),
         }
     }
 }

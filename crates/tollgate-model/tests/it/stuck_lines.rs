@@ -86,7 +86,9 @@ proptest! {
         let open: Vec<_> =
             (0..).map(|n| Nonce::new(n).unwrap()).zip(states.iter().copied()).collect();
         let in_the_way = |state: &TxState| {
-            state.holds_open_slot() && *state != TxState::Tracking(Tracking::Mined)
+            let is_passed = *state == TxState::Tracking(Tracking::Mined)
+                || *state == TxState::Stuck(StuckReason::Unproven);
+            state.holds_open_slot() && !is_passed
         };
         let head = head(open.iter().rev().copied());
         prop_assert_eq!(head, open.iter().find(|(_, state)| in_the_way(state)).map(|(n, _)| *n));

@@ -143,7 +143,9 @@ static FIRST: &[Key] = &[
         "finality",
         Kind::Finality,
         Value("confirmations:20"),
-        "From when on a receipt is final: so many blocks, its own included, or the chain's own tag.",
+        "From when on a receipt is final: so many blocks, its own included, or the chain's own tag. \
+         On a chain that makes no empty blocks `confirmations:1`, or nothing is final before the next \
+         blocks.",
     )
     .flag("finality"),
     key(
@@ -246,7 +248,8 @@ static FIRST: &[Key] = &[
         "chain.fan_out",
         Kind::Number(1, 64),
         Value("1"),
-        "How many endpoints a transaction goes to at first; the others follow if none takes it.",
+        "How many endpoints a transaction goes to at first, and twice as many each time that it is \
+         sent again; the others follow if none takes it.",
     ),
     key(
         "chain.poll_interval",

@@ -8,7 +8,7 @@ use tollgate_model::diagnose::EndpointWord;
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainLimits,
-    ChainUnavailable, FeeQuote, SendAnswer, Sighting, SlotSearch, Speed, Trial,
+    ChainUnavailable, FeeQuote, OccupantSearch, SendAnswer, Sighting, SlotSearch, Speed, Trial,
 };
 use tollgate_model::{Address, Bytes, ChainId, Nonce, Text, TxHash, U256, Wei};
 use tollgate_testkit::fake_chain::FakeChain;
@@ -100,14 +100,11 @@ impl Chain for Moody {
         self.chain.pools(of, attempts).await
     }
 
-    async fn occupant(
-        &self,
-        of: Address,
-        nonce: Nonce,
-        lookback: u64,
-    ) -> Result<Option<TxHash>, ChainUnavailable> {
-        self.mood()?;
-        self.chain.occupant(of, nonce, lookback).await
+    async fn occupants(&self, of: Address, slots: &[Nonce], lookback: u64) -> OccupantSearch {
+        match self.mood() {
+            Ok(()) => self.chain.occupants(of, slots, lookback).await,
+            Err(error) => OccupantSearch { seen: Vec::new(), problem: Some(error.to_string()) },
+        }
     }
 
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {

@@ -19,7 +19,8 @@ use tollgate_model::diagnose::EndpointWord;
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainLimits,
-    ChainUnavailable, FeeQuote, Funds, SendAnswer, Sighting, SlotSearch, Speed, Trial,
+    ChainUnavailable, FeeQuote, Funds, OccupantSearch, SendAnswer, Sighting, SlotSearch, Speed,
+    Trial,
 };
 use tollgate_model::{Address, Bytes, ChainId, Nonce, Text, TxHash, Wei};
 
@@ -263,14 +264,9 @@ impl Chain for ClientChain {
         self.heard("pools", words).await
     }
 
-    async fn occupant(
-        &self,
-        of: Address,
-        slot: Nonce,
-        lookback: u64,
-    ) -> Result<Option<TxHash>, ChainUnavailable> {
-        let there = self.client().await.occupant(of, slot, lookback).await;
-        self.heard("occupant", there).await
+    async fn occupants(&self, of: Address, slots: &[Nonce], lookback: u64) -> OccupantSearch {
+        let seen = self.client().await.occupants(of, slots, lookback).await;
+        self.heard("occupants", seen).await
     }
 
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {

@@ -15,7 +15,7 @@ use tollgate_model::answer::{AnswerAction, AnswerClass, action_for};
 use tollgate_model::diagnose::{EndpointWord, PoolContent};
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainUnavailable,
-    FeeQuote, SendAnswer, Sighting, SlotSearch, Speed, Trial,
+    FeeQuote, Occupant, OccupantSearch, SendAnswer, Sighting, SlotSearch, Speed, Trial,
 };
 use tollgate_model::port::{MinedIn, ReceiptDetails};
 use tollgate_model::reconcile::Looked;
@@ -302,26 +302,43 @@ impl Chain for NodeChain {
         words.await.unwrap_or_else(|_| vec![EndpointWord::default(); self.world.plan.endpoints])
     }
 
-    async fn occupant(
-        &self,
-        of: Address,
-        slot: Nonce,
-        lookback: u64,
-    ) -> Result<Option<TxHash>, ChainUnavailable> {
-        if self.world.has(Bug::SilenceIsNo) {
-            return Ok(None);
-        }
-        self.ask("occupant", |state, at| {
+    async fn occupants(&self, of: Address, slots: &[Nonce], _lookback: u64) -> OccupantSearch {
+        let guesses = self.world.has(Bug::AbsenceIsProof);
+        let look = |state: &State<'_>, at: usize| {
             let head = state.view(at).head();
-            let blocks = state.chain.blocks().filter(|block| {
-                block.number() <= head && block.number() >= head.saturating_sub(lookback)
-            });
-            let mut txs = blocks.flat_map(|block| &block.txs);
-            let there = txs.find(|tx| tx.sender == of && tx.nonce() == slot.get());
-            let guess = self.world.has(Bug::AbsenceIsProof).then(|| TxHash::repeat_byte(1));
-            there.map(|tx| tx.hash).or(guess)
-        })
-        .await
+            let blocks = state.chain.blocks().filter(|block| block.number() <= head);
+            let txs = blocks.flat_map(|block| block.txs.iter().map(move |tx| (block, tx)));
+            let its = txs.filter(|(_, tx)| tx.sender == of && slots.contains(&nonce(tx.nonce())));
+            its.map(|(block, tx)| Occupant {
+                nonce: nonce(tx.nonce()),
+                // What has no receipt is taken for another's.
+                tx_hash: match guesses && receipt_at(state, at, &tx.hash).is_none() {
+                    true => TxHash::repeat_byte(1),
+                    false => tx.hash,
+                },
+                block_number: block.number(),
+                block_hash: block.hash,
+            })
+            .collect::<Vec<_>>()
+        };
+        let (mut seen, problem) = match self.ask("occupants", look).await {
+            Ok(seen) if seen.len() == slots.len() => (seen, None),
+            Ok(seen) => (seen, Some("no block shows it".to_owned())),
+            Err(error) => (Vec::new(), Some(error.to_string())),
+        };
+        if self.world.has(Bug::SilenceIsNo) {
+            // What is not shown is made up: a transaction of nobody, in the first block.
+            let first = self.world.chain.first_block();
+            let is_seen = |slot: &Nonce| seen.iter().any(|one| one.nonce == *slot);
+            let unseen: Vec<_> = slots.iter().filter(|slot| !is_seen(slot)).copied().collect();
+            seen.extend(unseen.into_iter().map(|nonce| Occupant {
+                nonce,
+                tx_hash: TxHash::ZERO,
+                block_number: first.number,
+                block_hash: first.hash,
+            }));
+        }
+        OccupantSearch { seen, problem }
     }
 
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {

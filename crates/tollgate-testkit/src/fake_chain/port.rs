@@ -1,12 +1,13 @@
 //! The fake chain as the engine sees it.
 
 use async_trait::async_trait;
-use tollgate_model::answer::AnswerClass;
+use tollgate_model::answer::{AnswerAction, AnswerClass, action_for, combined};
 use tollgate_model::diagnose::{EndpointWord, PoolContent};
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainLimits,
-    ChainUnavailable, FeeQuote, SendAnswer, Sighting, SlotSearch, Speed, Trial,
+    ChainUnavailable, FeeQuote, Occupant, OccupantSearch, SendAnswer, Sighting, SlotSearch, Speed,
+    Trial,
 };
 use tollgate_model::reconcile::Looked;
 use tollgate_model::{Address, Bytes, ChainId, GasPrice, Nonce, Text, TxHash, Wei};
@@ -69,27 +70,40 @@ impl Chain for FakeChain {
     }
 
     async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable> {
-        let mut head = self.head.subscribe();
-        let ahead = self.lock().announced_ahead;
-        let announced = |head: &BlockRef| BlockRef { number: head.number + ahead, ..*head };
-        let changed = head.wait_for(|head| Some(announced(head)) != known).await;
-        changed.map(|head| announced(&head)).map_err(|error| ChainUnavailable(error.to_string()))
+        let mut changes = self.head.subscribe();
+        loop {
+            changes.mark_unchanged();
+            let announced = {
+                let state = self.lock();
+                let head = state.shown().last().unwrap().at;
+                BlockRef { number: head.number + state.announced_ahead, ..head }
+            };
+            if Some(announced) != known {
+                return Ok(announced);
+            }
+            let changed = changes.changed().await;
+            changed.map_err(|error| ChainUnavailable(error.to_string()))?;
+        }
     }
 
     async fn block(&self, tag: BlockTag) -> Result<Option<Block>, ChainUnavailable> {
         self.trouble.check(Question::Blocks)?;
         if let BlockTag::Number(number) = tag {
             self.trouble.note_block(number);
+            self.trouble.pass_block(number).await;
             self.trouble.check(Question::Block(number))?;
         }
         self.trouble.check_steady()?;
         let state = self.lock();
         let number = match tag {
             BlockTag::Number(number) => number,
-            BlockTag::Latest | BlockTag::Safe | BlockTag::Finalized => state.head().number,
+            BlockTag::Safe | BlockTag::Finalized if state.lacks_tags => return Ok(None),
+            BlockTag::Latest | BlockTag::Safe | BlockTag::Finalized => {
+                state.shown().last().unwrap().at.number
+            }
         };
         let wrong = self.trouble.wrong_hash(number);
-        Ok(state.blocks.get(number as usize).map(|block| Block {
+        Ok(state.shown().get(number as usize).map(|block| Block {
             at: BlockRef { hash: wrong.unwrap_or(block.at.hash), ..block.at },
             transactions: block.txs.iter().map(|(hash, _)| *hash).collect(),
         }))
@@ -105,10 +119,21 @@ impl Chain for FakeChain {
                 read.problem = Some(error.to_string());
                 continue;
             }
-            let receipt = self.lock().receipt(*hash);
-            read.found.extend(receipt.filter(|receipt| receipt.block_hash == block.hash));
+            let state = self.lock();
+            let receipt = state.receipt(*hash).filter(|receipt| receipt.block_hash == block.hash);
+            read.found.extend(receipt.map(|receipt| MinedIn {
+                revert_reason: receipt.revert_reason.filter(|_| !state.hangs_reasons),
+                ..receipt
+            }));
         }
         read
+    }
+
+    async fn revert_reason(&self, of: &MinedIn) -> Option<Text<2000>> {
+        if self.lock().hangs_reasons {
+            return std::future::pending().await;
+        }
+        self.lock().receipt(of.tx_hash)?.revert_reason
     }
 
     async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {
@@ -130,7 +155,11 @@ impl Chain for FakeChain {
         self.trouble.pass(of).await;
         self.trouble.check(Question::Counts(of))?;
         let state = self.lock();
-        Ok(AccountCounts { mined: nonce(state.count(of)), pending: nonce(state.pending(of)) })
+        let known = &state.blocks[..state.blocks.len().saturating_sub(state.counts_lag).max(1)];
+        let mined = count_in(known, of);
+        // Who lags has what is mined elsewhere in its pool, at best.
+        let pending = if state.counts_lag > 0 { mined } else { state.pending(of) };
+        Ok(AccountCounts { mined: nonce(mined), pending: nonce(pending) })
     }
 
     async fn count_at(&self, of: Address, block: u64) -> Result<Nonce, ChainUnavailable> {
@@ -141,6 +170,7 @@ impl Chain for FakeChain {
     }
 
     async fn search(&self, of: Address, nonce: Nonce, attempts: &[TxHash]) -> SlotSearch {
+        self.trouble.pass_search().await;
         let state = self.lock();
         let is_heard = self.trouble.check(Question::Receipts).is_ok();
         let look = |attempt: &TxHash| {
@@ -163,18 +193,24 @@ impl Chain for FakeChain {
         state.witnesses.iter().map(|witness| state.word(*witness, of, attempts)).collect()
     }
 
-    async fn occupant(
-        &self,
-        of: Address,
-        nonce: Nonce,
-        lookback: u64,
-    ) -> Result<Option<TxHash>, ChainUnavailable> {
-        self.trouble.check(Question::Occupants)?;
+    async fn occupants(&self, of: Address, slots: &[Nonce], _lookback: u64) -> OccupantSearch {
+        self.trouble.pass_search().await;
+        if let Err(error) = self.trouble.check(Question::Occupants) {
+            return OccupantSearch { seen: Vec::new(), problem: Some(error.to_string()) };
+        }
         let state = self.lock();
-        let oldest = state.head().number.saturating_sub(lookback);
-        let txs = state.blocks[oldest as usize..].iter().flat_map(|block| &block.txs);
-        let mut there = txs.filter(|(_, tx)| tx.from == of && tx.nonce == nonce.get());
-        Ok(there.next().map(|(hash, _)| *hash))
+        let mut seen = Vec::new();
+        for block in &state.blocks {
+            for (tx_hash, tx) in block.txs.iter().filter(|(_, tx)| tx.from == of) {
+                let (nonce, tx_hash) = (nonce(tx.nonce), *tx_hash);
+                let BlockRef { number: block_number, hash: block_hash, .. } = block.at;
+                if slots.contains(&nonce) {
+                    seen.push(Occupant { nonce, tx_hash, block_number, block_hash });
+                }
+            }
+        }
+        let is_short = seen.len() < slots.len();
+        OccupantSearch { seen, problem: is_short.then(|| "no block shows it".to_owned()) }
     }
 
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {
@@ -220,5 +256,35 @@ impl Chain for FakeChain {
             self.trouble.pass(tx.from).await;
         }
         answer(self.lock().send(raw))
+    }
+
+    /// As the real one does: several in one call, and one by one what that does not show to be with a
+    /// node. What was answered in the batch counts with it.
+    async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
+        let mut heard = vec![Vec::new(); raws.len()];
+        if raws.len() > 1 {
+            for tx in raws.iter().filter_map(decode) {
+                self.trouble.pass(tx.from).await;
+            }
+            let mut state = self.lock();
+            let is_lost = state.lose_batches > 0;
+            state.lose_batches = state.lose_batches.saturating_sub(1);
+            for (raw, heard) in raws.iter().zip(&mut heard) {
+                let class = state.send(raw);
+                heard.push(if is_lost { AnswerClass::Unknown } else { class });
+            }
+        }
+        let mut answers = Vec::with_capacity(raws.len());
+        for (raw, mut heard) in raws.iter().zip(heard) {
+            if !heard.iter().any(|class| action_for(*class) == AnswerAction::Track) {
+                heard.push(self.send(raw).await.class);
+            }
+            let class = combined(heard);
+            answers.push(answer(class));
+            if action_for(class) == AnswerAction::ResendSame {
+                break;
+            }
+        }
+        answers
     }
 }

@@ -62,6 +62,7 @@ pub(super) struct State {
     pub(super) pool: BTreeMap<(Address, u64), (TxHash, FakeTx)>,
     pub(super) forks: u64,
     pub(super) lose_answers: usize,
+    pub(super) lose_batches: usize,
     pub(super) refuses_gaps: bool,
     pub(super) reverting: HashSet<Address>,
     pub(super) sends: HashMap<TxHash, usize>,
@@ -76,6 +77,7 @@ pub(super) struct State {
     pub(super) witnesses: Vec<Witness>,
     pub(super) hides_pools: bool,
     pub(super) loses_receipts: bool,
+    pub(super) hangs_reasons: bool,
     pub(super) outsiders: u64,
     /// The gas that every call is estimated to use.
     pub(super) estimate: u64,
@@ -85,6 +87,12 @@ pub(super) struct State {
     slots: HashMap<TxHash, (Address, u64)>,
     /// How far above the true head the one is that is announced.
     pub(super) announced_ahead: u64,
+    /// Newest blocks that are neither announced nor shown.
+    pub(super) hidden: usize,
+    /// Newest blocks that counts do not know yet.
+    pub(super) counts_lag: usize,
+    /// There is no safe and no finalized block.
+    pub(super) lacks_tags: bool,
 }
 
 /// The first block.
@@ -103,6 +111,7 @@ impl State {
             pool: BTreeMap::new(),
             forks: 0,
             lose_answers: 0,
+            lose_batches: 0,
             refuses_gaps: false,
             reverting: HashSet::new(),
             sends: HashMap::new(),
@@ -115,11 +124,15 @@ impl State {
             witnesses: vec![Witness::default()],
             hides_pools: false,
             loses_receipts: false,
+            hangs_reasons: false,
             outsiders: 0,
             estimate: GAS_USED,
             places: HashMap::new(),
             slots: HashMap::new(),
             announced_ahead: 0,
+            hidden: 0,
+            counts_lag: 0,
+            lacks_tags: false,
         }
     }
 
@@ -130,6 +143,11 @@ impl State {
     /// What a witness sees of the chain; the first block always.
     pub(super) fn seen_by(&self, witness: Witness) -> &[FakeBlock] {
         &self.blocks[..self.blocks.len().saturating_sub(witness.lags_by).max(1)]
+    }
+
+    /// What is shown of the chain; the first block always.
+    pub(super) fn shown(&self) -> &[FakeBlock] {
+        &self.blocks[..self.blocks.len().saturating_sub(self.hidden).max(1)]
     }
 
     pub(super) fn count(&self, from: Address) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::watch;
 use tollgate_model::port::chain::ChainUnavailable;
@@ -40,6 +40,8 @@ pub(super) struct Trouble {
     failed: AtomicUsize,
     balance_reads: AtomicUsize,
     stalled: watch::Sender<HashSet<Address>>,
+    searches_hang: AtomicBool,
+    hanging_block: Mutex<Option<u64>>,
     /// One in so many questions for blocks fails; none if it is 0.
     steady: AtomicUsize,
     asked: AtomicUsize,
@@ -85,6 +87,18 @@ impl Trouble {
     }
 
     /// Waits as long as the account is kept waiting.
+    pub(super) async fn pass_block(&self, number: u64) {
+        if *self.hanging_block.lock().unwrap() == Some(number) {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    pub(super) async fn pass_search(&self) {
+        if self.searches_hang.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+    }
+
     pub(super) async fn pass(&self, of: Address) {
         let mut stalled = self.stalled.subscribe();
         // It lives as long as the chain does.
@@ -94,6 +108,16 @@ impl Trouble {
 
 /// Trouble.
 impl FakeChain {
+    /// From now on the question for the block of this number is never answered.
+    pub fn hang_block(&self, number: u64) {
+        *self.trouble.hanging_block.lock().unwrap() = Some(number);
+    }
+
+    /// From now on no search for what is in a slot comes to an end.
+    pub fn hang_searches(&self) {
+        self.trouble.searches_hang.store(true, Ordering::SeqCst);
+    }
+
     /// Whether this is answered with an error from now on.
     pub fn fail(&self, question: Question, fails: bool) {
         let mut failing = self.trouble.failing.lock().unwrap();

@@ -2,7 +2,7 @@
 
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::batch::Fees;
-use tollgate_model::port::chain::{Call, Chain, Sighting, Speed, Trial};
+use tollgate_model::port::chain::{Call, Chain, Sighting, SlotSearch, Speed, Trial};
 use tollgate_model::reconcile::{Looked, Search, judge_search};
 use tollgate_model::{Address, Bytes, GasPrice, Nonce, TxHash, U256, Wei};
 use tollgate_testkit::fake_chain::{
@@ -146,11 +146,11 @@ async fn an_outsider_takes_a_slot_and_is_named() {
     let foreign = chain.outsider_mines(FROM);
     assert_eq!(chain.pooled(), 0, "what lost its slot is gone");
     assert_eq!(send(&chain, &ours).await, AnswerClass::NonceTooLow);
-    assert_eq!(chain.occupant(FROM, nonce(0), 0).await.unwrap(), Some(foreign));
     chain.mine();
-    assert_eq!(chain.occupant(FROM, nonce(0), 0).await.unwrap(), None, "too long ago");
-    assert_eq!(chain.occupant(FROM, nonce(0), 1).await.unwrap(), Some(foreign));
-    assert_eq!(chain.occupant(FROM, nonce(1), 9).await.unwrap(), None);
+    let search = chain.occupants(FROM, &[nonce(0), nonce(1)], 0).await;
+    assert_eq!(search.seen.len(), 1);
+    assert_eq!((search.seen[0].nonce, search.seen[0].tx_hash), (nonce(0), foreign));
+    assert!(search.problem.is_some(), "nothing is in slot 1");
     let counts = [chain.count_at(FROM, 0).await.unwrap(), chain.count_at(FROM, 1).await.unwrap()];
     assert_eq!(counts, [nonce(0), nonce(1)]);
     assert!(chain.count_at(FROM, 3).await.is_err(), "there is no such block yet");
@@ -173,10 +173,12 @@ async fn each_witness_tells_what_it_has_seen() {
     chain.silence_witness(2, true);
     let search = chain.search(FROM, nonce(0), &ours).await;
     assert_eq!(search.looked, [[Looked::NotThere, Looked::Behind, Looked::NoAnswer]]);
-    assert_eq!(judge_search(&search.looked), Search::Unfinished);
+    let judge = |search: &SlotSearch| judge_search(&ours, &search.looked, None);
+    assert_eq!(judge(&search), Search::InVain);
     chain.lag_witness(1, 0);
     let search = chain.search(FROM, nonce(0), &ours).await;
-    assert_eq!((judge_search(&search.looked), search.found), (Search::NotOurs, None));
+    assert_eq!(search.looked, [[Looked::NotThere, Looked::NotThere, Looked::NoAnswer]]);
+    assert_eq!((judge(&search), search.found), (Search::InVain, None), "I8: absence");
     chain.set_witnesses(2);
     chain.lag_witness(0, 1);
     send(&chain, &tx(1, 10, 1)).await;

@@ -1,21 +1,31 @@
 //! Somebody else has the key.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tollgate_engine::{ActError, EngineOptions};
+use tollgate_engine::{ActError, Engine, EngineOptions};
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::AlertKind;
-use tollgate_model::{Failed, Queued, TxState};
-use tollgate_testkit::fake_chain::{Fate, Which};
+use tollgate_model::resubmit::ResubmitRules;
+use tollgate_model::{Failed, Queued, StuckReason, TxId, TxState};
+use tollgate_testkit::fake_chain::{FakeChain, Fate, Question, Which};
 
 use super::{PENDING, reason, strict, transfers};
 use crate::rig::{Rig, account, options};
 
 const TAKEN: TxState = TxState::Failed(Failed::NonceTaken);
+const UNPROVEN: TxState = TxState::Stuck(StuckReason::Unproven);
 const HELD: TxState = TxState::Queued(Queued::Held);
 
 fn watchful(options: EngineOptions) -> EngineOptions {
     EngineOptions { reconcile_interval: Duration::from_millis(300), ..options }
+}
+
+/// Mines enough blocks for what is mined to be settled.
+fn settle(rig: &Rig) {
+    for _ in 0..3 {
+        rig.chain.mine();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -81,12 +91,17 @@ async fn strict_is_protected_within_one_interval_takes_nothing_and_goes_on_when_
     let first = transfers(&engine, [10]).await;
     rig.mine_until_final(&first).await;
     rig.chain.outsider_mines(account(1).address);
+    // Mined, but not settled: it may still go, and until then no slot is opened.
+    let held = transfers(&engine, [11, 12]).await;
+    let told = engine.reconcile(account(1)).await.unwrap().steps;
+    assert!(told[0].starts_with("ask again"), "{told:?}");
+    assert_eq!(rig.submitter(account(1)).await.status, SubmitterStatus::Active);
+    settle(&rig);
     rig.eventually("PROTECT", async || {
         rig.submitter(account(1)).await.status == SubmitterStatus::Protect
     })
     .await;
     rig.eventually("an alert", async || rig.alerts.of(AlertKind::Protect).len() == 1).await;
-    let held = transfers(&engine, [11, 12]).await;
     rig.until(held[1], "is held", |tx| tx.seen.state == HELD).await;
     rig.chain.mine();
     assert_eq!(rig.submitter(account(1)).await.next_nonce.get(), 1, "I12: takes nothing");
@@ -102,6 +117,7 @@ async fn a_strict_submitter_without_work_is_watched_as_well() {
     let lease_idle = Duration::from_millis(100);
     let engine = rig.node("a", EngineOptions { lease_idle, ..watchful(strict()) });
     rig.chain.outsider_mines(account(2).address);
+    settle(&rig);
     rig.eventually("PROTECT", async || {
         rig.submitter(account(2)).await.status == SubmitterStatus::Protect
     })
@@ -139,6 +155,172 @@ async fn a_chain_that_lost_our_past_is_not_resumed() {
     assert_eq!(rig.submitter(account(1)).await.status, SubmitterStatus::Protect);
     let refused = engine.resume(account(1), reason("try")).await;
     assert!(matches!(refused, Err(ActError::CannotResume(_))), "{refused:?}");
+}
+
+/// Blocks that pass while nobody looks: more than are read at a time where there are no old states.
+const OUTAGE: usize = 40;
+
+fn short_of_patience() -> EngineOptions {
+    let options = watchful(options());
+    let grey_zone_timeout = Duration::from_millis(1_500);
+    let resubmit = ResubmitRules { grey_zone_timeout, ..options.resubmit };
+    EngineOptions { resubmit, lookback_blocks: 8, ..options }
+}
+
+/// Five payments that were executed while no node ran, whose receipts every endpoint has pruned
+/// since; and the node that takes over.
+async fn executed_and_pruned(rig: &Rig, prune: impl FnOnce(&FakeChain)) -> (Engine, Vec<TxId>) {
+    let engine = rig.node("a", short_of_patience());
+    let ids = transfers(&engine, 10..15).await;
+    for id in &ids {
+        rig.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
+    }
+    engine.stop().await;
+    for _ in 0..OUTAGE {
+        rig.chain.mine();
+    }
+    rig.chain.lose_receipts(true);
+    prune(&rig.chain);
+    (rig.node("b", short_of_patience()), ids)
+}
+
+/// They are STUCK for what can't be proven, people are told, and whoever comes next is served.
+async fn unproven_in_nobodys_way(rig: &Rig, engine: &Engine, ids: &[TxId], detail: &str) {
+    for id in ids {
+        rig.until(*id, "was unproven", |tx| tx.seen.state == UNPROVEN).await;
+        let last = rig.history(*id).await.pop().unwrap();
+        assert!(last.detail.as_ref().unwrap().as_str().contains(detail), "{last:?}");
+    }
+    let alerts = rig.alerts.of(AlertKind::Stuck);
+    assert!(alerts.iter().all(|alert| alert.detail.starts_with("unproven")), "{alerts:?}");
+    rig.eventually("an alert for each", async || {
+        let told: BTreeSet<_> = rig.alerts.of(AlertKind::Stuck).iter().map(|a| a.tx_id).collect();
+        told.len() == ids.len()
+    })
+    .await;
+    assert!(rig.alerts.of(AlertKind::NonceTaken).is_empty(), "nobody took anything");
+    // New blocks are read as ever.
+    let later = transfers(engine, [99]).await;
+    rig.mine_until_final(&later).await;
+    assert_eq!(rig.record(later[0]).await.seen.state, TxState::Confirmed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn executed_payments_with_pruned_receipts_are_never_called_taken_and_end_once_proven() {
+    let rig = Rig::new().await;
+    let (engine, ids) = executed_and_pruned(&rig, |_| {}).await;
+    unproven_in_nobodys_way(&rig, &engine, &ids, "which is ours, and no endpoint has its receipt")
+        .await;
+    // Evidence still moves them.
+    rig.chain.lose_receipts(false);
+    rig.mine_until_final(&ids).await;
+    for id in &ids {
+        assert_eq!(rig.record(*id).await.seen.state, TxState::Confirmed);
+    }
+    assert_eq!(rig.paid(account(1)), [10, 11, 12, 13, 14, 99], "executed once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slots_in_which_nobody_shows_a_transaction_are_never_called_taken() {
+    let rig = Rig::new().await;
+    let silent = |chain: &FakeChain| chain.fail(Question::Occupants, true);
+    let (engine, ids) = executed_and_pruned(&rig, silent).await;
+    unproven_in_nobodys_way(&rig, &engine, &ids, "nobody shows by what").await;
+    rig.chain.lose_receipts(false);
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.paid(account(1)), [10, 11, 12, 13, 14, 99], "executed once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn foreign_transaction_far_below_the_view_is_found_and_ends_the_slot() {
+    let rig = Rig::new().await;
+    rig.chain.hold(Which::Value(10));
+    let engine = rig.node("a", short_of_patience());
+    let ids = transfers(&engine, [10]).await;
+    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    engine.stop().await;
+    let foreign = rig.chain.outsider_mines(account(1).address);
+    // More than the view of a new node holds.
+    for _ in 0..200 {
+        rig.chain.mine();
+    }
+    let _heir = rig.node("b", short_of_patience());
+    rig.until(ids[0], "was taken", |tx| tx.seen.state == TAKEN).await;
+    let last = rig.history(ids[0]).await.pop().unwrap();
+    assert!(last.detail.unwrap().as_str().contains(&foreign.to_string()), "who took it is said");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn create_does_not_wait_for_a_search_that_hangs() {
+    let rig = Rig::new().await;
+    let (engine, ids) = executed_and_pruned(&rig, FakeChain::hang_searches).await;
+    let later = transfers(&engine, [99]).await;
+    rig.mine_until_final(&later).await;
+    assert!(!rig.record(ids[0]).await.seen.state.is_final(), "it is still looked for");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strict_count_that_lags_delays_and_never_protects() {
+    let rig = Rig::with_mode(Mode::Strict).await;
+    let engine = rig.node("a", watchful(strict()));
+    let first = transfers(&engine, [10]).await;
+    rig.mine_until_final(&first).await;
+    // The endpoints that are asked for counts have not seen the block of the first one.
+    rig.chain.lag_counts(rig.chain.height());
+    let second = transfers(&engine, [11]).await;
+    for _ in 0..3 {
+        let told = engine.reconcile(account(1)).await.unwrap().steps;
+        assert!(told[0].starts_with("ask again"), "{told:?}");
+    }
+    assert_eq!(rig.submitter(account(1)).await.status, SubmitterStatus::Active);
+    rig.chain.lag_counts(0);
+    rig.mine_until_final(&second).await;
+    assert_eq!(rig.paid(account(1)), [10, 11]);
+    assert!(rig.alerts.of(AlertKind::Protect).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strict_view_that_lags_below_a_final_slot_never_protects() {
+    let rig = Rig::with_mode(Mode::Strict).await;
+    let before = 5;
+    for _ in 0..before {
+        rig.chain.mine();
+    }
+    let engine = rig.node("a", watchful(strict()));
+    let first = transfers(&engine, [10]).await;
+    rig.mine_until_final(&first).await;
+    engine.stop().await;
+    // A new node, all of whose endpoints are behind the block of a slot that is final.
+    let behind = rig.chain.height() - before;
+    rig.chain.hide_newest(behind);
+    rig.chain.lag_counts(behind);
+    let heir = rig.node("b", watchful(strict()));
+    let second = transfers(&heir, [11]).await;
+    rig.eventually("the view is there", async || heir.view().head().is_some()).await;
+    for _ in 0..3 {
+        heir.reconcile(account(1)).await.unwrap();
+    }
+    assert_eq!(rig.submitter(account(1)).await.status, SubmitterStatus::Active);
+    rig.chain.hide_newest(0);
+    rig.chain.lag_counts(0);
+    rig.mine_until_final(&second).await;
+    assert_eq!(rig.paid(account(1)), [10, 11]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strict_goes_on_if_a_reorg_undoes_what_an_outsider_used() {
+    let rig = Rig::with_mode(Mode::Strict).await;
+    let engine = rig.node("a", watchful(strict()));
+    let first = transfers(&engine, [10]).await;
+    rig.mine_until_final(&first).await;
+    rig.chain.outsider_mines(account(1).address);
+    let second = transfers(&engine, [11]).await;
+    let told = engine.reconcile(account(1)).await.unwrap().steps;
+    assert!(told[0].starts_with("ask again"), "{told:?}");
+    rig.chain.reorg(1, Fate::Lost);
+    rig.mine_until_final(&second).await;
+    assert_eq!(rig.paid(account(1)), [10, 11]);
+    assert_eq!(rig.submitter(account(1)).await.status, SubmitterStatus::Active);
 }
 
 #[tokio::test(flavor = "multi_thread")]

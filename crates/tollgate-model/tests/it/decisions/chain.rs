@@ -1,17 +1,25 @@
 //! Diagnosis and reconciliation.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::{nonce, table};
 use tollgate_model::diagnose::{self, DiagnosisView, EndpointWord, PoolContent};
 use tollgate_model::nonce::{Mode, SubmitterStatus};
-use tollgate_model::port::chain::AccountCounts;
-use tollgate_model::reconcile::{self, Looked, OpenSlot, ReconcileStep, ReconcileView, Search};
+use tollgate_model::port::chain::{AccountCounts, Occupant};
+use tollgate_model::reconcile::{
+    self, BlockStanding, Looked, OpenSlot, ReconcileStep, ReconcileView, Search, SettledCount,
+};
 use tollgate_model::{Nonce, Tracking, TxHash, TxState};
 
 const OURS: TxHash = TxHash::repeat_byte(1);
 const FOREIGN: TxHash = TxHash::repeat_byte(9);
 static NONE: BTreeSet<Nonce> = BTreeSet::new();
+const PATIENCE: Duration = Duration::from_secs(600);
+
+fn seen(tx_hash: TxHash) -> Occupant {
+    Occupant { nonce: nonce(4), tx_hash, block_number: 30, block_hash: TxHash::repeat_byte(30) }
+}
 
 fn counts(mined: u64, pending: u64) -> AccountCounts {
     AccountCounts { mined: nonce(mined), pending: nonce(pending) }
@@ -56,39 +64,75 @@ pub(super) fn diagnose() -> String {
 
 pub(super) fn search() -> String {
     use Looked::{Behind, Found, NoAnswer, NotThere};
-    let rows: [(&str, &[&[Looked]]); 7] = [
+    const SECOND: TxHash = TxHash::repeat_byte(2);
+    let both: &[&[Looked]] = &[&[NotThere, NotThere], &[NotThere, NotThere]];
+    let one_of_two: &[&[Looked]] = &[&[NotThere, NoAnswer], &[NotThere, NoAnswer]];
+    let lags: &[&[Looked]] = &[&[NotThere, Behind], &[NotThere, Behind]];
+    let of_three: &[&[Looked]] =
+        &[&[NotThere, NotThere, NoAnswer], &[NotThere, NotThere, NoAnswer]];
+    let rows: [(&str, &[&[Looked]], &str, Option<TxHash>); 9] = [
         (
-            "an endpoint has the receipt of the second attempt",
+            "an endpoint has that of the second attempt",
             &[&[NotThere, NotThere], &[Found, NoAnswer]],
+            "not looked at",
+            None,
+        ),
+        ("both endpoints have none", both, "the second attempt", Some(SECOND)),
+        ("both endpoints have none", both, "another transaction", Some(FOREIGN)),
+        ("both endpoints have none", both, "nobody shows it", None),
+        (
+            "the only endpoint has none",
+            &[&[NotThere], &[NotThere]],
+            "another transaction",
+            Some(FOREIGN),
         ),
         (
-            "both endpoints have none of either attempt",
-            &[&[NotThere, NotThere], &[NotThere, NotThere]],
+            "two of three have none, the third is silent",
+            of_three,
+            "another transaction",
+            Some(FOREIGN),
         ),
-        ("the only endpoint has none", &[&[NotThere]]),
-        ("two of three have none, the third is silent", &[&[NotThere, NotThere, NoAnswer]]),
-        ("one of two has none, the other is silent", &[&[NotThere, NoAnswer]]),
-        ("one of two has none, the other lags", &[&[NotThere, Behind]]),
+        (
+            "one of two has none, the other is silent",
+            one_of_two,
+            "another transaction",
+            Some(FOREIGN),
+        ),
+        (
+            "one of two has none, the other does not count the slot",
+            lags,
+            "another transaction",
+            Some(FOREIGN),
+        ),
         (
             "the second attempt was asked of one only",
             &[&[NotThere, NotThere], &[NotThere, NoAnswer]],
+            "another transaction",
+            Some(FOREIGN),
         ),
     ];
-    let row = |(situation, looked): (&str, &[&[Looked]])| {
-        let judged = match reconcile::judge_search(looked) {
-            Search::Unfinished => "unfinished: look again".to_owned(),
+    let row = |(receipts, looked, block, shown): (&str, &[&[Looked]], &str, Option<TxHash>)| {
+        let judged = match reconcile::judge_search(&[OURS, SECOND], looked, shown.map(seen)) {
+            Search::NotYet => "not looked for".to_owned(),
             Search::Ours { attempt } => format!("ours: attempt {}", attempt + 1),
-            Search::NotOurs => "not ours".to_owned(),
+            Search::ReceiptMissing { attempt, .. } => {
+                format!("ours: attempt {}, its receipt is missing", attempt + 1)
+            }
+            Search::Foreign { .. } => "foreign".to_owned(),
+            Search::InVain => "not proven: look again".to_owned(),
         };
-        [situation.to_owned(), judged]
+        [receipts.to_owned(), block.to_owned(), judged]
     };
-    table(["who says what", "judgement"], rows.map(row))
+    table(["receipts", "what a block shows in the slot", "judgement"], rows.map(row))
 }
 
 /// Why it is PROTECT depends on the row, and is told elsewhere.
 fn words(step: &ReconcileStep) -> String {
     let words = step.to_string();
-    if words.starts_with("PROTECT") { "PROTECT".to_owned() } else { words }
+    match words.split(':').next() {
+        Some(step @ ("PROTECT" | "ask again")) => step.to_owned(),
+        _ => words,
+    }
 }
 
 fn view(mode: Mode, cursor: u64, counts: AccountCounts, open: &[OpenSlot]) -> ReconcileView<'_> {
@@ -100,54 +144,80 @@ fn view(mode: Mode, cursor: u64, counts: AccountCounts, open: &[OpenSlot]) -> Re
         settled: None,
         open,
         reserved: &NONE,
+        patience: PATIENCE,
     }
 }
 
 pub(super) fn reconcile() -> String {
-    let open = |at: u64, search| {
-        let state = TxState::Tracking(Tracking::Pending);
-        vec![OpenSlot { nonce: nonce(at), state, search, settled_at_search: None }]
+    let in_slot = |search, block, seconds| {
+        let (state, unproven_for) =
+            (TxState::Tracking(Tracking::Pending), Duration::from_secs(seconds));
+        vec![OpenSlot { nonce: nonce(4), state, search, block, unproven_for }]
     };
-    let sure = OpenSlot { settled_at_search: Some(nonce(5)), ..open(4, Search::NotOurs)[0] };
-    let search = Search::Unfinished;
+    let open = |search| in_slot(search, BlockStanding::Open, 0);
+    let foreign = |block| in_slot(Search::Foreign { seen: seen(FOREIGN) }, block, 0);
+    let at =
+        |count, covers_final_slots| Some(SettledCount { count: nonce(count), covers_final_slots });
+    let ours = Search::ReceiptMissing { attempt: 0, seen: seen(OURS) };
+    let unproven = |search| in_slot(search, BlockStanding::Open, 600);
+    let none = Vec::new;
     let rows = [
-        ("cursor 5, count 4, slot 4 open", 5, counts(4, 5), open(4, search), None),
-        ("cursor 5, count 8", 5, counts(8, 8), vec![], None),
-        ("cursor 5, count 5, slot 4 open", 5, counts(5, 5), open(4, search), None),
+        ("cursor 5, count 4, slot 4 open", counts(4, 5), open(Search::NotYet), None),
+        ("cursor 5, count 8", counts(8, 8), none(), None),
+        ("the same in a settled block", counts(8, 8), none(), at(8, true)),
+        ("cursor 5, count 3", counts(3, 3), none(), None),
         (
-            "the same, an attempt was found",
-            5,
+            "the same in a settled block below our last final slot",
+            counts(3, 3),
+            none(),
+            at(3, false),
+        ),
+        ("the same in a settled block above it", counts(3, 3), none(), at(3, true)),
+        ("cursor 5, count 5, slot 4 open", counts(5, 5), open(Search::NotYet), None),
+        (
+            "the same, the receipt of an attempt was found",
             counts(5, 5),
-            open(4, Search::Ours { attempt: 0 }),
+            open(Search::Ours { attempt: 0 }),
             None,
         ),
-        ("the same, none is ours", 5, counts(5, 5), open(4, Search::NotOurs), None),
+        ("the same, a foreign one was seen", counts(5, 5), foreign(BlockStanding::Open), None),
         (
-            "the same, and the count 5 is settled",
-            5,
+            "the same, and its block left the chain",
             counts(5, 5),
-            open(4, Search::NotOurs),
-            Some(5),
+            foreign(BlockStanding::Left),
+            None,
         ),
-        ("the same, and none was ours since then", 5, counts(5, 5), vec![sure], Some(5)),
-        ("cursor 5, count 2, slot 4 open", 5, counts(2, 2), open(4, search), None),
-        ("the same, pools count 3", 5, counts(2, 3), open(4, search), None),
+        ("the same, and its block is settled", counts(5, 5), foreign(BlockStanding::Settled), None),
+        ("the same, nothing is proven", counts(5, 5), open(Search::InVain), at(5, true)),
+        ("the same, for 10 min", counts(5, 5), unproven(Search::InVain), at(5, true)),
+        (
+            "the same, a block holds ours, its receipt is missing for 10 min",
+            counts(5, 5),
+            unproven(ours),
+            at(5, true),
+        ),
+        (
+            "the same, but no settled block counts the slot",
+            counts(5, 5),
+            unproven(Search::InVain),
+            None,
+        ),
+        ("cursor 5, count 2, slot 4 open", counts(2, 2), open(Search::NotYet), None),
+        ("the same, pools count 3", counts(2, 3), open(Search::NotYet), None),
     ];
-    let cell = |mode, cursor, counts, open: &[OpenSlot], settled: Option<u64>| {
-        let settled = settled.map(nonce);
-        let view = ReconcileView { settled, ..view(mode, cursor, counts, open) };
+    let cell = |mode, counts, open: &[OpenSlot], settled| {
+        let view = ReconcileView { settled, ..view(mode, 5, counts, open) };
         let steps: Vec<_> = reconcile::reconcile(&view).unwrap().iter().map(words).collect();
         if steps.is_empty() { "nothing".to_owned() } else { steps.join("; ") }
     };
-    let row = |(situation, cursor, counts, open, settled): (
+    let row = |(situation, counts, open, settled): (
         &str,
-        u64,
         AccountCounts,
         Vec<OpenSlot>,
-        Option<u64>,
+        Option<SettledCount>,
     )| {
         let [pipelined, strict] =
-            [Mode::Pipelined, Mode::Strict].map(|mode| cell(mode, cursor, counts, &open, settled));
+            [Mode::Pipelined, Mode::Strict].map(|mode| cell(mode, counts, &open, settled));
         [situation.to_owned(), pipelined, strict]
     };
     table(["situation", "pipelined", "strict"], rows.map(row))

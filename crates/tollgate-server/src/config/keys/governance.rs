@@ -58,7 +58,8 @@ pub(super) static KEYS: &[Key] = &[
         "grey_zone.lookback_blocks",
         Kind::Number(1, 100_000),
         Value("256"),
-        "How many blocks back the transaction that used a slot is searched for.",
+        "How many whole blocks are read at a time to find the transaction that used a slot, where an \
+         endpoint has no old states. The next look goes on below them.",
     ),
     key(
         "gasbump.enabled",

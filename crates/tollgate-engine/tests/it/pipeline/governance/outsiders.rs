@@ -7,7 +7,7 @@ use tollgate_model::{Nonce, Queued, TxState};
 
 use super::super::chains::ChainKind;
 use super::super::outsider::{MODEST, signed};
-use super::super::rig::{Pipeline, StoreKind, account, options};
+use super::super::rig::{FINALITY, Pipeline, StoreKind, account, options};
 use super::MINUTE;
 use crate::govern::reason;
 
@@ -66,7 +66,7 @@ async fn strict_is_protected_after_one_interval_takes_nothing_and_goes_on_when_r
     pipeline.mine_until_final(&sent).await;
     let foreign = signed(from, nonce(1), 900, MODEST).await;
     pipeline.chain.send(&foreign.raw).await;
-    pipeline.chain.mine(1).await;
+    pipeline.chain.mine(FINALITY).await;
     let status = async || pipeline.store.submitter(from).await.unwrap().unwrap().status;
     let head = pipeline.chain.head().await;
     pipeline

@@ -1,0 +1,198 @@
+//! Looks for proof of what is in slots that the chain has used, beside the worker's own work.
+//!
+//! One search at a time, of a few slots: endpoints that are slow, and histories that are long, delay
+//! nobody who wants to send (I14). What a search brings is judged by the model; that it brings
+//! nothing is never evidence (I8).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use tokio::task::JoinHandle;
+use tollgate_model::port::chain::{Occupant, SlotSearch};
+use tollgate_model::reconcile::{Search, judge_search};
+use tollgate_model::{Nonce, StuckReason, Submitter, Timestamp, TxHash, TxState};
+use tracing::warn;
+
+use super::open::Open;
+use super::{Desk, Stop};
+use crate::context::Context;
+use crate::notes::{Note, SlotSearched};
+use crate::view::ChainView;
+
+/// Slots of one search (I13); the others follow.
+const SLOTS_MAX: usize = 16;
+/// Slots whose receipts are looked for at once.
+const AT_ONCE: usize = 4;
+/// The pause after the first search in vain; it doubles.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// The search that is under way.
+#[derive(Default)]
+pub(super) struct Searching {
+    task: Option<JoinHandle<()>>,
+}
+
+impl Searching {
+    fn is_under_way(&self) -> bool {
+        self.task.as_ref().is_some_and(|task| !task.is_finished())
+    }
+}
+
+impl Drop for Searching {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+/// What looking for the transaction in a slot has brought.
+#[derive(Clone, Debug)]
+pub(super) struct Searched {
+    pub(super) result: Search,
+    /// Since when searches bring no proof.
+    pub(super) unproven_since: Option<Timestamp>,
+    /// Why, for people.
+    pub(super) problem: Option<String>,
+    tries: u32,
+    /// The next search begins no earlier.
+    due_at: Option<Timestamp>,
+}
+
+impl Searched {
+    pub(super) const NOT_YET: Self = Self {
+        result: Search::NotYet,
+        unproven_since: None,
+        problem: None,
+        tries: 0,
+        due_at: None,
+    };
+
+    fn note(&mut self, result: Search, problem: Option<String>, now: Timestamp) {
+        let is_proven = match result {
+            Search::Ours { .. } | Search::Foreign { .. } => true,
+            Search::NotYet | Search::ReceiptMissing { .. } | Search::InVain => false,
+        };
+        let (result, tries) = (result, if is_proven { 0 } else { self.tries.saturating_add(1) });
+        let pause = PAUSE_MIN.saturating_mul(1 << self.tries.min(8)).min(PAUSE_MAX);
+        let unproven_since = self.unproven_since.or(Some(now)).filter(|_| !is_proven);
+        let due_at = Some(now.after(pause));
+        *self = Self { result, unproven_since, problem, tries, due_at };
+    }
+
+    /// The transaction that was seen in the slot, if one was.
+    pub(super) const fn seen(&self) -> Option<Occupant> {
+        match self.result {
+            Search::Foreign { seen } | Search::ReceiptMissing { seen, .. } => Some(seen),
+            Search::NotYet | Search::Ours { .. } | Search::InVain => None,
+        }
+    }
+
+    /// Why nothing is proven, for people.
+    pub(super) fn reason(&self) -> String {
+        match self.result {
+            Search::ReceiptMissing { seen: Occupant { tx_hash, block_number, .. }, .. } => format!(
+                "block {block_number} holds {tx_hash}, which is ours, and no endpoint has its receipt"
+            ),
+            Search::NotYet | Search::Ours { .. } | Search::Foreign { .. } | Search::InVain => {
+                let why = self.problem.as_deref().unwrap_or("too few endpoints could tell");
+                format!("the chain has used the slot, and nobody shows by what: {why}")
+            }
+        }
+    }
+}
+
+impl Desk {
+    /// Has the slots searched that are due, unless a search is under way. What is not begun now is
+    /// begun at a later comparison.
+    pub(super) fn search(&mut self, wanted: &[Nonce], now: Timestamp) {
+        let mut due = Vec::new();
+        for open in self.book.iter().filter(|open| wanted.contains(&open.nonce)) {
+            match open.searched.due_at.filter(|at| *at > now) {
+                // It is told already: the next regular comparison will do.
+                Some(_) if is_told(open) => {}
+                Some(at) => self.agenda.reconcile_soon(at),
+                None => due.push((open.searched.due_at, open.nonce, open.hashes())),
+            }
+        }
+        if due.is_empty() {
+            return;
+        }
+        if due.len() > SLOTS_MAX || self.searching.is_under_way() {
+            self.agenda.reconcile_soon(now.after(PAUSE_MIN));
+        }
+        if self.searching.is_under_way() {
+            return;
+        }
+        // Those that were not searched for longest come first, so that none is left out for ever.
+        due.sort();
+        due.truncate(SLOTS_MAX);
+        let slots = due.into_iter().map(|(_, nonce, attempts)| (nonce, attempts)).collect();
+        let (context, submitter, notes) =
+            (self.context.clone(), self.submitter, self.notes.clone());
+        self.searching.task = Some(tokio::spawn(async move {
+            let searched = look(&context, submitter, slots).await;
+            notes.leave([Note::Searched(searched)]);
+        }));
+    }
+
+    /// Takes notice of what a search has brought.
+    pub(super) async fn note_searched(
+        &mut self,
+        searched: Vec<SlotSearched>,
+        view: &ChainView,
+    ) -> Result<(), Stop> {
+        let now = self.context.clock.now();
+        let receipts = searched.iter().filter_map(|slot| slot.receipt.clone()).collect();
+        self.note_receipts(receipts, view).await?;
+        for slot in searched {
+            let SlotSearched { nonce, attempts, looked, seen, problem, .. } = slot;
+            let open = self.book.at_mut(nonce).filter(|open| open.mined.is_none());
+            // A further attempt meanwhile was not looked for.
+            let Some(open) = open.filter(|open| open.hashes() == attempts) else { continue };
+            let result = judge_search(&attempts, &looked, seen);
+            open.searched.note(result, problem, now);
+            if open.searched.unproven_since.is_some() {
+                let reason = open.searched.reason();
+                warn!(submitter = %self.submitter, %nonce, reason, "used slot not proven");
+            } else {
+                self.agenda.reconcile_soon(now);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_told(open: &Open) -> bool {
+    open.seen.state == TxState::Stuck(StuckReason::Unproven)
+}
+
+async fn look(
+    context: &Arc<Context>,
+    submitter: Submitter,
+    slots: Vec<(Nonce, Vec<TxHash>)>,
+) -> Vec<SlotSearched> {
+    let (chain, of) = (&context.chain, submitter.address);
+    let receipts = stream::iter(slots).map(|(nonce, attempts)| async move {
+        let SlotSearch { looked, found } = chain.search(of, nonce, &attempts).await;
+        let (receipt, seen, problem) = (found, None, None);
+        SlotSearched { nonce, attempts, looked, receipt, seen, problem }
+    });
+    let mut searched: Vec<SlotSearched> = receipts.buffered(AT_ONCE).collect().await;
+    let unknown = searched.iter().filter(|slot| slot.receipt.is_none());
+    let unknown: Vec<Nonce> = unknown.map(|slot| slot.nonce).collect();
+    if unknown.is_empty() {
+        return searched;
+    }
+    let found = chain.occupants(of, &unknown, context.options.lookback_blocks).await;
+    let seen: HashMap<Nonce, Occupant> = found.seen.iter().map(|one| (one.nonce, *one)).collect();
+    for slot in searched.iter_mut().filter(|slot| slot.receipt.is_none()) {
+        slot.seen = seen.get(&slot.nonce).copied();
+        slot.problem = found.problem.clone().filter(|_| slot.seen.is_none());
+    }
+    searched
+}
