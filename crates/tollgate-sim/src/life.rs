@@ -14,6 +14,7 @@ use tollgate_model::{GasPrice, Intent, RequestId, Submitter, Text, Timestamp, Tx
 use crate::chain::{BLOCK_GAS, PAID, REVERTS, accounts};
 use crate::line::Far;
 use crate::node::Node;
+use crate::plan::Lie;
 use crate::world::World;
 
 /// How long a caller or an operator waits for a node.
@@ -48,6 +49,7 @@ fn wish(world: &World, number: u64) -> Wish {
     // The values of two chains differ, so that one's request is never the other's.
     let value = 1_000 + number + 500_000 * (world.chain_id().get() % 2);
     let mut intent = Intent::transfer(PAID, U256::from(value));
+    let takes_small_ones = world.plan.steady.lie == Some(Lie::TakesSmallOnesOnly);
     match world.below(13) {
         0 => (intent.to, intent.gas) = (Some(REVERTS), Some(60_000)),
         // No node takes it.
@@ -66,6 +68,7 @@ fn wish(world: &World, number: u64) -> Wish {
         }
         4..=6 => intent.gas = Some(21_000),
         // More than an endpoint for small ones takes.
+        7..=10 if takes_small_ones => intent.data = vec![1; 400].into(),
         7 => intent.data = vec![1; 400].into(),
         _ => {}
     }

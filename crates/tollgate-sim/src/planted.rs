@@ -12,6 +12,9 @@ use crate::chain::CHAIN_ID;
 use crate::plan::{Lie, Plan, Steady};
 use crate::world::World;
 
+/// What a new owner sees of the open work that there is.
+const SHORT_PAGE: usize = 100;
+
 /// A mistake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bug {
@@ -65,7 +68,7 @@ pub enum Bug {
     FirstDoubted,
     /// Requests are looked up on another chain.
     ChainsMixed,
-    /// A new owner takes up only the first page of what is open.
+    /// A new owner takes up only the first hundred of what is open.
     FirstPageOnly,
     /// A node says that it has keys that it lacks.
     KeysPretended,
@@ -260,10 +263,14 @@ pub(crate) fn renamed(world: &World, node: &str, batch: FencedBatch) -> FencedBa
     FencedBatch::new(batch.node().clone(), sections).unwrap_or(batch)
 }
 
-/// [`Bug::WaitingLeftOut`]: what has no slot yet is not there.
+/// [`Bug::WaitingLeftOut`]: what has no slot yet is not there. [`Bug::FirstPageOnly`]: nor is what
+/// comes after the first few.
 pub(crate) fn left_out(world: &World, mut work: Vec<OpenTx>) -> Vec<OpenTx> {
     if world.has(Bug::WaitingLeftOut) {
         work.retain(|tx| tx.record.nonce.is_some());
+    }
+    if world.has(Bug::FirstPageOnly) {
+        work.truncate(SHORT_PAGE);
     }
     work
 }

@@ -151,9 +151,6 @@ impl TxStore for NodeStore {
         after: Option<TxId>,
         page: Page,
     ) -> Result<Vec<OpenTx>, StoreError> {
-        if after.is_some() && self.world.has(Bug::FirstPageOnly) {
-            return Ok(Vec::new());
-        }
         let read =
             self.read(
                 "open_work",
