@@ -132,6 +132,7 @@ impl Desk {
             Err(Unfilled::Unpriced(why)) => return self.keep_without_slots(creates, why).await,
             Err(Unfilled::Unsigned(unsigned)) => {
                 error!(submitter = %self.submitter, ?unsigned, "not signed: nothing was allocated");
+                self.note_unsigned(&waiting, &unsigned).await?;
                 let left = unsigned.refuse(waiting.len(), creates);
                 let none_left = left.is_empty();
                 return Ok(if none_left { Admitted::Done } else { Admitted::Again(left) });
@@ -265,6 +266,7 @@ impl Desk {
                 payload: tx.payload.bytes().clone(),
                 accepted_at: at,
                 valid_until: tx.valid_until,
+                unsigned: None,
             };
             match tx.slot {
                 Some(slot) => {

@@ -210,6 +210,11 @@ async fn submitters_are_listed_paused_resumed_remoded_and_compared() {
     let compared = dev.good(&["submitter", "reconcile", &from]);
     assert_eq!((compared.field("chain nonce"), compared.field("pending nonce")), ("1", "1"));
     assert_eq!(compared.field("step"), "none: everything agrees");
+    let fill = ["submitter", "fill", &from, "--first", "0", "--last", "0", "--with", "placeholder"];
+    let filled = dev.good(&[&fill[..], &["--reason", "drill"]].concat());
+    assert_eq!((filled.field("handed back"), filled.field("chain nonce")), ("0", "1"));
+    let beyond = dev.run(&["submitter", "advance", &from, "9", "--reason", "drill"]);
+    assert_eq!(beyond.code, Some(1));
     let stranger = dev.run(&["submitter", "show", "0x0101010101010101010101010101010101010101"]);
     assert_eq!(stranger.code, Some(1));
 }
