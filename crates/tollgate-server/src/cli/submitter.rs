@@ -222,7 +222,9 @@ async fn fill(remote: &mut Remote, args: FillArgs) -> Result<(), Trouble> {
         }
         next = last + 1;
     }
-    while !args.no_wait {
+    // What the next transactions fill takes as long as they do.
+    let waits = !args.no_wait && handed_back > 0 && args.with == FillWith::Placeholder.name();
+    while waits {
         let passed = passed(remote, &path).await?.saturating_sub(first).min(count);
         bar.set_position(passed);
         if passed == count {

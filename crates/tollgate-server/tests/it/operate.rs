@@ -133,8 +133,16 @@ async fn nonces_are_filled_below_the_cursor_only_and_the_cursor_moves_forward_on
     for (word, body, code) in [
         ("fill", json!({ "first": 0, "with": "next", "reason": "drill" }), "missing_field"),
         ("fill", json!({ "first": 0, "last": 0, "with": "next" }), "missing_field"),
-        ("fill", json!({ "first": 0, "last": 0, "with": "gas", "reason": "drill" }), "invalid_body"),
-        ("fill", json!({ "first": -1, "last": 0, "with": "next", "reason": "x" }), "invalid_number"),
+        (
+            "fill",
+            json!({ "first": 0, "last": 0, "with": "gas", "reason": "drill" }),
+            "invalid_body",
+        ),
+        (
+            "fill",
+            json!({ "first": -1, "last": 0, "with": "next", "reason": "x" }),
+            "invalid_number",
+        ),
         ("advance", json!({ "reason": "drill" }), "missing_field"),
         ("advance", json!({ "nextNonce": 5 }), "missing_field"),
     ] {
@@ -155,5 +163,8 @@ async fn nonces_are_filled_below_the_cursor_only_and_the_cursor_moves_forward_on
     assert_eq!(filled.status.as_u16(), 200, "{filled:?}");
     let told = filled.json();
     assert_eq!((&told["handedBack"], &told["counted"]), (&json!(0), &json!(1)), "{told}");
-    assert_eq!((&told["taken"], &told["free"], &told["nextNonce"]), (&json!(0), &json!(0), &json!(1)));
+    assert_eq!(
+        (&told["taken"], &told["free"], &told["nextNonce"]),
+        (&json!(0), &json!(0), &json!(1))
+    );
 }
