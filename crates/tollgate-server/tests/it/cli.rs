@@ -154,9 +154,9 @@ async fn operators_step_in_and_watch_what_comes_of_it() {
     let faster = dev.good(&["tx", "speed-up", &tx_id, "--reason", "in a hurry"]);
     assert_eq!(faster.field("outcome"), "signed");
     assert_eq!(faster.field("new hash"), faster.field("hash"));
-    let price = ["--max-fee-per-gas", "900gwei", "--max-priority-fee-per-gas", "50gwei"];
+    let price = ["--max-fee-per-gas", "300gwei", "--max-priority-fee-per-gas", "50gwei"];
     let dearer = dev.good(&[&["tx", "replace", &tx_id][..], &price].concat());
-    assert!(dearer.out.contains("900000000000"), "{dearer:?}");
+    assert!(dearer.out.contains("300000000000"), "{dearer:?}");
     let other = ["tx", "replace", &tx_id, "--to", &account(5), "--value", "3", "--gas", "50000"];
     assert!(dev.good(&other).out.contains("replacement"));
     assert_eq!(dev.good(&["tx", "resubmit", &tx_id]).field("outcome"), "resent");
