@@ -6,11 +6,11 @@ use tokio::sync::{mpsc, oneshot};
 use tollgate_model::expiry::is_expired;
 use tollgate_model::fees::first_offer;
 use tollgate_model::port::chain::{Call, ChainUnavailable};
-use tollgate_model::port::{Attempt, CreateAnswer, Fees, OpenTx, Page, Payload};
+use tollgate_model::port::{Attempt, CreateAnswer, Fees, NewAttempt, OpenTx, Page, Payload};
 use tollgate_model::refusal::{
     Demand, OpenCosts, estimated_gas, gas_for_estimate, judge_funds, judge_gas, judge_price,
 };
-use tollgate_model::{GasPrice, Intent, RequestId, Submitter, Timestamp, TxId, Wei};
+use tollgate_model::{GasPrice, Intent, Nonce, RequestId, Submitter, Timestamp, TxId, Wei};
 
 use crate::context::Context;
 use crate::create::{CreateError, Created, SignedIntent, Simulated};
@@ -29,29 +29,8 @@ impl Engine {
         request_id: Option<RequestId>,
         intent: Intent,
     ) -> Result<Created, CreateError> {
-        if !self.has_key(submitter) {
-            return Err(CreateError::UnknownSubmitter);
-        }
-        let asked = intent.to_payload()?;
-        let valid_until = intent.valid_until.map(Timestamp::from_unix_micros);
-        // The worker looks every request up before it does anything else. Only what asks the chain
-        // before that needs a look-up of its own.
-        if intent.gas.is_none() {
-            if let Some(known) = self.look_up(submitter, request_id.as_ref(), &asked).await? {
-                return Ok(Created::Known(known));
-            }
-            if is_expired(valid_until, self.now()) {
-                return Err(CreateError::Expired);
-            }
-        }
-        let prepared = self.fill_in(submitter, intent).await?;
-        let bytes = prepared.to_payload()?.bytes().clone();
-        let payload = Payload::filled_in(bytes, &asked)?;
-        let (reply, answer) = oneshot::channel();
-        let tx_id = self.context.ids.tx_id();
-        let create = Create { tx_id, request_id, payload, valid_until, signed: None, reply };
-        self.hand_over(submitter, create)?;
-        decided(answer).await
+        let prepared = self.prepare(submitter, request_id, intent).await?;
+        self.submit(prepared).decided().await
     }
 
     /// Takes a transaction that the caller has signed: its nonce must be the one that is due. Posted
@@ -62,23 +41,73 @@ impl Engine {
         request_id: Option<RequestId>,
         signed: SignedIntent,
     ) -> Result<Created, CreateError> {
+        self.submit(self.prepare_signed(submitter, request_id, signed)?).decided().await
+    }
+
+    /// The part of a create that asks the store and the chain: looks the request up and fills in what
+    /// the caller left open. Several creates can be prepared side by side and submitted in order.
+    pub async fn prepare(
+        &self,
+        submitter: Submitter,
+        request_id: Option<RequestId>,
+        intent: Intent,
+    ) -> Result<PreparedCreate, CreateError> {
+        if !self.has_key(submitter) {
+            return Err(CreateError::UnknownSubmitter);
+        }
+        let asked = intent.to_payload()?;
+        let valid_until = intent.valid_until.map(Timestamp::from_unix_micros);
+        // The worker looks every request up before it does anything else. Only what asks the chain
+        // before that needs a look-up of its own.
+        if intent.gas.is_none() {
+            if let Some(known) = self.look_up(submitter, request_id.as_ref(), &asked).await? {
+                return Ok(PreparedCreate::Known(known));
+            }
+            if is_expired(valid_until, self.now()) {
+                return Err(CreateError::Expired);
+            }
+        }
+        let prepared = self.fill_in(submitter, intent).await?;
+        let bytes = prepared.to_payload()?.bytes().clone();
+        let payload = Payload::filled_in(bytes, &asked)?;
+        let signed = None;
+        Ok(PreparedCreate::New(NewCreate { submitter, request_id, payload, valid_until, signed }))
+    }
+
+    /// [`Self::prepare`] for a transaction that the caller has signed.
+    pub fn prepare_signed(
+        &self,
+        submitter: Submitter,
+        request_id: Option<RequestId>,
+        signed: SignedIntent,
+    ) -> Result<PreparedCreate, CreateError> {
         if !self.serves(submitter) {
             return Err(CreateError::UnknownSubmitter);
         }
         let SignedIntent { intent, nonce, attempt } = signed;
         let by_hash = || RequestId::new(attempt.tx_hash.to_string());
-        let request_id = request_id.map_or_else(by_hash, Ok)?;
-        let (reply, answer) = oneshot::channel();
-        let create = Create {
-            tx_id: self.context.ids.tx_id(),
-            request_id: Some(request_id),
-            payload: intent.to_payload()?,
-            valid_until: None,
-            signed: Some((nonce, attempt)),
-            reply,
+        let request_id = Some(request_id.map_or_else(by_hash, Ok)?);
+        let (payload, valid_until) = (intent.to_payload()?, None);
+        let signed = Some((nonce, attempt));
+        Ok(PreparedCreate::New(NewCreate { submitter, request_id, payload, valid_until, signed }))
+    }
+
+    /// Queues a prepared create with its submitter's worker before it returns: creates of one
+    /// submitter get their nonces in the order of these calls.
+    pub fn submit(&self, prepared: PreparedCreate) -> PendingCreate {
+        let NewCreate { submitter, request_id, payload, valid_until, signed } = match prepared {
+            PreparedCreate::Known(tx_id) => {
+                return PendingCreate::Decided(Ok(Created::Known(tx_id)));
+            }
+            PreparedCreate::New(new) => new,
         };
-        self.hand_over(submitter, create)?;
-        decided(answer).await
+        let (reply, answer) = oneshot::channel();
+        let tx_id = self.context.ids.tx_id();
+        let create = Create { tx_id, request_id, payload, valid_until, signed, reply };
+        match self.hand_over(submitter, create) {
+            Ok(()) => PendingCreate::Queued(answer),
+            Err(error) => PendingCreate::Decided(Err(error)),
+        }
     }
 
     /// What a create would use and pay, or the transaction that it would be answered with. Nothing is
@@ -234,10 +263,43 @@ impl Engine {
     }
 }
 
-/// If the worker panicked, the create may or may not have been committed.
-async fn decided(
-    answer: oneshot::Receiver<Result<Created, CreateError>>,
-) -> Result<Created, CreateError> {
-    let gone = || CreateError::Unavailable("the worker stopped; ask again".to_owned());
-    answer.await.map_err(|_| gone())?
+/// A create that was looked up and filled in. Nothing of it is written yet.
+#[derive(Debug)]
+pub enum PreparedCreate {
+    /// The same request was made before: this is its transaction (I7).
+    Known(TxId),
+    /// The submitter's worker decides about it.
+    New(NewCreate),
+}
+
+/// What the submitter's worker is given.
+#[derive(Debug)]
+pub struct NewCreate {
+    submitter: Submitter,
+    request_id: Option<RequestId>,
+    payload: Payload,
+    valid_until: Option<Timestamp>,
+    signed: Option<(Nonce, NewAttempt)>,
+}
+
+/// A create whose outcome can be waited for.
+#[must_use = "the outcome is not known before it was waited for"]
+#[derive(Debug)]
+pub enum PendingCreate {
+    /// Nothing has to be waited for.
+    Decided(Result<Created, CreateError>),
+    /// The submitter's worker has it.
+    Queued(oneshot::Receiver<Result<Created, CreateError>>),
+}
+
+impl PendingCreate {
+    /// The outcome: a success is durable. If the worker panicked, the create may or may not have been
+    /// committed.
+    pub async fn decided(self) -> Result<Created, CreateError> {
+        let gone = || CreateError::Unavailable("the worker stopped; ask again".to_owned());
+        match self {
+            Self::Decided(outcome) => outcome,
+            Self::Queued(answer) => answer.await.map_err(|_| gone())?,
+        }
+    }
 }

@@ -49,6 +49,7 @@ pub use blocks::{BlockStream, StableBlock};
 pub use create::{CreateError, Created, SignedIntent, Simulated};
 pub use engine::{Engine, World};
 pub use ids::RandomIds;
+pub use intake::{NewCreate, PendingCreate, PreparedCreate};
 pub use options::{EngineOptions, Policies, ReservationLimits};
 pub use placement::{Destination, Place};
 #[cfg(feature = "planted-bugs")]

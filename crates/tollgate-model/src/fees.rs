@@ -64,7 +64,7 @@ impl FeeCaps {
 ///
 /// Neither the caller's cap nor the chain's are ever exceeded: where the quote is above the lowest
 /// of them, that is offered, and the transaction waits for the price to come down. It never fails
-/// for a cap.
+/// for a cap. A tip of the caller's above the market's comes on top of the market's price.
 pub fn first_offer(
     intent: &Intent,
     quote: &FeeQuote,
@@ -72,7 +72,7 @@ pub fn first_offer(
     caps: &FeeCaps,
 ) -> (Fees, TxKind) {
     let callers = intent.max_fee_per_gas.unwrap_or(GasPrice::MAX);
-    let max_fee = quote.max_fee.min(callers).min(caps.price_for(gas_limit));
+    let max_fee = with_callers_tip(intent, quote).min(callers).min(caps.price_for(gas_limit));
     let kind =
         intent.kind.unwrap_or(match (quote.max_priority_fee, intent.access_list.is_empty()) {
             (Some(_), _) => TxKind::DynamicFee,
@@ -87,6 +87,17 @@ pub fn first_offer(
         }
     };
     (Fees { gas_limit, max_fee, max_priority_fee: tip }, kind)
+}
+
+/// The market's price for a unit of gas, with the caller's tip in place of the market's if it is
+/// higher.
+fn with_callers_tip(intent: &Intent, quote: &FeeQuote) -> GasPrice {
+    let (Some(market), Some(given)) = (quote.max_priority_fee, intent.max_priority_fee_per_gas)
+    else {
+        return quote.max_fee;
+    };
+    let more = given.wei().saturating_sub(market.wei());
+    GasPrice::from_wei(quote.max_fee.wei().saturating_add(more)).unwrap_or(GasPrice::MAX)
 }
 
 #[cfg(test)]
@@ -108,6 +119,19 @@ mod tests {
         let (base, max, tip) = LONDON;
         let (base_fee, max_priority_fee) = (Some(wei(base)), Some(wei(tip)));
         FeeQuote { base_fee, max_fee: wei(max), max_priority_fee }
+    }
+
+    #[test]
+    fn a_callers_tip_above_the_markets_is_offered_on_top_of_the_base_fee() {
+        let offer = |tip, caps: &FeeCaps| {
+            let intent = Intent { max_priority_fee_per_gas: Some(wei(tip)), ..intent() };
+            let (fees, _) = first_offer(&intent, &quote(), 21_000, caps);
+            (fees.max_fee.wei(), fees.max_priority_fee.unwrap().wei())
+        };
+        assert_eq!(offer(100, &FeeCaps::default()), (120, 100));
+        assert_eq!(offer(1, &FeeCaps::default()), (25, 1));
+        let caps = FeeCaps { max_fee_per_gas: Some(wei(60)), max_tx_fee: None };
+        assert_eq!(offer(100, &caps), (60, 60), "I16: never above a cap");
     }
 
     #[test]

@@ -48,7 +48,7 @@ macro_rules! stored_number {
                 } else {
                     Err(InvalidId::new(
                         $field,
-                        format!("{value} is outside {}..={}", Self::MIN.0, Self::MAX.0),
+                        format!("{value} is not {} to {}", Self::MIN.0, Self::MAX.0),
                     ))
                 }
             }

@@ -4,12 +4,55 @@
 const KEY_DIGITS_MIN: usize = 48;
 /// What stands in the place of what may be a private key.
 const MASK: &str = "(hex digits not shown)";
+/// The shortest mnemonic phrase (BIP-39) has so many words.
+const MNEMONIC_WORDS_MIN: usize = 12;
+/// What stands in the place of what may be a mnemonic phrase.
+const WORDS_MASK: &str = "(words not shown)";
 
 /// The text with everything that may be a private key taken out: many hex digits in a row, with or
-/// without 0x, wherever they stand. A key is often given where a file name or an address belongs.
+/// without 0x, wherever they stand, and mnemonic phrases. A key is often given where a file name or
+/// an address belongs.
 ///
 /// Hashes look the same: for texts in which they belong, this is not the place.
 pub fn masked(text: &str) -> String {
+    without_long_hex(&without_mnemonics(text))
+}
+
+/// Masks twelve and more words in a row that could all be of the mnemonic word list.
+fn without_mnemonics(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut run: Vec<&str> = Vec::new();
+    let end = |run: &mut Vec<&str>, shown: &mut String| match run.len() {
+        MNEMONIC_WORDS_MIN.. => {
+            let after = &run[run.len() - 1][bare_len(run[run.len() - 1])..];
+            shown.push_str(WORDS_MASK);
+            shown.push_str(after);
+            run.clear();
+        }
+        _ => shown.extend(run.drain(..)),
+    };
+    for piece in text.split_inclusive(|c: char| !c.is_ascii_lowercase()) {
+        if !(3..=8).contains(&bare_len(piece)) {
+            end(&mut run, &mut shown);
+            shown.push_str(piece);
+            continue;
+        }
+        run.push(piece);
+        // Words of a phrase have white space between them and nothing else.
+        if !piece.ends_with(char::is_whitespace) {
+            end(&mut run, &mut shown);
+        }
+    }
+    end(&mut run, &mut shown);
+    shown
+}
+
+/// The length of a piece without what ended it.
+fn bare_len(piece: &str) -> usize {
+    piece.bytes().take_while(u8::is_ascii_lowercase).count()
+}
+
+fn without_long_hex(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {
@@ -51,9 +94,25 @@ mod tests {
     }
 
     #[test]
+    fn mnemonic_phrase_is_masked_wherever_it_stands() {
+        let phrase = "test test test test test test test test test test test junk";
+        for text in
+            [phrase.to_owned(), format!("\"{phrase}\": no such file"), format!("({phrase})")]
+        {
+            let shown = masked(&text);
+            assert!(shown.contains(WORDS_MASK) && !shown.contains("junk"), "{shown}");
+        }
+        assert_eq!(masked(&format!("\"{phrase}\": gone")), format!("\"{WORDS_MASK}\": gone"));
+        let longer = phrase.replace("junk", "junk legal winner thank year wave sausage worth");
+        assert_eq!(masked(&longer), WORDS_MASK);
+    }
+
+    #[test]
     fn other_text_stays_as_it_is() {
         let address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
-        for text in ["", "tollgate.toml", "é", address, &KEY[..40]] {
+        let eleven = "test test test test test test test test test test test";
+        let prose = "the file can't be read: there is no such file or folder, or it is not yours";
+        for text in ["", "tollgate.toml", "é", address, &KEY[..40], eleven, prose] {
             assert_eq!(masked(text), text);
         }
     }

@@ -8,6 +8,7 @@ mod config;
 mod demo;
 mod devchain;
 mod explain;
+mod log_fields;
 mod node;
 mod openapi;
 mod remote;
@@ -83,14 +84,21 @@ pub(crate) fn run() -> ExitCode {
     };
     match done {
         Ok(code) => code,
+        // Whoever read the output has read enough.
+        Err(error) if is_broken_pipe(error.as_ref()) => ExitCode::SUCCESS,
         Err(error) => {
-            // One line for each thing that is wrong.
+            // One line for each thing that is wrong. Nobody may be reading.
             for line in masked(&error.to_string()).lines() {
-                eprintln!("tollgate: {line}");
+                let _ = writeln!(std::io::stderr(), "tollgate: {line}");
             }
             ExitCode::FAILURE
         }
     }
+}
+
+fn is_broken_pipe(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    let error = error.downcast_ref::<std::io::Error>();
+    error.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 /// What is wrong with the command line, or the help that was asked for. A private key among the
@@ -116,16 +124,19 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
 }
 
-/// Logs go to stderr; the level is RUST_LOG's.
+/// Logs go to stderr; the level is RUST_LOG's. A log that can't be written (a full disk, a reader that
+/// is gone) is lost, and nothing else is: by default the logger reports the failure on stderr, where
+/// it panics, in whichever task wrote the line.
 fn log(format: LogFormat, default_level: &str) {
     let filter =
         EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_level));
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     match format {
-        LogFormat::Pretty => log.init(),
+        LogFormat::Pretty => log.fmt_fields(log_fields::one_line()).init(),
         LogFormat::Json => log.json().init(),
     }
 }

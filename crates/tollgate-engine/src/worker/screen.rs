@@ -8,13 +8,13 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::time::timeout;
-use tollgate_model::fees::first_offer;
+use tollgate_model::fees::{cost, first_offer};
 use tollgate_model::port::Fees;
 use tollgate_model::port::chain::{FeeQuote, Speed};
 use tollgate_model::refusal::{Demand, OpenCosts, Refusal, judge_funds, judge_gas, judge_price};
-use tollgate_model::{Intent, Timestamp, TxId, U256, Wei};
+use tollgate_model::{Intent, Nonce, Timestamp, TxId, U256, Wei};
 
-use super::open::Form;
+use super::open::{Form, Open};
 use super::{Create, Desk};
 use crate::create::CreateError;
 
@@ -179,14 +179,7 @@ impl Desk {
     /// What everything open may cost; `None` if the chain can't be asked for a price.
     pub(super) async fn open_costs(&mut self, quotes: &mut Quotes) -> Option<OpenCosts> {
         let context = self.context.clone();
-        let mut costs = OpenCosts::default();
-        for open in self.book.iter().filter(|open| open.mined.is_none()) {
-            let value = open.intent().map_or(U256::ZERO, |intent| intent.value);
-            let cost = |form: &Form| {
-                context.attempt_cost(self.submitter.chain_id, form.kind, form.fees, &form.raw)
-            };
-            costs.add_slot(open.nonce, value, open.attempts.iter().map(cost));
-        }
+        let mut costs = self.slot_costs(None);
         let queued = self.book.queued.iter();
         let queued = queued.filter_map(|waiting| Intent::from_payload(&waiting.payload).ok());
         for intent in queued.collect::<Vec<_>>() {
@@ -194,6 +187,37 @@ impl Desk {
             costs.add_queued(&intent, &quote, &context.options.fee_caps);
         }
         Some(costs)
+    }
+
+    /// What the open slots may cost, but for one of them.
+    fn slot_costs(&self, but: Option<Nonce>) -> OpenCosts {
+        let mut costs = OpenCosts::default();
+        let counts = |open: &&Open| open.mined.is_none() && Some(open.nonce) != but;
+        for open in self.book.iter().filter(counts) {
+            let value = open.intent().map_or(U256::ZERO, |intent| intent.value);
+            let cost = |form: &Form| {
+                let Form { kind, fees, ref raw, .. } = *form;
+                self.context.attempt_cost(self.submitter.chain_id, kind, fees, raw)
+            };
+            costs.add_slot(open.nonce, value, open.attempts.iter().map(cost));
+        }
+        costs
+    }
+
+    /// Refuses another call in a transaction's slot that the account can't pay beside its other open
+    /// slots. If the chain can't be asked, nothing is refused.
+    pub(super) async fn judge_replacement(
+        &self,
+        nonce: Nonce,
+        value: Wei,
+        fees: &Fees,
+    ) -> Result<(), Refusal> {
+        let asked = self.context.chain.funds(self.submitter.address);
+        let Some(funds) = timeout(PATIENCE, asked).await.ok().and_then(Result::ok) else {
+            return Ok(());
+        };
+        let left = self.slot_costs(Some(nonce)).available(&funds);
+        left.map_or(Ok(()), |left| judge_funds(cost(value.0, fees), left))
     }
 
     async fn quote(&mut self, speed: Speed, quotes: &mut Quotes) -> Option<FeeQuote> {

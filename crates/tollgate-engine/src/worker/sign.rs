@@ -59,7 +59,12 @@ impl Desk {
             false => self.context.policies.bump.raise(&last, &quote, &ceiling, &demand),
         };
         match if closes_rejected { price.or_at_cap(&last) } else { price } {
-            Raise::To(fees) => self.sign_at(&mut draft, kind, fees).await,
+            Raise::To(fees) => {
+                if with.call.is_some() && !closes {
+                    self.judge_replacement(open.nonce, draft.value, &fees).await?;
+                }
+                self.sign_at(&mut draft, kind, fees).await
+            }
             Raise::AboveCap(reached) => Err(ActError::AboveCap(reached)),
             Raise::TooLow(minimum) => Err(ActError::FeeTooLow(minimum)),
         }

@@ -248,3 +248,13 @@ fn the_words_of_flaws_said_of_something_else_are_not_dead() {
         assert!(!class.may_lead_to_rejection(), "{said} is {class}");
     }
 }
+
+#[test]
+fn a_price_that_the_senders_balance_does_not_cover_is_about_funds() {
+    for said in [
+        "insufficient MaxFeePerGas for sender balance",
+        "err: insufficient MaxFeePerGas for sender balance (supplied gas 0)",
+    ] {
+        assert_eq!(class_of(said), InsufficientFunds, "{said}");
+    }
+}

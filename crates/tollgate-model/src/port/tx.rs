@@ -28,7 +28,7 @@ impl Page {
         if (1..=Self::MAX).contains(&limit) {
             Ok(Self(limit))
         } else {
-            Err(InvalidId::new("limit", format!("{limit} is outside 1..={}", Self::MAX)))
+            Err(InvalidId::new("limit", format!("{limit} is not 1 to {}", Self::MAX)))
         }
     }
 

@@ -1,5 +1,6 @@
 //! `tollgate config`: what would be in force, and what can be.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -35,7 +36,7 @@ pub(super) fn run(args: ConfigArgs) -> Result<ExitCode, Failure> {
     match args.command {
         ConfigCommand::Check(args) => check(args),
         ConfigCommand::Example => {
-            print!("{}", example());
+            std::io::stdout().lock().write_all(example().as_bytes())?;
             Ok(ExitCode::SUCCESS)
         }
     }

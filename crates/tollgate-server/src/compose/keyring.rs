@@ -25,7 +25,7 @@ pub(crate) struct Keyring {
 }
 
 impl Keyring {
-    /// Reads the keys that are not encrypted.
+    /// Reads the keys that are not encrypted, and sees whether the folder of the others is there.
     pub(crate) fn plain(sources: &KeySources) -> Result<Self, Vec<Problem>> {
         let mut ring = Self::default();
         for (place_in_list, (text, place)) in sources.keys.iter().enumerate() {
@@ -39,6 +39,13 @@ impl Keyring {
         }
         for (file, place) in &sources.files {
             ring.add_file(file, place);
+        }
+        // A keystore is opened later: that takes long. A folder that is not there is known now.
+        if let Some((folder, _, place)) = &sources.keystore
+            && let Err(error) = std::fs::read_dir(folder)
+        {
+            let reason = format!("{}: {}", folder.display(), io_words(&error));
+            ring.problems.push(Problem::new(place.clone(), "keys.keystore", reason));
         }
         if ring.problems.is_empty() { Ok(ring) } else { Err(ring.problems) }
     }

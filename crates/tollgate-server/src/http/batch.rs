@@ -13,8 +13,9 @@ use axum::response::{IntoResponse, Response};
 use futures_util::future::{join, join_all};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tollgate_engine::{Destination, Place};
+use tollgate_engine::{Destination, PendingCreate, Place, PreparedCreate};
 use tollgate_model::{NodeId, Submitter};
+use tracing::{info, warn};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::ArrayBuilder;
 use utoipa::openapi::{Array, Ref};
@@ -22,7 +23,7 @@ use utoipa::openapi::{Array, Ref};
 use super::Api;
 use super::body::{Asked, CreateBody, Fields, FromFields, Json, read_object};
 use super::code::Code;
-use super::create::carry_out;
+use super::create::{decided, prepare};
 use super::doc::may_fail;
 use super::forward::{Belongs, FORWARDED, PATH_BATCH, answered_by, belongs, code_of};
 use super::guard::trace_id;
@@ -176,7 +177,7 @@ impl<'a> Batch<'a> {
     /// Brings each open item where it belongs.
     async fn go_round(&mut self) {
         let (here, there) = self.sort().await;
-        let local = join_all(here.iter().map(|place| self.try_here(*place)));
+        let local = self.try_here(&here);
         let remote = join_all(there.iter().map(|parcel| self.pass_on(parcel)));
         let (local, remote) = join(local, remote).await;
         let own = self.api.engine.own_url().map(|url| url.as_str().to_owned());
@@ -243,13 +244,30 @@ impl<'a> Batch<'a> {
         (here, there)
     }
 
-    async fn try_here(&self, place: usize) -> Answered {
-        let answer = match self.items[place].open.clone() {
-            Some(asked) => carry_out(self.api, asked).await,
-            None => Err(Problem::new(Code::Internal, "it was answered before")),
-        };
-        let stands = !matches!(&answer, Err(problem) if problem.code == Code::NotOwner);
-        Answered { place, entry: entry(answer, trace_id(self.headers)), stands, forwarded: false }
+    /// Creates items at this node. They are prepared side by side and queued in the order of the
+    /// batch, so that an account's nonces follow it and the first of two equal request ids wins.
+    async fn try_here(&self, places: &[usize]) -> Vec<Answered> {
+        let prepared = join_all(places.iter().map(|place| self.prepare(*place))).await;
+        let pending = prepared
+            .into_iter()
+            .map(|prepared| prepared.map(|(of, prepared)| (of, self.api.engine.submit(prepared))));
+        let pending: Vec<Result<(Submitter, PendingCreate), Problem>> = pending.collect();
+        let decided = places.iter().zip(pending).map(|(place, pending)| async {
+            let answer = match pending {
+                Ok((of, pending)) => decided(self.api, of, pending).await,
+                Err(problem) => Err(problem),
+            };
+            let stands = !matches!(&answer, Err(problem) if problem.code == Code::NotOwner);
+            let entry = entry(answer, trace_id(self.headers));
+            Answered { place: *place, entry, stands, forwarded: false }
+        });
+        join_all(decided).await
+    }
+
+    async fn prepare(&self, place: usize) -> Result<(Submitter, PreparedCreate), Problem> {
+        let answered = || Problem::new(Code::Internal, "it was answered before");
+        let asked = self.items[place].open.clone().ok_or_else(answered)?;
+        Ok((asked.submitter, prepare(self.api, asked).await?))
     }
 
     /// Asks another node for its items.
@@ -272,21 +290,23 @@ impl<'a> Batch<'a> {
                 let said = serde_json::from_slice::<Said>(&posted.body).ok();
                 match said.filter(|said| said.items.len() == places.len()) {
                     Some(said) => {
-                        let read = |(place, text): (&usize, Box<RawValue>)| {
-                            let (place, belongs) = (*place, belongs(code_of_item(&text), to));
-                            async move {
-                                let stands = match belongs {
-                                    // At once: the next round may be over, or lead to another
-                                    // node without the key.
-                                    Belongs::Here => return self.try_here(place).await,
-                                    Belongs::There => true,
-                                    Belongs::Elsewhere => false,
-                                };
-                                let entry = BatchEntry::Passed(text);
-                                Answered { place, entry, stands, forwarded: true }
-                            }
-                        };
-                        return join_all(places.iter().zip(said.items).map(read)).await;
+                        let (mut answers, mut left) = (Vec::new(), Vec::new());
+                        for (place, text) in places.iter().copied().zip(said.items) {
+                            let stands = match belongs(code_of_item(&text), to) {
+                                // At once: the next round may be over, or lead to another node
+                                // without the key.
+                                Belongs::Here => {
+                                    left.push(place);
+                                    continue;
+                                }
+                                Belongs::There => true,
+                                Belongs::Elsewhere => false,
+                            };
+                            let entry = BatchEntry::Passed(text);
+                            answers.push(Answered { place, entry, stands, forwarded: true });
+                        }
+                        answers.extend(self.try_here(&left).await);
+                        return answers;
                     }
                     // Refused as a whole, before anything was done.
                     None if belongs(code_of(&posted), to) == Belongs::Elsewhere => {
@@ -300,9 +320,7 @@ impl<'a> Batch<'a> {
                     }
                 }
             }
-            Err(Unanswered::NotAsked(_)) => {
-                return join_all(places.iter().map(|place| self.try_here(*place))).await;
-            }
+            Err(Unanswered::NotAsked(_)) => return self.try_here(places).await,
             Err(Unanswered::Full) => Problem::too_many_forwarded(),
             Err(Unanswered::Unheard(why)) => Problem::unheard(why),
         };
@@ -323,7 +341,8 @@ impl<'a> Batch<'a> {
         let forwarded = self.items.iter().any(|item| item.forwarded);
         let mut owners = self.items.iter().filter_map(|item| item.owner.as_ref());
         let first = owners.next().filter(|first| owners.all(|owner| owner == *first)).cloned();
-        let items = self.items.into_iter().filter_map(|item| item.answer).collect();
+        let items: Vec<_> = self.items.into_iter().filter_map(|item| item.answer).collect();
+        log_refusals(&items);
         let mut response = axum::Json(BatchAnswer { items }).into_response();
         answered_by(&mut response, first.as_deref(), forwarded);
         response
@@ -360,6 +379,20 @@ fn code_of_item(text: &RawValue) -> Option<Code> {
     }
     let said = serde_json::from_str::<Said>(text.get()).ok()?;
     Code::of(&said.error?.code)
+}
+
+/// Each refused item has a line in the log, as a refused create has. What another node refused is in
+/// that node's log, under the same trace id.
+fn log_refusals(items: &[BatchEntry]) {
+    for (place, item) in items.iter().enumerate() {
+        let BatchEntry::Own(item) = item else { continue };
+        let Some(error) = &item.error else { continue };
+        let (status, code, detail) = (item.status, error.code, error.detail.as_str());
+        match status {
+            500.. => warn!(place, status, code, detail, "batch item failed"),
+            _ => info!(place, status, code, detail, "batch item refused"),
+        }
+    }
 }
 
 fn entry(

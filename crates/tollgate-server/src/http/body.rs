@@ -290,7 +290,7 @@ impl CreateBody {
         let submitter = submitter.ok_or_else(|| Problem::missing("submitter"))?;
         let max_fee = self.max_fee_per_gas.map(|fee| fee.read_price()).transpose()?;
         let mut intent = payload.read()?;
-        check_fees(max_fee, intent.max_priority_fee_per_gas)?;
+        check_fees(max_fee, intent.max_priority_fee_per_gas, "payload.maxPriorityFeePerGas")?;
         let valid_until = self.valid_until.as_deref();
         intent.valid_until = valid_until.map(|text| time("validUntil", text)).transpose()?;
         intent.replaceable = self.replaceable.unwrap_or_default();
@@ -316,6 +316,12 @@ impl PayloadBody {
             let what = "a legacy transaction has none: leave out type, or give another one";
             return Err(Problem::of_field(Code::InvalidField, "payload.accessList", what));
         }
+        let pays_no_tip = matches!(intent.kind, Some(TxKind::Legacy | TxKind::AccessList));
+        if pays_no_tip && tip.is_some() {
+            let what = "a transaction of this type has none: leave out type, or the tip";
+            let field = "payload.maxPriorityFeePerGas";
+            return Err(Problem::of_field(Code::InvalidFees, field, what));
+        }
         Ok(intent)
     }
 }
@@ -340,11 +346,15 @@ fn read_call(
     Ok(NewCall { to, value, data, gas })
 }
 
-fn check_fees(max: Option<GasPrice>, tip: Option<GasPrice>) -> Result<(), Problem> {
+fn check_fees(
+    max: Option<GasPrice>,
+    tip: Option<GasPrice>,
+    tip_field: &'static str,
+) -> Result<(), Problem> {
     match (max, tip) {
         (Some(max), Some(tip)) if tip > max => {
             let what = format!("{tip} is above maxFeePerGas, {max}");
-            Err(Problem::of_field(Code::InvalidFees, "maxPriorityFeePerGas", what))
+            Err(Problem::of_field(Code::InvalidFees, tip_field, what))
         }
         _ => Ok(()),
     }

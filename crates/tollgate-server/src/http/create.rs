@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use tollgate_engine::{CreateError, Created, Simulated};
+use tollgate_engine::{CreateError, Created, PendingCreate, PreparedCreate, Simulated};
 use tollgate_model::{Submitter, TxId};
 use utoipa::ToSchema;
 
@@ -108,12 +108,28 @@ enum CreateAnswer {
 }
 
 pub(crate) async fn carry_out(api: &Api, asked: Asked) -> Result<(StatusCode, Tx), Problem> {
+    let submitter = asked.submitter;
+    let prepared = prepare(api, asked).await?;
+    decided(api, submitter, api.engine.submit(prepared)).await
+}
+
+/// Everything about a create that needs no nonce.
+pub(crate) async fn prepare(api: &Api, asked: Asked) -> Result<PreparedCreate, Problem> {
     let Asked { submitter, request_id, wish } = asked;
-    let created = match wish {
-        Wish::Intent(intent) => api.engine.create(submitter, request_id, *intent).await,
-        Wish::Signed(signed) => api.engine.create_signed(submitter, request_id, *signed).await,
+    let prepared = match wish {
+        Wish::Intent(intent) => api.engine.prepare(submitter, request_id, *intent).await,
+        Wish::Signed(signed) => api.engine.prepare_signed(submitter, request_id, *signed),
     };
-    match created.map_err(|error| refused(submitter, error))? {
+    prepared.map_err(|error| refused(submitter, error))
+}
+
+/// Waits for the outcome of a create that its worker has.
+pub(crate) async fn decided(
+    api: &Api,
+    submitter: Submitter,
+    pending: PendingCreate,
+) -> Result<(StatusCode, Tx), Problem> {
+    match pending.decided().await.map_err(|error| refused(submitter, error))? {
         Created::New(record) => Ok((StatusCode::ACCEPTED, Tx::new(&record))),
         Created::Known(tx_id) => Ok((StatusCode::OK, known(api, tx_id).await?)),
     }

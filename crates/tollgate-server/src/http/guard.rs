@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt;
@@ -35,7 +35,7 @@ pub(crate) fn trace_id(headers: &HeaderMap) -> &str {
 /// Gives every request a trace id (the caller's own, if it sent a usable one) and every problem
 /// its body, and logs both.
 pub(crate) async fn with_trace_id(mut request: Request, next: Next) -> Response {
-    let usable = |id: &&str| (1..=TRACE_ID_MAX).contains(&id.len());
+    let usable = |id: &&str| (1..=TRACE_ID_MAX).contains(&id.len()) && masked(id) == **id;
     let given = Some(trace_id(request.headers())).filter(usable);
     let id = given.map_or_else(|| Uuid::now_v7().to_string(), ToOwned::to_owned);
     let named = HeaderValue::from_str(&id).ok();
@@ -43,7 +43,7 @@ pub(crate) async fn with_trace_id(mut request: Request, next: Next) -> Response 
         // Another node that is asked on the caller's behalf is told the same.
         request.headers_mut().insert(TRACE_ID, id.clone());
     }
-    let (method, path) = (request.method().clone(), shown(request.uri().path()));
+    let (method, path) = (shown(request.method().as_str()), shown(request.uri().path()));
     // Whatever is logged on the way has the name of the call.
     let span = tracing::error_span!("request", trace_id = id);
     let mut response = next.run(request).instrument(span.clone()).await;
@@ -58,23 +58,23 @@ pub(crate) async fn with_trace_id(mut request: Request, next: Next) -> Response 
     response
 }
 
-/// A path as the log shows it: without what may be a private key, and not without end.
+/// A path or method as the log shows it: without what may be a private key, and not without end.
 fn shown(path: &str) -> String {
     masked(path).chars().take(PATH_CHARS_MAX).collect()
 }
 
-fn log(method: &Method, path: &str, response: &Response, problem: Option<&Problem>) {
+fn log(method: &str, path: &str, response: &Response, problem: Option<&Problem>) {
     let status = response.status();
     let code = problem.map(|problem| problem.code.word());
     let detail = problem.map(|problem| problem.detail.as_str());
     match status {
         status if status.is_server_error() => {
-            warn!(%method, path, status = status.as_u16(), code, detail, "request failed");
+            warn!(method, path, status = status.as_u16(), code, detail, "request failed");
         }
         status if status.is_client_error() => {
-            info!(%method, path, status = status.as_u16(), code, detail, "request refused");
+            info!(method, path, status = status.as_u16(), code, detail, "request refused");
         }
-        status => debug!(%method, path, status = status.as_u16(), "request answered"),
+        status => debug!(method, path, status = status.as_u16(), "request answered"),
     }
 }
 

@@ -66,9 +66,9 @@ pub(crate) struct ProblemBody {
     status: u16,
     /// What to switch on. A code never changes its meaning.
     #[schema(value_type = schema::ErrorCode)]
-    code: &'static str,
+    pub(super) code: &'static str,
     /// What was wrong this time, for people.
-    detail: String,
+    pub(super) detail: String,
     /// The field, parameter or header that it is about, like `payload.value`. Left out if it is
     /// about none or several.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,6 +111,14 @@ impl Problem {
 
     /// Another node works for the account.
     fn not_owner(owner: Option<Owner>, detail: String) -> Self {
+        let detail = match &owner {
+            Some(Owner { node, remaining, .. }) => format!(
+                "node {node} works for the account; if it is gone, its lease ends within {} s, and \
+                 another node takes over",
+                remaining.as_secs() + 1
+            ),
+            None => detail,
+        };
         let owner = owner.and_then(|owner| owner.advertise_url);
         Self { owner, ..Self::new(Code::NotOwner, detail) }
     }

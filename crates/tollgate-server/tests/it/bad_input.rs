@@ -110,6 +110,13 @@ fn bad_bodies() -> Vec<(String, &'static str)> {
             }),
             "invalid_fees",
         ),
+        (
+            with(|body| {
+                body["payload"]["type"] = json!("legacy");
+                body["payload"]["maxPriorityFeePerGas"] = json!("2");
+            }),
+            "invalid_fees",
+        ),
     ]
 }
 

@@ -232,6 +232,32 @@ async fn a_batch_answers_each_item_and_one_bad_item_harms_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nonces_of_a_batch_follow_its_order_when_estimates_do_not() {
+    let site = Site::new().await;
+    site.moody.try_one_wei_last();
+    let item =
+        |value: &str| json!({ "submitter": SENDER, "payload": { "to": TARGET, "value": value } });
+    let batch = json!({ "items": [item("1"), item("2")] });
+    let answer = site.post("/api/v1/tx/batch", batch.to_string()).await.json();
+    for (place, item) in answer["items"].as_array().unwrap().iter().enumerate() {
+        let tx_id = item["tx"]["txId"].as_str().unwrap();
+        let tx = site.get(&format!("/api/v1/tx/{tx_id}?view=operator")).await.json();
+        assert_eq!(tx["nonce"], place, "{answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn first_of_two_payloads_with_one_request_id_wins_in_a_batch() {
+    let site = Site::new().await;
+    site.moody.try_one_wei_last();
+    let item = |value| serde_json::from_str(&transfer("order", value)).unwrap();
+    let items: [serde_json::Value; 2] = [item("1"), item("2")];
+    let answer = site.post("/api/v1/tx/batch", json!({ "items": items }).to_string()).await.json();
+    let status: Vec<_> = (0..2).map(|place| answer["items"][place]["status"].clone()).collect();
+    assert_eq!(status, [202, 409], "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_is_twice_in_a_batch_is_made_once_and_each_is_answered() {
     let site = Site::new().await;
     let item = |request: &str, value: &str| {

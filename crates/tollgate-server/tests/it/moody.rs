@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tokio::sync::Notify;
 use tollgate_model::diagnose::EndpointWord;
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainLimits,
     ChainUnavailable, FeeQuote, SendAnswer, Sighting, SlotSearch, Speed, Trial,
 };
-use tollgate_model::{Address, Bytes, ChainId, Nonce, Text, TxHash, Wei};
+use tollgate_model::{Address, Bytes, ChainId, Nonce, Text, TxHash, U256, Wei};
 use tollgate_testkit::fake_chain::FakeChain;
 
 /// A fake chain with moods.
@@ -17,11 +18,19 @@ pub(crate) struct Moody {
     chain: Arc<FakeChain>,
     is_silent: AtomicBool,
     says_no: AtomicBool,
+    tries_one_wei_last: AtomicBool,
+    tried_another: Notify,
 }
 
 impl Moody {
     pub(crate) fn new(chain: Arc<FakeChain>) -> Self {
-        Self { chain, is_silent: AtomicBool::new(false), says_no: AtomicBool::new(false) }
+        Self {
+            chain,
+            is_silent: AtomicBool::new(false),
+            says_no: AtomicBool::new(false),
+            tries_one_wei_last: AtomicBool::new(false),
+            tried_another: Notify::new(),
+        }
     }
 
     /// From now on no question about accounts, fees and calls is answered.
@@ -32,6 +41,11 @@ impl Moody {
     /// From now on every call that is tried reverts.
     pub(crate) fn say_no(&self) {
         self.says_no.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on a call with a value of one wei is tried after a call with another value.
+    pub(crate) fn try_one_wei_last(&self) {
+        self.tries_one_wei_last.store(true, Ordering::SeqCst);
     }
 
     fn mood(&self) -> Result<(), ChainUnavailable> {
@@ -114,6 +128,12 @@ impl Chain for Moody {
         self.mood()?;
         if self.says_no.load(Ordering::SeqCst) {
             return Ok(Trial::Reverts(Text::lossy("no")));
+        }
+        if self.tries_one_wei_last.load(Ordering::SeqCst) {
+            match call.value == Wei(U256::from(1)) {
+                true => self.tried_another.notified().await,
+                false => self.tried_another.notify_one(),
+            }
         }
         self.chain.try_call(call).await
     }

@@ -110,6 +110,38 @@ async fn request_that_is_refused_is_in_the_log_with_its_trace_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn batch_item_that_is_refused_is_in_the_log_with_its_trace_id() {
+    let (ground, chain) = (Ground::new(), chain().await);
+    let program = Program::start(ground.serve(&chain.url(), &[]).env("RUST_LOG", "info"));
+    until("the API", || http_get(ground.port, "/livez")).await;
+    let body = r#"{"items":[{"payload":{}}]}"#;
+    let head = "POST /api/v1/tx/batch HTTP/1.1\r\nhost: localhost\r\nx-request-id: batch-17\r\n";
+    let kind = format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len());
+    let request = format!("{head}{kind}connection: close\r\n\r\n{body}");
+    let answer = http(ground.port, &request).unwrap();
+    assert!(answer.contains("\"traceId\":\"batch-17\""), "{answer}");
+    let line = program.line_with("batch item refused").await;
+    for part in ["batch-17", "missing_field", "place=0", "422"] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn node_whose_log_can_not_be_written_serves_on() {
+    let (ground, chain) = (Ground::new(), chain().await);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut serve = ground.serve(&chain.url(), &[]);
+    let mut node = serve.env("RUST_LOG", "debug").stderr(full).spawn().unwrap();
+    until("the API", || http_get(ground.port, "/livez")).await;
+    let refused = "GET /nope HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let answer = http(ground.port, refused).unwrap_or_default();
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+    assert!(node.try_wait().unwrap().is_none());
+    node.kill().unwrap();
+    node.wait().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn host_that_is_not_loopback_is_refused_on_loopback() {
     let (ground, chain) = (Ground::new(), chain().await);
     let other = ["--advertise-url", "http://node-1.internal:8550"];

@@ -9,6 +9,7 @@ use tollgate_model::bump::{BumpRules, Cap, ClosingPrice};
 use tollgate_model::fees::FeeCaps;
 use tollgate_model::port::policy::{NewCall, Replacement};
 use tollgate_model::port::{AlertKind, AttemptKind};
+use tollgate_model::refusal::RefusalKind;
 use tollgate_model::stuck::Forbidden;
 use tollgate_model::{Address, Bytes, GasPrice, Intent, TxState, U256};
 use tollgate_testkit::fake_chain::Which;
@@ -152,6 +153,34 @@ async fn another_call_stands_in_its_place_only_where_the_caller_allows_it() {
     rig.mine_until_final(&[fixed, free]).await;
     assert_eq!(rig.paid(account(1)), [10, 77]);
     assert_eq!(rig.record(free).await.seen.state, TxState::Confirmed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_call_that_the_account_can_not_pay_is_refused_and_leaves_nothing() {
+    let rig = cheap_rig().await;
+    let engine = rig.node("a", patient());
+    const HALF_ETHER: u64 = 500_000_000_000_000_000;
+    let other = transfers(&engine, [HALF_ETHER]).await[0];
+    let free = Intent { replaceable: true, ..transfer(11) };
+    let free = id(engine.create(account(1), None, free).await.unwrap());
+    rig.until(free, "was with a node", |tx| tx.seen.state == PENDING).await;
+    // The second call and its fee could be paid, but not beside the other slot.
+    let ether = U256::from(2 * HALF_ETHER);
+    rig.chain.set_balance(account(1).address, ether);
+    let call = |value| {
+        let to = Some(Address::repeat_byte(0xdd));
+        let call = NewCall { to, value, data: Bytes::new(), gas: Some(30_000) };
+        Action::Replace(Replacement { call: Some(call), ..Replacement::default() })
+    };
+    for value in [ether, U256::from(HALF_ETHER + HALF_ETHER / 10)] {
+        let refused = act(&engine, free, call(value)).await;
+        let poor = |why: &ActError| matches!(why, ActError::Refused(why) if why.kind == RefusalKind::InsufficientFunds);
+        assert!(refused.as_ref().is_err_and(poor), "{value}: {refused:?}");
+    }
+    assert_eq!(rig.attempts(free).await.len(), 1, "nothing is signed");
+    sign(&rig, &engine, free, call(U256::from(77))).await;
+    rig.mine_until_final(&[other, free]).await;
+    assert_eq!(rig.paid(account(1)), [HALF_ETHER, 77]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

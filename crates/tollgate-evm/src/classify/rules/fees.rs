@@ -140,7 +140,7 @@ pub(super) const LOW: &[Rule] = &[
             "not enough fee",
         ],
     )
-    .unless(&["insufficient fee balance", "fee payer", "token balance"]),
+    .unless(&["insufficient fee balance", "fee payer", "token balance", "for sender balance"]),
     // klaytn: a fixed price per unit
     Rule::new(
         FeeTooLow,

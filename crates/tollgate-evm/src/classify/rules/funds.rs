@@ -20,6 +20,8 @@ pub(super) const RULES: &[Rule] = &[
             "insufficient .. token balance",
             "insufficient fee payer balance",
             "insufficient fee balance",
+            // nethermind: "insufficient MaxFeePerGas for sender balance"
+            "insufficient .. for sender balance",
             "balance is insufficient",
             "balance insufficient",
             "funds insufficient",

@@ -20,7 +20,7 @@ impl Payload {
     pub fn new(bytes: Bytes) -> Result<Self, InvalidId> {
         if bytes.is_empty() || bytes.len() > BatchLimits::PAYLOAD_BYTES {
             let problem =
-                format!("{} bytes, must be 1..={}", bytes.len(), BatchLimits::PAYLOAD_BYTES);
+                format!("{} bytes, must be 1 to {}", bytes.len(), BatchLimits::PAYLOAD_BYTES);
             return Err(InvalidId::new("payload", problem));
         }
         let digest = keccak256(&bytes);

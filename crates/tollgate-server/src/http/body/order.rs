@@ -169,7 +169,7 @@ impl ReplaceBody {
         let price = |fee: Option<Number>| fee.map(|fee| fee.read_price()).transpose();
         let max_fee_per_gas = price(self.max_fee_per_gas)?;
         let max_priority_fee_per_gas = price(self.max_priority_fee_per_gas)?;
-        check_fees(max_fee_per_gas, max_priority_fee_per_gas)?;
+        check_fees(max_fee_per_gas, max_priority_fee_per_gas, "maxPriorityFeePerGas")?;
         let call = self.payload.map(|new| read_call(new.to, new.value, new.data, new.gas));
         let replacement =
             Replacement { max_fee_per_gas, max_priority_fee_per_gas, call: call.transpose()? };
