@@ -241,9 +241,10 @@ async fn a_nonce_that_came_back_waits_for_a_new_count_though_the_window_is_full(
     rig.chain.send(&sent.raw).await;
     until(&rig, &[(0, FREE)]).await;
     let failed = rig.chain.failed();
-    while rig.chain.failed() < failed + 4 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    rig.eventually("it was asked, or went out", async || {
+        rig.chain.failed() > failed + 4 || rig.record(waits).await.nonce.is_some()
+    })
+    .await;
     assert_eq!(rig.record(waits).await.nonce, None, "I3: 0 is with a node");
     rig.chain.fail(counts, false);
     rig.mine_until_final(&[waits]).await;
