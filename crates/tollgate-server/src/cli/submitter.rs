@@ -223,13 +223,11 @@ async fn fill(remote: &mut Remote, args: FillArgs) -> Result<(), Trouble> {
         next = last + 1;
     }
     // What the next transactions fill takes as long as they do.
-    let waits = !args.no_wait && handed_back > 0 && args.with == FillWith::Placeholder.name();
+    let mut waits = !args.no_wait && handed_back > 0 && args.with == FillWith::Placeholder.name();
     while waits {
         let passed = passed(remote, &path).await?.saturating_sub(first).min(count);
         bar.set_position(passed);
-        if passed == count {
-            break;
-        }
+        waits = passed < count;
         tokio::time::sleep(FILL_PAUSE).await;
     }
     bar.finish_and_clear();
