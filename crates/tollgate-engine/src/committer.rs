@@ -20,10 +20,13 @@ const LANES: usize = 2;
 /// Sections that may wait in front of a lane (I13); beyond that callers wait.
 const WAITING_MAX: usize = 1_024;
 
+/// Where the outcome of a section goes.
+type Reply = oneshot::Sender<Result<SectionOutcome, StoreError>>;
+
 /// A section and where its outcome goes.
 struct Job {
     section: Section,
-    reply: oneshot::Sender<Result<SectionOutcome, StoreError>>,
+    reply: Reply,
 }
 
 /// The way to commit a section.
@@ -89,7 +92,10 @@ impl Lane {
 
     async fn commit(&self, jobs: Vec<Job>) {
         let (sections, replies): (Vec<_>, Vec<_>) =
-            jobs.into_iter().map(|job| (job.section, job.reply)).unzip();
+            jobs.into_iter().filter_map(answer_invalid).unzip();
+        if sections.is_empty() {
+            return;
+        }
         let outcomes = match FencedBatch::new(self.node.clone(), sections) {
             Ok(batch) => self.store.commit(&batch).await,
             Err(invalid) => Err(invalid.into()),
@@ -110,13 +116,26 @@ impl Lane {
     }
 }
 
+/// Answers a section that can't be written, whatever the database holds. I14: one that went into a batch
+/// would have all its neighbours refused.
+fn answer_invalid(job: Job) -> Option<(Section, Reply)> {
+    match job.section.check() {
+        Ok(()) => Some((job.section, job.reply)),
+        Err(invalid) => {
+            error!(submitter = %job.section.lease.submitter, %invalid, "section refused");
+            let _ = job.reply.send(Err(invalid.into()));
+            None
+        }
+    }
+}
+
 /// The oldest sections that fit into one transaction: one per submitter, `batch_max` operations.
 /// What is left keeps its order.
 fn take_batch(waiting: &mut VecDeque<Job>, batch_max: usize) -> Vec<Job> {
     let (mut batch, mut left) = (Vec::new(), VecDeque::new());
     let (mut submitters, mut ops) = (HashSet::new(), 0);
     for job in waiting.drain(..) {
-        let size = (job.section.creates.len() + job.section.updates.len()).max(1);
+        let size = job.section.ops().max(1);
         let fits = batch.is_empty() || ops + size <= batch_max;
         // The first that does not fit makes its submitter wait, so that order is kept.
         if submitters.insert(job.section.lease.submitter) && fits {
@@ -133,8 +152,8 @@ fn take_batch(waiting: &mut VecDeque<Job>, batch_max: usize) -> Vec<Job> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate_model::port::{CursorMove, Lease};
-    use tollgate_model::{Address, ChainId, FencingToken, Nonce, Submitter};
+    use tollgate_model::port::{CursorMove, Lease, Seen, TxUpdate};
+    use tollgate_model::{Address, ChainId, FencingToken, Nonce, Queued, Submitter, TxId, TxState};
 
     fn job(account: u8, mark: u64) -> Job {
         let submitter = Submitter::new(ChainId::MIN, Address::repeat_byte(account));
@@ -159,6 +178,44 @@ mod tests {
         assert_eq!(marks(take_batch(&mut waiting, 100)), [(1, 1), (2, 1)]);
         assert_eq!(marks(take_batch(&mut waiting, 100)), [(1, 2)]);
         assert!(waiting.is_empty());
+    }
+
+    /// A section of so many changes.
+    fn sized(account: u8, mark: u64, size: u128) -> Job {
+        let mut job = job(account, mark);
+        let seen = Seen { state: TxState::Queued(Queued::Waiting), version: 1 };
+        let id = |n| TxId::from_uuid(uuid::Uuid::from_u128(n));
+        let noted = |n| TxUpdate::noted(id(n), seen, "noted");
+        job.section.updates = (0..size).map(noted).collect();
+        job
+    }
+
+    #[test]
+    fn section_that_does_not_fit_is_not_overtaken_by_a_smaller_one_of_its_submitter() {
+        let mut waiting =
+            VecDeque::from([sized(1, 0, 3), sized(2, 0, 3), sized(2, 1, 1), sized(3, 0, 1)]);
+        assert_eq!(marks(take_batch(&mut waiting, 4)), [(1, 0), (3, 0)]);
+        assert_eq!(marks(take_batch(&mut waiting, 4)), [(2, 0)]);
+        assert_eq!(marks(take_batch(&mut waiting, 4)), [(2, 1)]);
+    }
+
+    #[test]
+    fn section_counts_with_all_its_changes_and_one_above_the_limit_goes_alone() {
+        let mut waiting = VecDeque::from([sized(1, 0, 9), sized(2, 0, 2), sized(3, 0, 2)]);
+        assert_eq!(marks(take_batch(&mut waiting, 4)), [(1, 0)]);
+        assert_eq!(marks(take_batch(&mut waiting, 4)), [(2, 0), (3, 0)]);
+    }
+
+    #[test]
+    fn section_that_cannot_be_written_is_answered_by_itself() {
+        let mut bad = job(1, 0);
+        let (reply, answer) = oneshot::channel();
+        bad.reply = reply;
+        let (from, to) = (Nonce::new(5).unwrap(), Nonce::new(4).unwrap());
+        bad.section.cursor = Some(CursorMove { from, to });
+        assert!(answer_invalid(bad).is_none(), "I14: it goes into no batch");
+        assert!(matches!(answer.blocking_recv().unwrap(), Err(StoreError::Invalid(_))));
+        assert!(answer_invalid(job(2, 0)).is_some());
     }
 
     #[test]

@@ -99,7 +99,8 @@ impl Engine {
         let committer = Committer::start(&store, &node, options.batch_max, &deaths);
         let keeper = Keeper::start(store.clone(), node.clone(), options.lease, &deaths);
         let attempts = AttemptIndex::default();
-        let placement = Placement::new(node.clone(), chain.chain_id(), &options.lease);
+        let served = options.served_with(signer.as_ref());
+        let placement = Placement::new(node.clone(), chain.chain_id(), &options.lease, served);
         let workers = Arc::new(Workers::default());
         let (view, watched) = newest::place(ChainView::default());
         let reader = Arc::new(ReceiptReader::new(ReaderSetup {
@@ -147,17 +148,15 @@ impl Engine {
             && self.context.signer.signs_for(submitter.address)
     }
 
-    pub(crate) fn serves(&self, submitter: Submitter) -> bool {
-        let presigned = &self.context.options.presigned;
-        self.has_key(submitter)
-            || submitter.chain_id == self.chain_id() && presigned.contains(&submitter.address)
+    /// Whether this node serves a submitter: it signs for it, or takes what was signed elsewhere.
+    pub fn serves(&self, submitter: Submitter) -> bool {
+        self.context.placement.serves(submitter)
     }
 
     /// Whom this node can work for.
     pub(crate) fn own_submitters(&self) -> Vec<Submitter> {
-        let presigned = self.context.options.presigned.iter().copied();
-        let accounts = self.context.signer.accounts().into_iter().chain(presigned);
-        accounts.map(|address| Submitter::new(self.chain_id(), address)).collect()
+        let served = self.context.placement.served_accounts();
+        served.map(|address| Submitter::new(self.chain_id(), address)).collect()
     }
 
     /// Gives something to the submitter's worker, unless it would need a new worker and the submitter

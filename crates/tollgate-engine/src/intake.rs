@@ -118,7 +118,8 @@ impl Engine {
         request_id: Option<RequestId>,
         mut intent: Intent,
     ) -> Result<Simulated, CreateError> {
-        if !self.has_key(submitter) {
+        // Any node can try what only another one could sign.
+        if !self.has_key(submitter) && !self.context.placement.is_served_elsewhere(submitter) {
             return Err(CreateError::UnknownSubmitter);
         }
         let asked = intent.to_payload()?;
@@ -177,7 +178,7 @@ impl Engine {
         for _ in 0..OPEN_PAGES_MAX {
             let found = store.open_work(submitter, after, page).await;
             let found = found.map_err(|error| CreateError::Unavailable(error.to_string()))?;
-            for OpenTx { record, attempts } in &found {
+            for OpenTx { record, attempts, .. } in &found {
                 let Ok(intent) = Intent::from_payload(&record.payload) else { continue };
                 match record.nonce {
                     Some(_) if record.mined.is_some() => {}

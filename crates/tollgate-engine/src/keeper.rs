@@ -1,4 +1,5 @@
-//! Keeps a node's leases alive: all of them in one statement.
+//! Keeps a node's leases alive: all of them in one statement. Lets go of leases together, too: a node
+//! that stops has thousands of workers that end at once.
 //!
 //! Owns the list of leases, nothing else. Only liveness hangs on it: a write under a lease that ran
 //! out is refused by the store.
@@ -6,7 +7,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use tollgate_model::port::{Lease, LeaseTerms, Store};
+use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
+use tollgate_model::port::{Lease, LeaseTerms, Store, StoreError};
 use tollgate_model::{NodeId, Submitter};
 use tracing::warn;
 
@@ -17,7 +19,14 @@ use crate::supervisor::{Deaths, supervise};
 #[derive(Clone)]
 pub(crate) struct Keeper {
     leases: Arc<Leases>,
+    releases: mpsc::Sender<Release>,
 }
+
+/// A lease to let go of, and who waits for it.
+type Release = (Lease, oneshot::Sender<Result<(), StoreError>>);
+
+/// Leases that one statement lets go of (I13).
+const RELEASED_AT_ONCE: usize = 1_000;
 
 type Leases = Mutex<BTreeMap<Submitter, (Lease, Notes)>>;
 
@@ -31,8 +40,29 @@ impl Keeper {
     ) -> Self {
         let leases = Arc::new(Leases::default());
         let held = Arc::downgrade(&leases);
+        let (releases, ended) = mpsc::channel(RELEASED_AT_ONCE);
+        let ended = Arc::new(AsyncMutex::new(ended));
+        let (releasing, releaser) = (store.clone(), node.clone());
         supervise(deaths, "keeper", move || run(store.clone(), node.clone(), terms, held.clone()));
-        Self { leases }
+        supervise(deaths, "releaser", move || {
+            let (store, node, ended) = (releasing.clone(), releaser.clone(), ended.clone());
+            async move {
+                let release = |leases: Vec<Lease>| {
+                    let (store, node) = (store.clone(), node.clone());
+                    async move { store.release(&node, &leases).await.map(drop) }
+                };
+                release_together(&mut *ended.lock().await, release).await;
+            }
+        });
+        Self { leases, releases }
+    }
+
+    /// Lets a lease go, together with whatever else is let go of at the time.
+    pub(crate) async fn release(&self, lease: Lease) -> Result<(), StoreError> {
+        let (done, answer) = oneshot::channel();
+        let gone = || StoreError::Unavailable("the releaser has stopped".to_owned());
+        self.releases.send((lease, done)).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
     }
 
     pub(crate) fn keep(&self, lease: Lease, notes: Notes) {
@@ -65,6 +95,22 @@ async fn run(store: Arc<dyn Store>, node: NodeId, terms: LeaseTerms, leases: Wea
     }
 }
 
+/// Releases whatever waits, until nobody is left who could add to it.
+async fn release_together<F>(ended: &mut mpsc::Receiver<Release>, release: impl Fn(Vec<Lease>) -> F)
+where
+    F: Future<Output = Result<(), StoreError>>,
+{
+    let mut waiting = Vec::new();
+    while ended.recv_many(&mut waiting, RELEASED_AT_ONCE).await > 0 {
+        let leases = waiting.iter().map(|(lease, _)| *lease).collect();
+        let released = release(leases).await;
+        for (_, done) in waiting.drain(..) {
+            // A worker that was given up meanwhile does not wait.
+            let _ = done.send(released.clone());
+        }
+    }
+}
+
 fn tell_losers(leases: &Leases, held: &[Lease], kept: &[Lease]) {
     let kept: HashSet<&Lease> = kept.iter().collect();
     let mut leases = lock(leases);
@@ -79,4 +125,33 @@ fn tell_losers(leases: &Leases, held: &[Lease], kept: &[Lease]) {
 
 fn lock(leases: &Leases) -> MutexGuard<'_, BTreeMap<Submitter, (Lease, Notes)>> {
     leases.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollgate_model::{Address, ChainId, FencingToken};
+
+    #[tokio::test]
+    async fn leases_that_end_together_are_released_in_one_statement() {
+        let (releases, mut ended) = mpsc::channel(RELEASED_AT_ONCE);
+        let mut answers = Vec::new();
+        for n in 0..200 {
+            let submitter = Submitter::new(ChainId::MIN, Address::repeat_byte(n));
+            let (done, answer) = oneshot::channel();
+            releases.send((Lease { submitter, token: FencingToken::MIN }, done)).await.unwrap();
+            answers.push(answer);
+        }
+        drop(releases);
+        let statements = Mutex::new(Vec::new());
+        release_together(&mut ended, |leases| {
+            statements.lock().unwrap().push(leases.len());
+            std::future::ready(Ok(()))
+        })
+        .await;
+        assert_eq!(statements.into_inner().unwrap(), [200]);
+        for answer in answers {
+            assert_eq!(answer.await.unwrap(), Ok(()));
+        }
+    }
 }

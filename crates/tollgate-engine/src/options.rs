@@ -8,8 +8,9 @@ use tollgate_model::bump::{BumpRules, ClosingPrice};
 use tollgate_model::fees::FeeCaps;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::{Mode, NonceRules, StrictAdvance};
-use tollgate_model::port::LeaseTerms;
 use tollgate_model::port::policy::{BumpPolicy, StuckPolicy};
+use tollgate_model::port::signer::Signer;
+use tollgate_model::port::{LeaseTerms, ServedSet};
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::stuck::StuckThresholds;
@@ -64,6 +65,12 @@ pub struct EngineOptions {
 }
 
 impl EngineOptions {
+    /// The accounts that an engine with these keys serves: it signs for them, or takes what was signed
+    /// elsewhere.
+    pub fn served_with(&self, signer: &dyn Signer) -> ServedSet {
+        ServedSet::new(signer.accounts().into_iter().chain(self.presigned.iter().copied()))
+    }
+
     /// Whether a simulation has asked for this promise to be broken.
     pub(crate) fn breaks(&self, bug: PlantedBug) -> bool {
         #[cfg(feature = "planted-bugs")]

@@ -1,7 +1,8 @@
 //! Work that nobody owns: found and taken up, after a start and after another node's end.
 //!
 //! What this node is preferred for it takes at once; the rest it leaves to others for a while, so that
-//! ownership goes where it should be without a detour.
+//! ownership goes where it should be without a detour. What no live node serves is followed without a
+//! key, by one of them.
 
 use std::collections::BTreeMap;
 use std::sync::Weak;
@@ -9,19 +10,22 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use tollgate_model::nonce::Mode;
-use tollgate_model::port::LiveNode;
+use tollgate_model::port::{LiveNode, OrphanPage};
 use tollgate_model::{NodeId, Submitter};
 use tracing::{info, warn};
 
 use crate::context::Context;
 use crate::engine::{Engine, Workers};
 
-/// Submitters that one look may find (I13).
-const ORPHANS_MAX: u32 = 1_000;
+/// Submitters with open work that one statement looks at (I13).
+const LOOKED_AT_MAX: u32 = 1_000;
 /// The longest pause between two looks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The pause while a node is going, or work waits for an owner.
 const LOOK_CLOSELY_EVERY: Duration = Duration::from_millis(200);
+/// How many times longer than the look the pause after it is, within the longest pause: what looks
+/// cost the database stays a small share of its time with any number of busy submitters.
+const PAUSE_FACTOR: u32 = 9;
 
 /// Looks at the list of nodes and for orphans until the engine is gone.
 pub(crate) async fn adopt(context: Weak<Context>, workers: Weak<Workers>) {
@@ -50,6 +54,7 @@ pub(crate) async fn adopt(context: Weak<Context>, workers: Weak<Workers>) {
         let pause = if closely { LOOK_CLOSELY_EVERY } else { LOOK_EVERY };
         // Within the grace that others give this node.
         let pause = pause.min(lease.renew_interval() / 2);
+        let pause = pause.max(now.elapsed() * PAUSE_FACTOR).min(LOOK_EVERY);
         drop(engine);
         tokio::time::sleep(pause).await;
     }
@@ -60,22 +65,39 @@ fn takes_work(listed: &[LiveNode], node: &NodeId) -> bool {
 }
 
 async fn look(engine: &Engine, seen: &mut BTreeMap<Submitter, Instant>) {
-    let orphans = match engine.context.store.orphans(engine.chain_id(), ORPHANS_MAX).await {
-        Ok(orphans) => orphans,
-        Err(error) => return warn!(%error, "orphans not found"),
-    };
-    let now = Instant::now();
-    let orphans: Vec<_> = orphans.into_iter().filter(|orphan| engine.serves(*orphan)).collect();
-    let mut still = BTreeMap::new();
-    for submitter in orphans {
-        let since = seen.get(&submitter).copied();
-        if since.is_none() {
-            info!(%submitter, "work without an owner");
+    let (mut after, mut still) = (None, BTreeMap::new());
+    // To the end, in parts: what this node does not serve must not hide what is behind it.
+    loop {
+        let page = engine.context.store.orphans(engine.chain_id(), after, LOOKED_AT_MAX).await;
+        let OrphanPage { orphans, next } = match page {
+            Ok(page) => page,
+            Err(error) => return warn!(%error, "orphans not found"),
+        };
+        let now = Instant::now();
+        let placement = &engine.context.placement;
+        for submitter in orphans {
+            let serves = engine.serves(submitter);
+            if !serves && !placement.is_unserved(submitter) {
+                continue;
+            }
+            let since = seen.get(&submitter).copied();
+            if since.is_none() {
+                info!(%submitter, serves, "work without an owner");
+            }
+            let since = since.unwrap_or(now);
+            still.insert(submitter, since);
+            let orphaned = now - since;
+            let takes_up = match serves {
+                true => placement.adopts(submitter, orphaned),
+                false => placement.follows(submitter, orphaned),
+            };
+            if takes_up {
+                engine.give(submitter, |_| ());
+            }
         }
-        let since = since.unwrap_or(now);
-        still.insert(submitter, since);
-        if engine.context.placement.adopts(submitter, now - since) {
-            engine.give(submitter, |_| ());
+        after = next;
+        if after.is_none() {
+            break;
         }
     }
     *seen = still;

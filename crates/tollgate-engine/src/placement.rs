@@ -1,7 +1,9 @@
-//! Where a submitter's work belongs, as this node sees it: who is alive, who owns, who should.
+//! Where a submitter's work belongs, as this node sees it: who is alive, whom they serve, who owns, who
+//! should.
 //!
-//! Owns a copy of the list of nodes of its own chain, who alone are peers, and some short memories, all of which may be wrong or lost: only
-//! speed hangs on them. The lease alone says who may write (I1).
+//! Owns a copy of the list of nodes of its own chain, who alone are peers, with the accounts that they
+//! serve, and some short memories, all of which may be wrong or lost: they affect latency, never
+//! correctness. The lease alone says who may write (I1).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,9 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_model::ownership::{Manners, preferred_but};
-use tollgate_model::port::{LeaseTerms, LiveNode, Owner, Store, StoreError};
-use tollgate_model::{ChainId, NodeId, Submitter, Text};
+use tollgate_model::ownership::{Manners, ServedSets, preferred_but};
+use tollgate_model::port::{LeaseTerms, LiveNode, Owner, ServedSet, Store, StoreError};
+use tollgate_model::{Address, ChainId, NodeId, Submitter, Text};
+use tracing::debug;
 
 use crate::context::Context;
 use crate::engine::Engine;
@@ -63,7 +66,10 @@ pub(crate) struct Placement {
     chain_id: ChainId,
     manners: Manners,
     draining: AtomicBool,
+    /// The accounts that this node serves.
+    served: Arc<ServedSet>,
     nodes: Mutex<Arc<Vec<LiveNode>>>,
+    sets: Mutex<ServedSets>,
     owners: Mutex<BTreeMap<Submitter, (Whose, Instant)>>,
     moves: Mutex<Moves>,
 }
@@ -79,13 +85,20 @@ struct Moves {
 }
 
 impl Placement {
-    pub(crate) fn new(me: NodeId, chain_id: ChainId, terms: &LeaseTerms) -> Self {
+    pub(crate) fn new(
+        me: NodeId,
+        chain_id: ChainId,
+        terms: &LeaseTerms,
+        served: ServedSet,
+    ) -> Self {
         Self {
             me,
             chain_id,
             manners: Manners::of(terms),
             draining: AtomicBool::new(false),
+            served: Arc::new(served),
             nodes: Mutex::default(),
+            sets: Mutex::default(),
             owners: Mutex::default(),
             moves: Mutex::default(),
         }
@@ -106,14 +119,68 @@ impl Placement {
         self.draining.load(Ordering::Acquire)
     }
 
-    /// Reads the list anew.
+    /// Whether this node serves a submitter.
+    pub(crate) fn serves(&self, submitter: Submitter) -> bool {
+        submitter.chain_id == self.chain_id && self.served.contains(submitter.address)
+    }
+
+    /// The accounts that this node serves.
+    pub(crate) fn served_accounts(&self) -> impl Iterator<Item = Address> {
+        self.served.accounts()
+    }
+
+    /// Reads the list anew, and the accounts of nodes whose set is new here.
     pub(crate) async fn refresh(
         &self,
         store: &dyn Store,
     ) -> Result<Arc<Vec<LiveNode>>, StoreError> {
         let now = Arc::new(store.live_nodes(self.chain_id, self.manners.live_within).await?);
+        let unread = {
+            let mut sets = lock(&self.sets);
+            sets.insert(self.served.clone());
+            sets.keep_only(&now)
+        };
+        for digest in unread {
+            match store.served_set(digest).await {
+                Ok(Some(set)) if set.digest() == digest => lock(&self.sets).insert(Arc::new(set)),
+                // It is asked for again with the next look at the list.
+                Ok(_) => debug!(%digest, "accounts of a node are not published"),
+                Err(error) => debug!(%digest, %error, "accounts of a node not read"),
+            }
+        }
         *lock(&self.nodes) = now.clone();
         Ok(now)
+    }
+
+    /// Whether a node of the list serves a submitter, for all that is known.
+    fn may_serve(&self, node: &LiveNode, submitter: Submitter) -> bool {
+        if node.node == self.me {
+            return self.serves(submitter);
+        }
+        lock(&self.sets).may_be_served(submitter, node)
+    }
+
+    /// Whether a node says of itself that it serves a submitter, or that it does not; `None` if it says
+    /// nothing or is not on the list.
+    fn is_served(&self, submitter: Submitter, by: &NodeId) -> Option<bool> {
+        let nodes = self.nodes();
+        let node = nodes.iter().find(|node| node.node == *by)?;
+        lock(&self.sets).is_served(submitter, node)
+    }
+
+    /// Whether another node says of itself that it serves a submitter.
+    pub(crate) fn is_served_elsewhere(&self, submitter: Submitter) -> bool {
+        let (nodes, sets) = (self.nodes(), lock(&self.sets));
+        let says_so = |node: &LiveNode| sets.is_served(submitter, node) == Some(true);
+        submitter.chain_id == self.chain_id
+            && nodes.iter().any(|node| node.node != self.me && says_so(node))
+    }
+
+    /// Whether no node that takes work serves a submitter, by a list that this node is on itself.
+    pub(crate) fn is_unserved(&self, submitter: Submitter) -> bool {
+        let nodes = self.nodes();
+        let takes = |node: &LiveNode| !node.draining && self.may_serve(node, submitter);
+        self.is_listed(&self.me) && !nodes.iter().any(takes)
     }
 
     fn nodes(&self) -> Arc<Vec<LiveNode>> {
@@ -133,8 +200,16 @@ impl Placement {
         lock(&self.nodes).iter().any(|node| node.node != self.me && !node.draining)
     }
 
-    /// The node that should own a submitter, as far as the list goes.
+    /// The node that should own a submitter, as far as the list goes: one that serves it.
     fn preferred(&self, submitter: Submitter) -> Option<LiveNode> {
+        self.preferred_among(submitter, |node| self.may_serve(node, submitter))
+    }
+
+    fn preferred_among(
+        &self,
+        submitter: Submitter,
+        is_suited: impl Fn(&LiveNode) -> bool,
+    ) -> Option<LiveNode> {
         let nodes = self.nodes();
         let mut moves = lock(&self.moves);
         let unwilling = match moves.unwilling.get(&submitter) {
@@ -148,18 +223,25 @@ impl Placement {
         drop(moves);
         let draining = self.is_draining();
         let passed_over = |node: &LiveNode| {
-            unwilling.as_ref() == Some(&node.node) || draining && node.node == self.me
+            unwilling.as_ref() == Some(&node.node)
+                || draining && node.node == self.me
+                || !is_suited(node)
         };
         preferred_but(submitter, &nodes, passed_over).cloned()
     }
 
     /// Another node that should own a submitter which this node owns. None while this node is not on
-    /// the list itself: what the list says is not worth much then.
+    /// the list itself: what the list says is not worth much then. What this node merely follows goes
+    /// to nobody but a node that is known to serve it.
     pub(crate) fn better_owner(&self, submitter: Submitter) -> Option<NodeId> {
         if self.is_alone() || !self.is_listed(&self.me) {
             return None;
         }
-        self.preferred(submitter).map(|node| node.node).filter(|node| *node != self.me)
+        let better = self.preferred(submitter).map(|node| node.node);
+        better.filter(|node| {
+            *node != self.me
+                && (self.serves(submitter) || self.is_served(submitter, node) == Some(true))
+        })
     }
 
     /// Takes a turn to let a submitter go for another node; there is not always one.
@@ -183,8 +265,17 @@ impl Placement {
         left.is_some_and(|(to, at)| at.elapsed() < self.manners.grace && self.is_listed(&to))
     }
 
+    /// Whether this node follows work without a key that has had no owner for so long: no node that
+    /// takes work serves it.
+    pub(crate) fn follows(&self, submitter: Submitter, orphaned: Duration) -> bool {
+        let preferred = || self.preferred_among(submitter, |_| true).map(|node| node.node);
+        self.is_unserved(submitter)
+            && self.manners.follows(&self.me, preferred().as_ref(), orphaned)
+    }
+
     /// Whether this node takes up work that has had no owner for so long. A preferred node that let
-    /// its chance pass, perhaps for want of the key, is passed over for a while.
+    /// its chance pass, perhaps because it does not serve the submitter and does not say so, is passed
+    /// over for a while.
     pub(crate) fn adopts(&self, submitter: Submitter, orphaned: Duration) -> bool {
         let preferred = self.preferred(submitter).map(|node| node.node);
         let adopts = self.manners.adopts(&self.me, preferred.as_ref(), orphaned);
@@ -217,6 +308,9 @@ impl Placement {
     }
 
     fn judge(&self, submitter: Submitter, owner: Option<Owner>) -> Whose {
+        let preferred = self.preferred(submitter);
+        let owner =
+            owner.filter(|owner| !self.merely_follows(submitter, owner, preferred.as_ref()));
         if let Some(Owner { node, advertise_url, .. }) = owner {
             return match advertise_url {
                 // An owner that is silent, or not on the list at all, can't be asked.
@@ -226,7 +320,7 @@ impl Placement {
                 Some(_) | None => Whose::Mine,
             };
         }
-        match self.preferred(submitter) {
+        match preferred {
             Some(LiveNode { node, advertise_url, .. }) if node != self.me => {
                 let url = advertise_url.as_str().to_owned();
                 Whose::Anothers(Destination { node, url, owns: false })
@@ -235,6 +329,18 @@ impl Placement {
             None => Whose::Nobodys,
         }
     }
+
+    /// Whether an owner does not serve its submitter and is about to let go for a node that does.
+    fn merely_follows(
+        &self,
+        submitter: Submitter,
+        owner: &Owner,
+        preferred: Option<&LiveNode>,
+    ) -> bool {
+        let serves = |node: &NodeId| self.is_served(submitter, node);
+        serves(&owner.node) == Some(false)
+            && preferred.is_some_and(|node| serves(&node.node) == Some(true))
+    }
 }
 
 impl Engine {
@@ -242,14 +348,25 @@ impl Engine {
     pub async fn place(&self, submitter: Submitter) -> Result<Place, StoreError> {
         let placement = &self.context.placement;
         let draining = placement.is_draining();
-        if !draining && (placement.is_alone() || self.works_for(submitter)) {
+        // What is merely followed here belongs to a node that serves it, if there is one.
+        let is_ours = || {
+            self.works_for(submitter)
+                && (self.serves(submitter) || placement.better_owner(submitter).is_none())
+        };
+        if !draining && (placement.is_alone() || is_ours()) {
             return Ok(Place::Here);
         }
         Ok(match placement.look_up(submitter, self.context.store.as_ref()).await? {
-            Whose::Anothers(there) if there.owns || self.serves(submitter) => Place::There(there),
+            Whose::Anothers(there)
+                if there.owns
+                    || self.serves(submitter)
+                    || placement.is_served(submitter, &there.node) == Some(true) =>
+            {
+                Place::There(there)
+            }
             // Nobody's, and no account of this node: it knows what to say to that.
             Whose::Anothers(_) | Whose::Mine => Place::Here,
-            Whose::Nobodys if draining => Place::Nowhere,
+            Whose::Nobodys if draining && self.serves(submitter) => Place::Nowhere,
             Whose::Nobodys => Place::Here,
         })
     }
@@ -311,79 +428,4 @@ fn lock<T>(memory: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use tollgate_model::Address;
-    use uuid::Uuid;
-
-    use super::*;
-
-    fn node(name: &str) -> LiveNode {
-        LiveNode {
-            node: NodeId::new(name, Uuid::nil()).unwrap(),
-            chain_id: ChainId::new(1).unwrap(),
-            advertise_url: Text::lossy(&format!("http://{name}")),
-            draining: false,
-        }
-    }
-
-    fn account(n: u8) -> Submitter {
-        Submitter::new(ChainId::new(1).unwrap(), Address::repeat_byte(n))
-    }
-
-    /// As seen by `me`, with one other node.
-    fn placement() -> Placement {
-        let placement =
-            Placement::new(node("me").node, node("me").chain_id, &LeaseTerms::default());
-        *lock(&placement.nodes) = Arc::new(vec![node("me"), node("other")]);
-        placement
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_few_submitters_are_let_go_in_a_second_and_no_more() {
-        let (placement, begun) = (placement(), Instant::now());
-        let mut moved = 0;
-        while begun.elapsed() < Duration::from_secs(10) {
-            let to = node("other").node;
-            moved += u32::from(placement.may_hand_over(account(moved as u8), to));
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        assert!((35..=40).contains(&moved), "{moved} in ten seconds");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_was_let_go_is_left_to_the_other_node_while_it_lives_and_for_the_grace() {
-        let placement = placement();
-        assert!(!placement.is_left_to_another(account(1)));
-        assert!(placement.may_hand_over(account(1), node("other").node));
-        assert!(placement.is_left_to_another(account(1)));
-        assert!(!placement.is_left_to_another(account(2)));
-        let both = placement.nodes();
-        *lock(&placement.nodes) = Arc::new(vec![node("me")]);
-        assert!(!placement.is_left_to_another(account(1)), "nobody is there to take it");
-        *lock(&placement.nodes) = both;
-        tokio::time::sleep(placement.manners.grace).await;
-        assert!(!placement.is_left_to_another(account(1)), "it had its chance");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_node_that_let_its_chance_pass_is_passed_over_for_a_while() {
-        let placement = placement();
-        let of_other =
-            |of: &Submitter| placement.preferred(*of).unwrap().node == node("other").node;
-        let of = (0..100).map(account).find(of_other).unwrap();
-        assert!(!placement.adopts(of, Duration::ZERO));
-        assert_eq!(placement.better_owner(of), Some(node("other").node));
-        assert!(placement.adopts(of, placement.manners.grace));
-        assert!(placement.adopts(of, Duration::ZERO), "at once from now on");
-        assert_eq!(placement.better_owner(of), None);
-        tokio::time::sleep(placement.manners.unwilling_for + Duration::from_secs(1)).await;
-        assert_eq!(placement.better_owner(of), Some(node("other").node));
-    }
-
-    #[test]
-    fn a_node_that_is_not_on_the_list_itself_hands_nothing_over() {
-        let placement = placement();
-        *lock(&placement.nodes) = Arc::new(vec![node("other")]);
-        assert!((0..100).all(|n| placement.better_owner(account(n)).is_none()));
-    }
-}
+mod tests;

@@ -104,6 +104,9 @@ impl Engine {
         if hold < Duration::from_millis(1) || hold > limits.hold_max {
             return Err(ReserveError::HoldOutOfRange { max: limits.hold_max });
         }
+        if !self.serves(of) {
+            return Err(ReserveError::UnknownSubmitter);
+        }
         let outstanding_max = limits.outstanding_max;
         self.ask(of, ReservationAsk::Reserve { hold, outstanding_max }).await
     }

@@ -83,4 +83,27 @@ mod tests {
         }
         assert_eq!((seen, deaths.count()), (vec![0, 1, 2], 2));
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_between_restarts_grow_to_their_cap_and_no_further() {
+        let (starts, mut started) = mpsc::channel(1);
+        supervise(&Deaths::default(), "test", move || {
+            let starts = starts.clone();
+            async move {
+                starts.send(Instant::now()).await.unwrap();
+                panic!("a defect");
+            }
+        });
+        let mut last = started.recv().await.unwrap();
+        let mut pauses = Vec::new();
+        for _ in 0..20 {
+            let start = started.recv().await.unwrap();
+            // Timers fire within a millisecond of their time.
+            pauses.push((start - last).as_millis() / 10 * 10);
+            last = start;
+        }
+        let (first, longest) = (FIRST_PAUSE.as_millis(), PAUSE_MAX.as_millis());
+        assert_eq!(pauses[..4], [0, first, 2 * first, 4 * first]);
+        assert!(pauses[8..].iter().all(|pause| *pause == longest), "{pauses:?}");
+    }
 }

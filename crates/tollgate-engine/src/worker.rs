@@ -20,6 +20,7 @@ mod obey;
 mod open;
 mod pool;
 mod price;
+mod queue;
 mod reconcile;
 mod recover;
 mod rejected;
@@ -36,7 +37,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::Instant;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::{
-    Acquisition, Checkpoint, CursorMove, Lease, NewAttempt, Owner, Payload,
+    Acquisition, AlertKind, Checkpoint, CursorMove, Lease, NewAttempt, Owner, Payload,
 };
 use tollgate_model::refusal::OpenCosts;
 use tollgate_model::{NodeId, Nonce, RequestId, Submitter, Text, Timestamp, TxId};
@@ -48,7 +49,7 @@ use crate::create::{CreateError, Created};
 use crate::notes::{Note, Notes};
 use crate::reserve::ReservationOrder;
 use crate::sender::Sender;
-use alarm::Alarm;
+use alarm::{About, Alarm};
 use ask::Asking;
 use book::Book;
 use govern::Agenda;
@@ -267,6 +268,8 @@ pub(super) struct Desk {
     has_begun: bool,
     /// What must be settled before its worker begins again.
     unsettled: Option<Unsettled>,
+    /// Operations in the next section of creates, while one that was refused is looked for.
+    admit_max: Option<usize>,
 }
 
 impl Desk {
@@ -296,6 +299,7 @@ impl Desk {
             outranked,
             has_begun,
             unsettled,
+            admit_max: None,
         }
     }
 
@@ -346,6 +350,7 @@ impl Desk {
             }
             if self.agenda.is_tick_due() {
                 self.govern().await?;
+                self.alert_if_unserved();
             }
             self.admit(std::mem::take(&mut creates)).await?;
             self.note_head();
@@ -363,6 +368,26 @@ impl Desk {
         self.context.signer.signs_for(self.submitter.address)
     }
 
+    /// Whether this node serves the submitter. Else it follows open work that no live node serves:
+    /// nothing new is taken and nothing is signed.
+    fn serves(&self) -> bool {
+        self.context.placement.serves(self.submitter)
+    }
+
+    /// Tells people of work that is followed without a key.
+    fn alert_if_unserved(&mut self) {
+        if self.serves() || self.book.is_idle() {
+            return;
+        }
+        let (slots, queued) = (self.book.iter().count(), self.book.queued.len());
+        let detail = format!(
+            "no live node serves the account: {slots} signed transactions are tracked and sent again, \
+             {queued} wait without a nonce; start a node that serves it, or cancel what waits"
+        );
+        let now = self.context.clock.now();
+        self.alarm.raise(AlertKind::Unserved, About::default(), &detail, now);
+    }
+
     fn is_idle(&mut self) -> bool {
         if !self.book.is_idle() {
             self.busy_at = Instant::now();
@@ -378,8 +403,7 @@ impl Desk {
             self.context.keeper.forget(self.lease);
         }
         if matches!(stop, Stop::Done) {
-            let Context { store, node, .. } = self.context.as_ref();
-            if let Err(error) = store.release(node, &[self.lease]).await {
+            if let Err(error) = self.context.keeper.release(self.lease).await {
                 warn!(submitter = %self.submitter, %error, "lease not released: it runs out");
             }
         }

@@ -69,7 +69,8 @@ pub fn decide(view: &ExpiryView, now: Timestamp) -> ExpiryDecision {
             | StuckReason::ResubmitsExhausted
             | StuckReason::GreyZone
             | StuckReason::InsufficientFunds
-            | StuckReason::FeeCap,
+            | StuckReason::FeeCap
+            | StuckReason::Unwritable,
         ) => ExpiryDecision::AskPolicy,
         // What is mined happened in time, as far as anybody can still choose. STUCK/REJECTED stays
         // what it is: its slot may be recyclable, and that would be forgotten (I3).

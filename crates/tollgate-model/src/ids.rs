@@ -11,6 +11,7 @@ use thiserror::Error;
 use uuid::Uuid;
 
 use crate::secret::masked;
+use crate::time::Timestamp;
 
 /// A value that no store can hold, with the name of the field it was meant for.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -175,6 +176,13 @@ impl TxId {
     /// The plain UUID.
     pub const fn uuid(self) -> Uuid {
         self.0
+    }
+
+    /// The lowest id (UUID v7: it begins with its time in milliseconds) that can be made at a time.
+    pub fn first_at(time: Timestamp) -> Self {
+        const MILLIS_MAX: u64 = (1 << 48) - 1;
+        let millis = u64::try_from(time.unix_micros() / 1_000).unwrap_or(0).min(MILLIS_MAX);
+        Self(Uuid::from_u64_pair(millis << 16, 0))
     }
 }
 

@@ -1,15 +1,22 @@
 //! Which node should own a submitter, and when ownership moves.
 //!
-//! Rendezvous hashing over the live nodes: each node has a weight for each submitter, and the highest
-//! one is preferred. Nobody has to agree on anything but the list. It is a wish, never a right: the
-//! lease alone says who may write (I1), and a node that is asked for what it does not own is merely
+//! Rendezvous hashing over the live nodes that serve the submitter: each has a weight for it, and the
+//! highest one is preferred. Nobody has to agree on anything but the list. It is a wish, never a right:
+//! the lease alone says who may write (I1), and a node that is asked for what it does not own is merely
 //! slower.
+//!
+//! A submitter that no live node serves and that has open work is *followed* by the node that would be
+//! preferred among all: it tracks receipts and finality, sends signed bytes again, and signs nothing.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use alloy_primitives::B256;
+
 use crate::ids::{NodeId, Submitter};
-use crate::port::{LeaseTerms, LiveNode};
+use crate::port::{LeaseTerms, LiveNode, ServedSet};
 
 /// The node that should own a submitter; `None` if no node takes new work. The order of the list does
 /// not matter.
@@ -68,6 +75,40 @@ fn mixed(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
+/// What is known of the accounts that nodes serve, by the digests in the list of nodes.
+#[derive(Clone, Default, Debug)]
+pub struct ServedSets(BTreeMap<B256, Arc<ServedSet>>);
+
+impl ServedSets {
+    /// Takes notice of a set.
+    pub fn insert(&mut self, set: Arc<ServedSet>) {
+        self.0.insert(set.digest(), set);
+    }
+
+    /// Forgets the sets that none of these nodes names (I13); returns the digests of those that have
+    /// yet to be read, each once.
+    pub fn keep_only(&mut self, nodes: &[LiveNode]) -> Vec<B256> {
+        self.0.retain(|digest, _| nodes.iter().any(|node| node.serves == Some(*digest)));
+        let mut unread: Vec<B256> = nodes.iter().filter_map(|node| node.serves).collect();
+        unread.retain(|digest| !self.0.contains_key(digest));
+        unread.sort_unstable();
+        unread.dedup();
+        unread
+    }
+
+    /// Whether a node serves a submitter; `None` if it does not say, or its set could not be read.
+    pub fn is_served(&self, submitter: Submitter, by: &LiveNode) -> Option<bool> {
+        let set = by.serves.and_then(|digest| self.0.get(&digest))?;
+        Some(set.contains(submitter.address))
+    }
+
+    /// The same where nothing is known: a node that does not say counts as serving every account, as it
+    /// did before nodes said so. If it does not after all, it lets its chance pass and is passed over.
+    pub fn may_be_served(&self, submitter: Submitter, by: &LiveNode) -> bool {
+        self.is_served(submitter, by).unwrap_or(true)
+    }
+}
+
 /// A busy node is not an unwilling one, however short its leases are.
 const GRACE_MIN: Duration = Duration::from_secs(1);
 
@@ -84,6 +125,9 @@ pub struct Manners {
     pub outranked_for: Duration,
     /// How long a node that did not take up what was left to it is passed over.
     pub unwilling_for: Duration,
+    /// For how long open work that no live node serves must have had no owner before it is followed
+    /// without a key. Longer than a restart of the only node that serves it.
+    pub unserved_for: Duration,
 }
 
 impl Manners {
@@ -95,12 +139,21 @@ impl Manners {
             grace: (beat + terms.clock_skew_allowance()).max(GRACE_MIN),
             outranked_for: beat * 3,
             unwilling_for: beat * 30,
+            unserved_for: beat * 10,
         }
     }
 
     /// Whether a node takes up work that has had no owner for some time.
     pub fn adopts(&self, me: &NodeId, preferred: Option<&NodeId>, orphaned: Duration) -> bool {
         preferred.is_none_or(|preferred| preferred == me) || orphaned >= self.grace
+    }
+
+    /// Whether a node that does not serve a submitter follows its open work, which no live node serves
+    /// and nobody has owned for some time. `preferred` is the one among all that takes work.
+    pub fn follows(&self, me: &NodeId, preferred: Option<&NodeId>, orphaned: Duration) -> bool {
+        orphaned
+            .checked_sub(self.unserved_for)
+            .is_some_and(|beyond| self.adopts(me, preferred, beyond))
     }
 
     /// Whether an owner lets go for a node that has been preferred for some time.
@@ -124,6 +177,7 @@ mod tests {
             chain_id: ChainId::new(1).unwrap(),
             advertise_url: Text::lossy(&format!("http://10.0.0.{number}:8550")),
             draining: false,
+            serves: None,
         }
     }
 
@@ -278,5 +332,40 @@ mod tests {
         assert!(manners.adopts(&me, Some(&other), manners.grace));
         assert!(!manners.lets_go(manners.outranked_for - Duration::from_millis(1)));
         assert!(manners.lets_go(manners.outranked_for));
+    }
+
+    #[test]
+    fn unserved_work_is_followed_by_the_preferred_node_first_and_by_others_after_the_grace() {
+        let manners = Manners::of(&LeaseTerms::default());
+        let (me, other) = (node(1).node, node(2).node);
+        let (moment, after) = (Duration::from_millis(1), manners.unserved_for);
+        assert!(!manners.follows(&me, Some(&me), after - moment), "a restart takes a while");
+        assert!(manners.follows(&me, Some(&me), after));
+        assert!(manners.follows(&me, None, after));
+        assert!(!manners.follows(&me, Some(&other), after + manners.grace - moment));
+        assert!(manners.follows(&me, Some(&other), after + manners.grace));
+    }
+
+    #[test]
+    fn node_serves_what_its_set_holds_and_anything_as_long_as_its_set_is_not_known() {
+        let all = submitters(3);
+        let set = Arc::new(ServedSet::new([all[0].address, all[1].address]));
+        let says = LiveNode { serves: Some(set.digest()), ..node(1) };
+        let (other, silent) = (LiveNode { serves: Some(B256::ZERO), ..node(2) }, node(3));
+        let nodes = [says.clone(), other.clone(), silent.clone(), other.clone()];
+        let mut sets = ServedSets::default();
+        assert_eq!(sets.is_served(all[0], &says), None, "not read yet");
+        assert!(sets.may_be_served(all[2], &says));
+        let mut expected = vec![B256::ZERO, set.digest()];
+        expected.sort_unstable();
+        assert_eq!(sets.keep_only(&nodes), expected, "each is read once");
+        sets.insert(set);
+        assert_eq!(sets.is_served(all[0], &says), Some(true));
+        assert_eq!(sets.is_served(all[2], &says), Some(false));
+        assert!(!sets.may_be_served(all[2], &says));
+        assert!([&other, &silent].iter().all(|node| sets.may_be_served(all[2], node)));
+        assert_eq!(sets.keep_only(&nodes), [B256::ZERO]);
+        assert!(sets.keep_only(&[silent]).is_empty(), "nobody names it any more");
+        assert_eq!(sets.is_served(all[0], &says), None, "I13: forgotten");
     }
 }

@@ -31,8 +31,8 @@ pub use batch::{
 pub use checkpoint::{Checkpoint, Checkpoints, Unwatched};
 pub use error::StoreError;
 pub use feed::{Completion, FeedPage, FeedStore, OutboxEvent};
-pub use lease::{Acquisition, GrantKind, Lease, LeaseStore, LeaseTerms, Owner};
-pub use node::{LiveNode, NodeStore};
+pub use lease::{Acquisition, GrantKind, Lease, LeaseStore, LeaseTerms, OrphanPage, Owner};
+pub use node::{LiveNode, NodeStore, ServedSet};
 pub use record::{
     Attempt, ChainRegistration, HistoryEntry, KnownRequest, LineHead, MinedIn, OpenTx,
     ReceiptDetails, Seen, SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup,

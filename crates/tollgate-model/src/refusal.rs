@@ -13,7 +13,7 @@ use crate::bump::Cap;
 use crate::fees::{FeeCaps, cost, first_offer, gas_limit};
 use crate::ids::Nonce;
 use crate::intent::Intent;
-use crate::port::batch::{AttemptKind, Fees};
+use crate::port::batch::{AttemptKind, BatchLimits, Fees};
 use crate::port::chain::{ChainLimits, FeeQuote, Funds, Trial};
 use crate::port::signer::AccessListEntry;
 
@@ -217,12 +217,28 @@ pub fn judge_gas(demand: &Demand<'_>, limits: &ChainLimits) -> Result<(), Refusa
         let detail = format!("gas: {given} is below {needs}, which it pays before it is executed");
         return Err(Refusal::new(RefusalKind::GasTooLow, detail));
     }
-    match limits.block_gas {
-        Some(limit) if given > limit => {
-            let detail = format!("gas: {given} is above {limit}, which is what a block has");
-            Err(Refusal::new(RefusalKind::GasAboveBlockLimit, detail))
+    let limit = gas_max(limits);
+    if given > limit {
+        let detail = format!("gas: {given} is above {limit}, which is what a block has");
+        return Err(Refusal::new(RefusalKind::GasAboveBlockLimit, detail));
+    }
+    Ok(())
+}
+
+/// The most gas that a transaction can have. Where the chain does not say what a block has, it is what
+/// a store can hold: more than that could be accepted and never be written.
+fn gas_max(limits: &ChainLimits) -> u64 {
+    limits.block_gas.unwrap_or(u64::MAX).min(BatchLimits::GAS)
+}
+
+/// The gas limit of a transfer of nothing to self, by a node's estimate. An estimate that can't be true
+/// does not count: a slot that it should close would stay open.
+pub fn gas_to_self(trial: Option<&Trial>, limits: &ChainLimits) -> u64 {
+    match trial {
+        Some(Trial::Gas(estimate)) if *estimate <= gas_max(limits) => {
+            gas_limit(*estimate).clamp(TX_GAS, gas_max(limits).max(TX_GAS))
         }
-        Some(_) | None => Ok(()),
+        Some(Trial::Gas(_) | Trial::Reverts(_) | Trial::Refused(_)) | None => TX_GAS,
     }
 }
 
@@ -240,14 +256,14 @@ pub fn gas_for_estimate(
     let least = least_gas(demand, limits.has_calldata_floor);
     let estimated = Demand { access_list: &[], ..*demand };
     let least_without_list = least_gas(&estimated, limits.has_calldata_floor);
-    let block_gas = limits.block_gas.unwrap_or(u64::MAX);
+    let block_gas = gas_max(limits);
     if gas_limit(estimate) < least_without_list || estimate > block_gas {
         return Err(NoEstimate::Unavailable(format!(
             "a node estimated {estimate} gas, which must be from {least_without_list} to {block_gas}"
         )));
     }
     let whole = estimate.saturating_add(least.saturating_sub(least_without_list));
-    Ok(gas_limit(whole).min(block_gas.max(whole)))
+    Ok(gas_limit(whole).min(block_gas.max(whole)).min(BatchLimits::GAS))
 }
 
 /// Judges what a transaction offers against the base fee. Only a cap can make an offer so low.

@@ -163,7 +163,8 @@ pub fn decide(policy: RejectedSlot, view: &RejectedView<'_>) -> RejectedDecision
             | StuckReason::ResubmitsExhausted
             | StuckReason::Expired
             | StuckReason::InsufficientFunds
-            | StuckReason::FeeCap,
+            | StuckReason::FeeCap
+            | StuckReason::Unwritable,
         )
         | TxState::Queued(_)
         | TxState::Confirmed

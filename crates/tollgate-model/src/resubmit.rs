@@ -83,6 +83,28 @@ fn scatter(tx_id: TxId, resends: u32) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
+/// How long an open transaction has been waited for. It is stored, so that a new owner goes on where the
+/// one before it was: else STUCK is never reached where owners change more often than patience runs out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Patience {
+    /// Since it became the head, or since the last event that [`renews_patience`], whichever was later.
+    pub since: Timestamp,
+    /// How often it was sent again since then.
+    pub resends: u32,
+}
+
+impl Patience {
+    /// It starts anew.
+    pub const fn from(now: Timestamp) -> Self {
+        Self { since: now, resends: 0 }
+    }
+
+    /// After one more resend.
+    pub const fn resent(self) -> Self {
+        Self { resends: self.resends.saturating_add(1), ..self }
+    }
+}
+
 /// What is known of one open transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ResubmitView {
@@ -211,7 +233,8 @@ const fn sending(state: TxState) -> Sending {
             StuckReason::TimedOut
             | StuckReason::ResubmitsExhausted
             | StuckReason::Rejected
-            | StuckReason::Expired,
+            | StuckReason::Expired
+            | StuckReason::Unwritable,
         )
         | TxState::Tracking(Tracking::Mined)
         | TxState::Queued(_)

@@ -84,11 +84,13 @@ pub enum StuckReason {
     InsufficientFunds,
     /// The fee that is needed is above a cap.
     FeeCap,
+    /// What happened to it can't be written: the store, or the rules of a batch, refuse the change.
+    Unwritable,
 }
 
 impl StuckReason {
     /// Every reason there is.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::TimedOut,
         Self::ResubmitsExhausted,
         Self::GreyZone,
@@ -96,6 +98,7 @@ impl StuckReason {
         Self::Expired,
         Self::InsufficientFunds,
         Self::FeeCap,
+        Self::Unwritable,
     ];
 
     /// The word for it in configuration; the sub-state's word in lower case.
@@ -108,13 +111,14 @@ impl StuckReason {
             Self::Expired => "expired",
             Self::InsufficientFunds => "insufficient_funds",
             Self::FeeCap => "fee_cap",
+            Self::Unwritable => "unwritable",
         }
     }
 }
 
 impl TxState {
     /// Every state there is, in the order of a transaction's life.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Queued(Queued::Waiting),
         Self::Queued(Queued::Held),
         Self::Allocated(Allocated::Unsent),
@@ -135,6 +139,7 @@ impl TxState {
         Self::Stuck(StuckReason::Expired),
         Self::Stuck(StuckReason::InsufficientFunds),
         Self::Stuck(StuckReason::FeeCap),
+        Self::Stuck(StuckReason::Unwritable),
     ];
 
     /// The number under which stores keep the state. Never reuse one.
@@ -162,6 +167,7 @@ impl TxState {
             Self::Stuck(StuckReason::Expired) => 64,
             Self::Stuck(StuckReason::InsufficientFunds) => 65,
             Self::Stuck(StuckReason::FeeCap) => 66,
+            Self::Stuck(StuckReason::Unwritable) => 69,
         }
     }
 
@@ -205,6 +211,7 @@ impl TxState {
             Self::Stuck(StuckReason::Expired) => "EXPIRED",
             Self::Stuck(StuckReason::InsufficientFunds) => "INSUFFICIENT_FUNDS",
             Self::Stuck(StuckReason::FeeCap) => "FEE_CAP",
+            Self::Stuck(StuckReason::Unwritable) => "UNWRITABLE",
         })
     }
 

@@ -26,6 +26,11 @@ impl Timestamp {
         Self(self.0.saturating_add(micros(after)))
     }
 
+    /// The instant `before` earlier, or the first one there is.
+    pub fn before(self, before: Duration) -> Self {
+        Self(self.0.saturating_sub(micros(before)))
+    }
+
     /// How long ago `earlier` was, seen from here; zero if it is still to come.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0).try_into().unwrap_or(0))

@@ -59,7 +59,7 @@ pub enum Verdict {
 
 impl TxEvent {
     /// Every event there is.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Held,
         Self::Unheld,
         Self::SlotAllocated,
@@ -84,6 +84,7 @@ impl TxEvent {
         Self::GaveUp(StuckReason::Expired),
         Self::GaveUp(StuckReason::InsufficientFunds),
         Self::GaveUp(StuckReason::FeeCap),
+        Self::GaveUp(StuckReason::Unwritable),
         Self::Retried,
     ];
 
@@ -210,7 +211,8 @@ const fn stuck_after_a_send(reason: StuckReason) -> Option<TxState> {
         | StuckReason::GreyZone
         | StuckReason::Expired
         | StuckReason::InsufficientFunds
-        | StuckReason::FeeCap => Some(TxState::Stuck(reason)),
+        | StuckReason::FeeCap
+        | StuckReason::Unwritable => Some(TxState::Stuck(reason)),
     }
 }
 
@@ -265,7 +267,8 @@ const fn from_stuck(reason: StuckReason, event: TxEvent) -> Option<TxState> {
             | StuckReason::GreyZone
             | StuckReason::Expired
             | StuckReason::InsufficientFunds
-            | StuckReason::FeeCap => Some(TxState::Stuck(reason)),
+            | StuckReason::FeeCap
+            | StuckReason::Unwritable => Some(TxState::Stuck(reason)),
         },
         TxEvent::Mined => Some(TxState::Tracking(Tracking::Mined)),
         TxEvent::SlotTaken => Some(TxState::Failed(Failed::NonceTaken)),
@@ -277,7 +280,8 @@ const fn from_stuck(reason: StuckReason, event: TxEvent) -> Option<TxState> {
             | StuckReason::GreyZone
             | StuckReason::Expired
             | StuckReason::InsufficientFunds
-            | StuckReason::FeeCap => None,
+            | StuckReason::FeeCap
+            | StuckReason::Unwritable => None,
         },
         TxEvent::GaveUp(newer) => stuck_after_a_send(newer),
         // It goes through the grey zone: whether a node has it is what the retry finds out.

@@ -7,6 +7,7 @@ select m.*, a.tx_hash as newest_hash, d.diagnosis,
   left join tx_diagnosis d on d.tx_id = m.tx_id
   left join tx_receipt r on r.tx_id = m.tx_id and r.block_hash = m.block_hash
  where ($1::uuid is null or m.tx_id < $1)
+   and ($8::uuid is null or m.tx_id >= $8)
    and ($2::bigint is null or m.chain_id = $2)
    and ($3::bytea is null or m.submitter = $3)
    and ($4::smallint[] is null or m.state = any ($4))

@@ -16,6 +16,7 @@ select m.*, a.tx_hash as newest_hash, d.diagnosis,
   left join tx_receipt r on r.tx_id = m.tx_id and r.block_hash = m.block_hash
  where f.state >= 50
    and ($1::uuid is null or f.tx_id < $1)
+   and ($8::uuid is null or f.tx_id >= $8)
    and ($2::bigint is null or f.chain_id = $2)
    and ($3::bytea is null or f.submitter = $3)
    and ($4::smallint[] is null or f.state = any ($4))

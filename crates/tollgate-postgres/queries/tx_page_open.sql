@@ -4,6 +4,7 @@ with found as materialized (
     from managed_tx o
    where o.finished_at is null
      and ($1::uuid is null or o.tx_id < $1)
+     and ($8::uuid is null or o.tx_id >= $8)
      and ($2::bigint is null or o.chain_id = $2)
      and ($3::bytea is null or o.submitter = $3)
      and ($4::smallint[] is null or o.state = any ($4))

@@ -19,7 +19,7 @@ use tollgate_model::{NodeId, Timestamp};
 
 use crate::PgStore;
 use crate::db::{BEGIN, Tx};
-use crate::error::{SqlError, broken_constraint, failed};
+use crate::error::{SqlError, failed, refused_values};
 use crate::lease::LeaseKeys;
 use crate::row;
 pub(crate) use write::note;
@@ -36,8 +36,8 @@ enum Failure {
 impl Failure {
     /// A statement before the commit failed, so the transaction did.
     fn statement(error: SqlError) -> Self {
-        match broken_constraint(&error) {
-            Some(constraint) => Self::Refused(constraint),
+        match refused_values(&error) {
+            Some(why) => Self::Refused(why),
             None => Self::Failed(failed(error)),
         }
     }

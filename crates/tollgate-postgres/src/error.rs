@@ -70,6 +70,13 @@ pub(crate) fn broken_constraint(error: &SqlError) -> Option<String> {
     db.code().code().starts_with("23").then(|| format!("{constraint}: {}", db.message()))
 }
 
+/// Why the database refused what one section holds: a constraint, or a value that no column takes. Its
+/// neighbours may still be written (I14).
+pub(crate) fn refused_values(error: &SqlError) -> Option<String> {
+    let is_value = error.class() == Some("22");
+    broken_constraint(error).or_else(|| is_value.then(|| error.to_string()))
+}
+
 /// The error is a lock that was not to be had in time.
 pub(crate) fn is_lock_timeout(error: &SqlError) -> bool {
     error.servers_word().is_some_and(|word| *word.code() == SqlState::LOCK_NOT_AVAILABLE)

@@ -6,11 +6,11 @@
 use async_trait::async_trait;
 use tokio_postgres::Row;
 use tollgate_model::port::{
-    Acquisition, Checkpoint, GrantKind, Lease, LeaseStore, LeaseTerms, Owner, StoreError,
-    SubmitterRecord,
+    Acquisition, Checkpoint, GrantKind, Lease, LeaseStore, LeaseTerms, OrphanPage, Owner,
+    StoreError, SubmitterRecord,
 };
 use tollgate_model::time::micros;
-use tollgate_model::{ChainId, FencingToken, NodeId, Submitter};
+use tollgate_model::{Address, ChainId, FencingToken, NodeId, Submitter};
 
 use crate::PgStore;
 use crate::db::{BEGIN, Tx, prepared};
@@ -130,12 +130,28 @@ impl LeaseStore for PgStore {
         Ok(owners)
     }
 
-    async fn orphans(&self, chain_id: ChainId, limit: u32) -> Result<Vec<Submitter>, StoreError> {
+    async fn orphans(
+        &self,
+        chain_id: ChainId,
+        after: Option<Address>,
+        limit: u32,
+    ) -> Result<OrphanPage, StoreError> {
         let client = self.pools.upkeep().await?;
         let statement = prepared(&client, queries::LEASE_ORPHANS).await?;
+        let after = after.as_ref().map_or(&[][..], |address| address.as_slice());
         let asked = (chain_id.as_i64(), i64::from(limit));
-        let rows = client.query(&statement, &[&asked.0, &asked.1]).await.map_err(failed)?;
-        rows.iter().map(row::submitter).collect()
+        let rows = client.query(&statement, &[&asked.0, &after, &asked.1]).await.map_err(failed)?;
+        let mut page = OrphanPage::default();
+        for found in &rows {
+            let submitter = row::submitter(found)?;
+            if row::get(found, "is_orphan")? {
+                page.orphans.push(submitter);
+            }
+            if row::get(found, "is_last")? {
+                page.next = Some(submitter.address);
+            }
+        }
+        Ok(page)
     }
 }
 

@@ -7,7 +7,7 @@ use tokio_postgres::types::ToSql;
 use tollgate_model::port::{
     ListFilter, OpenTx, Page, StateFilter, StoreError, SubmitterOverview, TxRecord,
 };
-use tollgate_model::{Address, ChainId, Submitter, Timestamp, TxId, TxState};
+use tollgate_model::{Address, ChainId, Nonce, Submitter, Timestamp, TxId, TxState};
 use uuid::Uuid;
 
 use crate::PgStore;
@@ -31,10 +31,11 @@ impl PgStore {
         let chain_id = submitter.map(|(id, _)| id).or(filter.chain_id.map(|id| id.as_i64()));
         let address = submitter.map(|(_, address)| address);
         let (from, to) = (filter.from.map(SystemTime::from), filter.to.map(SystemTime::from));
-        let after = after.map(|id| id.uuid());
+        let below = filter.below(after).map(TxId::uuid);
+        let lowest = filter.lowest_id().map(TxId::uuid);
         let limit = i64::from(page.limit());
-        let parameters: [&(dyn ToSql + Sync); 7] =
-            [&after, &chain_id, &address, &states, &from, &to, &limit];
+        let parameters: [&(dyn ToSql + Sync); 8] =
+            [&below, &chain_id, &address, &states, &from, &to, &limit, &lowest];
         // Not from the cache of prepared statements: the plan must be made for these very
         // parameters, since which filters are there decides which index serves.
         let client = self.pools.work().await?;
@@ -56,17 +57,30 @@ impl PgStore {
             let read = prepared(&client, queries::TX_OPEN_WORK).await?;
             client.query(&read, &[&chain_id, &address, &after, &limit]).await.map_err(failed)?
         };
-        let records = rows.iter().map(row::tx_record).collect::<Result<Vec<_>, _>>()?;
-        let ids: Vec<Uuid> = records.iter().map(|record| record.tx_id.uuid()).collect();
+        let mut open = rows.iter().map(row::open_tx).collect::<Result<Vec<_>, _>>()?;
+        let ids: Vec<Uuid> = open.iter().map(|tx| tx.record.tx_id.uuid()).collect();
         let mut attempts = HashMap::<TxId, Vec<_>>::new();
         for attempt in self.attempts_of(&ids).await? {
             attempts.entry(attempt.tx_id).or_default().push(attempt);
         }
-        let open = records.into_iter().map(|record| {
-            let attempts = attempts.remove(&record.tx_id).unwrap_or_default();
-            OpenTx { record, attempts }
-        });
-        Ok(open.collect())
+        for tx in &mut open {
+            tx.attempts = attempts.remove(&tx.record.tx_id).unwrap_or_default();
+        }
+        Ok(open)
+    }
+
+    pub(crate) async fn slot_page(
+        &self,
+        submitter: Submitter,
+        from: Nonce,
+        page: Page,
+    ) -> Result<Vec<Nonce>, StoreError> {
+        let (chain_id, address) = key(&submitter);
+        let (from, limit) = (from.as_i64(), i64::from(page.limit()));
+        let client = self.pools.work().await?;
+        let read = prepared(&client, queries::TX_SLOTS).await?;
+        let rows = client.query(&read, &[&chain_id, &address, &from, &limit]).await;
+        rows.map_err(failed)?.iter().map(|row| row::nonce(row, "nonce")).collect()
     }
 
     pub(crate) async fn submitter_page(

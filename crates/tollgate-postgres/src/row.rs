@@ -8,10 +8,11 @@ use tollgate_model::ids::InvalidId;
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::record::stored_state;
 use tollgate_model::port::{
-    Attempt, AttemptKind, Completion, Fees, HistoryEntry, KnownRequest, MinedIn, OutboxEvent,
-    Owner, ReceiptDetails, Reservation, ReservationState, Seen, StoreError, SubmitterEntry,
-    SubmitterRecord, TxRecord,
+    Attempt, AttemptKind, Completion, Fees, HistoryEntry, KnownRequest, MinedIn, OpenTx,
+    OutboxEvent, Owner, ReceiptDetails, Reservation, ReservationState, Seen, StoreError,
+    SubmitterEntry, SubmitterRecord, TxRecord,
 };
+use tollgate_model::resubmit::Patience;
 use tollgate_model::{
     Address, B256, Bytes, ChainId, FencingToken, GasPrice, NodeId, Nonce, RequestId, Seq,
     Submitter, Text, Timestamp, TxId, TxState, Wei,
@@ -41,7 +42,7 @@ pub(crate) fn hash(row: &Row, column: &str) -> Result<B256, StoreError> {
     fixed(get::<&[u8]>(row, column)?).map(B256::new)
 }
 
-fn optional_hash(row: &Row, column: &str) -> Result<Option<B256>, StoreError> {
+pub(crate) fn optional_hash(row: &Row, column: &str) -> Result<Option<B256>, StoreError> {
     get::<Option<&[u8]>>(row, column)?.map(|bytes| fixed(bytes).map(B256::new)).transpose()
 }
 
@@ -158,6 +159,19 @@ pub(crate) fn tx_record(row: &Row) -> Result<TxRecord, StoreError> {
         created_at: time(row, "created_at")?,
         updated_at: time(row, "updated_at")?,
         finished_at: optional_time(row, "finished_at")?,
+    })
+}
+
+/// An open transaction, with its attempts from elsewhere.
+pub(crate) fn open_tx(row: &Row) -> Result<OpenTx, StoreError> {
+    let since = optional_time(row, "patience_since")?;
+    let resends: Option<i32> = get(row, "patience_resends")?;
+    let resends = count(i64::from(resends.unwrap_or_default()))?;
+    Ok(OpenTx {
+        record: tx_record(row)?,
+        attempts: Vec::new(),
+        patience: since.map(|since| Patience { since, resends }),
+        new_fork: get(row, "new_fork")?,
     })
 }
 

@@ -10,7 +10,7 @@ use tollgate_model::port::{
     LineHead, ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
     SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord, TxStore,
 };
-use tollgate_model::{Address, B256, ChainId, NodeId, RequestId, Submitter, TxHash, TxId};
+use tollgate_model::{Address, B256, ChainId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId};
 use uuid::Uuid;
 
 use crate::PgStore;
@@ -205,6 +205,15 @@ impl TxStore for PgStore {
         page: Page,
     ) -> Result<Vec<OpenTx>, StoreError> {
         self.open_work_page(submitter, after, page).await
+    }
+
+    async fn slots_from(
+        &self,
+        submitter: Submitter,
+        from: Nonce,
+        page: Page,
+    ) -> Result<Vec<Nonce>, StoreError> {
+        self.slot_page(submitter, from, page).await
     }
 
     async fn line_head(&self, submitter: Submitter) -> Result<Option<LineHead>, StoreError> {

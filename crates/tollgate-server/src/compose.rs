@@ -314,9 +314,11 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Nod
         warn!(account = %unknown, "submitter.strict names an account that this node does not serve");
     }
     let advertise_url = config.advertise_url.clone();
-    let alive = LiveNode { node: node.clone(), chain_id, advertise_url, draining: false };
+    let served = config.engine.served_with(&signer);
+    let alive =
+        LiveNode { node: node.clone(), chain_id, advertise_url, draining: false, serves: None };
     let (interval, drain_wait) = (config.engine.lease.renew_interval(), config.drain_wait);
-    let heartbeat = Heartbeat::start(store.clone(), alive, interval).await;
+    let heartbeat = Heartbeat::start(store.clone(), alive, served, interval).await;
     let world = World {
         node,
         store: store.clone(),

@@ -11,7 +11,7 @@ use tollgate_model::ids::InvalidId;
 use tollgate_model::nonce::NonceRules;
 use tollgate_model::port::ids::Ids;
 use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision, StuckPolicy};
-use tollgate_model::port::{LeaseTerms, LiveNode, NodeStore as _, Unwatched};
+use tollgate_model::port::{LeaseTerms, LiveNode, NodeStore as _, ServedSet, Unwatched};
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::stuck::StuckThresholds;
 use tollgate_model::{ChainId, NodeId, Text, TxId};
@@ -58,8 +58,10 @@ impl Node {
             chain_id: world.chain_id(),
             advertise_url: Text::lossy(&format!("http://{name}")),
             draining: false,
+            serves: None,
         };
-        tokio::spawn(beat(store.clone(), live));
+        let (signer, options) = (Arc::new(Keys::default()), options(world)?);
+        tokio::spawn(beat(store.clone(), live, options.served_with(signer.as_ref())));
         let ports = EngineWorld {
             node,
             store,
@@ -68,7 +70,7 @@ impl Node {
                 line: line.clone(),
                 marks: Mutex::default(),
             }),
-            signer: Arc::new(Keys::default()),
+            signer,
             clock: line.clone(),
             ids,
             checkpoints: Arc::new(Unwatched),
@@ -76,14 +78,16 @@ impl Node {
             alerts: Arc::new(LoggedAlerts),
         };
         world.note(format_args!("{name} starts"));
-        Ok(Self { engine: Engine::start(ports, options(world)?), line })
+        Ok(Self { engine: Engine::start(ports, options), line })
     }
 }
 
 /// Says that a node is alive, as long as its calls return.
-async fn beat(store: Arc<NodeStore>, node: LiveNode) {
+async fn beat(store: Arc<NodeStore>, node: LiveNode, served: ServedSet) {
+    let node = LiveNode { serves: Some(served.digest()), ..node };
     loop {
         // One that is lost is followed by another.
+        let _ = store.publish_served(&served).await;
         let _ = store.heartbeat(&node).await;
         tokio::time::sleep(BEAT).await;
     }
@@ -111,7 +115,7 @@ pub(crate) async fn foreign_node(world: Arc<World>) {
     let Ok(chain_id) = ChainId::new(world.chain_id().get() + 1) else { return };
     let Ok(node) = NodeId::new("foreign", Uuid::nil()) else { return };
     let advertise_url = Text::lossy("http://foreign");
-    let node = LiveNode { node, chain_id, advertise_url, draining: false };
+    let node = LiveNode { node, chain_id, advertise_url, draining: false, serves: None };
     loop {
         let _ = world.store.heartbeat(&node).await;
         tokio::time::sleep(BEAT).await;

@@ -14,7 +14,10 @@ select t.tx_id, t.chain_id, t.submitter, t.request_id, t.nonce, t.payload, t.pay
        (select r.l1_fee from tx_receipt r
          where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as l1_fee,
        (select r.contract_address from tx_receipt r
-         where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as contract_address
+         where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as contract_address,
+       (select p.since from tx_patience p where p.tx_id = t.tx_id) as patience_since,
+       (select p.resends from tx_patience p where p.tx_id = t.tx_id) as patience_resends,
+       coalesce((select c.new_fork from confirmation c where c.tx_id = t.tx_id), 0) as new_fork
   from managed_tx t indexed by managed_tx_open
  where t.chain_id = ?1 and t.submitter = ?2 and t.tx_id > ?3 and t.finished_at is null
  order by t.tx_id limit ?4

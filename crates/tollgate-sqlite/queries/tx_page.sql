@@ -17,7 +17,7 @@ select * from (
          (select r.contract_address from tx_receipt r
            where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as contract_address
     from managed_tx t indexed by managed_tx_submitter
-   where t.chain_id = ?1 and t.submitter = ?2 and t.tx_id < ?3
+   where t.chain_id = ?1 and t.submitter = ?2 and t.tx_id < ?3 and t.tx_id >= ?8
      and (?4 is null or t.state in (select value from json_each(?4)))
      and (?5 is null or t.created_at >= ?5) and (?6 is null or t.created_at < ?6)
    order by t.tx_id desc limit ?7)
@@ -40,7 +40,7 @@ select * from (
          (select r.contract_address from tx_receipt r
            where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as contract_address
     from managed_tx t
-   where ?2 is null and (?1 is null or t.chain_id = ?1) and t.tx_id < ?3
+   where ?2 is null and (?1 is null or t.chain_id = ?1) and t.tx_id < ?3 and t.tx_id >= ?8
      and (?4 is null or t.state in (select value from json_each(?4)))
      and (?5 is null or t.created_at >= ?5) and (?6 is null or t.created_at < ?6)
    order by t.tx_id desc limit ?7)

@@ -16,7 +16,7 @@ select t.tx_id, t.chain_id, t.submitter, t.request_id, t.nonce, t.payload, t.pay
        (select r.contract_address from tx_receipt r
          where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as contract_address
   from tx_completion c indexed by tx_completion_failed cross join managed_tx t
- where c.state >= 50 and c.tx_id < ?3 and t.tx_id = c.tx_id
+ where c.state >= 50 and c.tx_id < ?3 and c.tx_id >= ?8 and t.tx_id = c.tx_id
    and (?1 is null or c.chain_id = ?1) and (?2 is null or c.submitter = ?2)
    and t.state in (select value from json_each(?4))
    and (?5 is null or t.created_at >= ?5) and (?6 is null or t.created_at < ?6)

@@ -17,7 +17,7 @@ select * from (
          (select r.contract_address from tx_receipt r
            where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as contract_address
     from managed_tx t indexed by managed_tx_open
-   where t.chain_id = ?1 and t.submitter = ?2 and t.tx_id < ?3 and t.finished_at is null
+   where t.chain_id = ?1 and t.submitter = ?2 and t.tx_id < ?3 and t.tx_id >= ?8 and t.finished_at is null
      and (?4 is null or t.state in (select value from json_each(?4)))
      and (?5 is null or t.created_at >= ?5) and (?6 is null or t.created_at < ?6)
    order by t.tx_id desc limit ?7)
@@ -41,7 +41,7 @@ select * from (
            where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as contract_address
     from submitter_cursor c cross join managed_tx t indexed by managed_tx_open
    where ?2 is null and (?1 is null or c.chain_id = ?1)
-     and t.chain_id = c.chain_id and t.submitter = c.submitter and t.tx_id < ?3
+     and t.chain_id = c.chain_id and t.submitter = c.submitter and t.tx_id < ?3 and t.tx_id >= ?8
      and t.finished_at is null
      and (?4 is null or t.state in (select value from json_each(?4)))
      and (?5 is null or t.created_at >= ?5) and (?6 is null or t.created_at < ?6)

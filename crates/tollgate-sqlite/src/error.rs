@@ -20,10 +20,14 @@ impl Fault {
     pub(crate) fn refusal(&self) -> Option<String> {
         match self {
             Self::Sql(error) => match code(error) {
-                Some(ErrorCode::ConstraintViolation) | None => Some(error.to_string()),
+                Some(
+                    ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch,
+                )
+                | None => Some(error.to_string()),
                 Some(_) => None,
             },
             Self::Store(StoreError::Defect(problem)) => Some(problem.clone()),
+            Self::Store(StoreError::Invalid(invalid)) => Some(invalid.to_string()),
             Self::Store(_) => None,
         }
     }

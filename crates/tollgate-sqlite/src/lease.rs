@@ -6,10 +6,10 @@
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use tollgate_model::port::{
-    Acquisition, Checkpoint, GrantKind, Lease, LeaseStore, LeaseTerms, Owner, StoreError,
-    SubmitterRecord,
+    Acquisition, Checkpoint, GrantKind, Lease, LeaseStore, LeaseTerms, OrphanPage, Owner,
+    StoreError, SubmitterRecord,
 };
-use tollgate_model::{ChainId, FencingToken, NodeId, Submitter};
+use tollgate_model::{Address, ChainId, FencingToken, NodeId, Submitter};
 
 use crate::SqliteStore;
 use crate::connection::span;
@@ -119,12 +119,26 @@ impl LeaseStore for SqliteStore {
         owners.await
     }
 
-    async fn orphans(&self, chain_id: ChainId, limit: u32) -> Result<Vec<Submitter>, StoreError> {
-        let decode = |row: &rusqlite::Row<'_>| row::submitter(row, 0);
-        let orphans = self.db.read(move |conn| {
-            all(conn, queries::LEASE_ORPHANS, params![chain_id.as_i64(), limit], decode)
-        });
-        orphans.await
+    async fn orphans(
+        &self,
+        chain_id: ChainId,
+        after: Option<Address>,
+        limit: u32,
+    ) -> Result<OrphanPage, StoreError> {
+        let decode =
+            |row: &rusqlite::Row<'_>| Ok((row::submitter(row, 0)?, row.get(2)?, row.get(3)?));
+        let seen: Vec<(Submitter, bool, bool)> = self
+            .db
+            .read(move |conn| {
+                let after = after.as_ref().map_or(&[][..], |address| address.as_slice());
+                let params = params![chain_id.as_i64(), after, limit];
+                all(conn, queries::LEASE_ORPHANS, params, decode)
+            })
+            .await?;
+        let last = seen.iter().find(|(_, is_last, _)| *is_last);
+        let next = last.map(|(submitter, ..)| submitter.address);
+        let orphans = seen.into_iter().filter(|(_, _, is_orphan)| *is_orphan);
+        Ok(OrphanPage { orphans: orphans.map(|(submitter, ..)| submitter).collect(), next })
     }
 }
 

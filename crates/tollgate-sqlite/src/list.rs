@@ -22,15 +22,17 @@ pub(crate) fn page(
     let Some(sql) = query(filter) else { return Ok(Vec::new()) };
     let chain_id = filter.submitter.map(|submitter| submitter.chain_id).or(filter.chain_id);
     let address = filter.submitter.map(|submitter| submitter.address);
-    let after = after.map(|tx_id| tx_id.uuid().into_bytes());
+    let below = filter.below(after).map(|tx_id| tx_id.uuid().into_bytes());
+    let lowest = filter.lowest_id().map(|tx_id| tx_id.uuid().into_bytes());
     let params = params![
         chain_id.map(ChainId::as_i64),
         address.as_ref().map(|address| address.as_slice()),
-        after.as_ref().map_or(ABOVE_ALL.as_slice(), |after| after.as_slice()),
+        below.as_ref().map_or(ABOVE_ALL.as_slice(), |below| below.as_slice()),
         codes(&filter.states),
         filter.from.map(Timestamp::unix_micros),
         filter.to.map(Timestamp::unix_micros),
-        page.limit()
+        page.limit(),
+        lowest.as_ref().map_or([].as_slice(), |lowest| lowest.as_slice())
     ];
     all(conn, sql, params, row::tx_record)
 }

@@ -52,6 +52,7 @@ queries! {
     TX_PAGE_FAILED = "tx_page_failed";
     TX_OPEN_WORK = "tx_open_work";
     TX_LINE_HEAD = "tx_line_head";
+    TX_SLOTS = "tx_slots";
     ATTEMPT_INSERT = "attempt_insert";
     ATTEMPT_OF = "attempt_of";
     HISTORY_INSERT = "history_insert";
@@ -59,6 +60,7 @@ queries! {
     CONFIRMATION_PUT = "confirmation_put";
     CONFIRMATION_GET = "confirmation_get";
     DIAGNOSIS_PUT = "diagnosis_put";
+    PATIENCE_PUT = "patience_put";
     RECEIPT_PUT = "receipt_put";
     COMPLETION_NUMBER = "completion_number";
     COMPLETION_INSERT = "completion_insert";
@@ -84,4 +86,8 @@ queries! {
     NODE_HEARTBEAT = "node_heartbeat";
     NODE_LIVE = "node_live";
     NODE_LEAVE = "node_leave";
+    SERVED_FIND = "served_find";
+    SERVED_PUT = "served_put";
+    SERVED_GET = "served_get";
+    SERVED_FORGET = "served_forget";
 }

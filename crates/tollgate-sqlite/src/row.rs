@@ -8,9 +8,10 @@ use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::record::stored_state;
 use tollgate_model::port::{
     Attempt, AttemptKind, Completion, Confirmations, Fees, HistoryEntry, KnownRequest, MinedIn,
-    OutboxEvent, Owner, ReceiptDetails, Reservation, ReservationState, Seen, SubmitterEntry,
-    SubmitterRecord, TxRecord,
+    OpenTx, OutboxEvent, Owner, ReceiptDetails, Reservation, ReservationState, Seen,
+    SubmitterEntry, SubmitterRecord, TxRecord,
 };
+use tollgate_model::resubmit::Patience;
 use tollgate_model::{
     Address, B256, Bytes, ChainId, FencingToken, GasPrice, NodeId, Nonce, RequestId, Seq,
     Submitter, Text, Timestamp, TxHash, TxId, TxState, Wei,
@@ -138,6 +139,14 @@ pub(crate) fn tx_record(row: &Row<'_>) -> Decoded<TxRecord> {
         finished_at: time_or_none(row, 24)?,
         diagnosis: text(row, 25)?,
     })
+}
+
+/// An open transaction, with its attempts from elsewhere.
+pub(crate) fn open_tx(row: &Row<'_>) -> Decoded<OpenTx> {
+    let (since, resends) = (time_or_none(row, 30)?, get::<Option<u32>>(row, 31)?);
+    let patience = since.zip(resends).map(|(since, resends)| Patience { since, resends });
+    let new_fork = get(row, 32)?;
+    Ok(OpenTx { record: tx_record(row)?, attempts: Vec::new(), patience, new_fork })
 }
 
 fn mined_in(row: &Row<'_>, at: usize, details_at: usize) -> Decoded<Option<MinedIn>> {

@@ -9,7 +9,7 @@ use tollgate_model::port::{
     LineHead, ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
     SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord, TxStore,
 };
-use tollgate_model::{Address, B256, ChainId, NodeId, RequestId, Submitter, TxHash, TxId};
+use tollgate_model::{Address, B256, ChainId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId};
 
 use crate::SqliteStore;
 use crate::db::{all, exec, one};
@@ -159,6 +159,20 @@ impl TxStore for SqliteStore {
         self.db.read(move |conn| open_work(conn, submitter, after, page)).await
     }
 
+    async fn slots_from(
+        &self,
+        Submitter { chain_id, address }: Submitter,
+        from: Nonce,
+        page: Page,
+    ) -> Result<Vec<Nonce>, StoreError> {
+        let slots = self.db.read(move |conn| {
+            let params =
+                params![chain_id.as_i64(), address.as_slice(), from.as_i64(), page.limit()];
+            all(conn, queries::TX_SLOTS, params, |row| row::nonce(row, 0))
+        });
+        slots.await
+    }
+
     async fn line_head(
         &self,
         Submitter { chain_id, address }: Submitter,
@@ -251,10 +265,11 @@ fn open_work(
     let after = after.map(|tx_id| tx_id.uuid().into_bytes());
     let after = after.as_ref().map_or([].as_slice(), |after| after.as_slice());
     let params = params![chain_id.as_i64(), address.as_slice(), after, page.limit()];
-    let records = all(conn, queries::TX_OPEN_WORK, params, row::tx_record)?;
-    let with_attempts =
-        |record: TxRecord| Ok(OpenTx { attempts: attempts(conn, record.tx_id)?, record });
-    records.into_iter().map(with_attempts).collect()
+    let mut open = all(conn, queries::TX_OPEN_WORK, params, row::open_tx)?;
+    for tx in &mut open {
+        tx.attempts = attempts(conn, tx.record.tx_id)?;
+    }
+    Ok(open)
 }
 
 fn overviews(

@@ -49,6 +49,7 @@ macro_rules! conformance_tests {
                 a_lease_on_an_unknown_submitter_is_refused_by_name,
                 owners_are_told_in_the_order_asked,
                 orphans_are_the_submitters_with_open_work_and_no_owner,
+                orphan_pages_lead_past_owned_and_orphaned_submitters_to_the_last,
             }
             fence {
                 a_writer_delayed_after_its_guard_cannot_land_after_a_takeover,
@@ -115,6 +116,9 @@ macro_rules! conformance_tests {
             reads {
                 open_work_gives_every_open_transaction_with_all_its_attempts,
                 line_head_is_the_lowest_open_slot_without_a_receipt,
+                open_work_tells_how_long_the_head_was_waited_for_and_whether_it_was_forked,
+                slots_are_read_by_nonce_whatever_became_of_their_transactions,
+                list_by_time_finds_what_waited_long_for_its_commit,
                 lists_give_exactly_what_the_filter_says,
                 pages_neither_skip_nor_repeat_while_rows_arrive_and_change,
                 a_transaction_that_is_not_there_is_none,
@@ -139,6 +143,8 @@ macro_rules! conformance_tests {
                 a_recycled_slot_goes_to_the_next_transaction,
                 a_slot_can_be_recycled_more_than_once,
                 a_nonce_that_is_not_in_the_pool_cannot_be_recycled,
+                a_slot_whose_nonce_a_caller_holds_is_not_freed,
+                a_slot_that_is_freed_again_forgets_who_used_it,
                 a_transaction_frees_no_slot_but_its_own,
                 of_many_transactions_one_gets_a_recycled_slot,
                 recycled_and_new_slots_can_be_opened_together,
@@ -155,6 +161,8 @@ macro_rules! conformance_tests {
                 nodes_live_from_heartbeat_to_leave,
                 a_silent_node_is_not_alive,
                 nodes_of_another_chain_or_of_an_unknown_one_are_not_listed,
+                accounts_that_a_node_serves_are_read_under_the_digest_of_its_row,
+                accounts_that_no_node_names_are_forgotten_after_a_day,
                 an_owners_address_comes_from_the_list_of_nodes,
                 a_chain_with_another_genesis_is_refused,
                 a_submitter_on_an_unknown_chain_is_refused_by_name,

@@ -85,6 +85,7 @@ impl FakeChain {
         let undone = state.blocks.split_off(at);
         state.forks += 1;
         for (hash, tx) in undone.into_iter().flat_map(|block| block.txs) {
+            state.places.remove(&hash);
             if fate != Fate::Lost {
                 state.pool.insert((tx.from, tx.nonce), (hash, tx));
             }
@@ -202,6 +203,11 @@ impl FakeChain {
     /// From now on a block has so much gas, and everybody knows it.
     pub fn set_block_gas(&self, gas: u64) {
         self.lock().block_gas = Some(gas);
+    }
+
+    /// From now on every call is estimated to use so much gas.
+    pub fn set_estimate(&self, gas: u64) {
+        self.lock().estimate = gas;
     }
 
     /// From now on the tip that is quoted is so much. Blocks take less, too.

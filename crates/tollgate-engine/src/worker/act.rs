@@ -5,6 +5,7 @@ use serde_json::json;
 use tollgate_model::bump::{pays_the_market, to_beat};
 use tollgate_model::port::policy::{Replacement, StuckAction};
 use tollgate_model::port::{AttemptKind, Checkpoint, NewAttempt, Schedule, Section, TxUpdate};
+use tollgate_model::resubmit::Patience;
 use tollgate_model::stuck::{Forbidden, Plan, is_out_already, plan};
 use tollgate_model::{Text, Tracking, TxEvent, TxHash, TxId, TxState};
 
@@ -153,12 +154,15 @@ impl Desk {
         Ok(hash)
     }
 
-    async fn claim_action(&mut self, update: TxUpdate) -> Result<(), Stop> {
-        let tx_id = update.tx_id;
+    async fn claim_action(&mut self, mut update: TxUpdate) -> Result<(), Stop> {
+        let (tx_id, now) = (update.tx_id, self.context.clock.now());
+        let is_stored = self.book.get(tx_id).is_some_and(|open| open.waits.is_stored);
+        if is_stored || self.agenda.is_head(tx_id) {
+            update.patience = Some(Patience::from(now));
+        }
         let mut section = Section::new(self.lease);
         section.updates.push(update);
         self.apply(section).await?;
-        let now = self.context.clock.now();
         if let Some(open) = self.book.get_mut(tx_id) {
             open.waits.renew(now);
             open.asked.decided_at = Some(now);

@@ -8,15 +8,18 @@ use std::collections::{HashMap, HashSet};
 
 use tokio::sync::oneshot;
 use tollgate_model::expiry::is_expired;
+use tollgate_model::ids::InvalidId;
 use tollgate_model::port::{
-    Checkpoint, CreateAnswer, Section, SectionOutcome, Seen, StoreError, TxRecord, UpdateAnswer,
+    AlertKind, BatchLimits, Checkpoint, CreateAnswer, Section, SectionOutcome, Seen, StoreError,
+    TxRecord, TxUpdate, UpdateAnswer,
 };
-use tollgate_model::{Bytes, RequestId, Timestamp, TxId};
+use tollgate_model::{Bytes, RequestId, Text, Timestamp, TxEvent, TxId};
 use tracing::{error, warn};
 
+use super::alarm::About;
 use super::allot::{Unfilled, in_order, refuse_misfits};
-use super::book::Waiting;
 use super::open::Open;
+use super::queue::Waiting;
 use super::screen::Screened;
 use super::{Create, Desk, Stop};
 use crate::create::{CreateError, Created};
@@ -42,6 +45,11 @@ impl Desk {
 
     /// Returns the creates that can be judged only now that the others are durable or refused.
     async fn admit_new(&mut self, creates: Vec<Create>) -> Result<Vec<Create>, Stop> {
+        if !self.serves() {
+            // Followed without a key: what waits goes on waiting for a node that serves it.
+            refuse(creates, &CreateError::UnknownSubmitter);
+            return Ok(Vec::new());
+        }
         let now = self.context.clock.now();
         let (expired, mut creates): (Vec<_>, Vec<_>) =
             creates.into_iter().partition(|create| is_expired(create.valid_until, now));
@@ -53,16 +61,22 @@ impl Desk {
         }
         let Screened { passed: mut creates, undecided } = self.screen(creates).await;
         in_order(&mut creates);
-        for _ in 0..TRIES_MAX {
-            if creates.is_empty() && self.book.queued.is_empty() {
-                return Ok(undecided);
-            }
+        let mut overtaken = 0;
+        while !(creates.is_empty() && self.book.queued.is_empty()) {
             match self.admit_once(creates).await? {
-                Admitted::Done => return Ok(undecided),
-                Admitted::Again(left) => creates = left,
+                Admitted::Done => break,
+                Admitted::More(left) => creates = left,
+                Admitted::Again(left) => {
+                    creates = left;
+                    overtaken += 1;
+                }
+            }
+            if overtaken >= TRIES_MAX {
+                refuse(creates, &CreateError::Busy);
+                break;
             }
         }
-        refuse(creates, &CreateError::Busy);
+        self.admit_max = None;
         Ok(undecided)
     }
 
@@ -103,9 +117,16 @@ impl Desk {
         sorted
     }
 
-    /// One try: slots for what waits, then for what is new, as far as the window goes.
-    async fn admit_once(&mut self, creates: Vec<Create>) -> Result<Admitted, Stop> {
-        let wanted = self.book.queued.len() + creates.len();
+    /// Operations in one section of creates: a window may be larger than a batch.
+    fn admit_max(&self) -> usize {
+        let most = self.admit_max.unwrap_or(self.context.options.batch_max);
+        most.clamp(1, BatchLimits::OPS)
+    }
+
+    /// One try: slots for what waits, then for what is new, as far as the window and a batch go.
+    async fn admit_once(&mut self, mut creates: Vec<Create>) -> Result<Admitted, Stop> {
+        let most = self.admit_max();
+        let wanted = (self.book.queued.len() + creates.len()).min(most);
         let slots = match self.next_slots(wanted).await {
             Ok(slots) => slots,
             Err(Stop::Restart(why)) => {
@@ -115,22 +136,27 @@ impl Desk {
             Err(stop) => return Err(stop),
         };
         let now = self.context.clock.now();
-        let mut next = self.book.queued.iter().take(slots.len());
-        if next.any(|next| is_expired(next.valid_until, now)) {
+        let waiting: Vec<Waiting> = self.book.queued.iter().take(slots.len()).cloned().collect();
+        if waiting.iter().any(|next| is_expired(next.valid_until, now)) {
             // No slot is opened for what nobody wants any more.
             self.expire().await?;
             return Ok(Admitted::Again(creates));
         }
-        let waiting: Vec<Waiting> = self.book.queued.iter().take(slots.len()).cloned().collect();
-        let creates = refuse_misfits(creates, &slots, waiting.len(), self.book.cursor);
+        let room = most.saturating_sub(waiting.len());
+        let mut later = creates.split_off(room.min(creates.len()));
+        let mut creates = refuse_misfits(creates, &slots, waiting.len(), self.book.cursor);
         if waiting.is_empty() && creates.is_empty() {
-            return Ok(Admitted::Done);
+            return Ok(if later.is_empty() { Admitted::Done } else { Admitted::More(later) });
         }
         self.reached(Checkpoint::SlotsChosen).await;
         let filled = match self.fill(&slots, &waiting, &creates).await {
             Ok(filled) => filled,
-            Err(Unfilled::Unpriced(why)) => return self.keep_without_slots(creates, why).await,
+            Err(Unfilled::Unpriced(why)) => {
+                creates.append(&mut later);
+                return self.keep_without_slots(creates, why).await;
+            }
             Err(Unfilled::Unsigned(unsigned)) => {
+                creates.append(&mut later);
                 error!(submitter = %self.submitter, ?unsigned, "not signed: nothing was allocated");
                 self.note_unsigned(&waiting, &unsigned).await?;
                 let left = unsigned.refuse(waiting.len(), creates);
@@ -146,7 +172,13 @@ impl Desk {
             }
         }
         let creates = self.answer_early(creates);
-        self.carry_out(section, waiting, creates).await
+        let is_full = slots.len() >= most;
+        Ok(match self.carry_out(section, waiting, creates).await? {
+            Admitted::Done if later.is_empty() && !is_full => Admitted::Done,
+            Admitted::Done => Admitted::More(later),
+            Admitted::More(left) => Admitted::More(joined(left, later)),
+            Admitted::Again(left) => Admitted::Again(joined(left, later)),
+        })
     }
 
     /// What can't be priced now is kept without a slot (I6), and gets one when the chain can be asked.
@@ -157,14 +189,20 @@ impl Desk {
         why: String,
     ) -> Result<Admitted, Stop> {
         warn!(submitter = %self.submitter, why, "no slots are opened without a quote of fees");
-        let (signed, creates): (Vec<_>, Vec<_>) =
+        let (signed, mut creates): (Vec<_>, Vec<_>) =
             creates.into_iter().partition(|create| create.signed.is_some());
         refuse(signed, &CreateError::Unavailable(why));
         if creates.is_empty() {
             return Ok(Admitted::Done);
         }
+        let later = creates.split_off(self.admit_max().min(creates.len()));
         let section = self.section(&[], &creates, Vec::new())?;
-        self.carry_out(section, Vec::new(), creates).await
+        Ok(match self.carry_out(section, Vec::new(), creates).await? {
+            Admitted::Done if later.is_empty() => Admitted::Done,
+            Admitted::Done => Admitted::More(later),
+            Admitted::More(left) => Admitted::More(joined(left, later)),
+            Admitted::Again(left) => Admitted::Again(joined(left, later)),
+        })
     }
 
     /// Answers before the commit, where a simulation wants to see that noticed.
@@ -193,7 +231,9 @@ impl Desk {
                         return Err(Stop::Restart(format!("{} moved", update.tx_id)));
                     }
                 }
-                self.book.queued.drain(..waiting.len());
+                for waiting in &waiting {
+                    self.book.queued.remove(waiting.tx_id);
+                }
                 let accepted = |tx| TxRecord::accepted(tx, self.lease, at);
                 let records: Vec<TxRecord> = section.creates.iter().map(accepted).collect();
                 self.enter(section, &waiting, &answers, at);
@@ -219,8 +259,10 @@ impl Desk {
                 Err(Stop::Fenced)
             }
             Ok(SectionOutcome::Refused(why)) => {
-                refuse(creates, &CreateError::Unavailable(why.clone()));
-                Err(Stop::Restart(why))
+                self.set_aside(&waiting, creates, Flaw::Store(why)).await
+            }
+            Err(StoreError::Invalid(why)) => {
+                self.set_aside(&waiting, creates, Flaw::Own(why)).await
             }
             Err(StoreError::CommitUnknown(why)) => {
                 self.answer_settled(creates).await;
@@ -231,6 +273,55 @@ impl Desk {
                 Err(Stop::Restart(error.to_string()))
             }
         }
+    }
+
+    /// After a section that was refused as a whole: nothing of it is written. What is to blame is looked
+    /// for by halves, and fails alone (I14).
+    async fn set_aside(
+        &mut self,
+        waiting: &[Waiting],
+        creates: Vec<Create>,
+        flaw: Flaw,
+    ) -> Result<Admitted, Stop> {
+        let ops = waiting.len() + creates.len();
+        if ops > 1 {
+            self.admit_max = Some(ops / 2);
+            return Ok(Admitted::More(creates));
+        }
+        self.admit_max = None;
+        refuse(creates, &flaw.answer());
+        match (waiting.first(), flaw) {
+            (None, _) => {}
+            (Some(waiting), Flaw::Own(why)) => {
+                self.reject_waiting(waiting.tx_id, &why.to_string()).await?;
+            }
+            // Not its own fault, as far as anybody knows: it is kept, and told.
+            (Some(waiting), Flaw::Store(why)) => {
+                let about = About { tx_id: Some(waiting.tx_id), nonce: None };
+                let detail = format!("the store refuses it a slot: {why}");
+                self.alarm.raise(AlertKind::Stuck, about, &detail, self.context.clock.now());
+                return Err(Stop::Restart(why));
+            }
+        }
+        Ok(Admitted::More(Vec::new()))
+    }
+
+    /// Ends what waits for a slot and can never be written with one. It never had a nonce (I8), and what
+    /// stands behind it goes on.
+    async fn reject_waiting(&mut self, tx_id: TxId, why: &str) -> Result<(), Stop> {
+        let Some(waiting) = self.book.queued.get(tx_id) else { return Ok(()) };
+        let update = TxUpdate::moved(tx_id, waiting.seen, TxEvent::Refused);
+        let mut update = update.map_err(|error| Stop::Restart(error.to_string()))?;
+        let detail = format!("can't be written: {why}");
+        (update.last_error, update.detail) =
+            (Some(Text::lossy(&detail)), Some(Text::lossy(&detail)));
+        let mut section = Section::new(self.lease);
+        section.updates.push(update);
+        self.apply(section).await?;
+        error!(submitter = %self.submitter, %tx_id, why, "transaction rejected before it had a slot");
+        let about = About { tx_id: Some(tx_id), nonce: None };
+        self.alarm.raise(AlertKind::Rejected, about, &detail, self.context.clock.now());
+        Ok(())
     }
 
     /// Enters what was committed into the book, and gives it to the sender: durable first (I5).
@@ -273,7 +364,7 @@ impl Desk {
                     let born = waiting.born(waiting.seen);
                     opened.push(Open::new(born, slot.nonce, &slot.attempt, now));
                 }
-                None => self.book.queued.push_back(waiting),
+                None => self.book.queued.push(waiting),
             }
         }
         opened.sort_by_key(|open| open.nonce);
@@ -300,8 +391,33 @@ struct Sorted {
 /// How a try at admitting ended.
 enum Admitted {
     Done,
+    /// A part is durable or answered, or was too much for one section: go on with these, and with what
+    /// waits.
+    More(Vec<Create>),
     /// It was overtaken: these are still new.
     Again(Vec<Create>),
+}
+
+/// Why a section was refused.
+enum Flaw {
+    /// It can't be written, whatever the database holds.
+    Own(InvalidId),
+    /// The database's own rules refuse it.
+    Store(String),
+}
+
+impl Flaw {
+    fn answer(&self) -> CreateError {
+        match self {
+            Self::Own(invalid) => CreateError::Invalid(invalid.clone()),
+            Self::Store(why) => CreateError::Unavailable(why.clone()),
+        }
+    }
+}
+
+fn joined(mut first: Vec<Create>, mut then: Vec<Create>) -> Vec<Create> {
+    first.append(&mut then);
+    first
 }
 
 /// The bytes of the slots that a section opens.

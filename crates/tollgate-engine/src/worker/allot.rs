@@ -16,7 +16,7 @@ use tollgate_model::reconcile::Foreign;
 use tollgate_model::{Bytes, Intent, Nonce, Text, TxEvent, Wei};
 
 use super::alarm::About;
-use super::book::Waiting;
+use super::queue::Waiting;
 use super::{Create, Desk, Stop};
 use crate::create::CreateError;
 use crate::planted::PlantedBug;

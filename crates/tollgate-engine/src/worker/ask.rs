@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision};
+use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision, StuckPolicy};
 use tollgate_model::port::{AlertKind, Attempt, Section, TxRecord, TxUpdate};
 use tollgate_model::stuck::{LineView, Trigger, trigger};
 use tollgate_model::{Timestamp, TxId};
@@ -112,7 +112,7 @@ impl Desk {
                     age,
                     depth,
                 };
-                Ok::<_, String>(decide(&context, told).await)
+                Ok::<_, String>(decide(context.policies.stuck.clone(), told).await)
             };
             let decision = told.await.unwrap_or_else(|error| failed(&error));
             notes.leave([Note::Decided(Box::new(Decided { question, decision }))]);
@@ -187,8 +187,7 @@ async fn read(context: &Context, tx_id: TxId) -> Result<(TxRecord, Vec<Attempt>)
 }
 
 /// A policy that dies, or takes too long, has decided nothing.
-async fn decide(context: &Arc<Context>, told: StuckContext) -> StuckDecision {
-    let policy = context.policies.stuck.clone();
+async fn decide(policy: Arc<dyn StuckPolicy>, told: StuckContext) -> StuckDecision {
     let asked = tokio::spawn(async move { policy.decide(&told).await });
     let abort = asked.abort_handle();
     match tokio::time::timeout(PATIENCE, asked).await {
@@ -204,4 +203,60 @@ async fn decide(context: &Arc<Context>, told: StuckContext) -> StuckDecision {
 fn failed(why: &str) -> StuckDecision {
     let decision = StuckDecision::new(StuckAction::Noop, &format!("the policy failed: {why}"));
     StuckDecision { failed: true, ..decision }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use async_trait::async_trait;
+    use tokio::sync::oneshot;
+    use tokio::time::Instant;
+    use tollgate_model::port::{Lease, NewTx, Payload};
+    use tollgate_model::{Address, Bytes, ChainId, FencingToken, Submitter};
+
+    /// Never answers; whoever waits is told when it is given up.
+    struct Silent(std::sync::Mutex<Option<oneshot::Sender<()>>>);
+
+    #[async_trait]
+    impl StuckPolicy for Silent {
+        async fn decide(&self, _context: &StuckContext) -> StuckDecision {
+            let _given_up = self.0.lock().unwrap().take();
+            std::future::pending().await
+        }
+    }
+
+    fn told() -> StuckContext {
+        let tx = NewTx {
+            tx_id: TxId::from_uuid(uuid::Uuid::from_u128(7)),
+            request_id: None,
+            payload: Payload::new(Bytes::from_static(b"intent")).unwrap(),
+            slot: None,
+            held: false,
+            valid_until: None,
+            outbox: None,
+        };
+        let submitter = Submitter::new(ChainId::MIN, Address::ZERO);
+        let lease = Lease { submitter, token: FencingToken::MIN };
+        StuckContext {
+            question: 1,
+            trigger: Trigger::HeadStuck,
+            tx: TxRecord::accepted(&tx, lease, Timestamp::EPOCH),
+            attempts: Vec::new(),
+            last_answer: None,
+            diagnosis: None,
+            age: Duration::ZERO,
+            depth: 0,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn policy_that_never_answers_is_given_up_and_has_decided_nothing() {
+        let (waits, given_up) = oneshot::channel();
+        let asked_at = Instant::now();
+        let policy = Arc::new(Silent(std::sync::Mutex::new(Some(waits))));
+        let decision = decide(policy, told()).await;
+        assert_eq!((decision.action, decision.failed), (StuckAction::Noop, true));
+        assert!(asked_at.elapsed() >= PATIENCE && asked_at.elapsed() < 2 * PATIENCE);
+        assert!(given_up.await.is_err(), "what it was doing is dropped");
+    }
 }

@@ -1,42 +1,20 @@
 //! What a worker knows about its submitter. All of it may be lost at any time: it is read back from
 //! the store.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tollgate_model::ids::InvalidId;
 use tollgate_model::nonce::{
     ChainCount, HandedOut, Mode, NonceRules, NonceView, PoolView, SlotRange, SubmitterStatus,
     hand_out, unblocks,
 };
-use tollgate_model::port::{OpenTx, Seen, SubmitterRecord};
-use tollgate_model::{Bytes, Nonce, Timestamp, TxHash, TxId, stuck};
+use tollgate_model::port::{OpenTx, SubmitterRecord};
+use tollgate_model::resubmit::ResubmitRules;
+use tollgate_model::{Nonce, Timestamp, TxHash, TxId, stuck};
 
-use super::open::{Born, Open};
+use super::open::Open;
 use super::pool::Pool;
-
-/// A transaction that waits for a slot.
-#[derive(Clone, Debug)]
-pub(super) struct Waiting {
-    pub(super) tx_id: TxId,
-    pub(super) seen: Seen,
-    pub(super) payload: Bytes,
-    pub(super) accepted_at: Timestamp,
-    pub(super) valid_until: Option<Timestamp>,
-    /// Why it could not be signed, as far as it is written down.
-    pub(super) unsigned: Option<String>,
-}
-
-impl Waiting {
-    pub(super) const fn born(&self, seen: Seen) -> Born<'_> {
-        Born {
-            tx_id: self.tx_id,
-            seen,
-            payload: &self.payload,
-            accepted_at: self.accepted_at,
-            valid_until: self.valid_until,
-        }
-    }
-}
+use super::queue::{Queue, Waiting};
 
 /// A submitter's open work.
 #[derive(Debug)]
@@ -47,7 +25,7 @@ pub(super) struct Book {
     pub(super) status: SubmitterStatus,
     pub(super) chain: Option<ChainCount>,
     pub(super) drift: bool,
-    pub(super) queued: VecDeque<Waiting>,
+    pub(super) queued: Queue,
     pub(super) pool: Pool,
     open: BTreeMap<Nonce, Open>,
     nonces: HashMap<TxId, Nonce>,
@@ -62,7 +40,7 @@ impl Book {
             status: record.status,
             chain: None,
             drift: false,
-            queued: VecDeque::new(),
+            queued: Queue::default(),
             pool: Pool::default(),
             open: BTreeMap::new(),
             nonces: HashMap::new(),
@@ -71,12 +49,12 @@ impl Book {
     }
 
     /// Adds what the store has.
-    pub(super) fn load(&mut self, tx: OpenTx, now: Timestamp) {
+    pub(super) fn load(&mut self, tx: OpenTx, rules: &ResubmitRules, now: Timestamp) {
         let record = &tx.record;
         if let Some(nonce) = record.nonce {
-            return self.open_slot(Open::stored(tx, nonce, now));
+            return self.open_slot(Open::stored(tx, nonce, rules, now));
         }
-        self.queued.push_back(Waiting {
+        self.queued.push(Waiting {
             tx_id: record.tx_id,
             seen: record.seen,
             payload: record.payload.clone(),
@@ -95,7 +73,7 @@ impl Book {
     /// Forgets a transaction that is final; returns its hashes.
     pub(super) fn close(&mut self, tx_id: TxId) -> Vec<TxHash> {
         let Some(nonce) = self.nonces.remove(&tx_id) else {
-            self.queued.retain(|waiting| waiting.tx_id != tx_id);
+            self.queued.remove(tx_id);
             return Vec::new();
         };
         let hashes = self.open.remove(&nonce).map(|open| open.hashes()).unwrap_or_default();
@@ -118,11 +96,11 @@ impl Book {
     }
 
     pub(super) fn waiting(&self, tx_id: TxId) -> Option<&Waiting> {
-        self.queued.iter().find(|waiting| waiting.tx_id == tx_id)
+        self.queued.get(tx_id)
     }
 
     pub(super) fn waiting_mut(&mut self, tx_id: TxId) -> Option<&mut Waiting> {
-        self.queued.iter_mut().find(|waiting| waiting.tx_id == tx_id)
+        self.queued.get_mut(tx_id)
     }
 
     pub(super) fn by_hash(&self, hash: TxHash) -> Option<&Open> {
@@ -149,6 +127,11 @@ impl Book {
         self.open.values_mut()
     }
 
+    /// Whether a slot above this one is open.
+    pub(super) fn has_above(&self, nonce: Nonce) -> bool {
+        self.open.last_key_value().is_some_and(|(last, _)| *last > nonce)
+    }
+
     /// The head of the line.
     pub(super) fn head(&self) -> Option<&Open> {
         self.open.values().find(|open| stuck::head([(open.nonce, open.seen.state)]).is_some())
@@ -164,7 +147,7 @@ impl Book {
     pub(super) fn oldest(&self) -> Option<Timestamp> {
         let open = self.open.values().filter(|open| open.mined.is_none());
         let open = open.map(|open| open.accepted_at);
-        open.chain(self.queued.front().map(|waiting| waiting.accepted_at)).min()
+        open.chain(self.queued.first().map(|waiting| waiting.accepted_at)).min()
     }
 
     /// Makes everything up to a nonce due to be sent again at a time, if it is not due earlier.

@@ -53,6 +53,10 @@ impl Desk {
         let mut noted = HashSet::new();
         // The newest word first: a transaction may have been in two blocks since the last look.
         for receipt in receipts.into_iter().rev() {
+            if let Err(impossible) = receipt.check() {
+                warn!(tx_hash = %receipt.tx_hash, %impossible, "receipt ignored");
+                continue;
+            }
             match view.standing(receipt.block_number, receipt.block_hash) {
                 Standing::Canonical | Standing::Older => {}
                 // The tracker delivers what is ahead once the view has its block.
@@ -153,8 +157,7 @@ impl Desk {
                 }
             }
             let mut update = moved(open, TxEvent::Finalised(verdict_of(open, mined)))?;
-            let forked = self.was_forked(open).await?;
-            update.confirmations = Some(confirmations(mined, view, forked));
+            update.confirmations = Some(confirmations(mined, view, open.forked));
             section.updates.push(update);
         }
         if !section.updates.is_empty() {
@@ -172,15 +175,6 @@ impl Desk {
             return Standing::Canonical;
         }
         view.standing(mined.block_number, mined.block_hash)
-    }
-
-    async fn was_forked(&self, open: &Open) -> Result<bool, Stop> {
-        if let Some(forked) = open.forked {
-            return Ok(forked);
-        }
-        let stored = self.context.store.confirmations(open.tx_id).await;
-        let stored = stored.map_err(|error| Stop::Restart(error.to_string()))?;
-        Ok(stored.is_some_and(|list| list.new_fork))
     }
 }
 

@@ -47,6 +47,8 @@ pub(super) struct Agenda {
     /// Since when holes are seen, by their first nonces.
     pub(super) holes: BTreeMap<Nonce, Timestamp>,
     head: Option<TxId>,
+    /// The head was looked for since the desk began.
+    is_head_known: bool,
 }
 
 impl Agenda {
@@ -60,7 +62,12 @@ impl Agenda {
             rejected_at: now,
             holes: BTreeMap::new(),
             head: None,
+            is_head_known: false,
         }
+    }
+
+    pub(super) fn is_head(&self, tx_id: TxId) -> bool {
+        self.head == Some(tx_id)
     }
 
     pub(super) fn is_tick_due(&self) -> bool {
@@ -106,7 +113,7 @@ impl Desk {
     pub(super) async fn expire(&mut self) -> Result<(), Stop> {
         let now = self.context.clock.now();
         let mut updates = Vec::new();
-        for waiting in &self.book.queued {
+        for waiting in self.book.queued.iter() {
             let view = ExpiryView {
                 state: waiting.seen.state,
                 valid_until: waiting.valid_until,
@@ -128,28 +135,33 @@ impl Desk {
             updates.extend(update);
         }
         self.apply_all(updates).await?;
-        for tx_id in marked {
-            self.marked_stuck(tx_id, StuckReason::Expired, now);
-        }
+        let marked: Vec<_> = marked.into_iter().map(|id| (id, StuckReason::Expired)).collect();
+        self.marked_stuck(&marked, now);
         Ok(())
     }
 
     /// Tells people, and has the policy asked about what is not the head: the head is asked about
     /// anyway.
-    fn marked_stuck(&mut self, tx_id: TxId, reason: StuckReason, now: Timestamp) {
-        let Some(open) = self.book.get(tx_id) else { return };
-        let about = About { tx_id: Some(tx_id), nonce: Some(open.nonce) };
-        let is_head = self.book.head().is_some_and(|head| head.tx_id == tx_id);
-        self.alarm.raise(AlertKind::Stuck, about, reason.name(), now);
-        if !is_head {
-            self.asking.add(tx_id, Trigger::MarkedStuck);
+    fn marked_stuck(&mut self, marked: &[(TxId, StuckReason)], now: Timestamp) {
+        if marked.is_empty() {
+            return;
+        }
+        let head = self.book.head().map(|head| head.tx_id);
+        for (tx_id, reason) in marked {
+            let Some(open) = self.book.get(*tx_id) else { continue };
+            let about = About { tx_id: Some(*tx_id), nonce: Some(open.nonce) };
+            self.alarm.raise(AlertKind::Stuck, about, reason.name(), now);
+            if head != Some(*tx_id) {
+                self.asking.add(*tx_id, Trigger::MarkedStuck);
+            }
         }
     }
 
-    /// Patience with the head begins when it becomes the head.
+    /// Patience with the head begins when it becomes the head, whoever was the owner then.
     pub(super) fn note_head(&mut self) {
         let now = self.context.clock.now();
         let head = self.book.head().map(|head| head.tx_id);
+        let takes_over = !std::mem::replace(&mut self.agenda.is_head_known, true);
         if head == self.agenda.head {
             return;
         }
@@ -157,7 +169,11 @@ impl Desk {
         self.agenda.diagnose_at = now;
         (self.agenda.hold_looked_at, self.agenda.hold_may_be_over) = (None, false);
         if let Some(open) = head.and_then(|head| self.book.get_mut(head)) {
-            open.waits.renew(now);
+            // A new owner is as patient with the head that it finds as the one before was.
+            if !(takes_over && open.waits.is_stored) {
+                open.waits.renew(now);
+                open.waits.is_stored = false;
+            }
         }
     }
 
@@ -169,7 +185,7 @@ impl Desk {
         let rules = self.context.options.resubmit;
         let head = self.agenda.head;
         let mut section = Section::new(self.lease);
-        let (mut claimed, mut gave_up) = (Vec::new(), Vec::new());
+        let (mut claimed, mut tried, mut gave_up) = (Vec::new(), Vec::new(), Vec::new());
         for open in self.book.iter().filter(|open| open.mined.is_none()) {
             let view = ResubmitView {
                 tx_id: open.tx_id,
@@ -189,12 +205,19 @@ impl Desk {
                     gave_up.push((open.tx_id, reason));
                 }
                 ResubmitDecision::Wait { .. } | ResubmitDecision::Leave if !is_due => {}
+                ResubmitDecision::Wait { until } if open.waits.is_taken_over => {
+                    section.updates.push(resend_claim(open, until.since(now))?);
+                    claimed.push(open.tx_id);
+                }
                 ResubmitDecision::Resend
                 | ResubmitDecision::Wait { .. }
                 | ResubmitDecision::Leave => {
-                    let next = rules.pause(open.tx_id, open.waits.resends.saturating_add(1));
-                    section.updates.push(resend_claim(open, next)?);
+                    let patience = open.waits.patience().resent();
+                    let mut claim = resend_claim(open, rules.pause(open.tx_id, patience.resends))?;
+                    claim.patience = view.is_head.then_some(patience);
+                    section.updates.push(claim);
                     claimed.push(open.tx_id);
+                    tried.push((open.tx_id, patience));
                 }
             }
         }
@@ -202,9 +225,13 @@ impl Desk {
             section.updates.retain(|update| !update.resubmitted);
         }
         self.apply(section).await?;
-        for (tx_id, reason) in gave_up {
-            self.marked_stuck(tx_id, reason, now);
+        for (tx_id, patience) in tried {
+            if let Some(open) = self.book.get_mut(tx_id) {
+                open.waits.set(patience);
+                open.waits.is_taken_over = false;
+            }
         }
+        self.marked_stuck(&gave_up, now);
         self.send_claimed(claimed).await
     }
 
@@ -221,10 +248,13 @@ impl Desk {
         self.note_receipts(receipts, &view).await?;
         self.resolve_grey(&claimed).await?;
         for tx_id in claimed {
-            let Some(open) = self.book.get_mut(tx_id) else { continue };
-            open.waits.resends = open.waits.resends.saturating_add(1);
-            if open.mined.is_none() {
-                self.dispatch(tx_id);
+            let Some(open) = self.book.get(tx_id).filter(|open| open.mined.is_none()) else {
+                continue;
+            };
+            let (is_try, sent_at) = (!open.waits.is_taken_over, open.waits.sent_at);
+            self.dispatch(tx_id);
+            if let Some(open) = self.book.get_mut(tx_id).filter(|_| !is_try) {
+                open.waits.sent_at = sent_at;
             }
         }
         Ok(())
@@ -259,7 +289,7 @@ impl Desk {
     pub(super) fn dispatch(&mut self, tx_id: TxId) {
         let now = self.context.clock.now();
         let Some(open) = self.book.get_mut(tx_id) else { return };
-        (open.waits.sent_at, open.waits.due_at) = (now, None);
+        (open.waits.sent_at, open.waits.due_at, open.waits.is_taken_over) = (now, None, false);
         open.heard.note_send();
         if let Some(form) = open.newest() {
             self.sender.send(Parcel::new(tx_id, form.raw.clone()));

@@ -19,6 +19,11 @@ impl Desk {
             self.outranked = None;
             return false;
         };
+        if !self.serves() {
+            // Nothing can be signed here: every moment longer is one in which nobody can work.
+            info!(submitter = %self.submitter, to = better.as_str(), "let go for a node that serves it");
+            return true;
+        }
         let now = Instant::now();
         let since = match &self.outranked {
             Some((node, since)) if *node == better => *since,

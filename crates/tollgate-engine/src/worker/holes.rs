@@ -1,11 +1,11 @@
 //! Holes: shown and told as long as they are there, and filled where the policy allows it.
 
 use tokio::sync::oneshot;
-use tollgate_model::fees::gas_limit;
 use tollgate_model::hole::{HoleDecision, HoleView, decide};
 use tollgate_model::port::chain::{Call, Trial};
 use tollgate_model::port::{AlertKind, Page};
 use tollgate_model::reconcile::{Hole, ReconcileStep};
+use tollgate_model::refusal::gas_to_self;
 use tollgate_model::{Bytes, Intent, Nonce, Text, Timestamp, U256, Wei};
 use tracing::{info, warn};
 
@@ -86,7 +86,7 @@ impl Desk {
         let (to, value) = (Some(from), Wei(U256::ZERO));
         let call = Call { from, to, value, data: Bytes::new() };
         let gas = match self.context.chain.try_call(&call).await {
-            Ok(Trial::Gas(estimate)) => gas_limit(estimate),
+            Ok(tried @ Trial::Gas(_)) => gas_to_self(Some(&tried), &self.context.chain.limits()),
             Ok(Trial::Reverts(_) | Trial::Refused(_)) | Err(_) => return Ok(()),
         };
         let (mut creates, mut answers) = (Vec::new(), Vec::new());

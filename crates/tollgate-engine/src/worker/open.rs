@@ -5,7 +5,7 @@ use tollgate_model::bump::{Offer, dearest};
 use tollgate_model::diagnose::Diagnosis;
 use tollgate_model::port::{Attempt, AttemptKind, Fees, MinedIn, NewAttempt, OpenTx, Seen};
 use tollgate_model::reconcile::{OpenSlot, Search};
-use tollgate_model::resubmit::hold_of;
+use tollgate_model::resubmit::{Patience, ResubmitRules, hold_of};
 use tollgate_model::stuck::Subject;
 use tollgate_model::{Bytes, Intent, Nonce, Timestamp, TxHash, TxId};
 
@@ -68,9 +68,8 @@ pub(super) struct Open {
     /// Every signed form, first to last: whichever is mined is recognised (I5).
     pub(super) attempts: Vec<Form>,
     pub(super) mined: Option<MinedIn>,
-    /// Its receipt was once in a block that is not canonical any more; `None` if only the store
-    /// knows.
-    pub(super) forked: Option<bool>,
+    /// Its receipt was once in a block that is not canonical any more.
+    pub(super) forked: bool,
     pub(super) waits: Waits,
     pub(super) heard: Heard,
     pub(super) asked: Asked,
@@ -89,11 +88,47 @@ pub(super) struct Waits {
     pub(super) sent_at: Timestamp,
     /// When it is to be sent again whatever the pauses say.
     pub(super) due_at: Option<Timestamp>,
+    /// The store knows how long it has been waited for.
+    pub(super) is_stored: bool,
+    /// It was taken over and not sent by this owner yet. The first send of a new owner is no try: where
+    /// owners change often, tries would be used up, and pauses begin anew, for no fault of its own.
+    pub(super) is_taken_over: bool,
 }
 
 impl Waits {
     const fn from(now: Timestamp) -> Self {
-        Self { since: now, resends: 0, sent_at: now, due_at: None }
+        Self {
+            since: now,
+            resends: 0,
+            sent_at: now,
+            due_at: None,
+            is_stored: false,
+            is_taken_over: false,
+        }
+    }
+
+    /// Goes on where the owner before was. Without a schedule it was sent when it was signed.
+    fn taken_over(tx: &OpenTx, rules: &ResubmitRules, now: Timestamp) -> Self {
+        let Patience { since, resends } = tx.patience.unwrap_or(Patience::from(now));
+        let pause = rules.pause(tx.record.tx_id, resends);
+        let scheduled = tx.record.next_resubmit_at.map(|at| at.before(pause));
+        let signed = tx.attempts.last().map(|attempt| attempt.created_at);
+        Self {
+            since,
+            resends,
+            sent_at: scheduled.or(signed).unwrap_or(now),
+            due_at: Some(now),
+            is_stored: tx.patience.is_some(),
+            is_taken_over: true,
+        }
+    }
+
+    pub(super) const fn patience(&self) -> Patience {
+        Patience { since: self.since, resends: self.resends }
+    }
+
+    pub(super) const fn set(&mut self, Patience { since, resends }: Patience) {
+        (self.since, self.resends) = (since, resends);
     }
 
     /// Patience starts anew.
@@ -165,10 +200,10 @@ impl Searched {
 }
 
 impl Open {
-    /// What the store has. The patience of a new owner is its own; the answers of an earlier one
-    /// are not known.
-    pub(super) fn stored(tx: OpenTx, nonce: Nonce, now: Timestamp) -> Self {
-        let OpenTx { record, attempts } = tx;
+    /// What the store has. The answers that an earlier owner heard are not known.
+    pub(super) fn stored(tx: OpenTx, nonce: Nonce, rules: &ResubmitRules, now: Timestamp) -> Self {
+        let waits = Waits::taken_over(&tx, rules, now);
+        let OpenTx { record, attempts, new_fork, .. } = tx;
         Self {
             tx_id: record.tx_id,
             nonce,
@@ -178,8 +213,8 @@ impl Open {
             valid_until: record.valid_until,
             attempts: attempts.into_iter().map(Form::from).collect(),
             mined: record.mined,
-            forked: None,
-            waits: Waits { due_at: Some(now), ..Waits::from(now) },
+            forked: new_fork,
+            waits,
             heard: Heard::default(),
             asked: Asked::default(),
             searched: Searched::NOT_YET,
@@ -198,7 +233,7 @@ impl Open {
             valid_until: born.valid_until,
             attempts: vec![Form::new(attempt, now)],
             mined: None,
-            forked: Some(false),
+            forked: false,
             waits: Waits::from(now),
             heard: Heard::nothing(),
             asked: Asked::default(),

@@ -5,7 +5,7 @@
 //! could have said so is gone.
 
 use futures_util::{StreamExt, stream};
-use tollgate_model::port::{MinedIn, Page, Section};
+use tollgate_model::port::{MinedIn, Page};
 use tollgate_model::{Allocated, TxEvent, TxHash, TxState};
 use tracing::info;
 
@@ -45,7 +45,7 @@ impl Desk {
                     let last = tx.attempts.len().saturating_sub(1);
                     tx.attempts.drain(..last);
                 }
-                self.book.load(tx, now);
+                self.book.load(tx, &self.context.options.resubmit, now);
             }
         }
         for hash in self.book.all_hashes() {
@@ -57,11 +57,10 @@ impl Desk {
 
     async fn doubt_what_was_unsent(&mut self) -> Result<(), Stop> {
         let unsent = TxState::Allocated(Allocated::Unsent);
-        let mut section = Section::new(self.lease);
-        for open in self.book.iter().filter(|open| open.seen.state == unsent) {
-            section.updates.push(moved(open, TxEvent::AnswerUnclear)?);
-        }
-        self.apply(section).await
+        let unsent = self.book.iter().filter(|open| open.seen.state == unsent);
+        let updates = unsent.map(|open| moved(open, TxEvent::AnswerUnclear));
+        let updates = updates.collect::<Result<_, _>>()?;
+        self.apply_all(updates).await
     }
 
     /// The receipts of all attempts that have none on record yet. An error is no answer: the

@@ -61,7 +61,7 @@ impl Desk {
             answers: open.heard.all(),
             counts,
             receipts_looked_for: open.heard.no_receipts,
-            higher_open: self.book.iter().any(|other| other.nonce > open.nonce),
+            higher_open: self.book.has_above(open.nonce),
             next_waits: !self.book.queued.is_empty(),
             has_key: self.has_key(),
             closing: open.closing().is_some(),

@@ -8,7 +8,7 @@ use tollgate_model::port::chain::{Call, Trial};
 use tollgate_model::port::policy::{NewCall, Replacement};
 use tollgate_model::port::signer::{TxDraft, TxKind};
 use tollgate_model::port::{AttemptKind, Fees, NewAttempt};
-use tollgate_model::refusal::{Demand, TX_GAS, estimated_gas, judge_gas};
+use tollgate_model::refusal::{Demand, estimated_gas, gas_to_self, judge_gas};
 use tollgate_model::rejected::provably_never_accepted;
 use tollgate_model::{Bytes, Intent, U256, Wei};
 
@@ -116,10 +116,8 @@ impl Desk {
         draft.value = Wei(U256::ZERO);
         draft.data = Bytes::new();
         draft.access_list.clear();
-        draft.fees.gas_limit = match self.try_call(&draft).await {
-            Ok(Trial::Gas(estimate)) => gas_limit(estimate).max(TX_GAS),
-            Ok(Trial::Reverts(_) | Trial::Refused(_)) | Err(_) => TX_GAS,
-        };
+        let tried = self.try_call(&draft).await.ok();
+        draft.fees.gas_limit = gas_to_self(tried.as_ref(), &self.context.chain.limits());
         draft
     }
 

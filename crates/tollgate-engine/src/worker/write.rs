@@ -1,13 +1,16 @@
 //! How a desk writes: one fenced section at a time, and the book follows what was committed.
 
+use std::collections::VecDeque;
+
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{
-    Evidence, Section, SectionOutcome, StatusChange, StoreError, TxUpdate, UpdateAnswer,
+    AlertKind, Evidence, Section, SectionOutcome, StatusChange, StoreError, TxUpdate, UpdateAnswer,
 };
-use tollgate_model::resubmit::renews_patience;
-use tollgate_model::{Text, TxEvent};
-use tracing::{debug, info};
+use tollgate_model::resubmit::{Patience, renews_patience};
+use tollgate_model::{StuckReason, Text, TxEvent, TxState};
+use tracing::{debug, error, info};
 
+use super::alarm::About;
 use super::open::{Open, Searched};
 use super::{Desk, Stop};
 use crate::planted::PlantedBug;
@@ -18,12 +21,40 @@ impl Desk {
         self.context.committer.commit(section).await
     }
 
-    /// Commits a section without creates, and notes what it made of the rows.
+    /// Commits a section without creates, and notes what it made of the rows. What is more than a batch
+    /// takes goes in several commits, in order, with what changes of the submitter itself in the first.
+    /// What can't be written is marked STUCK, and the desk ends: whoever asked must not go on as if it
+    /// were written.
     pub(super) async fn apply(&mut self, section: Section) -> Result<(), Stop> {
-        let changes = section.status.is_some() || section.mode.is_some();
-        if section.updates.is_empty() && !changes && section.cursor.is_none() {
+        if section.updates.is_empty() && !changes_submitter(&section) {
             return Ok(());
         }
+        let mut parts = VecDeque::from(section.split(self.context.options.batch_max));
+        let mut unwritable = None;
+        while let Some(part) = parts.pop_front() {
+            let Some((refused, why)) = self.apply_part(part).await? else { continue };
+            match halves(refused) {
+                // I14: whatever is to blame fails alone.
+                Halves::Two(first, second) => {
+                    parts.push_front(second);
+                    parts.push_front(first);
+                }
+                Halves::One(update) => {
+                    self.mark_unwritable(&update, &why).await?;
+                    unwritable = Some(why);
+                }
+                Halves::None => return Err(Stop::Restart(why)),
+            }
+        }
+        unwritable.map_or(Ok(()), |why| Err(Stop::Restart(why)))
+    }
+
+    /// Commits what one batch takes. Gives a section back that was refused: nothing of it is written.
+    async fn apply_part(
+        &mut self,
+        mut section: Section,
+    ) -> Result<Option<(Section, String)>, Stop> {
+        self.store_patience(&mut section);
         match self.commit(section.clone()).await {
             Ok(SectionOutcome::Committed { updates: answers, .. }) => {
                 if let Some(step) = section.cursor {
@@ -38,10 +69,12 @@ impl Desk {
                 for (update, answer) in section.updates.iter().zip(answers) {
                     self.applied(update, answer)?;
                 }
-                Ok(())
+                Ok(None)
             }
             Ok(SectionOutcome::Fenced) => Err(Stop::Fenced),
-            Ok(other) => Err(Stop::Restart(format!("{other:?}"))),
+            Ok(SectionOutcome::Refused(why)) => Ok(Some((section, why))),
+            Err(StoreError::Invalid(why)) => Ok(Some((section, why.to_string()))),
+            Ok(stale @ SectionOutcome::Stale { .. }) => Err(Stop::Restart(format!("{stale:?}"))),
             Err(error) => {
                 self.doubt(section.updates.iter().map(|update| update.tx_id));
                 Err(Stop::Restart(error.to_string()))
@@ -49,14 +82,51 @@ impl Desk {
         }
     }
 
-    /// Commits updates a batch at a time.
-    pub(super) async fn apply_all(&mut self, updates: Vec<TxUpdate>) -> Result<(), Stop> {
-        for chunk in updates.chunks(self.context.options.batch_max.max(1)) {
-            let mut section = Section::new(self.lease);
-            section.updates = chunk.to_vec();
-            self.apply(section).await?;
+    /// How long the head has been waited for is written with whatever is written of it, so that it does
+    /// not start anew with each owner. What stands behind it has no patience to run out of.
+    fn store_patience(&self, section: &mut Section) {
+        let now = self.context.clock.now();
+        for update in &mut section.updates {
+            let Some(open) = self.book.get(update.tx_id) else { continue };
+            let is_head = self.agenda.is_head(update.tx_id);
+            let renews = update.event().is_some_and(|it| renews_patience(update.seen.state, it));
+            if renews && (is_head || open.waits.is_stored) {
+                update.patience = Some(Patience::from(now));
+            } else if is_head && !update.to().is_final() && update.patience.is_none() {
+                let patience = open.waits.patience();
+                update.patience = (!open.waits.is_stored).then_some(patience);
+            }
         }
-        Ok(())
+    }
+
+    /// Commits updates, however many there are.
+    pub(super) async fn apply_all(&mut self, updates: Vec<TxUpdate>) -> Result<(), Stop> {
+        let mut section = Section::new(self.lease);
+        section.updates = updates;
+        self.apply(section).await
+    }
+
+    /// Marks a transaction STUCK whose change can't be written, so that the same change is not tried for
+    /// ever, people see why, and a policy is asked. One that is STUCK already, or mined, stays what it is.
+    async fn mark_unwritable(&mut self, refused: &TxUpdate, why: &str) -> Result<(), Stop> {
+        let (tx_id, event) = (refused.tx_id, refused.event_name());
+        error!(submitter = %self.submitter, %tx_id, event, why, "change can't be written");
+        let detail = format!("{event} can't be written: {why}");
+        let open = self.book.get(tx_id);
+        let about = About { tx_id: Some(tx_id), nonce: open.map(|open| open.nonce) };
+        let gave_up = TxEvent::GaveUp(StuckReason::Unwritable);
+        let marked = open.filter(|open| !matches!(open.seen.state, TxState::Stuck(_)));
+        let marked = marked.and_then(|open| TxUpdate::moved(tx_id, open.seen, gave_up).ok());
+        self.alarm.raise(AlertKind::Stuck, about, &detail, self.context.clock.now());
+        let Some(mut update) = marked else { return Ok(()) };
+        update.last_error = Some(Text::lossy(&detail));
+        update.detail = Some(Text::lossy(&detail));
+        let mut section = Section::new(self.lease);
+        section.updates.push(update);
+        match self.apply_part(section).await? {
+            None => Ok(()),
+            Some((_, why)) => Err(Stop::Restart(why)),
+        }
     }
 
     /// The change of the submitter's status, to be written with whatever causes it.
@@ -84,7 +154,10 @@ impl Desk {
         if let Some(open) = self.book.get_mut(tx_id) {
             open.seen = update.applied();
             let from = update.seen.state;
-            if update.event().is_some_and(|event| renews_patience(from, event)) {
+            if let Some(patience) = update.patience {
+                open.waits.set(patience);
+                open.waits.is_stored = true;
+            } else if update.event().is_some_and(|event| renews_patience(from, event)) {
                 open.waits.renew(now);
             }
             note_evidence(open, &update.evidence);
@@ -106,17 +179,43 @@ impl Desk {
     }
 }
 
+/// What is left to try of a section that was refused.
+enum Halves {
+    Two(Section, Section),
+    /// A single change is to blame.
+    One(Box<TxUpdate>),
+    /// Only what changes of the submitter itself.
+    None,
+}
+
+const fn changes_submitter(section: &Section) -> bool {
+    section.status.is_some() || section.mode.is_some() || section.cursor.is_some()
+}
+
+fn halves(mut section: Section) -> Halves {
+    let mut rest = Section::new(section.lease);
+    if changes_submitter(&section) && !section.updates.is_empty() {
+        rest.updates = std::mem::take(&mut section.updates);
+        return Halves::Two(section, rest);
+    }
+    if section.updates.len() > 1 {
+        rest.updates = section.updates.split_off(section.updates.len() / 2);
+        return Halves::Two(section, rest);
+    }
+    section.updates.pop().map_or(Halves::None, |update| Halves::One(Box::new(update)))
+}
+
 fn note_evidence(open: &mut Open, evidence: &Evidence) {
     match evidence {
         Evidence::Keep => {}
         Evidence::Set(mined) => {
             if open.mined.replace(mined.clone()).is_some() {
-                open.forked = Some(true);
+                open.forked = true;
             }
         }
         Evidence::Clear => {
             open.mined = None;
-            open.forked = Some(true);
+            open.forked = true;
             open.searched = Searched::NOT_YET;
         }
     }

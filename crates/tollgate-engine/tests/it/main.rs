@@ -19,5 +19,7 @@ mod rig;
 mod screening;
 mod signed;
 mod signing;
+mod sizes;
 mod takeover;
 mod tracking;
+mod unwritable;

@@ -6,11 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use tollgate_engine::{CreateError, Engine, EngineOptions, Place, Policies, RandomIds, World};
+use tollgate_engine::{
+    ActError, Acted, Action, CreateError, Engine, EngineOptions, Place, Policies, RandomIds, World,
+};
 use tollgate_model::nonce::Mode;
 use tollgate_model::ownership::preferred;
-use tollgate_model::port::{LeaseStore, LeaseTerms, LiveNode, NodeStore, SubmitterSetup, TxStore};
-use tollgate_model::{NodeId, Nonce, Submitter, Text};
+use tollgate_model::port::{
+    Acquisition, AlertKind, FencedBatch, LeaseStore, LeaseTerms, LiveNode, NewTx, NodeStore,
+    Section, ServedSet, SubmitterSetup, TxStore,
+};
+use tollgate_model::{Address, B256, NodeId, Nonce, Submitter, Text, TxState};
 use tollgate_testkit::fake_chain::FakeSigner;
 use uuid::Uuid;
 
@@ -40,16 +45,35 @@ struct Member {
 
 impl Member {
     async fn join(rig: &Rig, name: &str) -> Self {
-        Self::with(rig, name, ACCOUNTS.collect(), SOON).await
+        Self::serving(rig, name, ACCOUNTS.collect()).await
     }
 
+    /// One that says whom it serves.
+    async fn serving(rig: &Rig, name: &str, accounts: Vec<u8>) -> Self {
+        let served = ServedSet::new(accounts.iter().map(|n| account(*n).address));
+        rig.store.publish_served(&served).await.unwrap();
+        Self::start(rig, name, accounts, SOON, Some(served.digest())).await
+    }
+
+    /// One that does not say, as those of older versions.
     async fn with(rig: &Rig, name: &str, accounts: Vec<u8>, renew_interval: Duration) -> Self {
+        Self::start(rig, name, accounts, renew_interval, None).await
+    }
+
+    async fn start(
+        rig: &Rig,
+        name: &str,
+        accounts: Vec<u8>,
+        renew_interval: Duration,
+        serves: Option<B256>,
+    ) -> Self {
         let accounts: Vec<_> = accounts.into_iter().map(|n| account(n).address).collect();
         let entry = LiveNode {
             node: NodeId::new(name, Uuid::now_v7()).unwrap(),
             chain_id: account(1).chain_id,
             advertise_url: Text::lossy(&format!("http://{name}:8550")),
             draining: false,
+            serves,
         };
         rig.store.heartbeat(&entry).await.unwrap();
         let (store, alive, beats) = (rig.store.clone(), entry.clone(), Arc::new(AtomicU64::new(0)));
@@ -256,4 +280,150 @@ async fn what_was_let_go_is_not_taken_back_by_the_next_request() {
     assert_eq!(owners(&rig).await[&of].1, 3, "let go once, taken up once");
     rig.mine_until_final(&ids).await;
     assert!(rig.paid(of).into_iter().eq(0..ids.len() as u64), "{refused} were turned away");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn account_stays_where_it_is_served_though_a_node_without_it_weighs_more() {
+    let rig = rig().await;
+    let a = Member::join(&rig, "a").await;
+    let b = Member::serving(&rig, "b", vec![]).await;
+    let both = [a.entry.clone(), b.entry.clone()];
+    let of = ACCOUNTS.map(account).find(|of| preferred(*of, &both).unwrap().node == b.entry.node);
+    let of = of.unwrap();
+    rig.eventually("both to know of each other", async || {
+        a.engine.is_live(&b.entry.node) && b.engine.is_live(&a.entry.node)
+    })
+    .await;
+    // Nobody's yet: it belongs to the node that serves it, wherever it is asked for.
+    assert_eq!(a.engine.place(of).await.unwrap(), Place::Here);
+    let Place::There(there) = b.engine.place(of).await.unwrap() else { panic!("not served here") };
+    assert_eq!((there.node, there.owns), (a.entry.node.clone(), false));
+    // For longer than an owner waits before it lets go for another one.
+    let (mut ids, until) = (Vec::new(), a.beats.load(Ordering::Relaxed) + 8);
+    rig.eventually("heartbeats", async || {
+        let created = a.engine.create(of, None, transfer(ids.len() as u64)).await;
+        ids.push(id(created.unwrap_or_else(|error| panic!("refused: {error}"))));
+        a.beats.load(Ordering::Relaxed) >= until
+    })
+    .await;
+    assert_eq!(owners(&rig).await[&of], (a.entry.node.clone(), 1), "it never moved");
+    rig.mine_until_final(&ids).await;
+    assert!(rig.paid(of).into_iter().eq(0..ids.len() as u64));
+}
+
+/// Submitters with open work and no owner, whose addresses sort before those of the tests.
+async fn foreign_orphans(rig: &Rig, count: u32) -> Vec<Submitter> {
+    let address = |n: u32| {
+        let mut bytes = [0; 20];
+        bytes[16..].copy_from_slice(&n.to_be_bytes());
+        Address::from(bytes)
+    };
+    let chain_id = account(1).chain_id;
+    let all: Vec<_> = (1..=count).map(|n| Submitter::new(chain_id, address(n))).collect();
+    let setup =
+        |submitter| SubmitterSetup { submitter, mode: Mode::Pipelined, start_from: Nonce::MIN };
+    rig.store
+        .register_submitters(&all.iter().copied().map(setup).collect::<Vec<_>>())
+        .await
+        .unwrap();
+    let (gone, terms) = (NodeId::new("gone", Uuid::now_v7()).unwrap(), options().lease);
+    let (mut sections, mut leases) = (Vec::new(), Vec::new());
+    for of in &all {
+        let granted = rig.store.acquire(*of, &gone, &terms).await.unwrap();
+        let Acquisition::Granted { lease, .. } = granted else { panic!("{granted:?}") };
+        let mut section = Section::new(lease);
+        section.creates.push(NewTx {
+            tx_id: tollgate_model::TxId::from_uuid(Uuid::now_v7()),
+            request_id: None,
+            payload: transfer(1).to_payload().unwrap(),
+            slot: None,
+            held: false,
+            valid_until: None,
+            outbox: None,
+        });
+        sections.push(section);
+        leases.push(lease);
+    }
+    let batch = FencedBatch::new(gone.clone(), sections).unwrap();
+    rig.store.commit(&batch).await.unwrap();
+    assert_eq!(rig.store.release(&gone, &leases).await.unwrap(), u64::from(count));
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn orphan_is_found_behind_more_than_a_page_of_orphans_that_nobody_here_serves() {
+    let rig = rig().await;
+    foreign_orphans(&rig, 1_100).await;
+    let gone = rig.node("gone", options());
+    let tx = id(gone.create(account(1), None, transfer(1)).await.unwrap());
+    gone.stop().await;
+    let _successor = rig.node("successor", options());
+    rig.mine_until_final(&[tx]).await;
+    assert_eq!(rig.paid(account(1)), [1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn open_work_that_no_node_serves_is_followed_to_its_end_without_a_key_and_with_an_alert() {
+    let rig = rig().await;
+    let (a, b) = (Member::join(&rig, "a").await, Member::serving(&rig, "b", vec![2]).await);
+    let of = account(1);
+    let sent = id(a.engine.create(of, None, transfer(1)).await.unwrap());
+    rig.eventually("the transaction to be sent", async || rig.chain.pooled() == 1).await;
+    a.engine.pause(of, Text::lossy("test")).await.unwrap();
+    let waits = id(a.engine.create(of, None, transfer(2)).await.unwrap());
+    a.leave(&rig).await;
+    assert!(rig.alerts.of(AlertKind::Unserved).is_empty(), "it was served until now");
+
+    rig.mine_until_final(&[sent]).await;
+    assert_eq!(rig.record(sent).await.seen.state, TxState::Confirmed);
+    assert_eq!(owners(&rig).await[&of].0, b.entry.node);
+    rig.eventually("an alert", async || !rig.alerts.of(AlertKind::Unserved).is_empty()).await;
+    let alert = &rig.alerts.of(AlertKind::Unserved)[0];
+    assert_eq!(alert.submitter, of);
+    assert!(alert.detail.contains("1 wait without a nonce"), "{}", alert.detail);
+
+    // Nothing new is taken; what needs no key is done.
+    let refused = b.engine.create(of, None, transfer(3)).await;
+    assert!(matches!(refused, Err(CreateError::UnknownSubmitter)), "{refused:?}");
+    let reason = || Text::lossy("test");
+    b.engine.resume(of, reason()).await.unwrap();
+    let queued = rig.record(waits).await;
+    assert_eq!((queued.nonce, queued.attempts), (None, 0), "nothing can be signed");
+    let withdrawn = b.engine.act(waits, Action::Cancel, reason()).await;
+    assert_eq!(withdrawn, Ok(Acted::Withdrawn));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn followed_account_goes_to_a_node_that_serves_it_as_soon_as_there_is_one() {
+    let rig = rig().await;
+    let (a, b) = (Member::join(&rig, "a").await, Member::serving(&rig, "b", vec![2]).await);
+    let of = account(1);
+    let first = id(a.engine.create(of, None, transfer(0)).await.unwrap());
+    a.leave(&rig).await;
+    rig.eventually("it to be followed", async || {
+        owners(&rig).await.get(&of).is_some_and(|(owner, _)| *owner == b.entry.node)
+    })
+    .await;
+    let c = Member::join(&rig, "c").await;
+    // Asked at either node, it belongs to the one that serves it, also before the other one has let go.
+    rig.eventually("the follower to know", async || b.engine.is_live(&c.entry.node)).await;
+    match b.engine.place(of).await.unwrap() {
+        Place::There(there) => assert_eq!(there.node, c.entry.node),
+        place => panic!("{place:?}"),
+    }
+    let mut second = None;
+    rig.eventually("a create to be taken", async || {
+        match c.engine.create(of, None, transfer(1)).await {
+            Ok(created) => second = Some(id(created)),
+            Err(CreateError::NotOwner(_)) => {}
+            Err(error) => panic!("{error}"),
+        }
+        second.is_some()
+    })
+    .await;
+    assert_eq!(owners(&rig).await[&of].0, c.entry.node);
+    rig.mine_until_final(&[first, second.unwrap()]).await;
+    assert_eq!(rig.paid(of), [0, 1]);
+    let unknown = b.engine.act(first, Action::Resubmit, Text::lossy("test")).await;
+    assert!(matches!(unknown, Err(ActError::UnknownSubmitter)), "{unknown:?}");
 }

@@ -39,11 +39,14 @@ pub enum AlertKind {
     BlockUnread,
     /// What a policy decided can't be done, or the policy could not be asked.
     Policy,
+    /// A submitter has open work, and no live node serves it: it is followed, but nothing can be
+    /// signed.
+    Unserved,
 }
 
 impl AlertKind {
     /// Every kind there is.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Stuck,
         Self::Backlog,
         Self::InsufficientFunds,
@@ -58,6 +61,7 @@ impl AlertKind {
         Self::ReceiptUnread,
         Self::BlockUnread,
         Self::Policy,
+        Self::Unserved,
     ];
 
     /// The word for it in logs, metrics and sinks.
@@ -77,6 +81,7 @@ impl AlertKind {
             Self::ReceiptUnread => "receipt_unread",
             Self::BlockUnread => "block_unread",
             Self::Policy => "policy",
+            Self::Unserved => "unserved",
         }
     }
 }

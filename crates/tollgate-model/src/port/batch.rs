@@ -20,7 +20,7 @@ pub use outcome::{CreateAnswer, SectionOutcome, UpdateAnswer};
 pub use update::{Confirmations, Evidence, Schedule, TxUpdate};
 
 use super::lease::Lease;
-use crate::ids::{InvalidId, NodeId, Nonce};
+use crate::ids::{InvalidId, NodeId, Nonce, TxId};
 use crate::nonce::{Mode, SubmitterStatus};
 use crate::text::Text;
 
@@ -37,6 +37,8 @@ impl BatchLimits {
     pub const CONFIRMATIONS: usize = 4_096;
     /// Bytes of one outbox event.
     pub const EVENT_BYTES: usize = 64 * 1024;
+    /// Gas of one transaction: a store's signed 64 bits. No chain has blocks of that size.
+    pub const GAS: u64 = i64::MAX as u64;
 }
 
 /// Critical writes of one node, at most one section per submitter.
@@ -96,6 +98,37 @@ impl Section {
             creates: Vec::new(),
             updates: Vec::new(),
         }
+    }
+
+    /// How many creates and updates it holds.
+    pub const fn ops(&self) -> usize {
+        self.creates.len() + self.updates.len()
+    }
+
+    /// Checks everything that can be checked without the database. A batch that holds a section for
+    /// which this fails is refused as a whole, so whoever puts a batch together asks first (I14).
+    pub fn check(&self) -> Result<(), InvalidId> {
+        check::section(self)
+    }
+
+    /// The same changes in sections of at most `ops` updates. What changes of the submitter itself,
+    /// and the creates, go with the first of them.
+    pub fn split(mut self, ops: usize) -> Vec<Self> {
+        let ops = ops.clamp(1, BatchLimits::OPS);
+        let mut rest = self.updates.split_off(ops.min(self.updates.len())).into_iter().peekable();
+        let lease = self.lease;
+        let mut parts = vec![self];
+        while rest.peek().is_some() {
+            let mut part = Self::new(lease);
+            part.updates.extend(rest.by_ref().take(ops));
+            parts.push(part);
+        }
+        parts
+    }
+
+    fn tx_ids(&self) -> impl Iterator<Item = TxId> {
+        let created = self.creates.iter().map(|tx| tx.tx_id);
+        created.chain(self.updates.iter().map(|update| update.tx_id))
     }
 
     /// The slots that this section opens. Transactions that waited come first: they are older, so

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use alloy_primitives::Address;
 use async_trait::async_trait;
 
 use super::{StoreError, SubmitterRecord};
@@ -142,8 +143,24 @@ pub trait LeaseStore: Send + Sync {
     /// Who holds each of the leases, in the order asked; `None` if nobody does.
     async fn owners(&self, submitters: &[Submitter]) -> Result<Vec<Option<Owner>>, StoreError>;
 
-    /// Submitters of a chain that have open work and no owner, at most `limit`.
-    async fn orphans(&self, chain_id: ChainId, limit: u32) -> Result<Vec<Submitter>, StoreError>;
+    /// Looks at the next `limit` submitters of a chain that have open work, in the order of their
+    /// addresses from above `after` on, for those without an owner. Submitters without open work are
+    /// not looked at and cost nothing.
+    async fn orphans(
+        &self,
+        chain_id: ChainId,
+        after: Option<Address>,
+        limit: u32,
+    ) -> Result<OrphanPage, StoreError>;
+}
+
+/// Submitters with open work and no owner, in the order of their addresses.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct OrphanPage {
+    /// Those that were found.
+    pub orphans: Vec<Submitter>,
+    /// The last submitter that was looked at, if there may be more above it.
+    pub next: Option<Address>,
 }
 
 #[cfg(test)]

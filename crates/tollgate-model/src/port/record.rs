@@ -7,6 +7,7 @@ use crate::ids::{
 use crate::nonce::{Mode, SubmitterStatus};
 use crate::port::batch::{AttemptKind, Fees, NewTx};
 use crate::port::lease::Lease;
+use crate::resubmit::Patience;
 use crate::state::TxState;
 use crate::text::Text;
 use crate::time::Timestamp;
@@ -243,6 +244,11 @@ pub struct OpenTx {
     pub record: TxRecord,
     /// Its attempts, first to last. Each is maybe sent (I5).
     pub attempts: Vec<Attempt>,
+    /// How long it had been waited for as the head of the line when that was last written; `None` if it
+    /// was not the head then.
+    pub patience: Option<Patience>,
+    /// A stored confirmation list of it says that its receipt once left the canonical chain.
+    pub new_fork: bool,
 }
 
 /// One line of a transaction's audit trail. There is exactly one for each version of the row.

@@ -1,5 +1,7 @@
 //! Transactions: the fenced batch, and everything that is read back.
 
+use std::time::Duration;
+
 use alloy_primitives::Address;
 use async_trait::async_trait;
 
@@ -10,7 +12,7 @@ use super::record::{
     Attempt, ChainRegistration, HistoryEntry, KnownRequest, LineHead, OpenTx, Seen, SubmitterEntry,
     SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord,
 };
-use crate::ids::{ChainId, InvalidId, RequestId, Submitter, TxHash, TxId};
+use crate::ids::{ChainId, InvalidId, Nonce, RequestId, Submitter, TxHash, TxId};
 use crate::nonce::Mode;
 use crate::state::TxState;
 use crate::time::Timestamp;
@@ -63,7 +65,25 @@ pub struct ListFilter {
     pub to: Option<Timestamp>,
 }
 
+/// How far the time in a transaction's id may be from the time at which it was accepted. The id is made
+/// by the clock of the node that takes the request in, before it waits for its commit; the time is the
+/// database's, at the commit.
+const ID_SLACK: Duration = Duration::from_secs(600);
+
 impl ListFilter {
+    /// The lowest id that what was accepted from [`Self::from`] on can have. Ids begin with their time, so
+    /// a store need not walk over everything that is older.
+    pub fn lowest_id(&self) -> Option<TxId> {
+        self.from.map(|from| TxId::first_at(from.before(ID_SLACK)))
+    }
+
+    /// The id that a page lies below: the place that was asked for, or the lowest one that what was
+    /// accepted before [`Self::to`] can't have any more.
+    pub fn below(&self, after: Option<TxId>) -> Option<TxId> {
+        let end = self.to.map(|to| TxId::first_at(to.after(ID_SLACK)));
+        [after, end].into_iter().flatten().min()
+    }
+
     /// Whether the filter contradicts itself, so that nothing can pass it.
     pub fn excludes_everything(&self) -> bool {
         let elsewhere = |chain_id| self.submitter.is_some_and(|of| of.chain_id != chain_id);
@@ -172,6 +192,15 @@ pub trait TxStore: Send + Sync {
         page: Page,
     ) -> Result<Vec<OpenTx>, StoreError>;
 
+    /// A page of the nonces, from one on, that transactions of a submitter have, lowest first. Nothing
+    /// else of them is read.
+    async fn slots_from(
+        &self,
+        submitter: Submitter,
+        from: Nonce,
+        page: Page,
+    ) -> Result<Vec<Nonce>, StoreError>;
+
     /// The lowest open slot of a submitter that has no receipt: what all its other work waits for.
     async fn line_head(&self, submitter: Submitter) -> Result<Option<LineHead>, StoreError>;
 
@@ -188,4 +217,41 @@ pub trait TxStore: Send + Sync {
 
     /// One submitter's own row.
     async fn submitter(&self, submitter: Submitter) -> Result<Option<SubmitterRecord>, StoreError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::EPOCH.after(Duration::from_secs(1_700_000_000 + seconds))
+    }
+
+    #[test]
+    fn times_of_a_filter_bound_the_ids_with_room_for_clocks_and_queues() {
+        let filter = ListFilter { from: Some(at(0)), to: Some(at(60)), ..ListFilter::default() };
+        let slack = ID_SLACK.as_secs();
+        let lowest = TxId::first_at(Timestamp::from_unix_micros(
+            at(0).unix_micros() - i64::try_from(slack).unwrap() * 1_000_000,
+        ));
+        assert_eq!(filter.lowest_id(), Some(lowest));
+        let end = TxId::first_at(at(60 + slack));
+        assert_eq!(filter.below(None), Some(end));
+        let newer = TxId::from_uuid(Uuid::max());
+        assert_eq!(filter.below(Some(newer)), Some(end));
+        assert_eq!(filter.below(Some(lowest)), Some(lowest), "a page further down");
+        let all = ListFilter::default();
+        assert_eq!((all.lowest_id(), all.below(None)), (None, None));
+        assert_eq!(all.below(Some(newer)), Some(newer));
+    }
+
+    #[test]
+    fn ids_made_at_a_time_are_not_below_the_first_of_it() {
+        let seconds = 1_700_000_000;
+        let made = Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, seconds, 0));
+        assert!(TxId::from_uuid(made) >= TxId::first_at(at(0)));
+        assert!(TxId::from_uuid(made) < TxId::first_at(at(1)));
+        assert_eq!(TxId::first_at(Timestamp::from_unix_micros(-1)), TxId::from_uuid(Uuid::nil()));
+    }
 }

@@ -69,7 +69,7 @@ fn gas_above_the_block_limit_is_refused_where_the_limit_is_known() {
     let judged = |gas, limits| kind(judge_gas(&demand(&[], gas), &limits));
     assert_eq!(judged(30_000_000, LIMITS), None);
     assert_eq!(judged(30_000_001, LIMITS), Some(RefusalKind::GasAboveBlockLimit));
-    assert_eq!(judged(u64::MAX, ChainLimits::default()), None);
+    assert_eq!(judged(BatchLimits::GAS, ChainLimits::default()), None);
 }
 
 #[test]
@@ -208,5 +208,29 @@ fn an_impossible_estimate_is_the_nodes_trouble() {
         assert!(matches!(judged, Err(NoEstimate::Unavailable(_))), "{estimate}: {judged:?}");
     }
     let unlimited = ChainLimits { block_gas: None, ..LIMITS };
-    assert_eq!(gas_for_estimate(u64::MAX, &demand(&[], 0), &unlimited), Ok(u64::MAX));
+    let absurd = gas_for_estimate(u64::MAX, &demand(&[], 0), &unlimited);
+    assert!(matches!(absurd, Err(NoEstimate::Unavailable(_))), "no store can hold it: {absurd:?}");
+    let most = BatchLimits::GAS;
+    assert_eq!(gas_for_estimate(most, &demand(&[], 0), &unlimited), Ok(most));
+}
+
+#[test]
+fn gas_above_what_a_store_holds_is_refused_where_the_chain_names_no_limit() {
+    let unlimited = ChainLimits { block_gas: None, ..LIMITS };
+    let most = BatchLimits::GAS;
+    let given = |gas| Demand { fees: fees(gas, 10), ..demand(&[], 0) };
+    assert_eq!(kind(judge_gas(&given(most), &unlimited)), None);
+    let above = kind(judge_gas(&given(most + 1), &unlimited));
+    assert_eq!(above, Some(RefusalKind::GasAboveBlockLimit));
+}
+
+#[test]
+fn transfer_to_self_ignores_an_estimate_that_cannot_be_true() {
+    let unlimited = ChainLimits { block_gas: None, ..LIMITS };
+    let gas = |trial: Option<Trial>, limits| gas_to_self(trial.as_ref(), limits);
+    assert_eq!(gas(Some(Trial::Gas(100_000)), &LIMITS), 120_000);
+    assert_eq!(gas(Some(Trial::Gas(1)), &LIMITS), TX_GAS);
+    assert_eq!(gas(Some(Trial::Gas(30_000_001)), &LIMITS), TX_GAS);
+    assert_eq!(gas(Some(Trial::Gas(u64::MAX)), &unlimited), TX_GAS);
+    assert_eq!(gas(None, &LIMITS), TX_GAS);
 }

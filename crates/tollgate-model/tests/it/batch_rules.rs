@@ -219,3 +219,20 @@ proptest! {
         prop_assert_eq!(written, from == stored);
     }
 }
+
+#[test]
+fn section_is_split_into_parts_that_a_batch_takes_and_nothing_is_lost() {
+    let seen = Seen { state: TxState::Allocated(Allocated::Unsent), version: 1 };
+    let id = |n| TxId::from_uuid(Uuid::from_u128(n));
+    let updates: Vec<_> = (0..12_001).map(|n| TxUpdate::noted(id(n), seen, "noted")).collect();
+    let whole = Section { cursor: step(1, 2), updates: updates.clone(), ..section() };
+    assert_eq!(whole.check().unwrap_err().field, "batch", "more than a batch takes");
+    for size in [usize::MAX, 500, 0] {
+        let parts = whole.clone().split(size);
+        assert!(parts.iter().all(|part| part.check().is_ok() && part.ops() <= BatchLimits::OPS));
+        assert_eq!(parts[0].cursor, step(1, 2), "with the first of them");
+        assert!(parts[1..].iter().all(|part| part.cursor.is_none()));
+        assert!(parts.iter().flat_map(|part| &part.updates).eq(&updates), "in order");
+    }
+    assert_eq!(section().split(10).len(), 1);
+}

@@ -7,6 +7,7 @@ use tollgate_model::port::{
     Confirmations, CursorMove, Evidence, MinedIn, NewAttempt, NewEvent, NewTx, Section, Slot,
     TxUpdate,
 };
+use tollgate_model::resubmit::Patience;
 use tollgate_model::time::micros;
 use tollgate_model::{GasPrice, NodeId, Nonce, Submitter, Timestamp, TxId, TxState};
 use uuid::Uuid;
@@ -67,6 +68,7 @@ columns!(Taken<'_>, rows = nonces, [chain_ids, submitters, nonces, hashes]);
 columns!(Freed<'_>, rows = nonces, [chain_ids, submitters, nonces]);
 columns!(Diagnosed<'_>, rows = tx_ids, [tx_ids, diagnoses]);
 columns!(Receipts<'_>, rows = tx_ids, [tx_ids, block_hashes, indexes, prices, l1_fees, contracts,]);
+columns!(Patiences, rows = tx_ids, [tx_ids, since, resends]);
 columns!(Confirmed, rows = tx_ids, [tx_ids, first_blocks, hashes, new_forks]);
 columns!(
     Completions<'_>,
@@ -420,6 +422,22 @@ impl<'a> Diagnosed<'a> {
     pub(super) fn push(&mut self, tx_id: TxId, diagnosis: &'a str) {
         self.tx_ids.push(tx_id.uuid());
         self.diagnoses.push(diagnosis);
+    }
+}
+
+/// How long transactions have been waited for.
+#[derive(Default)]
+pub(super) struct Patiences {
+    tx_ids: Vec<Uuid>,
+    since: Vec<SystemTime>,
+    resends: Vec<i32>,
+}
+
+impl Patiences {
+    pub(super) fn push(&mut self, tx_id: TxId, patience: Patience) {
+        self.tx_ids.push(tx_id.uuid());
+        self.since.push(patience.since.into());
+        self.resends.push(i32::try_from(patience.resends).unwrap_or(i32::MAX));
     }
 }
 

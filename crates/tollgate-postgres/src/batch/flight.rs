@@ -26,6 +26,7 @@ pub(super) struct Flight<'t> {
     confirmed: Statement,
     diagnosed: Statement,
     receipts: Statement,
+    patience: Statement,
     completions: Statement,
 }
 
@@ -44,6 +45,7 @@ impl<'t> Flight<'t> {
             confirmed: tx.prepared(queries::CONFIRMATION_PUT).await?,
             diagnosed: tx.prepared(queries::DIAGNOSIS_PUT).await?,
             receipts: tx.prepared(queries::RECEIPT_PUT).await?,
+            patience: tx.prepared(queries::PATIENCE_PUT).await?,
             completions: tx.prepared(store.completion_sql()).await?,
         })
     }
@@ -69,6 +71,7 @@ impl<'t> Flight<'t> {
             self.send("confirmation", &self.confirmed, &rows.confirmed),
             self.send("tx_diagnosis", &self.diagnosed, &rows.diagnosed),
             self.send("tx_receipt", &self.receipts, &rows.receipts),
+            self.send("tx_patience", &self.patience, &rows.patience),
         )?;
         Ok(())
     }

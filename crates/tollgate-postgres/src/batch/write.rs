@@ -11,8 +11,8 @@ use tollgate_model::{NodeId, Timestamp};
 
 use super::Failure;
 use super::columns::{
-    Attempts, Completions, Confirmed, Cursors, Diagnosed, Events, Freed, History, Receipts, Taken,
-    Transactions, Updates,
+    Attempts, Completions, Confirmed, Cursors, Diagnosed, Events, Freed, History, Patiences,
+    Receipts, Taken, Transactions, Updates,
 };
 use super::flight::Flight;
 use crate::PgStore;
@@ -132,6 +132,7 @@ pub(super) struct Rows<'a> {
     pub(super) confirmed: Confirmed,
     pub(super) diagnosed: Diagnosed<'a>,
     pub(super) receipts: Receipts<'a>,
+    pub(super) patience: Patiences,
     pub(super) completions: Completions<'a>,
 }
 
@@ -149,6 +150,7 @@ impl<'a> Rows<'a> {
             confirmed: Confirmed::default(),
             diagnosed: Diagnosed::default(),
             receipts: Receipts::default(),
+            patience: Patiences::default(),
             completions: Completions::default(),
         }
     }
@@ -230,6 +232,9 @@ impl<'a> Rows<'a> {
         }
         if let Some(diagnosis) = &update.diagnosis {
             self.diagnosed.push(update.tx_id, diagnosis.as_str());
+        }
+        if let Some(patience) = update.patience {
+            self.patience.push(update.tx_id, patience);
         }
         if update.to().is_final() {
             let request_id = row::get(row, "request_id")?;

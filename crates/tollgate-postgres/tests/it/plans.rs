@@ -12,6 +12,8 @@ use crate::Database;
 const FINISHED_ROWS: i64 = 1_000_000;
 const OPEN_ROWS: i64 = 500;
 const SUBMITTERS: i64 = 50;
+/// Submitters that are registered, had a lease once, and have no work.
+const IDLE_SUBMITTERS: i64 = 20_000;
 /// How many rows a query of a batch asks for at once.
 const ASKED: i64 = 100;
 
@@ -168,6 +170,10 @@ async fn fill(client: &Client, finished: i64) {
          insert into submitter_lease (chain_id, submitter, owner_node, fencing_token, expires_at)
          select 1, {of_row}, 'me', 7, clock_timestamp() + interval '1 day'
            from generate_series(0, {SUBMITTERS} - 1) i;
+         insert into submitter_cursor (chain_id, submitter, next_nonce, mode)
+         select 1, {idle}, 0, 1 from generate_series(1, {IDLE_SUBMITTERS}) i;
+         insert into submitter_lease (chain_id, submitter, owner_node, fencing_token, expires_at)
+         select 1, {idle}, '', 2, '-infinity' from generate_series(1, {IDLE_SUBMITTERS}) i;
          insert into managed_tx (tx_id, chain_id, submitter, request_id, nonce, payload,
                                  payload_digest, state, version, fencing_token, attempts,
                                  finished_at)
@@ -194,10 +200,14 @@ async fn fill(client: &Client, finished: i64) {
          update completion_counter set last_seq = {FINISHED_ROWS};
          reset synchronous_commit",
         of_row = submitter_sql("i"),
+        idle = "decode(lpad(to_hex(1000000 + i), 40, '0'), 'hex')",
         id = id_sql("i"),
         hash = hash_sql("i"),
     );
     client.batch_execute(&fill).await.unwrap();
+    // Accounts are registered when a node starts, all at once: autovacuum knows them long before
+    // transactions have piled up.
+    client.batch_execute("analyze submitter_cursor, submitter_lease").await.unwrap();
 }
 
 fn submitter_sql(row: &str) -> String {
@@ -233,12 +243,14 @@ fn loop_queries() -> Vec<LoopQuery> {
     let tail = FINISHED_ROWS - ASKED;
     let nonces = column(|row| (row - 2 * ASKED).to_string());
     let stuck = "array[60, 61]::smallint[]";
+    let newer = id_sql(&(FINISHED_ROWS + ASKED).to_string());
+    let long_ago = "'2000-01-01'::timestamptz";
     vec![
         query("lease_find", 1, format!("1, {someone}, 0")),
         query("lease_guard", ASKED, format!("{chains}, {submitters}, {tokens}, 'me'")),
         query("lease_renew", ASKED, format!("{chains}, {submitters}, {tokens}, 'me', 1000")),
         query("lease_owners", ASKED, format!("{chains}, {submitters}")),
-        query("lease_orphans", ASKED, "1, 100".to_owned()),
+        query("lease_orphans", SUBMITTERS, "1, '', 1000".to_owned()),
         query("submitter_depth", OPEN_ROWS, format!("{chains}, {submitters}")),
         query("submitter_modes", ASKED, format!("{chains}, {submitters}")),
         query("cursor_lock", ASKED, format!("{chains}, {submitters}")),
@@ -249,6 +261,7 @@ fn loop_queries() -> Vec<LoopQuery> {
         query("tx_open_work", ASKED, format!("1, {someone}, null, {ASKED}")),
         query("tx_open_work", ASKED, format!("1, {someone}, {an_id}, {ASKED}")),
         query("tx_line_head", OPEN_ROWS, format!("1, {someone}")),
+        query("tx_slots", ASKED, format!("1, {someone}, {tail}, {ASKED}")),
         query("tx_get", 1, an_id.clone()),
         query("tx_by_request", 1, format!("1, {someone}, 'r3'")),
         query("tx_by_hash", ASKED, hashes),
@@ -266,11 +279,30 @@ fn loop_queries() -> Vec<LoopQuery> {
         // A chain without completions among many of another one.
         query("completion_page", 1, format!("2, 0, {ASKED}")),
         query("submitter_page", ASKED, format!("1, '', {ASKED}")),
-        query("tx_page", ASKED, format!("null, null, null, null, null, null, {ASKED}")),
-        query("tx_page", ASKED, format!("null, 1, {someone}, null, null, null, {ASKED}")),
-        query("tx_page_open", OPEN_ROWS, format!("null, 1, {someone}, null, null, null, 10")),
-        query("tx_page_open", OPEN_ROWS, format!("null, null, null, {stuck}, null, null, 10")),
-        query("tx_page_failed", ASKED, format!("null, null, null, null, null, null, {ASKED}")),
+        query("tx_page", ASKED, format!("null, null, null, null, null, null, {ASKED}, null")),
+        query("tx_page", ASKED, format!("null, 1, {someone}, null, null, null, {ASKED}, null")),
+        // By time: the ids bound what is looked at, however old the table is.
+        query(
+            "tx_page",
+            ASKED,
+            format!("{newer}, null, null, null, {long_ago}, {long_ago}, {ASKED}, {an_id}"),
+        ),
+        query(
+            "tx_page",
+            ASKED,
+            format!("{newer}, 1, {someone}, null, {long_ago}, {long_ago}, {ASKED}, {an_id}"),
+        ),
+        query("tx_page_open", OPEN_ROWS, format!("null, 1, {someone}, null, null, null, 10, null")),
+        query(
+            "tx_page_open",
+            OPEN_ROWS,
+            format!("null, null, null, {stuck}, null, null, 10, null"),
+        ),
+        query(
+            "tx_page_failed",
+            ASKED,
+            format!("null, null, null, null, null, null, {ASKED}, null"),
+        ),
     ]
 }
 

@@ -75,6 +75,7 @@ async fn no_migration_changes_the_columns_that_running_nodes_read() {
     client.batch_execute(include_str!("../../migrations/V3__chain_of_a_node.sql")).await.unwrap();
     client.batch_execute(include_str!("../../migrations/V4__receipts.sql")).await.unwrap();
     client.batch_execute(include_str!("../../migrations/V5__missing_funds.sql")).await.unwrap();
+    client.batch_execute(include_str!("../../migrations/V9__served_accounts.sql")).await.unwrap();
     for (statement, read) in prepared {
         let answer = client.query(&statement, &[]).await;
         assert!(answer.is_ok(), "{read}: {:?}", answer.unwrap_err().as_db_error());

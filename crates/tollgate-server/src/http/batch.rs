@@ -218,11 +218,14 @@ impl<'a> Batch<'a> {
             };
             known.insert(of, place.clone());
             match place {
-                Place::There(to) if self.asked.get(&of) == Some(&to.node) => match to.owns {
-                    // It would say the same again.
-                    true => item.open = None,
-                    false => here.push(number),
-                },
+                Place::There(to) if self.asked.get(&of) == Some(&to.node) => {
+                    // It would say the same again, or this node can't do it instead.
+                    if to.owns || !self.api.engine.serves(of) {
+                        item.open = None;
+                    } else {
+                        here.push(number);
+                    }
+                }
                 Place::There(to) => {
                     match there.iter_mut().find(|parcel| parcel.to.node == to.node) {
                         Some(parcel) => parcel.places.push(number),
@@ -268,6 +271,23 @@ impl<'a> Batch<'a> {
         let answered = || Problem::new(Code::Internal, "it was answered before");
         let asked = self.items[place].open.clone().ok_or_else(answered)?;
         Ok((asked.submitter, prepare(self.api, asked).await?))
+    }
+
+    /// Does what another node that was not reached should have done, for the accounts that this one
+    /// serves.
+    async fn try_instead_of(&self, to: &Destination, places: &[usize]) -> Vec<Answered> {
+        let is_served = |place: &usize| {
+            let of = self.items[*place].open.as_ref().map(|asked| asked.submitter);
+            of.is_some_and(|of| self.api.engine.serves(of))
+        };
+        let (here, nowhere): (Vec<usize>, Vec<usize>) = places.iter().partition(|it| is_served(it));
+        let mut answers = self.try_here(&here).await;
+        answers.extend(nowhere.into_iter().map(|place| {
+            let problem = Problem::owner_unreached(&to.url);
+            let entry = entry(Err(problem), trace_id(self.headers));
+            Answered { place, entry, stands: false, forwarded: false }
+        }));
+        answers
     }
 
     /// Asks another node for its items.
@@ -320,7 +340,7 @@ impl<'a> Batch<'a> {
                     }
                 }
             }
-            Err(Unanswered::NotAsked(_)) => return self.try_here(places).await,
+            Err(Unanswered::NotAsked(_)) => return self.try_instead_of(to, places).await,
             Err(Unanswered::Full) => Problem::too_many_forwarded(),
             Err(Unanswered::Unheard(why)) => Problem::unheard(why),
         };

@@ -120,9 +120,9 @@ impl Errand {
             let tried = match place {
                 Place::Nowhere => return Problem::draining().into_response(),
                 // It was there already. Who holds the lease will say the same again; who merely should
-                // have taken it, and did not, has had its chance.
+                // have taken it, and did not, has had its chance, if this node can take it instead.
                 Place::There(to) if asked.as_ref() == Some(&to.node) => {
-                    if to.owns {
+                    if to.owns || !engine.serves(submitter) {
                         break;
                     }
                     Tried::NotThere
@@ -167,7 +167,11 @@ impl Errand {
             Err(Unanswered::NotAsked(why)) => {
                 tracing::debug!(%submitter, node = to.node.as_str(), why, "not reached");
                 engine.misplaced(submitter);
-                return Tried::NotThere;
+                return match engine.serves(submitter) {
+                    true => Tried::NotThere,
+                    // The account is known, only not here: it must not be called unknown.
+                    false => Tried::Moved(Problem::owner_unreached(&to.url).into_response()),
+                };
             }
             Err(Unanswered::Full) => {
                 return Tried::Done(Problem::too_many_forwarded().into_response());

@@ -139,6 +139,12 @@ impl Problem {
         Self::new(Code::Unavailable, detail)
     }
 
+    /// The node that works for the account was not reached, and this one does not serve the account.
+    pub(crate) fn owner_unreached(url: &str) -> Self {
+        let detail = format!("the node that works for the account was not reached at {url}");
+        Self { owner: Some(url.to_owned()), ..Self::new(Code::NotOwner, detail) }
+    }
+
     /// I13: as much is on its way to another node as may be.
     pub(crate) fn too_many_forwarded() -> Self {
         Self::new(

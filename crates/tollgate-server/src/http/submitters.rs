@@ -21,8 +21,8 @@ use super::shape::{self, ChainSide, SubmitterHistoryPage, SubmitterPage};
 const CHAIN_PATIENCE: Duration = Duration::from_secs(3);
 /// Holes that are shown (I13).
 const HOLES_MAX: usize = 100;
-/// Pages of open transactions that are read to find holes (I13).
-const OPEN_PAGES_MAX: usize = 10;
+/// Pages of nonces that are read to find holes (I13): as many as a window may be wide.
+const SLOT_PAGES_MAX: usize = 100;
 
 may_fail! {
     SubmittersProblems: InvalidQuery, InvalidLimit, InvalidNumber, InvalidAddress,
@@ -124,9 +124,6 @@ pub(crate) async fn history(
 
 /// What the chain says of it. Trouble with the chain leaves things out; it is never a problem.
 async fn chain_side(api: &Api, found: &SubmitterOverview) -> Result<ChainSide, Problem> {
-    // The slots are read before the chain's count. A slot that is closed in between is below the
-    // count then, and is not taken for a hole.
-    let open = open_slots(api, found.record.submitter).await?;
     let address = found.record.submitter.address;
     let asked =
         async { tokio::join!(api.engine.chain_counts(address), api.engine.balance(address)) };
@@ -134,28 +131,43 @@ async fn chain_side(api: &Api, found: &SubmitterOverview) -> Result<ChainSide, P
         return Ok(ChainSide::default());
     };
     let counts = counts.ok();
-    let holes = match counts.zip(open) {
-        Some((counts, mut taken)) => {
-            taken.extend(with_callers(api, found.record.submitter, counts.mined).await?);
-            Some(holes(counts, &taken)?)
-        }
+    let holes = match counts {
+        Some(counts) => known_holes(api, found.record.submitter, counts).await?,
         None => None,
     };
     let nonce = counts.map(|counts| counts.mined.get());
     Ok(ChainSide { nonce, balance: balance.ok().map(|balance| balance.to_string()), holes })
 }
 
-/// The nonces of all open transactions; `None` if there are too many to read here.
-async fn open_slots(api: &Api, of: Submitter) -> Result<Option<BTreeSet<Nonce>>, Problem> {
+/// Nonces from the chain's count on that nobody has, below one that somebody has; `None` if there are
+/// too many to read here.
+async fn known_holes(
+    api: &Api,
+    of: Submitter,
+    counts: AccountCounts,
+) -> Result<Option<Vec<u64>>, Problem> {
+    let Some(mut taken) = slots_from(api, of, counts.mined).await? else { return Ok(None) };
+    taken.extend(with_callers(api, of, counts.mined).await?);
+    Ok(Some(holes(counts, &taken)?))
+}
+
+/// The nonces of all transactions from one on, whatever their state: one that was closed since the
+/// chain was asked is no hole.
+async fn slots_from(
+    api: &Api,
+    of: Submitter,
+    mut from: Nonce,
+) -> Result<Option<BTreeSet<Nonce>>, Problem> {
     let page = Page::new(Page::MAX)?;
-    let (mut slots, mut after) = (BTreeSet::new(), None);
-    for _ in 0..OPEN_PAGES_MAX {
-        let found = api.store.open_work(of, after, page).await?;
-        slots.extend(found.iter().filter_map(|open| open.record.nonce));
-        if found.len() < page.limit() as usize {
-            return Ok(Some(slots));
+    let mut slots = BTreeSet::new();
+    for _ in 0..SLOT_PAGES_MAX {
+        let found = api.store.slots_from(of, from, page).await?;
+        let last = found.last().copied();
+        slots.extend(&found);
+        match last {
+            Some(last) if found.len() == page.limit() as usize => from = last.forward(1)?,
+            Some(_) | None => return Ok(Some(slots)),
         }
-        after = found.last().map(|open| open.record.tx_id);
     }
     Ok(None)
 }

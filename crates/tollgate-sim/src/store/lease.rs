@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tollgate_model::port::{
-    Acquisition, Lease, LeaseStore, LeaseTerms, LiveNode, NodeStore as Nodes, Owner, StoreError,
+    Acquisition, Lease, LeaseStore, LeaseTerms, LiveNode, NodeStore as Nodes, OrphanPage, Owner,
+    ServedSet, StoreError,
 };
-use tollgate_model::{ChainId, NodeId, Submitter};
+use tollgate_model::{Address, B256, ChainId, NodeId, Submitter};
 
 use super::NodeStore;
 
@@ -66,8 +67,14 @@ impl LeaseStore for NodeStore {
         self.read("owners", |store| async move { store.owners(submitters).await }).await
     }
 
-    async fn orphans(&self, chain_id: ChainId, limit: u32) -> Result<Vec<Submitter>, StoreError> {
-        self.read("orphans", |store| async move { store.orphans(chain_id, limit).await }).await
+    async fn orphans(
+        &self,
+        chain_id: ChainId,
+        after: Option<Address>,
+        limit: u32,
+    ) -> Result<OrphanPage, StoreError> {
+        self.read("orphans", |store| async move { store.orphans(chain_id, after, limit).await })
+            .await
     }
 }
 
@@ -84,6 +91,14 @@ impl Nodes for NodeStore {
     ) -> Result<Vec<LiveNode>, StoreError> {
         self.read("live_nodes", |store| async move { store.live_nodes(chain_id, within).await })
             .await
+    }
+
+    async fn publish_served(&self, set: &ServedSet) -> Result<(), StoreError> {
+        self.read("publish_served", |store| async move { store.publish_served(set).await }).await
+    }
+
+    async fn served_set(&self, digest: B256) -> Result<Option<ServedSet>, StoreError> {
+        self.read("served_set", |store| async move { store.served_set(digest).await }).await
     }
 
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {

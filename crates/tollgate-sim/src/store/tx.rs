@@ -7,7 +7,7 @@ use tollgate_model::port::{
     LineHead, ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
     SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord, TxStore,
 };
-use tollgate_model::{Address, ChainId, NodeId, RequestId, Submitter, TxHash, TxId};
+use tollgate_model::{Address, ChainId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId};
 
 use super::NodeStore;
 use crate::planted::Bug;
@@ -152,6 +152,19 @@ impl TxStore for NodeStore {
                 |store| async move { store.open_work(submitter, after, page).await },
             );
         read.await.map(|work| crate::planted::left_out(&self.world, work))
+    }
+
+    async fn slots_from(
+        &self,
+        submitter: Submitter,
+        from: Nonce,
+        page: Page,
+    ) -> Result<Vec<Nonce>, StoreError> {
+        self.read(
+            "slots_from",
+            |store| async move { store.slots_from(submitter, from, page).await },
+        )
+        .await
     }
 
     async fn line_head(&self, submitter: Submitter) -> Result<Option<LineHead>, StoreError> {

@@ -6,6 +6,7 @@ use tollgate_model::port::{
     Confirmations, CreateAnswer, Evidence, Lease, MinedIn, NewAttempt, NewEvent, NewTx,
     ReceiptDetails, Slot, TxUpdate, UpdateAnswer,
 };
+use tollgate_model::resubmit::Patience;
 use tollgate_model::{B256, GasPrice, NodeId, Nonce, Submitter, Timestamp, TxId, TxState};
 
 use crate::connection::span;
@@ -72,6 +73,10 @@ impl Writer<'_> {
         if let Some(diagnosis) = &update.diagnosis {
             let params = params![update.tx_id.uuid().into_bytes(), diagnosis.as_str()];
             exec(self.conn, queries::DIAGNOSIS_PUT, params)?;
+        }
+        if let Some(Patience { since, resends }) = update.patience {
+            let params = params![update.tx_id.uuid().into_bytes(), since.unix_micros(), resends];
+            exec(self.conn, queries::PATIENCE_PUT, params)?;
         }
         let (from, to) = (update.seen.state, update.to());
         let version = i64::from(update.seen.version) + 1;

@@ -1,6 +1,6 @@
 //! The queries that run in a loop never walk over what is finished.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, StatementStatus};
 use tollgate_sqlite::{SqliteOptions, migrate, queries};
 
 use crate::support::{Folder, connect};
@@ -19,7 +19,7 @@ const HISTORY: [&str; 7] = [
 ];
 
 /// Statements that run for every batch, tick or page.
-const IN_LOOPS: [&str; 40] = [
+const IN_LOOPS: [&str; 41] = [
     "request_find",
     "tx_lock",
     "tx_update",
@@ -28,6 +28,7 @@ const IN_LOOPS: [&str; 40] = [
     "tx_by_hash",
     "tx_open_work",
     "tx_line_head",
+    "tx_slots",
     "tx_page",
     "tx_page_open",
     "tx_page_failed",
@@ -113,6 +114,44 @@ fn a_walk_is_seen_under_any_name() {
     for sql in ["select * from managed_tx", "select 1 from managed_tx t where t.state = 1"] {
         assert!(plan(&conn, sql).iter().any(|step| scans(sql, step, "managed_tx")), "{sql}");
     }
+}
+
+/// The look for orphans runs every second on every node: what it costs must not grow with the accounts
+/// that are registered, only with those that have work.
+#[tokio::test]
+async fn look_for_orphans_costs_the_same_with_any_number_of_idle_submitters() {
+    let folder = Folder::new();
+    migrate(&SqliteOptions::file(folder.database())).await.unwrap();
+    let conn = connect(&folder.database());
+    conn.execute_batch(
+        "insert into chain values (1, zeroblob(32), 0);
+         insert into submitter_cursor values (1, unhex(printf('%040x', 7)), 0, 1, 1, null, 0);
+         insert into managed_tx (
+             tx_id, chain_id, submitter, payload, payload_digest, state, version, fencing_token,
+             attempts, created_at, updated_at)
+           values (zeroblob(16), 1, unhex(printf('%040x', 7)), x'00', zeroblob(32), 10, 1, 1, 0, 0, 0);",
+    )
+    .unwrap();
+    let few = orphan_look_steps(&conn);
+    conn.execute_batch(
+        "with recursive n(n) as (select 100 union all select n + 1 from n where n < 20099)
+         insert into submitter_cursor
+           select 1, unhex(printf('%040x', n)), 0, 1, 1, null, 0 from n;
+         insert into submitter_lease
+           select 1, submitter, '', 2, 0, 0 from submitter_cursor;",
+    )
+    .unwrap();
+    let many = orphan_look_steps(&conn);
+    assert!(many <= few + 20, "{few} steps without idle submitters, {many} with 20,000");
+}
+
+/// Steps of SQLite's machine for one look that finds the one orphan.
+fn orphan_look_steps(conn: &Connection) -> i32 {
+    let (_, sql) = queries::ALL.iter().find(|(name, _)| *name == "lease_orphans").unwrap();
+    let mut statement = conn.prepare(sql).unwrap();
+    let found = statement.query_map((1, &[][..] as &[u8], 1_000), |_| Ok(())).unwrap().count();
+    assert_eq!(found, 1);
+    statement.get_status(StatementStatus::VmStep)
 }
 
 /// A thousand submitters with a thousand finished transactions each, in the order of the indexes.

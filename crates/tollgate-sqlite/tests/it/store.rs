@@ -274,9 +274,10 @@ async fn hand_over(world: World) {
         panic!("a valid lease was taken")
     };
     assert_eq!((owner.node, owner.token), (world.node.clone(), world.lease.token));
-    assert_eq!(other.orphans(submitter().chain_id, 10).await.unwrap(), []);
+    let orphans = async || other.orphans(submitter().chain_id, None, 10).await.unwrap().orphans;
+    assert_eq!(orphans().await, []);
     world.clock.advance(terms.duration());
-    assert_eq!(other.orphans(submitter().chain_id, 10).await.unwrap(), [submitter()]);
+    assert_eq!(orphans().await, [submitter()]);
     let owners = other.owners(&[submitter()]).await.unwrap();
     assert_eq!(owners[0].as_ref().map(|owner| owner.remaining), Some(Duration::ZERO));
     let early = other.acquire(submitter(), &node, &terms).await.unwrap();
@@ -352,6 +353,7 @@ async fn a_node_is_alive_as_long_as_it_says_so() {
         chain_id: submitter().chain_id,
         advertise_url,
         draining: false,
+        serves: None,
     };
     world.store.heartbeat(&alive).await.unwrap();
     let within = Duration::from_secs(10);

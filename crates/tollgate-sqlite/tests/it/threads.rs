@@ -154,6 +154,7 @@ async fn a_simulations_store_works_on_its_callers_thread_alone() {
         chain_id: tollgate_model::ChainId::MIN,
         advertise_url: Text::lossy("http://node"),
         draining: false,
+        serves: None,
     };
     store.heartbeat(&live).await.unwrap();
     let asked = clock.0.lock().unwrap().clone();

@@ -59,6 +59,7 @@ pub async fn strange_text_comes_back_as_it_went_in(world: &dyn World) {
         chain_id: chain_id(CHAIN),
         advertise_url: text("http://'ä'"),
         draining: true,
+        serves: None,
     };
     a.heartbeat(&node).await.unwrap();
     assert_eq!(a.live_nodes(chain_id(CHAIN), Duration::from_secs(600)).await.unwrap(), [node]);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tollgate_model::FencingToken;
 use tollgate_model::port::{
-    Acquisition, Checkpoint, GrantKind, Lease, LeaseTerms, SectionOutcome, StoreError,
+    Acquisition, Checkpoint, GrantKind, Lease, LeaseTerms, OrphanPage, SectionOutcome, StoreError,
 };
 
 use crate::make::{
@@ -284,10 +284,39 @@ pub async fn orphans_are_the_submitters_with_open_work_and_no_owner(world: &dyn 
     let elsewhere = a.lease(on_other_chain(2)).await;
     a.write_whole(section(elsewhere).create(intent())).await;
     assert_eq!(a.release(&a.id, &[elsewhere]).await.unwrap(), 1);
-    let mut orphans = a.orphans(chain_id(CHAIN), 10).await.unwrap();
-    orphans.sort();
-    assert_eq!(orphans, [all[1], all[2]]);
-    assert_eq!(a.orphans(chain_id(CHAIN), 1).await.unwrap().len(), 1);
-    let there = a.orphans(other_chain().chain_id, 10).await.unwrap();
+    let found = a.orphans(chain_id(CHAIN), None, 10).await.unwrap();
+    assert_eq!(found, OrphanPage { orphans: vec![all[1], all[2]], next: None });
+    let there = a.orphans(other_chain().chain_id, None, 10).await.unwrap().orphans;
     assert_eq!(there, [on_other_chain(2)], "each chain's work is its own nodes'");
+}
+
+/// Pages go on behind what a look has seen, whether that has an owner or not: nothing hides what is
+/// behind it.
+pub async fn orphan_pages_lead_past_owned_and_orphaned_submitters_to_the_last(world: &dyn World) {
+    let a = world.node("a").await;
+    // Their addresses ascend with their numbers.
+    let all: Vec<_> = (1..=7).map(submitter).collect();
+    a.register(&all).await;
+    let mut leases = Vec::new();
+    for one in &all {
+        leases.push(a.lease(*one).await);
+        a.write_whole(section(leases[leases.len() - 1]).create(intent())).await;
+    }
+    let released = [leases[0], leases[1], leases[4], leases[6]];
+    assert_eq!(a.release(&a.id, &released).await.unwrap(), 4);
+    for limit in 1..=8 {
+        let (mut after, mut found, mut looks) = (None, Vec::new(), 0);
+        loop {
+            let page = a.orphans(chain_id(CHAIN), after, limit).await.unwrap();
+            assert!(page.orphans.len() <= limit as usize, "I13: {page:?}");
+            found.extend(page.orphans);
+            looks += 1;
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found, [all[0], all[1], all[4], all[6]], "in parts of {limit}");
+        assert_eq!(looks, 7 / limit + 1, "in parts of {limit}");
+    }
 }

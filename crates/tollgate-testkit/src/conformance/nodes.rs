@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use tollgate_model::nonce::Mode;
-use tollgate_model::port::{Acquisition, ChainRegistration, LiveNode, StoreError, SubmitterSetup};
+use tollgate_model::port::{
+    Acquisition, ChainRegistration, LiveNode, ServedSet, StoreError, SubmitterSetup,
+};
 use tollgate_model::{B256, Submitter};
 
 use crate::make::{
@@ -20,6 +22,7 @@ fn live(name: &str, url: &str) -> LiveNode {
         chain_id: chain_id(CHAIN),
         advertise_url: text(url),
         draining: false,
+        serves: None,
     }
 }
 
@@ -69,6 +72,54 @@ pub async fn nodes_of_another_chain_or_of_an_unknown_one_are_not_listed(world: &
     assert_eq!(world.execute(sql).await, Ok(1));
     assert_eq!(a.live_nodes(chain_id(CHAIN), LATELY).await.unwrap(), [here]);
     assert_eq!(a.live_nodes(other_chain().chain_id, LATELY).await.unwrap(), [there]);
+}
+
+/// A node's set of accounts is found under the digest that its row names, by any node.
+pub async fn accounts_that_a_node_serves_are_read_under_the_digest_of_its_row(world: &dyn World) {
+    let (a, b) = (world.node("a").await, world.node("b").await);
+    let many = ServedSet::new((0..20_000).map(|n| submitter(n).address));
+    let none = ServedSet::new([]);
+    assert_eq!(b.served_set(many.digest()).await.unwrap(), None, "not published yet");
+    for set in [&many, &none, &many] {
+        a.publish_served(set).await.unwrap();
+    }
+    b.publish_served(&many).await.unwrap();
+    let mut node = LiveNode { serves: Some(many.digest()), ..live("a", "http://a") };
+    a.heartbeat(&node).await.unwrap();
+    assert_eq!(b.live_nodes(chain_id(CHAIN), LATELY).await.unwrap(), [node.clone()]);
+    assert_eq!(b.served_set(many.digest()).await.unwrap(), Some(many));
+    assert_eq!(b.served_set(none.digest()).await.unwrap(), Some(none.clone()));
+    node.serves = Some(none.digest());
+    a.heartbeat(&node).await.unwrap();
+    assert_eq!(
+        b.live_nodes(chain_id(CHAIN), LATELY).await.unwrap(),
+        [node],
+        "the last word counts"
+    );
+}
+
+/// Sets that no node names any more are forgotten, but not at once: a restarted node names its set
+/// again.
+pub async fn accounts_that_no_node_names_are_forgotten_after_a_day(world: &dyn World) {
+    let a = world.node("a").await;
+    let sets = [1, 2, 3].map(|n| ServedSet::new([submitter(n).address]));
+    for set in &sets {
+        a.publish_served(set).await.unwrap();
+    }
+    let [named, unnamed, new] = &sets;
+    a.heartbeat(&LiveNode { serves: Some(named.digest()), ..live("n", "http://n") }).await.unwrap();
+    a.leave(&a.id).await.unwrap();
+    for set in &sets {
+        assert!(a.served_set(set.digest()).await.unwrap().is_some(), "published a moment ago");
+    }
+    let aged = world.earlier("published_at", Duration::from_secs(90_000));
+    assert_eq!(world.execute(&format!("update served_set set published_at = {aged}")).await, Ok(3));
+    a.leave(&a.id).await.unwrap();
+    assert!(a.served_set(named.digest()).await.unwrap().is_some(), "a node names it");
+    assert_eq!(a.served_set(unnamed.digest()).await.unwrap(), None);
+    // Published anew by the next heartbeat of a node that was silent for long.
+    a.publish_served(new).await.unwrap();
+    assert!(a.served_set(new.digest()).await.unwrap().is_some());
 }
 
 /// The lease leads to its owner's address, as long as that is known.

@@ -5,16 +5,18 @@ use std::time::Duration;
 
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{
-    AttemptKind, Lease, ListFilter, NewTx, OpenTx, StateFilter, TxRecord, TxUpdate,
+    AttemptKind, Confirmations, Evidence, Lease, ListFilter, NewTx, OpenTx, StateFilter, TxRecord,
+    TxUpdate,
 };
+use tollgate_model::resubmit::Patience;
 use tollgate_model::transition::Verdict;
 use tollgate_model::{
     Allocated, Failed, Queued, StuckReason, Submitter, Timestamp, Tracking, TxEvent, TxId, TxState,
 };
 
 use crate::make::{
-    IntentWords, SectionWords, attempt_of, chain, chain_id, full_page, intent, on_other_chain,
-    other_chain, page, section, submitter, tx_id,
+    IntentWords, SectionWords, attempt_of, chain, chain_id, full_page, hash, intent, moved, nonce,
+    on_other_chain, other_chain, page, section, submitter, tx_id,
 };
 use crate::node::TestNode;
 use crate::world::World;
@@ -296,4 +298,76 @@ pub async fn submitters_are_shown_with_owner_and_load(world: &dyn World) {
         oldest.extend((!record.seen.state.is_final()).then_some(record.created_at));
     }
     assert_eq!(busy.oldest_open, oldest.into_iter().min());
+}
+
+/// What a new owner must know of the head: since when it is waited for, and whether a fork took it.
+pub async fn open_work_tells_how_long_the_head_was_waited_for_and_whether_it_was_forked(
+    world: &dyn World,
+) {
+    let (a, b) = (world.node("a").await, world.node("b").await);
+    let lease = a.own(submitter(1)).await;
+    let txs: Vec<_> = (0..3).map(|n| intent().at(n)).collect();
+    a.write_whole(section(lease).cursor(0, 3).creates(txs.clone())).await;
+    let patience = |seconds: i64, resends| {
+        let since = Timestamp::from_unix_micros(1_700_000_000_000_000 + seconds * 1_000_000);
+        Patience { since, resends }
+    };
+    for (seconds, resends) in [(1, 0), (2, 7)] {
+        let seen = a.record(txs[0].tx_id).await.seen;
+        let mut claim = TxUpdate::noted(txs[0].tx_id, seen, "resend_claimed");
+        claim.patience = Some(patience(seconds, resends));
+        a.apply(lease, claim).await;
+    }
+    // A change that does not speak of it keeps it.
+    a.step(lease, txs[0].tx_id, TxEvent::AnswerUnclear).await;
+    a.mine(lease, txs[1].tx_id, 7).await;
+    let mut orphaned = moved(txs[1].tx_id, a.record(txs[1].tx_id).await.seen, TxEvent::Orphaned);
+    orphaned.evidence = Evidence::Clear;
+    let hashes = vec![hash()];
+    orphaned.confirmations = Some(Confirmations { first_block: 7, hashes, new_fork: true });
+    a.apply(lease, orphaned).await;
+    let work = b.open_work(submitter(1), None, full_page()).await.unwrap();
+    let known: Vec<_> = work.iter().map(|open| (open.patience, open.new_fork)).collect();
+    assert_eq!(known, [(Some(patience(2, 7)), false), (None, true), (None, false)]);
+}
+
+/// The nonces that transactions have, from one on, in pages.
+pub async fn slots_are_read_by_nonce_whatever_became_of_their_transactions(world: &dyn World) {
+    let a = world.node("a").await;
+    let (lease, other) = (a.own(submitter(1)).await, a.own(submitter(2)).await);
+    let txs: Vec<_> = (0..5).map(|n| intent().at(n)).collect();
+    a.write_whole(section(lease).cursor(0, 7).creates(txs.clone()).create(intent().at(6))).await;
+    a.write_whole(section(lease).create(intent())).await;
+    a.write_whole(section(other).cursor(0, 1).create(intent().at(0))).await;
+    a.mine(lease, txs[3].tx_id, 7).await;
+    a.step(lease, txs[3].tx_id, TxEvent::Finalised(Verdict::Executed)).await;
+    let slots = async |from: u64, limit: u32| -> Vec<u64> {
+        let found = a.slots_from(submitter(1), nonce(from), page(limit)).await.unwrap();
+        found.into_iter().map(|nonce| nonce.get()).collect()
+    };
+    assert_eq!(slots(0, 1_000).await, [0, 1, 2, 3, 4, 6]);
+    assert_eq!(slots(2, 2).await, [2, 3], "what is final has its slot for ever");
+    assert_eq!(slots(4, 2).await, [4, 6]);
+    assert_eq!(slots(7, 2).await, [0_u64; 0]);
+}
+
+/// The time in an id is that of the request, by its node's clock; the time that counts is the commit's.
+pub async fn list_by_time_finds_what_waited_long_for_its_commit(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let mut tx = intent();
+    let now = tx_id();
+    let minutes = |n: i64| u64::try_from(n * 60_000).unwrap() << 16;
+    let (high, low) = now.uuid().as_u64_pair();
+    for id in [high - minutes(5), high + minutes(5)] {
+        tx.tx_id = TxId::from_uuid(uuid::Uuid::from_u64_pair(id, low));
+        a.write_whole(section(lease).create(tx.clone())).await;
+        let at = a.record(tx.tx_id).await.created_at;
+        let (from, to) = (Some(at), Some(at.after(Duration::from_micros(1))));
+        for states in [StateFilter::Any, StateFilter::Of(vec![TxState::Queued(Queued::Waiting)])] {
+            let filter = ListFilter { from, to, states, ..ListFilter::default() };
+            let found = listed(&a, &filter, 10).await;
+            assert_eq!(found.iter().map(|tx| tx.tx_id).collect::<Vec<_>>(), [tx.tx_id]);
+        }
+    }
 }

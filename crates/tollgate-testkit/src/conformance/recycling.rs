@@ -155,3 +155,54 @@ pub async fn recycled_and_new_slots_can_be_opened_together(world: &dyn World) {
     }
     assert_eq!((pool(&a).await, a.cursor(submitter(1)).await), (vec![], 4));
 }
+
+/// A nonce in a caller's hands goes to nobody else, whatever a transaction says of it.
+pub async fn a_slot_whose_nonce_a_caller_holds_is_not_freed(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let txs = filled(&a, lease, 1).await;
+    let ask = Reserve {
+        lease,
+        owner_token: Uuid::new_v4(),
+        hold: std::time::Duration::from_secs(600),
+        floor: nonce(0),
+        outstanding_max: 10,
+    };
+    let held = a.reserve(&a.id, &ask).await.unwrap().unwrap();
+    assert_eq!(held.nonce, nonce(1));
+    // As if the same nonce had been given to both.
+    let both = format!("update nonce_reservation set nonce = 0 where {}", world.of(submitter(1)));
+    assert_eq!(world.execute(&both).await, Ok(1));
+    let before = a.record(txs[0].tx_id).await;
+    let recycled = recycling(&a, &txs[0], 0).await;
+    let outcome = a.write(section(lease).change(recycled)).await;
+    assert!(matches!(outcome, SectionOutcome::Refused(_)), "I3: {outcome:?}");
+    assert!(pool(&a).await.is_empty(), "I3");
+    assert_eq!(a.record(txs[0].tx_id).await, before);
+    let all = a.reservations(submitter(1), None, full_page()).await.unwrap();
+    assert_eq!(all[0].owner_token, ask.owner_token, "it is still the caller's");
+}
+
+/// What is free again is nobody's: neither the hash nor the reason of an earlier use stays with it.
+pub async fn a_slot_that_is_freed_again_forgets_who_used_it(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let txs = filled(&a, lease, 1).await;
+    let recycled = recycling(&a, &txs[0], 0).await;
+    a.apply(lease, recycled).await;
+    let next = intent().recycling(0);
+    a.write_whole(section(lease).cursor(1, 1).create(next.clone())).await;
+    let marked = format!(
+        "update nonce_reservation set reason = 'used', owner_token = {} where {} and state = 2",
+        world.id(next.tx_id),
+        world.of(submitter(1))
+    );
+    assert_eq!(world.execute(&marked).await, Ok(1), "its use is on record");
+    let recycled = recycling(&a, &next, 0).await;
+    a.apply(lease, recycled).await;
+    let all = a.reservations(submitter(1), None, full_page()).await.unwrap();
+    let [free] = &all[..] else { panic!("{all:?}") };
+    assert_eq!(free.state, ReservationState::Recyclable);
+    assert_eq!((free.tx_hash, free.owner_token), (None, Uuid::nil()));
+    assert_eq!(free.reason.as_ref().unwrap().as_str(), "slot recycled");
+}

@@ -12,7 +12,7 @@ use tollgate_model::reconcile::Looked;
 use tollgate_model::{Address, Bytes, ChainId, GasPrice, Nonce, Text, TxHash, Wei};
 
 use super::state::{State, Witness, count_in};
-use super::tx::{GAS_USED, decode};
+use super::tx::decode;
 use super::{FakeChain, Question};
 
 /// What is asked where there is no base fee.
@@ -123,8 +123,7 @@ impl Chain for FakeChain {
         if let Some(MinedIn { block_number: number, block_hash: hash, .. }) = state.receipt(of) {
             return Ok(Some(Sighting::InBlock { number, hash }));
         }
-        let is_held = state.pool.values().any(|(held, _)| *held == of);
-        Ok(is_held.then_some(Sighting::Pending))
+        Ok(state.is_pooled(of).then_some(Sighting::Pending))
     }
 
     async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
@@ -216,7 +215,7 @@ impl Chain for FakeChain {
         if call.value.0 > self.lock().balance(call.from) {
             return Ok(Trial::Refused(answer(AnswerClass::InsufficientFunds)));
         }
-        Ok(Trial::Gas(GAS_USED))
+        Ok(Trial::Gas(self.lock().estimate))
     }
 
     async fn send(&self, raw: &Bytes) -> SendAnswer {

@@ -77,6 +77,12 @@ pub(super) struct State {
     pub(super) hides_pools: bool,
     pub(super) loses_receipts: bool,
     pub(super) outsiders: u64,
+    /// The gas that every call is estimated to use.
+    pub(super) estimate: u64,
+    /// Where each mined transaction is: its block, and its place there.
+    pub(super) places: HashMap<TxHash, (usize, usize)>,
+    /// The slot of everything that the pool ever took.
+    slots: HashMap<TxHash, (Address, u64)>,
     /// How far above the true head the one is that is announced.
     pub(super) announced_ahead: u64,
 }
@@ -110,6 +116,9 @@ impl State {
             hides_pools: false,
             loses_receipts: false,
             outsiders: 0,
+            estimate: GAS_USED,
+            places: HashMap::new(),
+            slots: HashMap::new(),
             announced_ahead: 0,
         }
     }
@@ -171,6 +180,9 @@ impl State {
         for (_, tx) in &txs {
             self.pool.remove(&(tx.from, tx.nonce));
         }
+        let block = self.blocks.len();
+        let placed = txs.iter().enumerate().map(|(place, (hash, _))| (*hash, (block, place)));
+        self.places.extend(placed);
         self.blocks.push(FakeBlock { at, base_fee: self.base_fee, txs });
     }
 
@@ -202,11 +214,13 @@ impl State {
         if tx.nonce < self.count(tx.from) {
             return AnswerClass::NonceTooLow;
         }
-        // Together with what else the account has in the pool, but for what it replaces.
-        let others = self.pool.iter().filter(|(at, _)| at.0 == tx.from && **at != key);
-        let costs = others.map(|(_, (_, other))| other.cost());
-        if costs.fold(tx.cost(), U256::saturating_add) > self.balance(tx.from) {
-            return AnswerClass::InsufficientFunds;
+        if self.balances.contains_key(&tx.from) {
+            // Together with what else the account has in the pool, but for what it replaces.
+            let others = self.pool.iter().filter(|(at, _)| at.0 == tx.from && **at != key);
+            let costs = others.map(|(_, (_, other))| other.cost());
+            if costs.fold(tx.cost(), U256::saturating_add) > self.balance(tx.from) {
+                return AnswerClass::InsufficientFunds;
+            }
         }
         if stands.is_some_and(|(_, other)| !tx.replaces(other)) {
             return AnswerClass::ReplacementUnderpriced;
@@ -215,7 +229,14 @@ impl State {
             return AnswerClass::NonceTooHigh;
         }
         self.pool.insert(key, (hash, tx));
+        self.slots.insert(hash, key);
         AnswerClass::Accepted
+    }
+
+    /// Whether this very transaction waits to be mined.
+    pub(super) fn is_pooled(&self, hash: TxHash) -> bool {
+        let held = self.slots.get(&hash).and_then(|slot| self.pool.get(slot));
+        held.is_some_and(|(held, _)| *held == hash)
     }
 
     pub(super) fn receipt(&self, hash: TxHash) -> Option<MinedIn> {
@@ -223,18 +244,18 @@ impl State {
     }
 
     pub(super) fn receipt_in(&self, blocks: &[FakeBlock], hash: TxHash) -> Option<MinedIn> {
-        blocks.iter().find_map(|FakeBlock { at, txs, .. }| {
-            let (_, tx) = txs.iter().find(|(known, _)| *known == hash)?;
-            let reverts = tx.to.is_some_and(|to| self.reverting.contains(&to));
-            Some(MinedIn {
-                tx_hash: hash,
-                block_number: at.number,
-                block_hash: at.hash,
-                gas_used: GAS_USED,
-                succeeded: !reverts,
-                revert_reason: reverts.then(|| Text::lossy("no")),
-                details: ReceiptDetails::default(),
-            })
+        let (block, place) = self.places.get(&hash)?;
+        let FakeBlock { at, txs, .. } = blocks.get(*block)?;
+        let (_, tx) = txs.get(*place)?;
+        let reverts = tx.to.is_some_and(|to| self.reverting.contains(&to));
+        Some(MinedIn {
+            tx_hash: hash,
+            block_number: at.number,
+            block_hash: at.hash,
+            gas_used: GAS_USED,
+            succeeded: !reverts,
+            revert_reason: reverts.then(|| Text::lossy("no")),
+            details: ReceiptDetails::default(),
         })
     }
 }

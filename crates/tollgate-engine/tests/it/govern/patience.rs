@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate_engine::{Acted, Action, EngineOptions};
 use tollgate_model::answer::AnswerClass;
-use tollgate_model::port::Checkpoint;
+use tollgate_model::port::{Checkpoint, TxRecord};
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{StuckReason, TxState};
 use tollgate_testkit::fake_chain::Which;
@@ -113,4 +113,55 @@ async fn what_a_node_knows_by_its_hash_leaves_the_grey_zone() {
     .await;
     rig.mine_until_final(&ids).await;
     assert_eq!(rig.paid(account(1)), [10]);
+}
+
+/// Nodes that take over one after the other, each before its own patience would have run out.
+#[tokio::test(flavor = "multi_thread")]
+async fn patience_with_the_head_goes_on_over_takeovers() {
+    let rig = Rig::new().await;
+    rig.chain.hold(Which::Value(10));
+    let mut engine = rig.node("a", impatient());
+    let tx = transfers(&engine, [10]).await[0];
+    rig.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
+    for takeover in 1..=3 {
+        rig.clock.advance(25 * SECOND);
+        engine.stop().await;
+        drop(engine);
+        engine = rig.node("heir", impatient());
+        // A new owner sends what it finds, unless it is out of patience.
+        let is_taken_over = |tx: &TxRecord| tx.resubmits >= takeover || tx.seen.state == TIMED_OUT;
+        rig.until(tx, "was taken over", is_taken_over).await;
+    }
+    rig.until(tx, "timed out", |tx| tx.seen.state == TIMED_OUT).await;
+}
+
+/// A takeover sends what it finds, but uses up no try and begins no pause anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn resends_run_out_under_owners_that_change_often() {
+    let rig = Rig::new().await;
+    rig.chain.hold(Which::Value(10));
+    let resubmit = ResubmitRules {
+        interval: 40 * SECOND,
+        backoff_percent: 100,
+        jitter_percent: 0,
+        max_attempts: 2,
+        ..ResubmitRules::default()
+    };
+    let options = EngineOptions { resubmit, ..options() };
+    let mut engine = rig.node("a", options.clone());
+    let tx = transfers(&engine, [10]).await[0];
+    rig.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
+    let is_stuck = |state: TxState| state == TxState::Stuck(StuckReason::ResubmitsExhausted);
+    for takeover in 1..=6 {
+        rig.clock.advance(25 * SECOND);
+        engine.stop().await;
+        drop(engine);
+        engine = rig.node("heir", options.clone());
+        let sent = |tx: &TxRecord| tx.resubmits >= takeover || is_stuck(tx.seen.state);
+        rig.until(tx, "was taken over", sent).await;
+        let state = rig.record(tx).await.seen.state;
+        assert!(takeover > 3 || !is_stuck(state), "two tries and their pauses take longer");
+    }
+    let state = rig.record(tx).await.seen.state;
+    assert!(is_stuck(state), "{state}");
 }

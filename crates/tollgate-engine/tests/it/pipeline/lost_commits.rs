@@ -170,3 +170,29 @@ async fn a_commit_that_is_still_on_its_way_when_its_lease_ends_is_waited_for() {
     assert_eq!(new(answer), stored.id, "I6: it is there, and so it is said");
     wired.finish(&[stored]).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_settlement_that_fails_is_made_up_for_before_anything_is_read_back() {
+    let wired = Wired::new().await;
+    let hang = wired.world.hang_commits("managed_tx", account(0)).await;
+    let first = wired.create(10);
+    let world: &dyn World = wired.world.as_ref();
+    world.somebody_waits_for_a_lock().await;
+    wired.wire.cut();
+    let answer = within("the answer", first).await.unwrap();
+    let Err(CreateError::Unavailable(why)) = answer else { panic!("{answer:?}") };
+    assert!(why.contains("may be taken"), "I6: nobody knows: {why}");
+    // Whoever asks now is turned away once the worker could not settle it.
+    let refused = within("the refusal", wired.create(11)).await.unwrap();
+    assert!(matches!(refused, Err(CreateError::Unavailable(_))), "{refused:?}");
+    wired.wire.mend();
+    // The commit waits, and the worker waits for it: what it would read now is not the truth.
+    let waiting = "select count(*) from pg_locks where not granted";
+    until("the worker waits for the commit", || async {
+        (world.query_i64(waiting).await >= 2).then_some(())
+    })
+    .await;
+    hang.release().await;
+    let stored = wired.stored(10).await;
+    wired.finish(&[stored]).await;
+}

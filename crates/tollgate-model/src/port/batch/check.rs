@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::{BatchLimits, CursorMove, Evidence, NewAttempt, NewEvent, Section, TxUpdate};
 use crate::ids::{InvalidId, Nonce};
+use crate::port::record::MinedIn;
 use crate::state::{Tracking, TxState};
 use crate::transition::TxEvent;
 
@@ -11,10 +12,7 @@ use crate::transition::TxEvent;
 const VERSION_MAX: u32 = i32::MAX as u32;
 
 pub(super) fn batch(sections: &[Section]) -> Result<(), InvalidId> {
-    let ops: usize = sections.iter().map(|s| s.creates.len() + s.updates.len()).sum();
-    if ops > BatchLimits::OPS {
-        return refuse("batch", format!("{ops} operations are more than {}", BatchLimits::OPS));
-    }
+    operations(sections.iter().map(Section::ops).sum())?;
     let mut submitters = HashSet::new();
     let mut tx_ids = HashSet::new();
     for section in sections {
@@ -22,21 +20,35 @@ pub(super) fn batch(sections: &[Section]) -> Result<(), InvalidId> {
             let problem = format!("two sections for {}", section.lease.submitter);
             return refuse("batch", problem);
         }
-        let created = section.creates.iter().map(|tx| tx.tx_id);
-        for tx_id in created.chain(section.updates.iter().map(|update| update.tx_id)) {
-            if !tx_ids.insert(tx_id) {
-                return refuse("batch", format!("{tx_id} occurs twice"));
-            }
+        if let Some(tx_id) = section.tx_ids().find(|tx_id| !tx_ids.insert(*tx_id)) {
+            return refuse("batch", format!("{tx_id} occurs twice"));
         }
-        slots(section)?;
-        mode(section)?;
-        section.updates.iter().try_for_each(update)?;
-        section.creates.iter().filter_map(|tx| tx.outbox.as_ref()).try_for_each(event)?;
-        section
-            .creates
-            .iter()
-            .filter_map(|tx| tx.slot.as_ref())
-            .try_for_each(|slot| attempt(&slot.attempt))?;
+        self::section(section)?;
+    }
+    Ok(())
+}
+
+/// Everything about one section that can be checked without the database and its neighbours.
+pub(super) fn section(section: &Section) -> Result<(), InvalidId> {
+    operations(section.ops())?;
+    let mut tx_ids = HashSet::new();
+    if let Some(tx_id) = section.tx_ids().find(|tx_id| !tx_ids.insert(*tx_id)) {
+        return refuse("batch", format!("{tx_id} occurs twice"));
+    }
+    slots(section)?;
+    mode(section)?;
+    section.updates.iter().try_for_each(update)?;
+    section.creates.iter().filter_map(|tx| tx.outbox.as_ref()).try_for_each(event)?;
+    section
+        .creates
+        .iter()
+        .filter_map(|tx| tx.slot.as_ref())
+        .try_for_each(|slot| attempt(&slot.attempt))
+}
+
+fn operations(ops: usize) -> Result<(), InvalidId> {
+    if ops > BatchLimits::OPS {
+        return refuse("batch", format!("{ops} operations are more than {}", BatchLimits::OPS));
     }
     Ok(())
 }
@@ -109,8 +121,7 @@ fn update(update: &TxUpdate) -> Result<(), InvalidId> {
         return refuse("update", format!("the receipt does not fit a move to {}", update.to()));
     }
     if let Evidence::Set(mined) = &update.evidence {
-        storable("blockNumber", mined.block_number)?;
-        storable("gasUsed", mined.gas_used)?;
+        mined.check()?;
     }
     if let Some(list) = &update.confirmations {
         storable("blockNumber", list.first_block)?;
@@ -128,6 +139,15 @@ fn attempt(attempt: &NewAttempt) -> Result<(), InvalidId> {
         return refuse("rawTx", format!("{length} bytes, max {}", BatchLimits::PAYLOAD_BYTES));
     }
     storable("gas", attempt.fees.gas_limit)
+}
+
+impl MinedIn {
+    /// Whether a store can hold it. A receipt that no store can hold is a node's mistake: no chain has
+    /// such numbers.
+    pub fn check(&self) -> Result<(), InvalidId> {
+        storable("blockNumber", self.block_number)?;
+        storable("gasUsed", self.gas_used)
+    }
 }
 
 /// Whether a store's signed 64 bits hold a number.

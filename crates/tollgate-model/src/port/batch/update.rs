@@ -7,6 +7,7 @@ use alloy_primitives::B256;
 use super::{NewAttempt, NewEvent, Slot};
 use crate::ids::{Nonce, TxId};
 use crate::port::record::{MinedIn, Seen};
+use crate::resubmit::Patience;
 use crate::state::TxState;
 use crate::text::Text;
 use crate::transition::{IllegalMove, TxEvent, transition};
@@ -34,6 +35,8 @@ pub struct TxUpdate {
     pub schedule: Schedule,
     /// One more resubmission to count.
     pub resubmitted: bool,
+    /// How long it has been waited for as the head of the line; `None` keeps what is stored.
+    pub patience: Option<Patience>,
     /// The last error that the world gave for it.
     pub last_error: Option<Text<2000>>,
     /// What was last found out about its place in the nodes' pools; `None` keeps what is stored.
@@ -76,6 +79,7 @@ impl TxUpdate {
             confirmations: None,
             schedule: Schedule::Keep,
             resubmitted: false,
+            patience: None,
             last_error: None,
             diagnosis: None,
             detail: None,

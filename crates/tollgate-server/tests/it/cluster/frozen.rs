@@ -40,7 +40,8 @@ async fn frozen(room: &Room, of: Submitter) -> Frozen {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let node = NodeId::new("frozen", Uuid::now_v7()).unwrap();
     let (chain_id, advertise_url) = (of.chain_id, Text::lossy(&url));
-    let entry = LiveNode { node: node.clone(), chain_id, advertise_url, draining: false };
+    let entry =
+        LiveNode { node: node.clone(), chain_id, advertise_url, draining: false, serves: None };
     room.store.heartbeat(&entry).await.unwrap();
     let (store, alive) = (room.store.clone(), entry.clone());
     let heart = tokio::spawn(async move {

@@ -15,8 +15,8 @@ use tokio::task::JoinHandle;
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
 use tollgate_engine::{Engine, EngineOptions, ReservationLimits};
 use tollgate_model::ownership::preferred;
-use tollgate_model::port::{LeaseTerms, LiveNode, Owner, Store};
-use tollgate_model::{ChainId, NodeId, Submitter, Text};
+use tollgate_model::port::{LeaseTerms, LiveNode, Owner, ServedSet, Store};
+use tollgate_model::{B256, ChainId, NodeId, Submitter, Text};
 use tollgate_server::router;
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
 use tollgate_testkit::wait;
@@ -68,7 +68,19 @@ impl Room {
         self.seat_with(name, &ACCOUNTS).await
     }
 
+    /// One that does not say whom it serves, as those of older versions.
     pub(super) async fn seat_with(&self, name: &str, keys: &[usize]) -> Seat {
+        self.seat_on_list(name, keys, None).await
+    }
+
+    /// One that says whom it serves.
+    pub(super) async fn seat_saying(&self, name: &str, keys: &[usize]) -> Seat {
+        let served = ServedSet::new(keys.iter().map(|n| dev_accounts()[*n].address));
+        self.store.publish_served(&served).await.unwrap();
+        self.seat_on_list(name, keys, Some(served.digest())).await
+    }
+
+    async fn seat_on_list(&self, name: &str, keys: &[usize], serves: Option<B256>) -> Seat {
         // Nothing moves by itself while a test looks, and nobody is taken for dead.
         let seconds = Duration::from_secs;
         let lease = LeaseTerms::new(seconds(60), seconds(25), Duration::ZERO).unwrap();
@@ -78,7 +90,7 @@ impl Room {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (chain_id, advertise_url) = (self.chain_id, Text::lossy(&url));
-        let entry = LiveNode { node: id.clone(), chain_id, advertise_url, draining: false };
+        let entry = LiveNode { node: id.clone(), chain_id, advertise_url, draining: false, serves };
         self.store.heartbeat(&entry).await.unwrap();
         let api = node_with(self.store.clone(), &self.chain, options, id, keys).await;
         let engine = api.engine.clone();
@@ -103,9 +115,14 @@ impl Room {
     /// Accounts for which the first of these nodes is preferred.
     pub(super) fn preferring(&self, seats: &[&Seat]) -> Vec<Submitter> {
         let nodes: Vec<LiveNode> = seats.iter().map(|seat| seat.entry.clone()).collect();
-        let chain_id = seats[0].engine.chain_id();
+        self.preferring_first(&nodes)
+    }
+
+    /// The same for nodes of which nothing is known but their entries in the list.
+    pub(super) fn preferring_first(&self, nodes: &[LiveNode]) -> Vec<Submitter> {
+        let chain_id = self.chain_id;
         let all = ACCOUNTS.iter().map(|n| Submitter::new(chain_id, dev_accounts()[*n].address));
-        all.filter(|of| preferred(*of, &nodes).unwrap().node == nodes[0].node).collect()
+        all.filter(|of| preferred(*of, nodes).unwrap().node == nodes[0].node).collect()
     }
 }
 

@@ -70,6 +70,7 @@ impl Stage {
             chain_id,
             advertise_url: Text::lossy(&format!("http://127.0.0.1:{}", node.port)),
             draining: false,
+            serves: None,
         });
         let of = Submitter::new(chain_id, dev_accounts()[account].address);
         let should = &preferred(of, &live).unwrap().node;

@@ -1,0 +1,160 @@
+//! What can't be written fails alone, is seen, and stops no line (I14).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use futures_util::future::join_all;
+use tollgate_engine::{ActError, Acted, Action, CreateError, Engine, Policies};
+use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft};
+use tollgate_model::port::{AlertKind, Checkpoint};
+use tollgate_model::{Address, Bytes, ChainId, StuckReason, TxState, U256};
+use tollgate_testkit::fake_chain::{FakeSigner, Which};
+
+use crate::govern::{PENDING, act, patient, transfers};
+use crate::rig::{Rig, account, id, options, transfer};
+
+const UNWRITABLE: TxState = TxState::Stuck(StuckReason::Unwritable);
+
+/// What pays this much is signed as nothing at all, which no store takes.
+const BAD: u64 = 666;
+
+/// A signer with a defect.
+struct Faulty {
+    signer: FakeSigner,
+    /// Everything is signed so.
+    always: AtomicBool,
+}
+
+impl Faulty {
+    fn new() -> Arc<Self> {
+        let accounts = [1, 2, 3].map(|n| account(n).address).to_vec();
+        Arc::new(Self { signer: FakeSigner(accounts), always: AtomicBool::new(false) })
+    }
+}
+
+#[async_trait]
+impl Signer for Faulty {
+    fn accounts(&self) -> Vec<Address> {
+        self.signer.accounts()
+    }
+
+    fn read(&self, chain_id: ChainId, raw: &Bytes) -> Result<TxDraft, SignError> {
+        self.signer.read(chain_id, raw)
+    }
+
+    async fn sign(&self, drafts: Vec<TxDraft>) -> Vec<Result<SignedTx, SignError>> {
+        let values: Vec<U256> = drafts.iter().map(|draft| draft.value.0).collect();
+        let mut signed = self.signer.sign(drafts).await;
+        let always = self.always.load(Ordering::SeqCst);
+        for (value, signed) in values.iter().zip(&mut signed) {
+            if let Ok(signed) = signed
+                && (always || *value == U256::from(BAD))
+            {
+                signed.raw = Bytes::new();
+            }
+        }
+        signed
+    }
+}
+
+fn node(rig: &Rig, signer: &Arc<Faulty>) -> Engine {
+    rig.node_signing("a", patient(), Policies::default(), signer.clone())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn create_that_cannot_be_written_fails_alone_and_takes_no_nonce() {
+    let rig = Rig::new().await;
+    let engine = node(&rig, &Faulty::new());
+    let mut ids = transfers(&engine, [0]).await;
+    // Everything else comes in one batch, with the neighbours of other accounts.
+    let mut hold = rig.gate.arm(Checkpoint::BatchWritten);
+    let first = {
+        let engine = engine.clone();
+        tokio::spawn(async move { engine.create(account(1), None, transfer(1)).await })
+    };
+    hold.reached().await;
+    let values = [2, 3, BAD, 4, 5, 6, 7];
+    let creates = values.map(|value| engine.create(account(1), None, transfer(value)));
+    let others = [2, 3].map(|n| engine.create(account(n), None, transfer(9)));
+    let (answers, others) = {
+        let all = async { tokio::join!(join_all(creates), join_all(others)) };
+        let release = async {
+            tokio::task::yield_now().await;
+            hold.release();
+        };
+        tokio::join!(all, release).0
+    };
+    ids.push(id(first.await.unwrap().unwrap()));
+    let mut expected = vec![0, 1];
+    for (value, answer) in values.into_iter().zip(answers) {
+        match (value, answer) {
+            (BAD, answer) => {
+                assert!(matches!(answer, Err(CreateError::Invalid(_))), "{answer:?}");
+            }
+            (value, answer) => {
+                ids.push(id(answer.unwrap()));
+                expected.push(value);
+            }
+        }
+    }
+    ids.extend(others.into_iter().map(|answer| id(answer.unwrap())));
+    rig.mine_until_final(&ids).await;
+    let mut paid = rig.paid(account(1));
+    paid.sort_unstable();
+    assert_eq!(paid, expected, "each once, and no nonce is gone");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn change_that_cannot_be_written_marks_its_transaction_stuck_and_no_other() {
+    let rig = Rig::new().await;
+    let signer = Faulty::new();
+    let engine = node(&rig, &signer);
+    rig.chain.hold(Which::Value(10));
+    let ids = transfers(&engine, [10, 11]).await;
+    for id in &ids {
+        rig.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
+    }
+    signer.always.store(true, Ordering::SeqCst);
+    let refused = act(&engine, ids[0], Action::SpeedUp).await;
+    assert!(matches!(refused, Err(ActError::Unavailable(_))), "{refused:?}");
+    signer.always.store(false, Ordering::SeqCst);
+    rig.until(ids[0], "is stuck", |tx| tx.seen.state == UNWRITABLE).await;
+    let record = rig.record(ids[0]).await;
+    assert_eq!(record.attempts, 1, "I5: nothing of it is kept, and nothing was sent");
+    assert!(record.last_error.unwrap().as_str().contains("rawTx"));
+    let told = rig.alerts.of(AlertKind::Stuck);
+    assert!(told.iter().any(|alert| alert.tx_id == Some(ids[0])), "{told:?}");
+    assert_eq!(rig.record(ids[1]).await.seen.state, PENDING, "its neighbour goes on");
+    // A person has it sent again, and evidence still moves it.
+    let resent = async || act(&engine, ids[0], Action::Resubmit).await == Ok(Acted::Resent);
+    rig.eventually("it is sent again", resent).await;
+    rig.chain.release(Which::Value(10));
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.record(ids[0]).await.seen.state, TxState::Confirmed);
+    assert_eq!(rig.paid(account(1)), [10, 11]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn estimate_that_no_store_can_hold_is_the_nodes_trouble_and_leaves_nothing_behind() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", options());
+    let mut ids = transfers(&engine, [0]).await;
+    rig.chain.set_estimate(u64::MAX);
+    for _ in 0..3 {
+        let refused = engine.create(account(1), None, transfer(1)).await;
+        assert!(matches!(refused, Err(CreateError::Unavailable(_))), "{refused:?}");
+    }
+    assert_eq!(rig.submitter(account(1)).await.next_nonce.get(), 1);
+    // A slot is closed all the same, by the gas that such a transfer takes.
+    rig.chain.hold(Which::Value(0));
+    rig.until(ids[0], "was with a node", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
+    let cancelled = act(&engine, ids[0], Action::Cancel).await;
+    assert!(matches!(cancelled, Ok(Acted::Signed(_))), "{cancelled:?}");
+    let closing = rig.attempts(ids[0]).await.pop().unwrap();
+    assert_eq!(closing.fees.gas_limit, 21_000);
+    rig.chain.release(Which::Value(0));
+    rig.chain.set_estimate(21_000);
+    ids.extend(transfers(&engine, [1]).await);
+    rig.mine_until_final(&ids).await;
+}
