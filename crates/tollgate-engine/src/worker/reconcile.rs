@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use tollgate_model::finality::{is_settled, settled_up_to};
-use tollgate_model::nonce::{ChainCount, Mode, SubmitterStatus, Unexplained, unexplained};
+use tollgate_model::nonce::{ChainCount, Mode, SubmitterStatus, Unexplained, doubts, unexplained};
 use tollgate_model::port::chain::{AccountCounts, Occupant};
 use tollgate_model::port::{
     AlertKind, ListFilter, Page, Section, StateFilter, StatusChange, TxUpdate,
@@ -68,12 +68,22 @@ impl Desk {
         Ok(Reconciled { cursor: self.book.cursor, counts, steps: words })
     }
 
-    /// The account's counts; remembered for the nonces that are given out next.
+    /// The account's counts; remembered for the nonces that are given out next. Counts that are too far
+    /// ahead for one endpoint's word are told and not used (I16): they would move the cursor for good.
     pub(super) async fn chain_counts(&mut self) -> Result<AccountCounts, ActError> {
         let counts = self.context.chain.counts(self.submitter.address).await;
         let counts = counts.map_err(|error| ActError::Unavailable(error.to_string()))?;
-        let AccountCounts { pending, mined } = counts;
         let read_at = self.context.clock.now();
+        if let Some(doubt) = doubts(self.book.cursor, &counts, self.context.options.nonces.window) {
+            self.alarm.raise(
+                AlertKind::CountDoubted,
+                About::default(),
+                &doubt.to_string(),
+                read_at,
+            );
+            return Err(ActError::Unavailable(doubt.to_string()));
+        }
+        let AccountCounts { pending, mined, .. } = counts;
         self.book.chain = Some(ChainCount { pending, mined, read_at });
         self.book.drift = false;
         Ok(counts)

@@ -159,7 +159,9 @@ impl Chain for FakeChain {
         let mined = count_in(known, of);
         // Who lags has what is mined elsewhere in its pool, at best.
         let pending = if state.counts_lag > 0 { mined } else { state.pending(of) };
-        Ok(AccountCounts { mined: nonce(mined), pending: nonce(pending) })
+        let truth = AccountCounts::confirmed(nonce(mined), nonce(pending));
+        let claimed = self.trouble.claimed(of).map(nonce);
+        Ok(claimed.map_or(truth, |pending| AccountCounts { pending, ..truth }))
     }
 
     async fn count_at(&self, of: Address, block: u64) -> Result<Nonce, ChainUnavailable> {

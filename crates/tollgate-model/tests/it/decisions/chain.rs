@@ -22,7 +22,7 @@ fn seen(tx_hash: TxHash) -> Occupant {
 }
 
 fn counts(mined: u64, pending: u64) -> AccountCounts {
-    AccountCounts { mined: nonce(mined), pending: nonce(pending) }
+    AccountCounts::confirmed(nonce(mined), nonce(pending))
 }
 
 pub(super) fn diagnose() -> String {
