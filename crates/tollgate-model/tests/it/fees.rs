@@ -36,8 +36,10 @@ proptest! {
         let caps = FeeCaps { max_fee_per_gas, max_tx_fee };
         let (fees, _) = first_offer(&intent, &quote, gas_limit, &caps);
         let cost = |price: GasPrice| U256::from(price.wei()) * U256::from(gas_limit);
+        // A tip of the caller's above the market's comes on top.
+        let on_top = callers_tip.zip(tip).map_or(0, |(own, market)| own.wei().saturating_sub(market.wei()));
         let allowed = |price: GasPrice| {
-            price <= quoted
+            price.wei() <= quoted.wei() + on_top
                 && callers.is_none_or(|cap| price <= cap)
                 && max_fee_per_gas.is_none_or(|cap| price <= cap)
                 && max_tx_fee.is_none_or(|cap| cost(price) <= cap.0)
