@@ -141,7 +141,7 @@ impl Default for EngineOptions {
             lookback_blocks: 256,
             diagnose: None,
             reservations: None,
-            fee_caps: FeeCaps::default(),
+            fee_caps: FeeCaps::by_default(),
             closing_price: ClosingPrice::default(),
             presigned: Vec::new(),
             #[cfg(feature = "planted-bugs")]

@@ -39,6 +39,14 @@ pub struct FeeCaps {
 }
 
 impl FeeCaps {
+    /// The caps of a node that nobody has given others (I16): 1000 gwei for a unit of gas, and one
+    /// ether for all of a transaction's gas. A transfer costs 0.021 ether at most.
+    pub fn by_default() -> Self {
+        let max_fee_per_gas = GasPrice::from_wei(1_000 * 1_000_000_000).ok();
+        let max_tx_fee = Some(Wei(U256::from(1_000_000_000_000_000_000_u64)));
+        Self { max_fee_per_gas, max_tx_fee }
+    }
+
     /// The highest price that a transaction with this gas limit may offer.
     pub fn price_for(&self, gas_limit: u64) -> GasPrice {
         let by_total = self.max_tx_fee.and_then(|Wei(total)| {
@@ -158,6 +166,15 @@ mod tests {
         assert_eq!(offered(Some(8), Some(4), Some(21_000 * 9)), (4, 4));
         assert_eq!(offered(None, None, Some(21_000 * 10 - 1)), (9, 5), "rounded down");
         assert_eq!(offered(None, None, Some(0)), (0, 0), "it waits; it does not fail");
+    }
+
+    #[test]
+    fn by_default_a_transfer_costs_at_most_21_thousandths_of_an_ether() {
+        let caps = FeeCaps::by_default();
+        let absurd = FeeQuote { max_fee: GasPrice::MAX, ..quote() };
+        let (fees, _) = first_offer(&intent(), &absurd, 21_000, &caps);
+        assert_eq!(cost(U256::ZERO, &fees), U256::from(21_000_000_000_000_000_u64), "I16");
+        assert_eq!(caps.price_for(10_000_000).wei(), 100_000_000_000, "one ether in all");
     }
 
     #[test]

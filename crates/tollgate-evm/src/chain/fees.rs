@@ -47,6 +47,8 @@ const FAILURE_BELIEVED: Duration = Duration::from_secs(5);
 
 /// Quotes of the three speeds.
 type Quotes = [FeeQuote; 3];
+/// What was agreed on before, for the three speeds.
+type RecentPrices = [Option<RecentPrice>; 3];
 
 /// The last quotes. The lock is held while new ones are fetched, so that a thousand callers ask
 /// once; for no longer than one read may take.
@@ -60,8 +62,8 @@ struct Known {
     last: Option<(Quotes, Instant)>,
     /// Why nothing came of the last try, if that took long.
     failed: Option<(ChainUnavailable, Instant)>,
-    /// What the next quote is compared with, and since when.
-    reference: Option<(GasPrice, Instant)>,
+    /// What the next quote of each speed is compared with, and since when.
+    reference: [Option<(GasPrice, Instant)>; 3],
 }
 
 impl Known {
@@ -69,16 +71,22 @@ impl Known {
         self.last.filter(|(_, at)| at.elapsed() < limit).map(|(quotes, _)| quotes)
     }
 
-    fn recent_price(&self) -> Option<RecentPrice> {
-        self.reference.map(|(price, since)| RecentPrice { price, age: since.elapsed() })
+    fn recent_prices(&self) -> RecentPrices {
+        let recent =
+            |(price, since): (GasPrice, Instant)| RecentPrice { price, age: since.elapsed() };
+        self.reference.map(|reference| reference.map(recent))
     }
 
     fn keep(&mut self, quotes: Quotes) {
-        let (price, now) = (normal(&quotes), Instant::now());
-        let before = self.recent_price();
-        let after = before.map(|recent| recent.followed_by(price));
-        if after.is_none() || after != before {
-            self.reference = Some((price, now));
+        let now = Instant::now();
+        let recent = self.recent_prices();
+        for (reference, (before, quote)) in
+            self.reference.iter_mut().zip(recent.into_iter().zip(quotes))
+        {
+            let after = before.map(|recent| recent.followed_by(quote.max_fee));
+            if after.is_none() || after != before {
+                *reference = Some((quote.max_fee, now));
+            }
         }
         (self.last, self.failed) = (Some((quotes, now)), None);
     }
@@ -106,7 +114,7 @@ pub(super) async fn quote(
     }
     let patience = if stand_in.is_some() { STAND_IN_PATIENCE } else { Duration::MAX };
     let begun = Instant::now();
-    let asked = fetch(router, known.recent_price());
+    let asked = fetch(router, known.recent_prices());
     let error = match timeout(patience.min(router.config.read_deadline), asked).await {
         Ok(Ok(quotes)) => {
             known.keep(quotes);
@@ -123,11 +131,11 @@ pub(super) async fn quote(
 
 /// Asks several endpoints at once and settles on one of their answers (I16). The rest are asked one
 /// by one if none of the first can answer.
-async fn fetch(router: &Router, recent: Option<RecentPrice>) -> Result<Quotes, ChainUnavailable> {
+async fn fetch(router: &Router, recent: RecentPrices) -> Result<Quotes, ChainUnavailable> {
     let now = Instant::now();
     // A chain with one endpoint has no second opinion to wait for: only the caps bound its word.
     let is_alone = router.members.iter().filter(|member| member.reads()).count() < 2;
-    let recent = recent.filter(|_| !is_alone);
+    let recent = recent.map(|recent| recent.filter(|_| !is_alone));
     let readers = router.readers(Needs::Head, now);
     let deadline = router.deadline_of(&readers);
     let voters = router.voters(Needs::Head, VOICES_MAX, now);
@@ -171,26 +179,35 @@ async fn voices(
     voices
 }
 
-/// The quotes to go by, chosen by the price of the normal speed.
-fn settle(voices: &[Voice], recent: Option<RecentPrice>) -> Option<Quotes> {
-    let prices: Vec<_> = voices.iter().map(|(_, quotes)| normal(quotes)).collect();
-    let Agreement { voice, at_most, disputed } = agree(&prices, recent)?;
-    if disputed {
-        let said = voices.iter().map(|(name, quotes)| format!("{name}: {} wei", normal(quotes)));
-        let said = said.collect::<Vec<_>>().join(", ");
-        tracing::warn!(said, "endpoints disagree about fees");
+/// The quotes to go by. Each speed is agreed on by itself: an endpoint whose normal price is the one to
+/// go by does not decide what the fast ones pay (I16).
+fn settle(voices: &[Voice], recent: RecentPrices) -> Option<Quotes> {
+    let mut settled = [None; 3];
+    for speed in [Speed::Slow, Speed::Normal, Speed::Fast] {
+        settled[speed as usize] = Some(settle_one(voices, speed, recent[speed as usize])?);
     }
-    let (name, quotes) = voices.get(voice)?;
-    let at_most = at_most.filter(|most| *most < normal(quotes));
-    if let Some(most) = at_most {
-        let (quoted, used) = (normal(quotes).wei(), most.wei());
-        tracing::warn!(endpoint = name, quoted, used, "a single endpoint raised its fee too fast");
-    }
-    Some(at_most.map_or(*quotes, |most| quotes.map(|quote| quote.limited_to(most))))
+    let [slow, normal, fast] = settled;
+    let (slow, normal, fast) = (slow?, normal?, fast?);
+    // Faster is never cheaper, whoever said what.
+    let normal = if normal.max_fee < slow.max_fee { slow } else { normal };
+    let fast = if fast.max_fee < normal.max_fee { normal } else { fast };
+    Some([slow, normal, fast])
 }
 
-fn normal(quotes: &Quotes) -> GasPrice {
-    quotes[Speed::Normal as usize].max_fee
+fn settle_one(voices: &[Voice], speed: Speed, recent: Option<RecentPrice>) -> Option<FeeQuote> {
+    let quotes = || voices.iter().map(|(name, quotes)| (name, quotes[speed as usize]));
+    let prices: Vec<_> = quotes().map(|(_, quote)| quote.max_fee).collect();
+    let Agreement { voice, at_most, disputed } = agree(&prices, recent)?;
+    if disputed {
+        let said = quotes().map(|(name, quote)| format!("{name}: {} wei", quote.max_fee));
+        let said = said.collect::<Vec<_>>().join(", ");
+        tracing::warn!(said, ?speed, "endpoints disagree about fees");
+    }
+    let (name, quote) = quotes().nth(voice)?;
+    let Some(most) = at_most.filter(|most| *most < quote.max_fee) else { return Some(quote) };
+    let (quoted, used) = (quote.max_fee.wei(), most.wei());
+    tracing::warn!(endpoint = name, quoted, used, "a single endpoint raised its fee too fast");
+    Some(quote.limited_to(most))
 }
 
 /// What one endpoint would have a transaction pay.

@@ -9,6 +9,7 @@ mod documentation;
 mod endpoint;
 mod explaining;
 mod fake;
+mod fee_quotes;
 mod overriding;
 mod properties;
 mod router;

@@ -230,18 +230,16 @@ static FIRST: &[Key] = &[
     key(
         "chain.max_fee_per_gas",
         Kind::Price,
-        Preset::None,
-        "The most that a transaction offers for one unit of gas. At a cap it waits; it never fails \
-         for one.",
-    )
-    .like("\"100 gwei\""),
+        Value("1000 gwei"),
+        "The most that a transaction offers for one unit of gas. At a cap it waits, with an alert; it \
+         never fails for one.",
+    ),
     key(
         "chain.max_tx_fee",
         Kind::Amount,
-        Preset::None,
+        Value("1 ether"),
         "The most that a transaction's fees may come to if it uses all of its gas.",
-    )
-    .like("\"0.05 ether\""),
+    ),
     key(
         "chain.fan_out",
         Kind::Number(1, 64),

@@ -66,7 +66,7 @@ impl Kind {
                 words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or ")
             }
             Self::Finality => "`confirmations:N`, `safe` or `finalized`".to_owned(),
-            Self::Price | Self::Amount => "amount".to_owned(),
+            Self::Price | Self::Amount => format!("amount, or `{UNLIMITED}`"),
             Self::Path => "path".to_owned(),
             Self::Paths => "list of paths".to_owned(),
             Self::Addresses => "list of addresses".to_owned(),
@@ -219,6 +219,20 @@ pub(crate) fn price(text: &str) -> Result<GasPrice, String> {
     wei.ok_or_else(|| "must be at most 9.2 ether for one unit of gas".to_owned())
 }
 
+/// How a limit is switched off.
+pub(crate) const UNLIMITED: &str = "unlimited";
+
+/// A limit, or `None` where it is switched off.
+pub(crate) fn limit<T>(
+    text: &str,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, String> {
+    if text.trim() == UNLIMITED {
+        return Ok(None);
+    }
+    parse(text).map(Some).map_err(|why| format!("{why}, or {UNLIMITED}"))
+}
+
 /// Scheme, host and port of a URL with one of these schemes.
 pub(crate) fn url_place(url: &str, schemes: &[&str]) -> Result<String, String> {
     let wrong = || format!("must be a URL that starts with {}://", schemes.join(":// or "));
@@ -274,6 +288,15 @@ mod tests {
         }
         assert!(price("10 ether").is_err());
         assert_eq!(price("2 gwei").unwrap().wei(), 2_000_000_000);
+    }
+
+    #[test]
+    fn a_limit_is_switched_off_by_its_own_word() {
+        assert_eq!(limit("unlimited", price), Ok(None));
+        assert_eq!(limit("2 gwei", price), price("2 gwei").map(Some));
+        for text in ["none", "0", "off", "Unlimited"] {
+            assert!(limit(text, price).unwrap_err().ends_with(", or unlimited"), "{text}");
+        }
     }
 
     #[test]

@@ -327,8 +327,7 @@ fn engine(reader: &mut Reader<'_>) -> Option<EngineOptions> {
     let state_timeout = reader.duration("nonce.state_timeout");
     let finality = reader.read("finality", kind::finality);
     let presigned = addresses(reader, "submitter.presigned");
-    let max_fee_per_gas = reader.read("chain.max_fee_per_gas", kind::price);
-    let max_tx_fee = reader.read("chain.max_tx_fee", kind::amount);
+    let fee_caps = fee_caps(reader);
     Some(EngineOptions {
         lease: lease?,
         lease_idle: lease_idle?,
@@ -341,10 +340,29 @@ fn engine(reader: &mut Reader<'_>) -> Option<EngineOptions> {
             state_timeout: state_timeout?,
         },
         finality: finality?,
-        fee_caps: FeeCaps { max_fee_per_gas, max_tx_fee },
+        fee_caps: fee_caps?,
         presigned,
         ..EngineOptions::default()
     })
+}
+
+/// I16: there are caps by default, and who switches one off is told what that means.
+fn fee_caps(reader: &mut Reader<'_>) -> Option<FeeCaps> {
+    let (price, total) = ("chain.max_fee_per_gas", "chain.max_tx_fee");
+    let max_fee_per_gas = reader.read(price, |text| kind::limit(text, kind::price));
+    let max_tx_fee = reader.read(total, |text| kind::limit(text, kind::amount));
+    let caps = FeeCaps { max_fee_per_gas: max_fee_per_gas?, max_tx_fee: max_tx_fee? };
+    for (name, is_off) in
+        [(price, caps.max_fee_per_gas.is_none()), (total, caps.max_tx_fee.is_none())]
+    {
+        if is_off {
+            reader.warn(
+                name,
+                "is switched off: endpoints that are wrong together can have any fee paid",
+            );
+        }
+    }
+    Some(caps)
 }
 
 fn addresses(reader: &mut Reader<'_>, name: &'static str) -> Vec<Address> {

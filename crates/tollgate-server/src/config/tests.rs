@@ -341,6 +341,23 @@ fn a_variable_that_is_not_known_is_told_and_two_names_must_agree() {
 }
 
 #[test]
+fn fees_have_caps_by_default_and_who_switches_one_off_is_warned() {
+    let by_default = Said::default().understood();
+    let caps = by_default.settings.engine.fee_caps;
+    assert!(caps.max_fee_per_gas.is_some() && caps.max_tx_fee.is_some(), "I16: {caps:?}");
+    assert!(by_default.warnings().is_empty(), "{:?}", by_default.warnings());
+    for name in ["max_fee_per_gas", "max_tx_fee"] {
+        let loaded = from_file(&format!("[chain]\n{name} = \"unlimited\"\n")).understood();
+        let warnings = loaded.warnings();
+        let told = format!("chain.{name}: is switched off: ");
+        assert!(warnings.len() == 1 && warnings[0].contains(&told), "{warnings:?}");
+    }
+    let low = from_file("[chain]\nmax_fee_per_gas = \"5 gwei\"\n").understood();
+    let cap = low.settings.engine.fee_caps.max_fee_per_gas.unwrap();
+    assert_eq!((cap.wei(), low.warnings().len()), (5_000_000_000, 0));
+}
+
+#[test]
 fn what_has_no_effect_here_is_told() {
     let warnings = from_file("[database]\nconnections = 3\n").understood().values.warnings;
     assert_eq!(warnings.len(), 1, "{warnings:?}");

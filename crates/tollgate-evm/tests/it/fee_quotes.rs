@@ -1,0 +1,109 @@
+//! What a transaction has to pay, when several endpoints each have their own opinion (I16).
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tollgate_evm::chain::EvmChain;
+use tollgate_evm::endpoint::EndpointConfig;
+use tollgate_model::port::chain::{Chain, Speed};
+
+use crate::fake::{Mood, Node, config, connect};
+
+/// A fee history that asks for 500 gwei, or for next to nothing.
+fn false_history(base: &str, tip: &str) -> serde_json::Value {
+    json!({
+        "oldestBlock": "0x1", "gasUsedRatio": [0.5], "baseFeePerGas": [base, base],
+        "reward": [[tip, tip, tip]],
+    })
+}
+
+const HONEST_MAX_FEE: u128 = 2 * 0x44c + 0x14;
+
+#[tokio::test]
+async fn one_endpoint_of_three_does_not_decide_what_is_paid() {
+    for (base, tip) in [("0x746a528800", "0x746a528800"), ("0x1", "0x1")] {
+        let nodes = [Node::start().await, Node::start().await, Node::start().await];
+        nodes[0].set().fixed.insert("eth_feeHistory", Ok(false_history(base, tip)));
+        let chain = connect(nodes.iter().map(Node::http).collect()).await;
+        let quote = chain.fee_quote(Speed::Normal).await.unwrap();
+        assert_eq!(quote.max_fee.wei(), HONEST_MAX_FEE, "{base}");
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_with_an_honest_normal_price_does_not_decide_the_fast_one() {
+    let nodes = [Node::start().await, Node::start().await, Node::start().await];
+    let honest = connect(vec![nodes[0].http()]).await;
+    let quotes = [honest.fee_quote(Speed::Normal).await, honest.fee_quote(Speed::Fast).await];
+    let [normal, fast] = quotes.map(|quote| quote.unwrap().max_fee.wei());
+    let sly = json!({
+        "oldestBlock": "0x1", "gasUsedRatio": [0.5], "baseFeePerGas": ["0x44c", "0x44c"],
+        "reward": [["0x1", "0x14", "0x746a528800"]],
+    });
+    for liar in 0..3 {
+        for (place, node) in nodes.iter().enumerate() {
+            node.set().fixed.remove("eth_feeHistory");
+            if place == liar {
+                node.set().fixed.insert("eth_feeHistory", Ok(sly.clone()));
+            }
+        }
+        let chain = connect(nodes.iter().map(Node::http).collect()).await;
+        assert_eq!(chain.fee_quote(Speed::Fast).await.unwrap().max_fee.wei(), fast, "I16");
+        assert_eq!(chain.fee_quote(Speed::Normal).await.unwrap().max_fee.wei(), normal);
+    }
+}
+
+#[tokio::test]
+async fn the_lower_of_two_fee_quotes_counts() {
+    let nodes = [Node::start().await, Node::start().await];
+    let dear = false_history("0x746a528800", "0x746a528800");
+    nodes[0].set().fixed.insert("eth_feeHistory", Ok(dear));
+    let chain = connect(nodes.iter().map(Node::http).collect()).await;
+    let quote = chain.fee_quote(Speed::Normal).await.unwrap();
+    assert_eq!(quote.max_fee.wei(), HONEST_MAX_FEE);
+}
+
+#[tokio::test]
+async fn an_endpoint_whose_peer_is_silent_raises_the_fee_by_a_bounded_step() {
+    let (silent, node) = (Node::start().await, Node::start().await);
+    let mut config = config(vec![silent.http(), node.http()]);
+    config.fee_cache = Duration::ZERO;
+    let chain = EvmChain::connect(config).await.unwrap();
+    let honest = chain.fee_quote(Speed::Fast).await.unwrap().max_fee.wei();
+    silent.set().mood = Mood::Down;
+    let dear = false_history("0x746a528800", "0x746a528800");
+    node.set().fixed.insert("eth_feeHistory", Ok(dear));
+    for _ in 0..3 {
+        let quote = chain.fee_quote(Speed::Fast).await.unwrap();
+        assert_eq!(quote.max_fee.wei(), 4 * honest);
+        assert!(quote.max_priority_fee.unwrap() <= quote.max_fee);
+    }
+}
+
+#[tokio::test]
+async fn the_only_endpoint_of_a_chain_is_followed_at_once() {
+    let node = Node::start().await;
+    let mut config = config(vec![node.http()]);
+    config.fee_cache = Duration::ZERO;
+    let chain = EvmChain::connect(config).await.unwrap();
+    assert_eq!(chain.fee_quote(Speed::Normal).await.unwrap().max_fee.wei(), HONEST_MAX_FEE);
+    let dear = false_history("0x746a528800", "0x1");
+    node.set().fixed.insert("eth_feeHistory", Ok(dear));
+    let quote = chain.fee_quote(Speed::Normal).await.unwrap();
+    assert_eq!(quote.max_fee.wei(), 2 * 0x74_6a52_8800 + 1);
+}
+
+#[tokio::test]
+async fn a_fee_quote_does_not_wait_for_an_endpoint_that_hangs() {
+    let nodes = [Node::start().await, Node::start().await];
+    let timeout = Duration::from_secs(20);
+    let slow = |node: &Node| EndpointConfig { timeout, ..node.http() };
+    let mut config = config(nodes.iter().map(slow).collect());
+    config.read_deadline = timeout;
+    let chain = EvmChain::connect(config).await.unwrap();
+    nodes[0].set().mood = Mood::Hangs;
+    let begun = Instant::now();
+    let quote = chain.fee_quote(Speed::Normal).await.unwrap();
+    assert_eq!(quote.max_fee.wei(), HONEST_MAX_FEE);
+    assert!(begun.elapsed() < timeout / 2, "{:?}", begun.elapsed());
+}
