@@ -3,11 +3,12 @@
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 use tollgate_model::bump::{CapReached, Minimum};
+use tollgate_model::fill::{FillWith, NonceRange, NoncesRefused};
 use tollgate_model::mode::CannotChangeMode;
 use tollgate_model::nonce::{Mode, SubmitterStatus};
-use tollgate_model::port::Owner;
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::policy::Replacement;
+use tollgate_model::port::{CursorMove, Owner};
 use tollgate_model::reconcile::CannotResume;
 use tollgate_model::refusal::{NoEstimate, Refusal};
 use tollgate_model::stuck::Forbidden;
@@ -87,6 +88,30 @@ pub struct Reconciled {
     pub steps: Vec<String>,
 }
 
+/// Nonces that an operator wants filled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fill {
+    /// Which.
+    pub range: NonceRange,
+    /// With what.
+    pub with: FillWith,
+    /// Also those that callers said to use: the operator vouches that they will not be sent.
+    pub used: bool,
+}
+
+/// What became of nonces that an operator wants filled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Filled {
+    /// How many of the range are free now, to be filled.
+    pub handed_back: u64,
+    /// How many of the range have an owner: a transaction, or a caller.
+    pub taken: u64,
+    /// How many of the range the chain or a pool counts.
+    pub counted: u64,
+    /// How many nonces of the account are free in all.
+    pub free: u64,
+}
+
 /// Why nothing was done.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ActError {
@@ -122,6 +147,9 @@ pub enum ActError {
     /// The submitter's mode can't change now.
     #[error("the mode can't change: {0}")]
     CannotChangeMode(#[from] CannotChangeMode),
+    /// The nonces can't be handed back, or the cursor can't be moved there.
+    #[error("{0}")]
+    Nonces(#[from] NoncesRefused),
     /// Another node owns the submitter.
     #[error("another node owns the submitter")]
     NotOwner(Option<Owner>),
@@ -178,6 +206,27 @@ impl Engine {
         reason: Text<500>,
     ) -> Result<ModeChanged, ActError> {
         self.order(of, |reply| Order::ChangeMode { to, reason, reply }).await
+    }
+
+    /// Hands nonces back that the chain waits for and nobody has, and has them filled.
+    pub async fn fill(
+        &self,
+        of: Submitter,
+        fill: Fill,
+        reason: Text<500>,
+    ) -> Result<Filled, ActError> {
+        self.order(of, |reply| Order::Fill { fill, reason, reply }).await
+    }
+
+    /// Moves a submitter's cursor forward to a count that a person vouches for, where one endpoint's
+    /// word is not enough (I16).
+    pub async fn advance(
+        &self,
+        of: Submitter,
+        to: Nonce,
+        reason: Text<500>,
+    ) -> Result<CursorMove, ActError> {
+        self.order(of, |reply| Order::Advance { to, reason, reply }).await
     }
 
     /// Compares a submitter's slots with the chain now.

@@ -43,7 +43,7 @@ mod tracker;
 mod view;
 mod worker;
 
-pub use act::{ActError, Acted, Action, ModeChanged, Reconciled, Standstill};
+pub use act::{ActError, Acted, Action, Fill, Filled, ModeChanged, Reconciled, Standstill};
 pub use alerts::LoggedAlerts;
 pub use blocks::{BlockStream, StableBlock};
 pub use create::{CreateError, Created, SignedIntent, Simulated};

@@ -10,7 +10,7 @@ use tollgate_model::port::chain::SendAnswer;
 use tollgate_model::port::policy::StuckDecision;
 use tollgate_model::port::{Lease, MinedIn};
 use tollgate_model::stuck::Trigger;
-use tollgate_model::{B256, TxId};
+use tollgate_model::{B256, Bytes, TxId};
 
 /// Something that happened outside.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,6 +34,8 @@ pub(crate) enum Note {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Answered {
     pub(crate) tx_id: TxId,
+    /// What was sent.
+    pub(crate) raw: Bytes,
     pub(crate) answer: SendAnswer,
     /// An earlier try with the same bytes had no clear answer.
     pub(crate) doubted: bool,

@@ -85,7 +85,8 @@ impl From<ActError> for ReserveError {
             | ActError::FeeTooLow(_)
             | ActError::Refused(_)
             | ActError::CannotResume(_)
-            | ActError::CannotChangeMode(_) => Self::Unavailable(error.to_string()),
+            | ActError::CannotChangeMode(_)
+            | ActError::Nonces(_) => Self::Unavailable(error.to_string()),
         }
     }
 }

@@ -139,7 +139,7 @@ fn is_unclear(answer: &SendAnswer) -> bool {
 }
 
 fn answered(parcel: Parcel, answer: SendAnswer) -> Note {
-    let Parcel { tx_id, doubted, .. } = parcel;
+    let Parcel { tx_id, raw, doubted } = parcel;
     debug!(%tx_id, class = answer.class.name(), doubted, "a node answered");
-    Note::Answered(Answered { tx_id, answer, doubted })
+    Note::Answered(Answered { tx_id, raw, answer, doubted })
 }

@@ -11,6 +11,7 @@ mod allot;
 mod answers;
 mod ask;
 mod book;
+mod fill;
 mod follow;
 mod govern;
 mod hand_over;
@@ -35,12 +36,14 @@ use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::Instant;
 use tollgate_model::nonce::Mode;
-use tollgate_model::port::{Acquisition, AlertKind, Checkpoint, Lease, NewAttempt, Owner, Payload};
+use tollgate_model::port::{
+    Acquisition, AlertKind, Checkpoint, CursorMove, Lease, NewAttempt, Owner, Payload,
+};
 use tollgate_model::refusal::OpenCosts;
 use tollgate_model::{NodeId, Nonce, RequestId, Submitter, Text, Timestamp, TxId};
 use tracing::{info, warn};
 
-use crate::act::{ActError, Acted, Action, ModeChanged, Reconciled, Standstill};
+use crate::act::{ActError, Acted, Action, Fill, Filled, ModeChanged, Reconciled, Standstill};
 use crate::context::Context;
 use crate::create::{CreateError, Created};
 use crate::notes::{Note, Notes};
@@ -96,6 +99,16 @@ pub(crate) enum Order {
     Reconcile {
         reply: Reply<Reconciled>,
     },
+    Fill {
+        fill: Fill,
+        reason: Text<500>,
+        reply: Reply<Filled>,
+    },
+    Advance {
+        to: Nonce,
+        reason: Text<500>,
+        reply: Reply<CursorMove>,
+    },
     Reservation(ReservationOrder),
     /// What the submitter's open transactions may cost; `None` if they can't be priced now.
     OpenCosts {
@@ -111,6 +124,8 @@ impl Order {
             Self::Pause { reply, .. } | Self::Resume { reply, .. } => drop(reply.send(Err(why))),
             Self::ChangeMode { reply, .. } => drop(reply.send(Err(why))),
             Self::Reconcile { reply } => drop(reply.send(Err(why))),
+            Self::Fill { reply, .. } => drop(reply.send(Err(why))),
+            Self::Advance { reply, .. } => drop(reply.send(Err(why))),
             Self::Reservation(order) => drop(order.reply.send(Err(why))),
             Self::OpenCosts { reply } => drop(reply.send(Err(why))),
         }

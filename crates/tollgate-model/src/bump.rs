@@ -8,6 +8,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use alloy_primitives::U256;
+
 use crate::amount::GasPrice;
 use crate::answer::AnswerClass;
 use crate::diagnose::Diagnosis;
@@ -131,6 +133,15 @@ pub enum Raise {
 }
 
 impl Raise {
+    /// Lowers what would be signed to a price; a cap that stands in the way stays in the way.
+    #[must_use]
+    pub fn at_most(self, most: Option<GasPrice>) -> Self {
+        let (Self::To(fees), Some(most)) = (self, most) else { return self };
+        let max_fee = fees.max_fee.min(most);
+        let max_priority_fee = fees.max_priority_fee.map(|tip| tip.min(max_fee));
+        Self::To(Fees { max_fee, max_priority_fee, ..fees })
+    }
+
     /// Offers what the cap allows where a replacement would need more.
     ///
     /// For the placeholder of a slot that every endpoint rejects, where the answers that prove it are
@@ -195,7 +206,7 @@ pub struct Demand {
 /// the market asks, and at most what the caps allow.
 ///
 /// Who asks doesn't matter: a bump, a speed-up by hand, a cancellation or a placeholder. Of several
-/// attempts `last` is the dearest ([`dearest`]), because a pool may hold any of them. What closes a
+/// attempts `last` is the dearest that a pool may hold ([`to_beat`]). What closes a
 /// slot has its own gas limit, to be set in `last` first; whose caps hold for it is said by the
 /// ceiling.
 ///
@@ -287,6 +298,40 @@ pub fn dearest(attempts: impl IntoIterator<Item = Fees>) -> Option<Fees> {
     })
 }
 
+/// What one attempt offers, and what came of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Offer {
+    /// The fees.
+    pub fees: Fees,
+    /// Every endpoint refused it as too high, and none was ever known to have it: no pool holds it at
+    /// this price. It stays tracked all the same (I5).
+    pub refused_as_too_high: bool,
+}
+
+/// What a replacement has to beat: the dearest of those attempts that a pool may hold. `None` if no
+/// pool can hold any.
+pub fn to_beat(offers: impl IntoIterator<Item = Offer>) -> Option<Fees> {
+    dearest(offers.into_iter().filter(|offer| !offer.refused_as_too_high).map(|offer| offer.fees))
+}
+
+/// The highest price worth offering with this gas limit after attempts were refused as too high: an
+/// eighth less than the lowest of them. Nodes that have such a limit compare all of the gas at the
+/// price with it. `None` if nothing was refused so.
+pub fn below_refused(offers: impl IntoIterator<Item = Offer>, gas_limit: u64) -> Option<GasPrice> {
+    let refused = offers.into_iter().filter(|offer| offer.refused_as_too_high);
+    let totals = refused.map(|Offer { fees, .. }| {
+        U256::from(fees.max_fee.wei()).saturating_mul(U256::from(fees.gas_limit))
+    });
+    let total = totals.min()?.saturating_mul(U256::from(7)) / U256::from(8);
+    let price = total / U256::from(gas_limit.max(1));
+    Some(
+        u128::try_from(price)
+            .ok()
+            .and_then(|wei| GasPrice::from_wei(wei).ok())
+            .unwrap_or(GasPrice::MAX),
+    )
+}
+
 /// Whether an offer is what the market asks for now: it covers the next block's base fee and leaves
 /// the tip that others pay.
 pub fn pays_the_market(fees: &Fees, quote: &FeeQuote) -> bool {
@@ -303,7 +348,7 @@ pub struct BumpView {
     pub may_sign: bool,
     /// It is the lowest open slot without a receipt.
     pub is_head: bool,
-    /// What its dearest attempt offers ([`dearest`]).
+    /// What the dearest of its attempts that a pool may hold offers ([`to_beat`]).
     pub last: Fees,
     /// When its newest attempt was made durable.
     pub last_at: Timestamp,

@@ -157,7 +157,7 @@ mod tests {
     }
 
     fn counts(mined: u64, pending: u64) -> Option<AccountCounts> {
-        Some(AccountCounts { mined: nonce(mined), pending: nonce(pending) })
+        Some(AccountCounts::confirmed(nonce(mined), nonce(pending)))
     }
 
     fn pool(pending: Option<TxHash>, queued: Option<TxHash>) -> EndpointWord {

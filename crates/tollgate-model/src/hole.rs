@@ -27,6 +27,19 @@ pub struct HoleView {
     pub next_waits: bool,
     /// The account's key is here.
     pub has_key: bool,
+    /// How many slots of the submitter may be open at once.
+    pub window: u32,
+    /// Its nonces were handed back, and nobody came to fill them.
+    pub came_back: bool,
+}
+
+impl HoleView {
+    /// Wider than a window, it is no accident of a few transactions but a cursor that is too far ahead.
+    /// What it costs to fill is for a person to decide (I16).
+    fn is_wide(&self) -> bool {
+        let Hole { first, last, .. } = self.hole;
+        last.get().saturating_sub(first.get()) >= u64::from(self.window)
+    }
 }
 
 /// What to do about a hole. It is shown and told in any case.
@@ -71,7 +84,10 @@ pub fn decide(policy: RejectedSlot, view: &HoleView) -> HoleDecision {
         RejectedSlot::Placeholder | RejectedSlot::Recycle if view.next_waits => {
             HoleDecision::Recycle
         }
+        RejectedSlot::Placeholder | RejectedSlot::Recycle if view.is_wide() => HoleDecision::Show,
         RejectedSlot::Placeholder if view.has_key => HoleDecision::Placeholder,
+        // Whoever was to fill it was cancelled, or never came: it is a hole of our own making.
+        RejectedSlot::Recycle if view.has_key && view.came_back => HoleDecision::Placeholder,
         RejectedSlot::Placeholder | RejectedSlot::Recycle => HoleDecision::Show,
     }
 }
@@ -93,6 +109,8 @@ mod tests {
             status: SubmitterStatus::Active,
             next_waits: false,
             has_key: true,
+            window: 64,
+            came_back: false,
         }
     }
 
@@ -105,6 +123,28 @@ mod tests {
         for policy in [RejectedSlot::Placeholder, RejectedSlot::Recycle] {
             assert_eq!(decide(policy, &waited), HoleDecision::Recycle);
         }
+    }
+
+    #[test]
+    fn a_nonce_that_came_back_and_that_nobody_fills_gets_a_placeholder() {
+        let freed = HoleView { came_back: true, ..view() };
+        assert_eq!(decide(RejectedSlot::Recycle, &freed), HoleDecision::Placeholder);
+        let keyless = HoleView { has_key: false, ..freed };
+        assert_eq!(decide(RejectedSlot::Recycle, &keyless), HoleDecision::Show);
+        assert_eq!(decide(RejectedSlot::Hold, &freed), HoleDecision::Show);
+    }
+
+    #[test]
+    fn a_hole_wider_than_the_window_costs_nothing_without_a_person() {
+        let hole = |last| Hole { last: Nonce::new(last).unwrap(), ..view().hole };
+        let wide = HoleView { hole: hole(64), came_back: true, ..view() };
+        for policy in [RejectedSlot::Placeholder, RejectedSlot::Recycle] {
+            assert_eq!(decide(policy, &wide), HoleDecision::Show, "I16");
+            let waited = HoleView { next_waits: true, ..wide };
+            assert_eq!(decide(policy, &waited), HoleDecision::Recycle, "that costs nothing more");
+        }
+        let just = HoleView { hole: hole(63), ..view() };
+        assert_eq!(decide(RejectedSlot::Placeholder, &just), HoleDecision::Placeholder);
     }
 
     #[test]

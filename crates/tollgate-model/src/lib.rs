@@ -24,6 +24,7 @@ pub mod diagnose;
 pub mod expiry;
 pub mod fee_agreement;
 pub mod fees;
+pub mod fill;
 pub mod finality;
 pub mod hole;
 pub mod ids;

@@ -77,7 +77,7 @@ mod tests {
             mode: Mode::Pipelined,
             status: SubmitterStatus::Active,
             cursor: nonce(cursor),
-            counts: AccountCounts { mined: nonce(mined), pending: nonce(mined) },
+            counts: AccountCounts::confirmed(nonce(mined), nonce(mined)),
             settled: None,
             open: &[],
             reserved: &reserved,

@@ -4,11 +4,17 @@
 //! answer out in one fenced transaction that moves the stored cursor from where the view saw it.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::time::Duration;
 
 use crate::ids::{InvalidId, Nonce};
+use crate::port::chain::AccountCounts;
 use crate::state::{Tracking, TxState};
 use crate::time::Timestamp;
+
+/// How old a count may be for a nonce that came back to be handed out again (I3). Whoever had it
+/// before may have sent something meanwhile, and only a new count shows that.
+pub const RECYCLE_COUNT_AGE_MAX: Duration = Duration::from_secs(1);
 
 /// How a submitter's nonces are given out.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -156,6 +162,18 @@ pub struct NonceView {
     pub open_slots: u32,
     /// Slots whose transaction is not final yet: those that the chain may still lack.
     pub unsettled_slots: u32,
+    /// Nonces below the cursor came back and are to be handed out first.
+    pub has_recyclable: bool,
+}
+
+impl NonceView {
+    /// The count to go by now, if the last one is new enough and nothing speaks against it.
+    pub fn fresh_count(&self, rules: &NonceRules, now: Timestamp) -> Option<ChainCount> {
+        let recycles = self.has_recyclable && rules.mode == Mode::Pipelined;
+        let age_max = if recycles { RECYCLE_COUNT_AGE_MAX } else { rules.state_timeout };
+        let age_max = age_max.min(rules.state_timeout);
+        self.chain.filter(|count| !self.drift && now.since(count.read_at) < age_max)
+    }
 }
 
 /// What to do for a submitter that has work waiting.
@@ -211,13 +229,17 @@ pub fn decide(
         return Ok(NonceDecision::Held);
     }
     let free = rules.open_slots_max().saturating_sub(view.open_slots);
+    let recycles = view.has_recyclable && rules.mode == Mode::Pipelined;
+    if free == 0 && !recycles {
+        return Ok(NonceDecision::WindowFull);
+    }
+    // I3: also where the window is full, because `unblocks` hands nonces out again by this count.
+    let Some(chain) = view.fresh_count(rules, now) else {
+        return Ok(NonceDecision::AskChain);
+    };
     if free == 0 {
         return Ok(NonceDecision::WindowFull);
     }
-    let fresh = |count: &ChainCount| !view.drift && now.since(count.read_at) < rules.state_timeout;
-    let Some(chain) = view.chain.filter(fresh) else {
-        return Ok(NonceDecision::AskChain);
-    };
     let first = match rules.mode {
         // I4: never back. An old cache entry still takes part: it can only be too high.
         Mode::Pipelined => {
@@ -236,6 +258,35 @@ pub fn decide(
     Ok(NonceDecision::Allocate(range))
 }
 
+/// A count that is too far ahead to be believed on one endpoint's word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DoubtedCount {
+    /// What the endpoint says.
+    pub claimed: Nonce,
+    /// The highest count that would be believed.
+    pub at_most: Nonce,
+}
+
+impl fmt::Display for DoubtedCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { claimed, at_most } = self;
+        write!(
+            f,
+            "one endpoint alone counts {claimed}, and at most {at_most} is believed without the mined \
+             count, a second endpoint or an operator"
+        )
+    }
+}
+
+/// Whether counts are too far ahead to move a cursor (I16): a step of more than the window beyond the
+/// cursor and what is sure needs the mined count, a second endpoint or a person. A cursor never goes
+/// back (I4), so that one wrong count would leave a hole of any size for ever.
+pub fn doubts(cursor: Nonce, counts: &AccountCounts, window: u32) -> Option<DoubtedCount> {
+    let at_most = cursor.max(counts.sure).forward(u64::from(window)).unwrap_or(Nonce::MAX);
+    let claimed = counts.pending.max(counts.mined);
+    (claimed > at_most).then_some(DoubtedCount { claimed, at_most })
+}
+
 /// Nonces below the cursor that came back: from slots that no node ever took, from callers that did
 /// not use them, and from holes.
 #[derive(Clone, Copy, Debug)]
@@ -244,7 +295,8 @@ pub struct PoolView<'a> {
     pub recyclable: &'a BTreeSet<Nonce>,
     /// Those that open slots have.
     pub open: &'a BTreeSet<Nonce>,
-    /// What the chain counts, read after the last one came back; `None` if it was not asked.
+    /// What the chain counts, by a count that is fresh ([`NonceView::fresh_count`]); `None` if there is
+    /// none.
     pub chain: Option<ChainCount>,
 }
 
@@ -282,15 +334,23 @@ pub fn hand_out(
     Ok(handed)
 }
 
-/// The nonce that came back and that the chain waits for. It may be handed out though the window is
-/// full: everything that is open waits for it, and nothing else would ever make room.
-pub fn unblocks(mode: Mode, pool: &PoolView<'_>) -> Option<HandedOut> {
-    let chain = pool.chain.filter(|chain| chain.pending <= chain.mined)?;
-    let free = pool.recyclable.contains(&chain.mined) && !pool.open.contains(&chain.mined);
-    match mode {
-        Mode::Pipelined => free.then_some(HandedOut { nonce: chain.mined, recycled: true }),
-        Mode::Strict => None,
-    }
+/// The nonces that came back and that the chain waits for next, at most `wanted`. They may be handed
+/// out though the window is full: everything that is open waits for them, and nothing else would ever
+/// make room. They lie within `window` of the mined count, so that no more than two windows are open.
+///
+/// I3: nothing below what the chain or a pool counts, and nothing without a fresh count.
+pub fn unblocks(rules: &NonceRules, pool: &PoolView<'_>, wanted: u32) -> Vec<HandedOut> {
+    let Some(chain) = pool.chain.filter(|_| rules.mode == Mode::Pipelined) else {
+        return Vec::new();
+    };
+    let end = chain.mined.get().saturating_add(u64::from(rules.window));
+    (chain.mined.max(chain.pending).get()..end)
+        .map_while(|nonce| Nonce::new(nonce).ok())
+        .take_while(|nonce| pool.open.contains(nonce) || pool.recyclable.contains(nonce))
+        .filter(|nonce| !pool.open.contains(nonce))
+        .map(|nonce| HandedOut { nonce, recycled: true })
+        .take(wanted as usize)
+        .collect()
 }
 
 /// Whether a strict submitter's mined count can't come from its own slots alone (I12).

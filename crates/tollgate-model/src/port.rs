@@ -38,7 +38,7 @@ pub use record::{
     ReceiptDetails, Seen, SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup,
     TxRecord,
 };
-pub use reservation::{Reservation, ReservationState, ReservationStore, Reserve};
+pub use reservation::{HandBack, Reservation, ReservationState, ReservationStore, Reserve};
 pub use tx::{ListFilter, Page, Settled, StateFilter, TxStore};
 
 /// A whole database: every area behind one handle.

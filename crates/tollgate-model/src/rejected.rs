@@ -223,7 +223,7 @@ mod tests {
             nonce: nonce(5),
             mode: Mode::Pipelined,
             answers: Some(INVALID),
-            counts: Some(AccountCounts { mined: nonce(4), pending: nonce(5) }),
+            counts: Some(AccountCounts::confirmed(nonce(4), nonce(5))),
             receipts_looked_for: true,
             higher_open: false,
             next_waits: false,
@@ -265,8 +265,7 @@ mod tests {
 
     #[test]
     fn a_slot_that_anything_may_be_in_is_not_recycled() {
-        let counts =
-            |mined, pending| Some(AccountCounts { mined: nonce(mined), pending: nonce(pending) });
+        let counts = |mined, pending| Some(AccountCounts::confirmed(nonce(mined), nonce(pending)));
         for counts in [None, counts(4, 6), counts(6, 6)] {
             let used = RejectedView { counts, ..view(REJECTED) };
             assert_eq!(held(&used), Some(HoldReason::MayBeUsed));

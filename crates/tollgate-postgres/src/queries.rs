@@ -45,6 +45,7 @@ queries! {
     RECYCLABLE_TAKE = "recyclable_take",
     REQUEST_FIND = "request_find",
     RESERVATION_ADOPT = "reservation_adopt",
+    RESERVATION_HAND_BACK = "reservation_hand_back",
     RESERVATION_COUNT = "reservation_count",
     RESERVATION_EXPIRE = "reservation_expire",
     RESERVATION_LOWEST = "reservation_lowest",

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio_postgres::types::ToSql;
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{
-    Lease, Page, Reservation, ReservationState, ReservationStore, Reserve, StoreError,
+    HandBack, Lease, Page, Reservation, ReservationState, ReservationStore, Reserve, StoreError,
     SubmitterNote,
 };
 use tollgate_model::time::micros;
@@ -151,6 +151,33 @@ impl ReservationStore for PgStore {
         let rows = query(&tx, queries::RESERVATION_ADOPT, &parameters).await?;
         tx.commit().await?;
         nonces(&rows)
+    }
+
+    async fn hand_back(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        wanted: &HandBack,
+    ) -> Result<Vec<Nonce>, StoreError> {
+        let HandBack { nonces: wanted, used, reason } = wanted;
+        Page::fits(wanted.len())?;
+        let submitter = lease.submitter;
+        let (chain_id, address) = key(&submitter);
+        let tx = self.begin_owned(node, lease).await?;
+        let cursors = query(&tx, queries::CURSOR_LOCK, &[&vec![chain_id], &vec![address]]).await?;
+        let cursor = cursors.first().ok_or(StoreError::UnknownSubmitter(submitter))?;
+        let cursor = row::nonce(cursor, "next_nonce")?.as_i64();
+        let wanted: Vec<i64> = wanted.iter().map(|nonce| nonce.as_i64()).collect();
+        let reason = reason.as_str();
+        let parameters: [&(dyn ToSql + Sync); 6] =
+            [&chain_id, &address, &wanted, &cursor, &reason, used];
+        let rows = query(&tx, queries::RESERVATION_HAND_BACK, &parameters).await?;
+        let free = nonces(&rows)?;
+        if let Some(entry) = SubmitterNote::handed_back(&free, reason) {
+            note(&tx, node, lease, &entry).await?;
+        }
+        tx.commit().await?;
+        Ok(free)
     }
 
     async fn reservations(

@@ -128,6 +128,8 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(operate::resume))
         .routes(routes!(operate::mode))
         .routes(routes!(operate::reconcile))
+        .routes(routes!(operate::fill))
+        .routes(routes!(operate::advance))
         .routes(routes!(submitters::history))
         .routes(routes!(nonces::reserve, nonces::list))
         .routes(routes!(nonces::used))

@@ -73,6 +73,7 @@ queries! {
     RECYCLABLE_TAKE = "recyclable_take";
     SLOT_FREE = "slot_free";
     RESERVATION_ADOPT = "reservation_adopt";
+    RESERVATION_HAND_BACK = "reservation_hand_back";
     RESERVATION_COUNT = "reservation_count";
     RESERVATION_LOWEST = "reservation_lowest";
     RESERVATION_PUT = "reservation_put";

@@ -5,7 +5,8 @@ use async_trait::async_trait;
 use rusqlite::{Connection, Params, params};
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{
-    CursorMove, Lease, Page, Reservation, ReservationStore, Reserve, StoreError, SubmitterNote,
+    CursorMove, HandBack, Lease, Page, Reservation, ReservationStore, Reserve, StoreError,
+    SubmitterNote,
 };
 use tollgate_model::{NodeId, Nonce, Submitter, Text, TxHash};
 use uuid::Uuid;
@@ -144,6 +145,42 @@ impl ReservationStore for SqliteStore {
             Ok(adopted)
         });
         adopted.await
+    }
+
+    async fn hand_back(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        wanted: &HandBack,
+    ) -> Result<Vec<Nonce>, StoreError> {
+        Page::fits(wanted.nonces.len())?;
+        let (node, mut wanted) = (node.clone(), wanted.clone());
+        wanted.nonces.sort_unstable();
+        let handed_back = self.db.write(move |scope| {
+            guard_or_fenced(scope, &node, lease)?;
+            let submitter = lease.submitter;
+            let (cursor, ..) = batch::cursor(scope.conn, submitter)?
+                .ok_or(StoreError::UnknownSubmitter(submitter))?;
+            let Submitter { chain_id, address } = submitter;
+            let HandBack { nonces: wanted, used, reason } = wanted;
+            let mut free = Vec::new();
+            for nonce in wanted {
+                let params = params![
+                    chain_id.as_i64(),
+                    address.as_slice(),
+                    nonce.as_i64(),
+                    cursor.as_i64(),
+                    reason.as_str(),
+                    used
+                ];
+                free.extend(nonces(scope.conn, queries::RESERVATION_HAND_BACK, params)?);
+            }
+            if let Some(entry) = SubmitterNote::handed_back(&free, reason.as_str()) {
+                batch::note(scope.conn, &node, lease, &entry)?;
+            }
+            Ok(free)
+        });
+        handed_back.await
     }
 
     async fn reservations(

@@ -133,6 +133,7 @@ macro_rules! conformance_tests {
                 what_the_chain_has_passed_leaves_the_pool,
                 a_hole_is_adopted_once_and_then_filled,
                 a_nonce_that_somebody_has_is_not_adopted,
+                an_operator_hands_back_what_nobody_has_and_the_audit_trail_says_so,
                 no_more_are_out_than_allowed,
                 a_submitter_that_takes_no_work_hands_out_nothing,
                 concurrent_reservations_and_creates_share_no_nonce,

@@ -2,7 +2,7 @@
 //! sent. Whichever attempt is mined decides.
 
 use serde_json::json;
-use tollgate_model::bump::pays_the_market;
+use tollgate_model::bump::{pays_the_market, to_beat};
 use tollgate_model::port::policy::{Replacement, StuckAction};
 use tollgate_model::port::{AttemptKind, Checkpoint, NewAttempt, Schedule, Section, TxUpdate};
 use tollgate_model::resubmit::Patience;
@@ -127,7 +127,8 @@ impl Desk {
         let newest = open.newest().map(|form| form.kind);
         let is_repeated = ground.trigger.is_some()
             && newest.is_some_and(|it| is_out_already(action, *with == Replacement::default(), it));
-        let (Some(offered), Ok(intent)) = (open.dearest(), open.intent()) else { return false };
+        let offered = to_beat(open.offers());
+        let (Some(offered), Ok(intent)) = (offered, open.intent()) else { return false };
         if !is_repeated {
             return false;
         }

@@ -158,6 +158,7 @@ impl Desk {
             Err(Unfilled::Unsigned(unsigned)) => {
                 creates.append(&mut later);
                 error!(submitter = %self.submitter, ?unsigned, "not signed: nothing was allocated");
+                self.note_unsigned(&waiting, &unsigned).await?;
                 let left = unsigned.refuse(waiting.len(), creates);
                 let none_left = left.is_empty();
                 return Ok(if none_left { Admitted::Done } else { Admitted::Again(left) });
@@ -356,6 +357,7 @@ impl Desk {
                 payload: tx.payload.bytes().clone(),
                 accepted_at: at,
                 valid_until: tx.valid_until,
+                unsigned: None,
             };
             match tx.slot {
                 Some(slot) => {

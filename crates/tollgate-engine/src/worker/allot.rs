@@ -9,10 +9,13 @@ use tollgate_model::nonce::{
     HandedOut, NonceDecision, NonceRules, SlotRange, SubmitterStatus, decide,
 };
 use tollgate_model::port::signer::TxDraft;
-use tollgate_model::port::{AttemptKind, CursorMove, NewAttempt, NewTx, Section, Slot, TxUpdate};
+use tollgate_model::port::{
+    AlertKind, AttemptKind, CursorMove, NewAttempt, NewTx, Section, Slot, TxUpdate,
+};
 use tollgate_model::reconcile::Foreign;
-use tollgate_model::{Bytes, Intent, Nonce, TxEvent, Wei};
+use tollgate_model::{Bytes, Intent, Nonce, Text, TxEvent, Wei};
 
+use super::alarm::About;
 use super::queue::Waiting;
 use super::{Create, Desk, Stop};
 use crate::create::CreateError;
@@ -24,23 +27,23 @@ impl Desk {
         let rules = NonceRules { mode: self.book.mode, ..self.context.options.nonces };
         let wanted = u32::try_from(wanted).unwrap_or(u32::MAX).max(1);
         for _ in 0..2 {
-            let view = self.book.nonce_view(&rules);
-            let decision = decide(&rules, &view, wanted, self.context.clock.now())
+            let (view, now) = (self.book.nonce_view(&rules), self.context.clock.now());
+            let decision = decide(&rules, &view, wanted, now)
                 .map_err(|error| Stop::Restart(error.to_string()))?;
             match decision {
                 NonceDecision::Allocate(range) => {
-                    let handed = self.book.hand_out(&rules, range);
+                    let handed = self.book.hand_out(&rules, range, now);
                     return handed.map_err(|error| Stop::Restart(error.to_string()));
                 }
                 NonceDecision::WindowFull => {
-                    return Ok(self.book.unblocks(&rules).into_iter().collect());
+                    return Ok(self.book.unblocks(&rules, wanted, now));
                 }
                 NonceDecision::Held => return Ok(Vec::new()),
                 NonceDecision::Protect(_)
                     if self.context.options.breaks(PlantedBug::StrictUnchecked) =>
                 {
                     let first = self.book.cursor;
-                    let handed = self.book.hand_out(&rules, SlotRange { first, count: 1 });
+                    let handed = self.book.hand_out(&rules, SlotRange { first, count: 1 }, now);
                     return handed.map_err(|error| Stop::Restart(error.to_string()));
                 }
                 NonceDecision::Protect(why) => {
@@ -125,6 +128,37 @@ impl Desk {
             fees,
             kind,
         })
+    }
+
+    /// Tells people of what waits and can't be signed, and writes the reason down with it, once. It is
+    /// tried again at each tick, and can be cancelled: it has no slot.
+    pub(super) async fn note_unsigned(
+        &mut self,
+        waiting: &[Waiting],
+        unsigned: &Unsigned,
+    ) -> Result<(), Stop> {
+        let now = self.context.clock.now();
+        let mut section = Section::new(self.lease);
+        for (waiting, why) in
+            unsigned.0.iter().filter_map(|(place, why)| Some((waiting.get(*place)?, why)))
+        {
+            let about = About { tx_id: Some(waiting.tx_id), nonce: None };
+            let detail = format!("it can't be signed, and what waits behind it is held up: {why}");
+            self.alarm.raise(AlertKind::Unsigned, about, &detail, now);
+            if waiting.unsigned.as_ref() != Some(why) {
+                let mut update = TxUpdate::noted(waiting.tx_id, waiting.seen, "unsigned");
+                update.last_error = Some(Text::lossy(&format!("not signed: {why}")));
+                section.updates.push(update);
+            }
+        }
+        self.apply(section).await?;
+        for (place, why) in &unsigned.0 {
+            let noted = waiting.get(*place).and_then(|it| self.book.waiting_mut(it.tx_id));
+            if let Some(noted) = noted {
+                noted.unsigned = Some(why.clone());
+            }
+        }
+        Ok(())
     }
 
     /// Everything that is to be written for slots and creates.

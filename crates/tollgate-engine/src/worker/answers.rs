@@ -30,7 +30,7 @@ impl Desk {
             let class = answered.answer.class;
             hold_is_over |= open.is_held() && action_for(class) == AnswerAction::Track;
             let is_first_word = open.attempts.len() > 1 && !open.heard.newest;
-            open.heard.note(class, answered.doubted);
+            open.note_answer(&answered.raw, class, answered.doubted);
             if is_first_word {
                 further.insert(open.nonce);
             }

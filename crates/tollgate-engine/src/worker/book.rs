@@ -60,6 +60,7 @@ impl Book {
             payload: record.payload.clone(),
             accepted_at: record.created_at,
             valid_until: record.valid_until,
+            unsigned: None,
         });
     }
 
@@ -117,7 +118,7 @@ impl Book {
     }
 
     /// Open transactions, lowest nonce first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Open> {
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Open> {
         self.open.values()
     }
 
@@ -161,7 +162,9 @@ impl Book {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.open.is_empty() && self.queued.is_empty() && self.pool.reserved.is_empty()
+        let pool = &self.pool;
+        let is_done = pool.reserved.is_empty() && !pool.has_marked();
+        self.open.is_empty() && self.queued.is_empty() && is_done
     }
 
     /// Nonces come back. I3: the chain is asked before they go out again, because what was sent
@@ -179,17 +182,30 @@ impl Book {
         &self,
         rules: &NonceRules,
         range: SlotRange,
+        now: Timestamp,
     ) -> Result<Vec<HandedOut>, InvalidId> {
-        hand_out(rules.mode, &self.pool_view(&self.open_in_pool()), range)
+        hand_out(rules.mode, &self.pool_view(&self.open_in_pool(), rules, now), range)
     }
 
-    /// The one that everything waits for, if it came back.
-    pub(super) fn unblocks(&self, rules: &NonceRules) -> Option<HandedOut> {
-        unblocks(rules.mode, &self.pool_view(&self.open_in_pool()))
+    /// Those that came back and that everything waits for.
+    pub(super) fn unblocks(
+        &self,
+        rules: &NonceRules,
+        wanted: u32,
+        now: Timestamp,
+    ) -> Vec<HandedOut> {
+        unblocks(rules, &self.pool_view(&self.open_in_pool(), rules, now), wanted)
     }
 
-    fn pool_view<'a>(&'a self, open: &'a BTreeSet<Nonce>) -> PoolView<'a> {
-        PoolView { recyclable: &self.pool.recyclable, open, chain: self.chain }
+    /// I3: nonces that came back are judged by a fresh count alone.
+    fn pool_view<'a>(
+        &'a self,
+        open: &'a BTreeSet<Nonce>,
+        rules: &NonceRules,
+        now: Timestamp,
+    ) -> PoolView<'a> {
+        let chain = self.nonce_view(rules).fresh_count(rules, now);
+        PoolView { recyclable: &self.pool.recyclable, open, chain }
     }
 
     /// The open slots that lie where the pool does: none while it is empty, as it mostly is.
@@ -210,6 +226,7 @@ impl Book {
             drift: self.drift,
             open_slots: count(occupied.count()),
             unsettled_slots: count(self.open.len()),
+            has_recyclable: !self.pool.recyclable.is_empty(),
         }
     }
 }

@@ -86,6 +86,7 @@ impl Desk {
         self.align_holds().await?;
         self.expire().await?;
         self.reconcile_if_due().await?;
+        self.fill_marked().await?;
         self.settle_rejected().await?;
         self.diagnose_head().await?;
         self.note_head();

@@ -6,7 +6,7 @@ use tollgate_model::port::chain::{Call, Trial};
 use tollgate_model::port::{AlertKind, Page};
 use tollgate_model::reconcile::{Hole, ReconcileStep};
 use tollgate_model::refusal::gas_to_self;
-use tollgate_model::{Bytes, Intent, Nonce, RequestId, Text, Timestamp, U256, Wei};
+use tollgate_model::{Bytes, Intent, Nonce, Text, Timestamp, U256, Wei};
 use tracing::{info, warn};
 
 use super::alarm::About;
@@ -44,6 +44,8 @@ impl Desk {
             status: self.book.status,
             next_waits: !self.book.queued.is_empty(),
             has_key: self.has_key(),
+            window: options.nonces.window,
+            came_back: self.book.pool.recyclable.contains(&hole.first),
         };
         match decide(options.rejected_slot, &view) {
             HoleDecision::Show => Ok(()),
@@ -53,10 +55,9 @@ impl Desk {
             }
             HoleDecision::Recycle => self.adopt(hole).await.map(|_| ()),
             HoleDecision::Placeholder => {
-                for nonce in self.adopt(hole).await?.into_iter().take(FILLED_MAX) {
-                    self.fill_with_placeholder(nonce).await?;
-                }
-                Ok(())
+                let mut nonces = self.adopt(hole).await?;
+                nonces.truncate(FILLED_MAX);
+                self.fill_with_placeholders(&nonces).await
             }
         }
     }
@@ -77,8 +78,10 @@ impl Desk {
         Ok(free.collect())
     }
 
-    /// A transfer to self, taken in like any other intent: the lowest free nonce is its slot.
-    async fn fill_with_placeholder(&mut self, nonce: Nonce) -> Result<(), Stop> {
+    /// Transfers to self, taken in like any other intents: the lowest free nonces are their slots.
+    /// They have no request ids: a nonce that comes back once more gets another placeholder.
+    pub(super) async fn fill_with_placeholders(&mut self, nonces: &[Nonce]) -> Result<(), Stop> {
+        let Some(lowest) = nonces.first().copied() else { return Ok(()) };
         let from = self.submitter.address;
         let (to, value) = (Some(from), Wei(U256::ZERO));
         let call = Call { from, to, value, data: Bytes::new() };
@@ -86,23 +89,26 @@ impl Desk {
             Ok(tried @ Trial::Gas(_)) => gas_to_self(Some(&tried), &self.context.chain.limits()),
             Ok(Trial::Reverts(_) | Trial::Refused(_)) | Err(_) => return Ok(()),
         };
-        let metadata = Some(serde_json::json!({ "placeholder": nonce.get() }).to_string());
-        let intent = Intent { gas: Some(gas), metadata, ..Intent::call(to, U256::ZERO) };
-        let (payload, request_id) =
-            (intent.to_payload(), RequestId::new(format!("tollgate-placeholder-{nonce}")));
-        let (Ok(payload), Ok(request_id)) = (payload, request_id) else { return Ok(()) };
-        let (reply, answer) = oneshot::channel();
-        let create = Create {
-            tx_id: self.context.ids.tx_id(),
-            request_id: Some(request_id),
-            payload,
-            valid_until: None,
-            signed: None,
-            reply,
-        };
-        self.admit(vec![create]).await?;
-        if let Ok(Err(why)) = answer.await {
-            warn!(submitter = %self.submitter, %nonce, %why, "no placeholder");
+        let (mut creates, mut answers) = (Vec::new(), Vec::new());
+        for nonce in nonces {
+            let metadata = Some(serde_json::json!({ "placeholder": nonce.get() }).to_string());
+            let intent = Intent { gas: Some(gas), metadata, ..Intent::call(to, U256::ZERO) };
+            let Ok(payload) = intent.to_payload() else { return Ok(()) };
+            let (reply, answer) = oneshot::channel();
+            let tx_id = self.context.ids.tx_id();
+            let (request_id, valid_until, signed) = (None, None, None);
+            creates.push(Create { tx_id, request_id, payload, valid_until, signed, reply });
+            answers.push(answer);
+        }
+        self.admit(creates).await?;
+        for answer in answers {
+            if let Ok(Err(why)) = answer.await {
+                let about = About { tx_id: None, nonce: Some(lowest) };
+                let detail = format!("no placeholder: {why}");
+                self.alarm.raise(AlertKind::Hole, about, &detail, self.context.clock.now());
+                warn!(submitter = %self.submitter, %lowest, %why, "no placeholder");
+                break;
+            }
         }
         Ok(())
     }

@@ -37,6 +37,14 @@ impl Desk {
                 let done = self.reconcile_now().await;
                 answer(reply, done)
             }
+            Order::Fill { fill, reason, reply } => {
+                let done = self.fill_range(fill, &reason).await;
+                answer(reply, done)
+            }
+            Order::Advance { to, reason, reply } => {
+                let done = self.advance_cursor(to, &reason).await;
+                answer(reply, done)
+            }
             Order::Reservation(order) => self.carry_out_reservation(order).await,
             Order::OpenCosts { reply } => {
                 let costs = self.open_costs(&mut Quotes::default()).await;

@@ -1,7 +1,7 @@
 //! One transaction with an open slot, as its worker knows it.
 
-use tollgate_model::answer::AnswerClass;
-use tollgate_model::bump::dearest;
+use tollgate_model::answer::{AnswerAction, AnswerClass, action_for};
+use tollgate_model::bump::{Offer, dearest};
 use tollgate_model::diagnose::Diagnosis;
 use tollgate_model::port::{Attempt, AttemptKind, Fees, MinedIn, NewAttempt, OpenTx, Seen};
 use tollgate_model::reconcile::{OpenSlot, Search};
@@ -21,19 +21,37 @@ pub(super) struct Form {
     pub(super) fees: Fees,
     /// When it was made durable.
     pub(super) at: Timestamp,
+    /// A node is known to have had it.
+    was_taken: bool,
+    /// What the endpoints last answered to it together.
+    last_answer: Option<AnswerClass>,
 }
 
 impl Form {
+    /// Takes notice of the endpoints' common answer to this form.
+    fn note(&mut self, class: AnswerClass) {
+        self.was_taken |= action_for(class) == AnswerAction::Track;
+        self.last_answer = Some(class);
+    }
+
+    fn offer(&self) -> Offer {
+        let is_too_high = self.last_answer == Some(AnswerClass::FeeTooHigh);
+        Offer { fees: self.fees, refused_as_too_high: is_too_high && !self.was_taken }
+    }
+
     fn new(attempt: &NewAttempt, at: Timestamp) -> Self {
         let NewAttempt { tx_hash, raw, kind, fees } = attempt;
-        Self { hash: *tx_hash, raw: raw.clone(), kind: *kind, fees: *fees, at }
+        let (was_taken, last_answer) = (false, None);
+        let (hash, raw, kind, fees) = (*tx_hash, raw.clone(), *kind, *fees);
+        Self { hash, raw, kind, fees, at, was_taken, last_answer }
     }
 }
 
 impl From<Attempt> for Form {
     fn from(attempt: Attempt) -> Self {
         let Attempt { tx_hash, raw, kind, fees, created_at, .. } = attempt;
-        Self { hash: tx_hash, raw, kind, fees, at: created_at }
+        let (was_taken, last_answer) = (false, None);
+        Self { hash: tx_hash, raw, kind, fees, at: created_at, was_taken, last_answer }
     }
 }
 
@@ -254,9 +272,22 @@ impl Open {
         self.attempts.iter().rev().find(closes).map(|form| form.kind)
     }
 
-    /// What its dearest form offers: what a replacement has to beat.
+    /// What its forms offer, and what came of that.
+    pub(super) fn offers(&self) -> impl Iterator<Item = Offer> {
+        self.attempts.iter().map(Form::offer)
+    }
+
+    /// What its dearest form offers.
     pub(super) fn dearest(&self) -> Option<Fees> {
         dearest(self.attempts.iter().map(|form| form.fees))
+    }
+
+    /// Takes notice of the endpoints' common answer to one of its forms.
+    pub(super) fn note_answer(&mut self, raw: &Bytes, class: AnswerClass, doubted: bool) {
+        self.heard.note(class, doubted);
+        if let Some(form) = self.attempts.iter_mut().find(|form| form.raw == *raw) {
+            form.note(class);
+        }
     }
 
     /// The intent, as it was accepted.

@@ -4,15 +4,19 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tollgate_model::port::{Page, ReservationState, StoreError};
-use tollgate_model::{Nonce, Timestamp};
+use tollgate_model::fill::FillWith;
+use tollgate_model::port::{AlertKind, Page, ReservationState, StoreError};
+use tollgate_model::{Nonce, Text, Timestamp};
 use tracing::{debug, info};
 
+use super::alarm::About;
 use super::{Desk, Stop};
 use crate::context::Context;
 
 /// How often expired reservations are returned.
 const TEND_INTERVAL: Duration = Duration::from_secs(1);
+/// How often a free nonce below open slots is looked at.
+const HOLE_LOOK: Duration = Duration::from_secs(30);
 /// How often the chain is asked whether it has passed what is in the pool.
 const COUNT_AGE_MAX: Duration = Duration::from_secs(10);
 
@@ -23,8 +27,15 @@ pub(super) struct Pool {
     pub(super) recyclable: BTreeSet<Nonce>,
     /// In callers' hands.
     pub(super) reserved: BTreeSet<Nonce>,
+    /// Of the free ones, those that an operator wants to be filled by placeholders.
+    marked: BTreeSet<Nonce>,
     /// Used by callers, and not mined yet as far as is known.
     used: BTreeSet<Nonce>,
+    /// What callers had used before this worker began is among them.
+    used_is_loaded: bool,
+    /// The used nonce that the chain waits for, and since when.
+    used_waits: Option<(Nonce, Timestamp)>,
+    hole_looked_at: Option<Timestamp>,
     tended_at: Option<Timestamp>,
 }
 
@@ -32,7 +43,8 @@ impl Pool {
     /// Whether it is time to look after it.
     fn is_due(&self, now: Timestamp) -> bool {
         let empty = self.recyclable.is_empty() && self.reserved.is_empty() && self.used.is_empty();
-        !empty && self.tended_at.is_none_or(|last| now.since(last) >= TEND_INTERVAL)
+        !(empty && self.used_is_loaded)
+            && self.tended_at.is_none_or(|last| now.since(last) >= TEND_INTERVAL)
     }
 }
 
@@ -41,6 +53,25 @@ impl Pool {
     pub(super) fn spend(&mut self, nonce: Nonce) {
         self.reserved.remove(&nonce);
         self.used.insert(nonce);
+    }
+
+    /// Notes what is to fill a free nonce.
+    pub(super) fn set_filled_with(&mut self, nonce: Nonce, with: FillWith) {
+        match with {
+            FillWith::Placeholder => self.marked.insert(nonce),
+            FillWith::Next => self.marked.remove(&nonce),
+        };
+        self.used.remove(&nonce);
+    }
+
+    /// Whether a free nonce is to be filled by a placeholder.
+    pub(super) fn is_marked(&self, nonce: Nonce) -> bool {
+        self.marked.contains(&nonce) && self.recyclable.contains(&nonce)
+    }
+
+    /// Whether any free nonce is to be filled by a placeholder.
+    pub(super) fn has_marked(&self) -> bool {
+        !self.marked.is_disjoint(&self.recyclable)
     }
 
     /// What callers fill by themselves: no holes.
@@ -52,7 +83,7 @@ impl Pool {
 impl Desk {
     /// Reads the pool from the store: after a takeover, and when it was not what it seemed.
     pub(super) async fn load_pool(&mut self) -> Result<(), Stop> {
-        let page = Page::new(Page::MAX).map_err(|error| Stop::Restart(error.to_string()))?;
+        let page = full_page()?;
         self.book.pool = Pool::default();
         let mut after = None;
         loop {
@@ -63,7 +94,12 @@ impl Desk {
                     ReservationState::Reserved => {
                         self.book.pool.reserved.insert(reservation.nonce);
                     }
-                    ReservationState::Recyclable => self.book.put_back([reservation.nonce]),
+                    ReservationState::Recyclable => {
+                        let reason = reservation.reason.as_ref().map(Text::as_str);
+                        let with = FillWith::of_stored(reason);
+                        self.book.pool.set_filled_with(reservation.nonce, with);
+                        self.book.put_back([reservation.nonce]);
+                    }
                     ReservationState::Used => {}
                 }
             }
@@ -85,12 +121,14 @@ impl Desk {
     /// they are shown as such until it has them.
     async fn load_used(&mut self, page: Page) -> Result<(), Stop> {
         if self.context.options.reservations.is_none() {
+            self.book.pool.used_is_loaded = true;
             return Ok(());
         }
         let Ok(counts) = self.chain_counts().await else { return Ok(()) };
         let used = self.context.store.used_from(self.submitter, counts.mined, page).await;
         let used = used.map_err(|error| Stop::Restart(error.to_string()))?;
         self.book.pool.used.extend(used);
+        self.book.pool.used_is_loaded = true;
         Ok(())
     }
 
@@ -101,6 +139,9 @@ impl Desk {
             return Ok(());
         }
         self.book.pool.tended_at = Some(now);
+        if !self.book.pool.used_is_loaded {
+            self.load_used(full_page()?).await?;
+        }
         if !self.book.pool.reserved.is_empty() {
             let Context { store, node, .. } = self.context.as_ref();
             let expired = tended(store.expire_reservations(node, self.lease).await)?;
@@ -109,7 +150,50 @@ impl Desk {
             }
             self.book.put_back(expired);
         }
-        self.retire_passed(now).await
+        self.retire_passed(now).await?;
+        self.watch_used(now);
+        self.look_for_hole(now);
+        Ok(())
+    }
+
+    /// A caller said to use the nonce that the chain waits for, and no pool has anything there: after a
+    /// while people are told. Nobody but a person may give it away (I3): what is signed may yet be sent.
+    fn watch_used(&mut self, now: Timestamp) {
+        let waits_for = self.book.chain.filter(|chain| chain.pending <= chain.mined);
+        let waits_for = waits_for.map(|chain| chain.mined).filter(|nonce| {
+            self.book.pool.used.contains(nonce)
+                && !self.book.iter().any(|open| open.nonce == *nonce)
+        });
+        let Some(nonce) = waits_for else {
+            self.book.pool.used_waits = None;
+            return;
+        };
+        let before = self.book.pool.used_waits.filter(|(waited, _)| *waited == nonce);
+        let (_, since) = *self.book.pool.used_waits.insert(before.unwrap_or((nonce, now)));
+        if now.since(since) < self.context.options.stuck.head_after {
+            return;
+        }
+        let about = About { tx_id: None, nonce: Some(nonce) };
+        let detail = format!(
+            "a caller said to use nonce {nonce}, and no endpoint has it: everything above waits. Have \
+             the caller send it, or hand it back with `submitter fill --used`"
+        );
+        self.alarm.raise(AlertKind::ReservationUnsent, about, &detail, now);
+    }
+
+    /// A free nonce below open slots that nobody waits to fill is a hole: it is looked at now, and not
+    /// only when chain and slots are compared next.
+    fn look_for_hole(&mut self, now: Timestamp) {
+        let highest = self.book.iter().next_back().map(|open| open.nonce);
+        let is_below = self.book.pool.recyclable.first().copied() < highest;
+        let has_looked = self.book.pool.hole_looked_at.is_some_and(|at| now.since(at) < HOLE_LOOK);
+        if self.book.pool.recyclable.is_empty() || !is_below || has_looked {
+            return;
+        }
+        if self.book.queued.is_empty() {
+            self.book.pool.hole_looked_at = Some(now);
+            self.agenda.reconcile_soon(now);
+        }
     }
 
     /// I3: what the chain has mined is spent, whoever did it.
@@ -128,12 +212,17 @@ impl Desk {
             return Ok(());
         };
         self.book.pool.used.retain(|nonce| *nonce >= mined);
+        self.book.pool.marked.retain(|nonce| *nonce >= mined);
         let Context { store, node, .. } = self.context.as_ref();
         for nonce in tended(store.retire_passed(node, self.lease, mined).await)? {
             self.book.pool.recyclable.remove(&nonce);
         }
         Ok(())
     }
+}
+
+fn full_page() -> Result<Page, Stop> {
+    Page::new(Page::MAX).map_err(|error| Stop::Restart(error.to_string()))
 }
 
 /// What can't be done now is done at the next tick; what may have been done is read back.

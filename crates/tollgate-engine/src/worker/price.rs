@@ -1,6 +1,6 @@
 //! Whether the head of the line offers more, and what the pools say of it.
 
-use tollgate_model::bump::{BumpDecision, BumpView};
+use tollgate_model::bump::{BumpDecision, BumpView, to_beat};
 use tollgate_model::diagnose::{DiagnosisView, diagnose};
 use tollgate_model::port::{AlertKind, AttemptKind, Section, TxUpdate};
 use tollgate_model::resubmit::is_resent;
@@ -58,7 +58,7 @@ impl Desk {
         let view = BumpView {
             may_sign,
             is_head: true,
-            last: open.dearest()?,
+            last: to_beat(open.offers()).or_else(|| open.dearest())?,
             last_at: newest.at,
             bumps: u16::try_from(open.attempts.len().saturating_sub(1)).unwrap_or(u16::MAX),
             quote: self.context.chain.fee_quote(intent.speed).await.ok()?,

@@ -15,6 +15,8 @@ pub(super) struct Waiting {
     pub(super) payload: Bytes,
     pub(super) accepted_at: Timestamp,
     pub(super) valid_until: Option<Timestamp>,
+    /// Why it could not be signed, as far as it is written down.
+    pub(super) unsigned: Option<String>,
 }
 
 impl Waiting {
@@ -91,6 +93,7 @@ mod tests {
             payload: Bytes::new(),
             accepted_at: Timestamp::EPOCH,
             valid_until: None,
+            unsigned: None,
         }
     }
 

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use tollgate_model::finality::settled_up_to;
-use tollgate_model::nonce::{ChainCount, SubmitterStatus};
+use tollgate_model::nonce::{ChainCount, SubmitterStatus, doubts};
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::{AlertKind, Section};
 use tollgate_model::reconcile::{
@@ -72,12 +72,22 @@ impl Desk {
         Ok(Reconciled { cursor: self.book.cursor, counts, steps: words })
     }
 
-    /// The account's counts; remembered for the nonces that are given out next.
+    /// The account's counts; remembered for the nonces that are given out next. Counts that are too far
+    /// ahead for one endpoint's word are told and not used (I16): they would move the cursor for good.
     pub(super) async fn chain_counts(&mut self) -> Result<AccountCounts, ActError> {
         let counts = self.context.chain.counts(self.submitter.address).await;
         let counts = counts.map_err(|error| ActError::Unavailable(error.to_string()))?;
-        let AccountCounts { pending, mined } = counts;
         let read_at = self.context.clock.now();
+        if let Some(doubt) = doubts(self.book.cursor, &counts, self.context.options.nonces.window) {
+            self.alarm.raise(
+                AlertKind::CountDoubted,
+                About::default(),
+                &doubt.to_string(),
+                read_at,
+            );
+            return Err(ActError::Unavailable(doubt.to_string()));
+        }
+        let AccountCounts { pending, mined, .. } = counts;
         self.book.chain = Some(ChainCount { pending, mined, read_at });
         self.book.drift = false;
         Ok(counts)

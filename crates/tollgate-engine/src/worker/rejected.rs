@@ -50,7 +50,7 @@ impl Desk {
     fn judge_rejected(&self, tx_id: TxId, counts: Option<AccountCounts>) -> RejectedDecision {
         let Some(open) = self.book.get(tx_id) else { return RejectedDecision::Leave };
         let counts = if self.context.options.breaks(PlantedBug::SlotFreedOnTimeout) {
-            Some(AccountCounts { mined: open.nonce, pending: open.nonce })
+            Some(AccountCounts::confirmed(open.nonce, open.nonce))
         } else {
             counts
         };

@@ -2,7 +2,7 @@
 //! slot. Whatever it is, it has the transaction's nonce, and it replaces whichever of the earlier
 //! forms a pool holds.
 
-use tollgate_model::bump::{Ceiling, Raise, offer_anew};
+use tollgate_model::bump::{Ceiling, Raise, below_refused, offer_anew, to_beat};
 use tollgate_model::fees::gas_limit;
 use tollgate_model::port::chain::{Call, Trial};
 use tollgate_model::port::policy::{NewCall, Replacement};
@@ -41,13 +41,21 @@ impl Desk {
         };
         let quote = self.context.chain.fee_quote(intent.speed).await;
         let quote = quote.map_err(|error| ActError::Unavailable(error.to_string()))?;
-        let last = Fees { gas_limit: draft.fees.gas_limit, ..open.dearest().unwrap_or(draft.fees) };
+        let gas_limit = draft.fees.gas_limit;
+        // What every endpoint refused as too high is in no pool: it need not be beaten, and the next
+        // offer is below it.
+        let held = to_beat(open.offers());
+        let last = held.or_else(|| open.dearest()).unwrap_or(draft.fees);
+        let last = Fees { gas_limit, ..last };
+        let most = below_refused(open.offers(), gas_limit).filter(|_| held.is_none());
         let ceiling = self.ceiling(&intent, closes);
         let demand = with.demand();
         // A pool that never had an attempt wants no premium for another one: without this, a slot
         // whose first offer is the caller's cap could never be closed.
-        let price = match provably_never_accepted(open.seen.state, open.heard.all()) {
-            true => offer_anew(&last, &quote, &ceiling, &demand),
+        let is_free = provably_never_accepted(open.seen.state, open.heard.all());
+        let price = match is_free || held.is_none() {
+            true if demand.max_fee.is_some() => offer_anew(&last, &quote, &ceiling, &demand),
+            true => offer_anew(&last, &quote, &ceiling, &demand).at_most(most),
             false => self.context.policies.bump.raise(&last, &quote, &ceiling, &demand),
         };
         match if closes_rejected { price.or_at_cap(&last) } else { price } {

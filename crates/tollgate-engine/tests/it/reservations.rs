@@ -3,20 +3,21 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tollgate_engine::{Engine, EngineOptions, ReservationLimits, ReserveError};
+use tollgate_engine::{Engine, EngineOptions, Fill, ReservationLimits, ReserveError};
+use tollgate_model::fill::{FillWith, NonceRange};
 use tollgate_model::nonce::{Mode, NonceRules, SubmitterStatus};
 use tollgate_model::port::batch::Fees;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::signer::{SignedTx, Signer, TxDraft, TxKind};
 use tollgate_model::port::{
-    Acquisition, CursorMove, FencedBatch, LeaseStore, LeaseTerms, Page, Reservation,
+    Acquisition, AlertKind, CursorMove, FencedBatch, LeaseStore, LeaseTerms, Page, Reservation,
     ReservationState, ReservationStore, Section, SectionOutcome, StatusChange, TxStore,
 };
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::{
     Address, Bytes, Failed, GasPrice, Intent, NodeId, Nonce, Text, TxHash, TxState, U256, Wei,
 };
-use tollgate_testkit::fake_chain::FakeSigner;
+use tollgate_testkit::fake_chain::{FakeSigner, Question};
 use uuid::Uuid;
 
 use crate::rig::{Rig, account, options, transfer};
@@ -226,6 +227,32 @@ async fn what_was_sent_without_a_word_is_not_handed_out_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_nonce_that_came_back_waits_for_a_new_count_though_the_window_is_full() {
+    let rig = Rig::new().await;
+    let nonces = NonceRules { window: 1, ..options().nonces };
+    let engine = rig.node("a", EngineOptions { nonces, ..open() });
+    let silent = reserved(&engine, A_MOMENT.map(|moment| moment * 500)).await;
+    assert_eq!(created(&rig, &engine, 11).await, 1);
+    let waits = engine.create(account(1), None, transfer(12)).await.unwrap().tx_id();
+    // From now on the worker has only the count of before the caller sent.
+    let counts = Question::Counts(account(1).address);
+    rig.chain.fail(counts, true);
+    let sent = signed(silent.nonce, 10).await;
+    rig.chain.send(&sent.raw).await;
+    until(&rig, &[(0, FREE)]).await;
+    let failed = rig.chain.failed();
+    rig.eventually("it was asked, or went out", async || {
+        rig.chain.failed() > failed + 4 || rig.record(waits).await.nonce.is_some()
+    })
+    .await;
+    assert_eq!(rig.record(waits).await.nonce, None, "I3: 0 is with a node");
+    rig.chain.fail(counts, false);
+    rig.mine_until_final(&[waits]).await;
+    assert_eq!(rig.record(waits).await.nonce, Some(nonce(2)));
+    assert_eq!(rig.paid(account(1)), [10, 11, 12]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_new_owner_keeps_what_is_out_and_what_came_back() {
     let rig = Rig::new().await;
     let a = rig.node("a", open());
@@ -251,6 +278,39 @@ async fn what_callers_hold_or_use_is_no_hole_for_the_next_owner_either() {
     let b = rig.node("b", open());
     let found = b.reconcile(account(1)).await.unwrap();
     assert_eq!(found.steps, [""; 0], "0 and 1 are with callers");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_nonce_that_a_caller_used_and_never_sent_is_told_and_a_person_hands_it_back() {
+    let rig = Rig::new().await;
+    let a = rig.node("a", open());
+    let mine = reserved(&a, MINUTE).await;
+    used(&a, &mine, TxHash::repeat_byte(1)).await.unwrap();
+    let ids = [a.create(account(1), None, transfer(11)).await.unwrap().tx_id()];
+    a.stop().await;
+    // A new owner sees it as well, though the chain can't be asked when it begins.
+    let counts = Question::Counts(account(1).address);
+    rig.chain.fail(counts, true);
+    let engine = rig.node("b", open());
+    let failed = rig.chain.failed();
+    rig.eventually("it was asked", async || rig.chain.failed() > failed + 1).await;
+    rig.chain.fail(counts, false);
+    let told = || rig.alerts.of(AlertKind::ReservationUnsent);
+    assert!(told().is_empty(), "not at once: it may be on its way");
+    let later = options().stuck.head_after + Duration::from_secs(20);
+    rig.eventually("people are told", async || {
+        rig.clock.advance(later);
+        !told().is_empty()
+    })
+    .await;
+    assert_eq!(told()[0].nonce, Some(mine.nonce));
+    let range = NonceRange { first: mine.nonce, last: mine.nonce };
+    let with = FillWith::Placeholder;
+    let vouch = |used| engine.fill(account(1), Fill { range, with, used }, Text::lossy("dead"));
+    assert_eq!(vouch(false).await.unwrap().taken, 1, "I3: it is the caller's");
+    assert_eq!(vouch(true).await.unwrap().handed_back, 1);
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.paid(account(1)), [0, 11]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

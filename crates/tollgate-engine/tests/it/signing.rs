@@ -2,16 +2,20 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
-use tollgate_engine::{CreateError, Engine, Policies};
-use tollgate_model::port::Checkpoint;
+use tollgate_engine::{Action, CreateError, Engine, EngineOptions, Policies};
+use tollgate_model::nonce::NonceRules;
 use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft};
-use tollgate_model::{Address, Bytes, ChainId, Failed, TxState, U256};
+use tollgate_model::port::{AlertKind, Checkpoint, TxRecord};
+use tollgate_model::rejected::RejectedSlot;
+use tollgate_model::stuck::StuckThresholds;
+use tollgate_model::{Address, Bytes, ChainId, Failed, Intent, TxState, U256};
 use tollgate_testkit::fake_chain::FakeSigner;
 
-use crate::govern::transfers;
+use crate::govern::{act, patient, transfers};
 use crate::rig::{Rig, account, options, transfer};
 
 /// Signs, but for what pays one of these.
@@ -109,9 +113,43 @@ async fn what_waits_and_can_not_be_signed_can_be_withdrawn() {
     let engine = rig.node_signing("a", narrow, Policies::default(), signer);
     let ids = transfers(&engine, [10, 11, 12]).await;
     rig.mine_until_final(&ids[..1]).await;
+    rig.eventually("people are told", async || !rig.alerts.of(AlertKind::Unsigned).is_empty())
+        .await;
+    assert_eq!(rig.alerts.of(AlertKind::Unsigned)[0].tx_id, Some(ids[1]));
+    let noted = |tx: &TxRecord| tx.last_error.as_ref().map(|error| error.as_str().to_owned());
+    rig.until(ids[1], "says why", |tx| noted(tx).is_some()).await;
+    let why = noted(&rig.record(ids[1]).await).unwrap();
+    assert!(why.contains("the key is in another castle"), "{why}");
     let acted = crate::govern::act(&engine, ids[1], tollgate_engine::Action::Cancel).await;
     assert_eq!(acted, Ok(tollgate_engine::Acted::Withdrawn));
     rig.mine_until_final(&ids).await;
     assert_eq!(rig.record(ids[1]).await.seen.state, TxState::Failed(Failed::Cancelled));
     assert_eq!(rig.paid(account(1)), [10, 12]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_freed_slot_whose_filler_is_cancelled_is_told_and_closed_by_a_placeholder() {
+    let rig = Rig::new().await;
+    let bad = Address::repeat_byte(0xba);
+    rig.chain.reject_calls_to(bad);
+    let minute = Duration::from_secs(60);
+    let base = EngineOptions { rejected_slot: RejectedSlot::Recycle, ..patient() };
+    let nonces = NonceRules { window: 2, ..base.nonces };
+    let stuck = StuckThresholds { head_after: minute, ..base.stuck };
+    let options = EngineOptions { nonces, stuck, ..base };
+    let engine = rig.node_signing("a", options, Policies::default(), Choosy::refusing([12]));
+    // The first one is rejected when the second has a slot and the third waits for one.
+    let mut hold = rig.gate.arm(Checkpoint::Sending);
+    let intent = Intent { gas: Some(21_000), ..Intent::transfer(bad, U256::from(1)) };
+    let rejected = engine.create(account(1), None, intent).await.unwrap().tx_id();
+    hold.reached().await;
+    let ids = transfers(&engine, [11, 12]).await;
+    hold.release();
+    let ended = TxState::Failed(Failed::Rejected);
+    rig.until(rejected, "ended", |tx| tx.seen.state == ended).await;
+    act(&engine, ids[1], Action::Cancel).await.unwrap();
+    rig.eventually("people are told", async || !rig.alerts.of(AlertKind::Hole).is_empty()).await;
+    rig.clock.advance(minute);
+    rig.mine_until_final(&ids[..1]).await;
+    assert_eq!(rig.paid(account(1)), [0, 11]);
 }

@@ -13,10 +13,12 @@
 //! - A mark that rests on one word (the others were away) falls as soon as two or more endpoints
 //!   are heard and don't confirm it: a lie told while nobody else was there does not last.
 //!
-//! Endpoints that rest or lag don't vote. What two of them say together is believed.
+//! Endpoints that rest or lag don't vote. What two of them say together is believed. How far the rest
+//! may be believed is for others to decide: what is **sure** is told beside the counts (I16).
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 use serde_json::json;
@@ -25,8 +27,8 @@ use tollgate_model::port::chain::{AccountCounts, ChainUnavailable};
 use tollgate_model::{Address, Nonce};
 
 use super::router::{Needs, Router, unavailable};
-use crate::endpoint::RpcError;
 use crate::endpoint::wire::Quantity;
+use crate::endpoint::{RpcError, RpcErrorKind};
 
 /// How many endpoints are asked for a count.
 const VOTERS_MAX: usize = 3;
@@ -80,29 +82,68 @@ fn settle(mark: Option<Mark>, readings: &[Reading], asked: usize, head: u64) -> 
     Some(if falls { next } else { mark })
 }
 
+/// How long a mined count has to stand on the word of the only endpoint that is heard before it is
+/// sure. Without it, an account would wait for ever beside endpoints that are gone (I15).
+const ALONE_PATIENCE: Duration = Duration::from_secs(60);
+
+/// One account's counts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Account {
+    /// The mined and the pending count.
+    marks: [Option<Mark>; 2],
+    /// The highest count that is more than one endpoint's word.
+    sure: u64,
+    /// A mined count that one endpoint alone tells, and since when it tells at least so much.
+    alone: Option<(u64, Instant)>,
+}
+
+impl Account {
+    /// Finds out what is sure after the marks have settled.
+    fn ascertain(&mut self, is_only_reader: bool, now: Instant) {
+        let [mined, pending] = self.marks;
+        let mined_sure = mined.filter(|mark| mark.confirmed || is_only_reader);
+        let pending_sure = pending.filter(|mark| mark.confirmed);
+        let values = [mined_sure, pending_sure].into_iter().flatten().map(|mark| mark.value);
+        self.sure = values.max().unwrap_or(self.sure);
+        let Some(mark) = mined.filter(|_| mined_sure.is_none()) else {
+            self.alone = None;
+            return;
+        };
+        let (value, since) =
+            self.alone.filter(|(value, _)| *value <= mark.value).unwrap_or((mark.value, now));
+        self.alone = Some((value, since));
+        if now.duration_since(since) >= ALONE_PATIENCE {
+            self.sure = self.sure.max(value);
+            self.alone = Some((mark.value, now));
+        }
+    }
+}
+
+/// Who was asked for counts.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    voters: usize,
+    is_only_reader: bool,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Marks {
-    accounts: Mutex<HashMap<Address, [Option<Mark>; 2]>>,
+    accounts: Mutex<HashMap<Address, Account>>,
 }
 
 impl Marks {
-    fn settle(
-        &self,
-        of: Address,
-        readings: [&[Reading]; 2],
-        asked: usize,
-        head: u64,
-    ) -> [Option<Mark>; 2] {
+    fn settle(&self, of: Address, readings: [&[Reading]; 2], asked: Asked, head: u64) -> Account {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         if accounts.len() >= ACCOUNTS_MAX && !accounts.contains_key(&of) {
             let any = accounts.keys().next().copied();
             any.and_then(|any| accounts.remove(&any));
         }
-        let marks = accounts.entry(of).or_default();
-        for (mark, readings) in marks.iter_mut().zip(readings) {
-            *mark = settle(*mark, readings, asked, head);
+        let account = accounts.entry(of).or_default();
+        for (mark, readings) in account.marks.iter_mut().zip(readings) {
+            *mark = settle(*mark, readings, asked.voters, head);
         }
-        *marks
+        account.ascertain(asked.is_only_reader, Instant::now());
+        *account
     }
 }
 
@@ -126,7 +167,9 @@ pub(super) async fn counts(
     }))
     .await;
     let (mut mined, mut pending, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+    let mut may_have_a_pool = false;
     for (name, of_head, of_pool) in answers {
+        may_have_a_pool |= of_pool.as_ref().is_err_and(|error| error.kind != RpcErrorKind::Node);
         let mut keep = |answer: Result<Reading, RpcError>, list: &mut Vec<Reading>| match answer {
             Ok(reading) => list.push(reading),
             Err(error) => refusals.push(format!("{name}: {error}")),
@@ -134,16 +177,20 @@ pub(super) async fn counts(
         keep(of_head, &mut mined);
         keep(of_pool, &mut pending);
     }
-    if mined.is_empty() {
+    // I3: an answer about a pool that is lost is not an empty pool. A node that has none says so.
+    if mined.is_empty() || pending.is_empty() && may_have_a_pool {
         return Err(unavailable("eth_getTransactionCount", &refusals));
     }
     let head = router.head().map_or(0, |head| head.number);
-    let [mined, pending] = marks.settle(of, [&mined, &pending], voters.len(), head);
+    let is_only_reader = router.members.iter().filter(|member| member.reads()).count() < 2;
+    let asked = Asked { voters: voters.len(), is_only_reader };
+    let Account { marks: [mined, pending], sure, .. } =
+        marks.settle(of, [&mined, &pending], asked, head);
     let mined = mined.map_or(0, |mark| mark.value);
     // What is mined was pending; a node without a pool may say less.
     let pending = pending.map_or(mined, |mark| mark.value.max(mined));
     let nonce = |value| Nonce::new(value).map_err(|error| ChainUnavailable(error.to_string()));
-    Ok(AccountCounts { mined: nonce(mined)?, pending: nonce(pending)? })
+    Ok(AccountCounts { mined: nonce(mined)?, pending: nonce(pending)?, sure: nonce(sure)? })
 }
 
 #[cfg(test)]
@@ -203,5 +250,32 @@ mod tests {
         assert_eq!(lie.value, 1_000);
         assert_eq!(after(Some(lie), &[(1_000, 10), (5, 10)], 2, 10).value, 5);
         assert_eq!(after(Some(lie), &[(1_000, 10), (5, 9)], 2, 10).value, 1_000, "it may lag");
+    }
+
+    #[test]
+    fn a_mined_count_of_one_voice_is_sure_only_after_a_while_in_which_no_other_was_heard() {
+        let lone = |value| Some(Mark { value, head: 10, confirmed: false });
+        let begin = Instant::now();
+        let mut account = Account { marks: [mark(5, 10), mark(5, 10)], ..Account::default() };
+        account.ascertain(false, begin);
+        assert_eq!(account.sure, 5);
+        account.marks = [lone(900), lone(950)];
+        account.ascertain(false, begin);
+        account.ascertain(false, begin + ALONE_PATIENCE / 2);
+        assert_eq!(account.sure, 5, "I16: one endpoint's word");
+        account.marks = [lone(100_000), lone(100_000)];
+        account.ascertain(false, begin + ALONE_PATIENCE);
+        assert_eq!(account.sure, 900, "I15: what stood for so long, and not what is new");
+        account.marks = [mark(6, 10), mark(6, 10)];
+        account.ascertain(false, begin + ALONE_PATIENCE);
+        assert_eq!((account.sure, account.alone), (6, None), "two endpoints outvote it");
+    }
+
+    #[test]
+    fn the_only_endpoints_mined_count_is_sure_and_its_pending_count_is_not() {
+        let lone = |value| Some(Mark { value, head: 10, confirmed: false });
+        let mut account = Account { marks: [lone(7), lone(100_000)], ..Account::default() };
+        account.ascertain(true, Instant::now());
+        assert_eq!(account.sure, 7);
     }
 }

@@ -13,7 +13,7 @@ use crate::fake::{Mood, Node, block, config, connect, until};
 const SOMEBODY: Address = Address::repeat_byte(0x11);
 
 fn counts(mined: u64, pending: u64) -> AccountCounts {
-    AccountCounts { mined: Nonce::new(mined).unwrap(), pending: Nonce::new(pending).unwrap() }
+    AccountCounts::confirmed(Nonce::new(mined).unwrap(), Nonce::new(pending).unwrap())
 }
 
 async fn heads_at(chain: &EvmChain, number: u64) {
@@ -194,7 +194,20 @@ async fn a_count_that_one_endpoint_alone_tells_is_outvoted() {
     (honest.set().mined, honest.set().pending) = (7, 8);
     liar.set().mood = Mood::Down;
     until("it is known to be away", || async { chain.endpoints()[0].resting }).await;
-    assert_eq!(chain.counts(SOMEBODY).await.unwrap(), counts(7, 8));
+    let sure = Nonce::new(6).unwrap();
+    let by_one = AccountCounts { sure, ..counts(7, 8) };
+    assert_eq!(chain.counts(SOMEBODY).await.unwrap(), by_one, "I16: and says that it is one word");
+}
+
+#[tokio::test]
+async fn a_lost_answer_about_the_pool_is_not_an_empty_pool() {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http()]).await;
+    (node.set().mined, node.set().pending) = (5, 9);
+    let one_word = AccountCounts { sure: Nonce::new(5).unwrap(), ..counts(5, 9) };
+    assert_eq!(chain.counts(SOMEBODY).await.unwrap(), one_word);
+    node.set().mutes_pool = true;
+    chain.counts(SOMEBODY).await.unwrap_err();
 }
 
 #[tokio::test]

@@ -3,7 +3,6 @@
 use super::*;
 use crate::amount::Wei;
 use crate::ids::{Nonce, TxHash};
-use alloy_primitives::U256;
 
 fn wei(wei: u128) -> GasPrice {
     GasPrice::from_wei(wei).unwrap()
@@ -237,4 +236,28 @@ fn raise_above_a_cap_offers_the_cap_only_where_that_is_asked_for() {
     assert_eq!(within.or_at_cap(&last), within);
     let all_tip = fees(110, Some(110));
     assert_eq!(above.or_at_cap(&all_tip), Raise::To(fees(105, Some(105))), "tip within the price");
+}
+
+fn offer(max_fee: u128, gas_limit: u64, refused_as_too_high: bool) -> Offer {
+    let fees = Fees { gas_limit, max_fee: wei(max_fee), max_priority_fee: Some(wei(max_fee)) };
+    Offer { fees, refused_as_too_high }
+}
+
+#[test]
+fn what_was_refused_everywhere_as_too_high_need_not_be_beaten() {
+    let beat = |offers: &[Offer]| to_beat(offers.iter().copied()).map(|fees| fees.max_fee.wei());
+    assert_eq!(beat(&[offer(100, 1, false), offer(9_000, 1, true)]), Some(100));
+    assert_eq!(beat(&[offer(9_000, 1, true)]), None, "no pool holds anything");
+    assert_eq!(beat(&[offer(9_000, 1, false), offer(100, 1, true)]), Some(9_000));
+}
+
+#[test]
+fn the_next_offer_after_a_refusal_is_an_eighth_below_what_was_refused() {
+    let below =
+        |offers: &[Offer], gas| below_refused(offers.iter().copied(), gas).map(GasPrice::wei);
+    assert_eq!(below(&[offer(800, 100, true), offer(9_000, 100, true)], 100), Some(700));
+    assert_eq!(below(&[offer(800, 100, true)], 10), Some(7_000), "all of the gas counts");
+    assert_eq!(below(&[offer(800, 100, false)], 100), None);
+    let price = Raise::To(offer(900, 100, false).fees).at_most(Some(wei(700)));
+    assert_eq!(price, Raise::To(offer(700, 100, false).fees), "the tip follows");
 }

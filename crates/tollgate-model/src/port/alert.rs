@@ -26,6 +26,12 @@ pub enum AlertKind {
     Protect,
     /// A foreign transaction is in one of our slots.
     NonceTaken,
+    /// A transaction that waits for a slot can't be signed, and holds up what waits behind it.
+    Unsigned,
+    /// A caller said to use a nonce that no endpoint has, and everything above waits for it.
+    ReservationUnsent,
+    /// One endpoint alone counts far more than the account's cursor; the count is not used (I16).
+    CountDoubted,
     /// The receipt of a transaction that is in a block can't be read from any endpoint.
     ReceiptUnread,
     /// The next block can't be read from any endpoint, so no receipt becomes final. It concerns all
@@ -40,7 +46,7 @@ pub enum AlertKind {
 
 impl AlertKind {
     /// Every kind there is.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::Stuck,
         Self::Backlog,
         Self::InsufficientFunds,
@@ -49,6 +55,9 @@ impl AlertKind {
         Self::Hole,
         Self::Protect,
         Self::NonceTaken,
+        Self::Unsigned,
+        Self::ReservationUnsent,
+        Self::CountDoubted,
         Self::ReceiptUnread,
         Self::BlockUnread,
         Self::Policy,
@@ -66,6 +75,9 @@ impl AlertKind {
             Self::Hole => "hole",
             Self::Protect => "protect",
             Self::NonceTaken => "nonce_taken",
+            Self::Unsigned => "unsigned",
+            Self::ReservationUnsent => "reservation_unsent",
+            Self::CountDoubted => "count_doubted",
             Self::ReceiptUnread => "receipt_unread",
             Self::BlockUnread => "block_unread",
             Self::Policy => "policy",

@@ -74,6 +74,8 @@ pub struct Section {
     pub lease: Lease,
     /// Where the cursor must be and where it goes. Needed to open slots.
     pub cursor: Option<CursorMove>,
+    /// Why an operator moves the cursor; `None` where nobody asked for it.
+    pub cursor_reason: Option<Text<500>>,
     /// Pause, PROTECT or resume.
     pub status: Option<StatusChange>,
     /// Pipelined to strict, or back.
@@ -90,6 +92,7 @@ impl Section {
         Self {
             lease,
             cursor: None,
+            cursor_reason: None,
             status: None,
             mode: None,
             creates: Vec::new(),

@@ -42,6 +42,17 @@ pub struct AccountCounts {
     pub mined: Nonce,
     /// With what the nodes hold pending.
     pub pending: Nonce,
+    /// The highest count, mined or pending, that is more than one endpoint's word (I16): two say at
+    /// least so much; or it is the mined count of a chain's only endpoint, or of the only one that could
+    /// be heard for a while.
+    pub sure: Nonce,
+}
+
+impl AccountCounts {
+    /// Counts that more than one endpoint confirms.
+    pub fn confirmed(mined: Nonce, pending: Nonce) -> Self {
+        Self { mined, pending, sure: mined.max(pending) }
+    }
 }
 
 /// Which block to ask for.

@@ -86,6 +86,17 @@ impl Reserve {
     }
 }
 
+/// Nonces that an operator hands back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HandBack {
+    /// Which, at most [`Page::MAX`].
+    pub nonces: Vec<Nonce>,
+    /// Also those that callers said to use: the operator vouches that they will not be sent.
+    pub used: bool,
+    /// Why: kept with each nonce and in the audit trail.
+    pub reason: Text<500>,
+}
+
 /// Reservations: the same lease, cursor and fence as everything else.
 #[async_trait]
 pub trait ReservationStore: Send + Sync {
@@ -143,6 +154,16 @@ pub trait ReservationStore: Send + Sync {
         lease: Lease,
         nonces: &[Nonce],
         reason: &Text<500>,
+    ) -> Result<Vec<Nonce>, StoreError>;
+
+    /// Puts nonces below the cursor into the pool by an operator's word, with an entry in the audit
+    /// trail; returns those that are free now. What a managed transaction or a caller has keeps its
+    /// owner (I3), unless the operator vouches for what callers said to use.
+    async fn hand_back(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        wanted: &HandBack,
     ) -> Result<Vec<Nonce>, StoreError>;
 
     /// A page of a submitter's reservations that are not used, lowest first, after a nonce.

@@ -19,7 +19,7 @@ fn view(mode: Mode, cursor: u64, mined: u64, open: &[OpenSlot]) -> ReconcileView
         mode,
         status: SubmitterStatus::Active,
         cursor: nonce(cursor),
-        counts: AccountCounts { mined: nonce(mined), pending: nonce(mined) },
+        counts: AccountCounts::confirmed(nonce(mined), nonce(mined)),
         settled: None,
         open,
         reserved: &NONE,
@@ -113,7 +113,7 @@ fn holes_are_seen_against_the_mined_count() {
     let open = [slot(8, PENDING, Search::Unfinished), slot(10, PENDING, Search::Unfinished)];
     let seen = view(Mode::Pipelined, 11, 5, &open);
     assert_eq!(steps(&seen), [hole(5, 7, false), hole(9, 9, false)]);
-    let pooled = AccountCounts { mined: nonce(5), pending: nonce(7) };
+    let pooled = AccountCounts::confirmed(nonce(5), nonce(7));
     let pooled = ReconcileView { counts: pooled, ..seen };
     assert_eq!(steps(&pooled), [hole(5, 6, true), hole(7, 7, false), hole(9, 9, false)]);
     let reserved = BTreeSet::from([nonce(6), nonce(9)]);

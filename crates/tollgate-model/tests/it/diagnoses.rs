@@ -27,10 +27,8 @@ fn any_word() -> impl Strategy<Value = EndpointWord> {
 }
 
 fn any_counts() -> impl Strategy<Value = Option<AccountCounts>> {
-    let counts = (0u64..6, 0u64..6).prop_map(|(mined, pending)| AccountCounts {
-        mined: nonce(mined),
-        pending: nonce(pending),
-    });
+    let counts = (0u64..6, 0u64..6)
+        .prop_map(|(mined, pending)| AccountCounts::confirmed(nonce(mined), nonce(pending)));
     proptest::option::of(counts)
 }
 

@@ -153,7 +153,7 @@ impl Life {
             nonce,
             mode: Mode::Pipelined,
             answers: answers.as_deref(),
-            counts: Some(AccountCounts { mined: nonce, pending: nonce }),
+            counts: Some(AccountCounts::confirmed(nonce, nonce)),
             receipts_looked_for: true,
             higher_open: false,
             next_waits: true,

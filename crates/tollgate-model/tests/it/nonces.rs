@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tollgate_model::nonce::{
-    ChainCount, Mode, NonceDecision, NonceRules, NonceView, StrictAdvance, SubmitterStatus, decide,
-    unexplained,
+    ChainCount, Mode, NonceDecision, NonceRules, NonceView, RECYCLE_COUNT_AGE_MAX, StrictAdvance,
+    SubmitterStatus, decide, doubts, unexplained,
 };
+use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::{Nonce, Timestamp, Tracking, TxState};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -30,6 +31,7 @@ fn view(cursor: u64, chain: u64) -> NonceView {
         drift: false,
         open_slots: 0,
         unsettled_slots: 0,
+        has_recyclable: false,
     }
 }
 
@@ -67,6 +69,39 @@ fn the_chain_is_asked_when_its_count_is_missing_old_or_in_doubt() {
     assert_eq!(decide(&rules, &missing, 1, Timestamp::EPOCH), Ok(NonceDecision::AskChain));
     assert_eq!(decide(&rules, &doubted, 1, Timestamp::EPOCH), Ok(NonceDecision::AskChain));
     assert_eq!(decide(&rules, &view(0, 0), 1, now), Ok(NonceDecision::AskChain));
+}
+
+#[test]
+fn nonces_that_came_back_wait_for_a_new_count_also_in_a_full_window() {
+    let rules = rules(Mode::Pipelined, 2);
+    let full = NonceView { has_recyclable: true, open_slots: 2, ..view(9, 3) };
+    let doubted = NonceView { drift: true, ..full };
+    assert_eq!(decide(&rules, &doubted, 1, Timestamp::EPOCH), Ok(NonceDecision::AskChain), "I3");
+    let later = Timestamp::EPOCH.after(RECYCLE_COUNT_AGE_MAX);
+    assert_eq!(decide(&rules, &full, 1, later), Ok(NonceDecision::AskChain), "I3");
+    assert_eq!(decide(&rules, &full, 1, Timestamp::EPOCH), Ok(NonceDecision::WindowFull));
+    let roomy = NonceView { open_slots: 0, ..full };
+    assert_eq!(decide(&rules, &roomy, 1, later), Ok(NonceDecision::AskChain), "I3");
+    let empty = NonceView { has_recyclable: false, ..doubted };
+    assert_eq!(decide(&rules, &empty, 1, later), Ok(NonceDecision::WindowFull), "nothing to ask");
+    assert_eq!(full.fresh_count(&rules, later), None);
+    assert_eq!(doubted.fresh_count(&rules, Timestamp::EPOCH), None);
+    assert_eq!(full.fresh_count(&rules, Timestamp::EPOCH), full.chain);
+}
+
+#[test]
+fn a_count_beyond_the_window_needs_the_mined_count_or_a_second_endpoint() {
+    let claimed = |mined, pending, sure| {
+        let counts =
+            AccountCounts { mined: nonce(mined), pending: nonce(pending), sure: nonce(sure) };
+        doubts(nonce(10), &counts, 64).map(|doubt| (doubt.claimed.get(), doubt.at_most.get()))
+    };
+    assert_eq!(claimed(10, 74, 10), None, "a window ahead");
+    assert_eq!(claimed(10, 75, 10), Some((75, 74)), "I16: one word moves it no further");
+    assert_eq!(claimed(10, 100_000, 100_000), None, "two endpoints say so");
+    assert_eq!(claimed(5_000, 5_064, 5_000), None, "what is mined counts");
+    assert_eq!(claimed(5_000, 5_000, 0), Some((5_000, 74)), "I16: mined by one word");
+    assert_eq!(claimed(0, 0, 0), None, "a count that lags moves nothing");
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! Which nonces that came back are handed out again.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use proptest::collection::btree_set;
 use proptest::prelude::*;
-use tollgate_model::nonce::{ChainCount, HandedOut, Mode, PoolView, SlotRange, hand_out, unblocks};
+use tollgate_model::nonce::{
+    ChainCount, HandedOut, Mode, NonceRules, PoolView, SlotRange, StrictAdvance, hand_out, unblocks,
+};
 use tollgate_model::{Nonce, Timestamp};
 
 fn nonce(value: u64) -> Nonce {
@@ -57,17 +60,37 @@ fn without_a_word_from_the_chain_nothing_is_handed_out_again() {
     assert_eq!(numbers(&got), [(10, false)]);
 }
 
+fn unblocked(
+    mode: Mode,
+    recyclable: &BTreeSet<Nonce>,
+    open: &BTreeSet<Nonce>,
+    chain: Option<ChainCount>,
+) -> Vec<u64> {
+    let (window, state_timeout) = (4, Duration::from_secs(300));
+    let rules = NonceRules { mode, window, strict_advance: StrictAdvance::Final, state_timeout };
+    let got = unblocks(&rules, &PoolView { recyclable, open, chain }, 10);
+    assert!(got.iter().all(|one| one.recycled));
+    got.iter().map(|one| one.nonce.get()).collect()
+}
+
 #[test]
-fn only_the_nonce_that_the_chain_waits_for_passes_a_full_window() {
+fn only_the_nonces_that_the_chain_waits_for_pass_a_full_window() {
     let (pool, none, third_open) = (set([3, 5]), set([]), set([3]));
-    let asked = |mode, open, chain| unblocks(mode, &PoolView { recyclable: &pool, open, chain });
-    let third = Some(HandedOut { nonce: nonce(3), recycled: true });
-    assert_eq!(asked(Mode::Pipelined, &none, counts(3, 3)), third);
-    assert_eq!(asked(Mode::Pipelined, &none, counts(3, 4)), None, "I3: a node has something there");
-    assert_eq!(asked(Mode::Pipelined, &none, counts(4, 4)), None, "it waits for another one");
-    assert_eq!(asked(Mode::Pipelined, &third_open, counts(3, 3)), None, "it is being filled");
-    assert_eq!(asked(Mode::Pipelined, &none, None), None);
-    assert_eq!(asked(Mode::Strict, &none, counts(3, 3)), None, "I12");
+    let asked = |open, chain| unblocked(Mode::Pipelined, &pool, open, chain);
+    assert_eq!(asked(&none, counts(3, 3)), [3]);
+    assert_eq!(asked(&none, counts(3, 4)), [0; 0], "I3: a node has something there");
+    assert_eq!(asked(&none, counts(4, 4)), [0; 0], "it waits for another one");
+    assert_eq!(asked(&third_open, counts(3, 3)), [0; 0], "it is being filled");
+    assert_eq!(asked(&none, None), [0; 0], "I3: no fresh count");
+    assert_eq!(unblocked(Mode::Strict, &pool, &none, counts(3, 3)), [0; 0], "I12");
+}
+
+#[test]
+fn a_run_of_nonces_passes_a_full_window_up_to_a_window_above_the_mined_count() {
+    let (pool, open) = (set([3, 5, 6, 7, 8]), set([4, 100, 101]));
+    assert_eq!(unblocked(Mode::Pipelined, &pool, &open, counts(3, 3)), [3, 5, 6], "3 to 6");
+    assert_eq!(unblocked(Mode::Pipelined, &pool, &open, counts(3, 5)), [5, 6], "I3");
+    assert_eq!(unblocked(Mode::Pipelined, &pool, &open, counts(3, 9)), [0; 0], "I3");
 }
 
 fn nonces() -> impl Strategy<Value = BTreeSet<Nonce>> {

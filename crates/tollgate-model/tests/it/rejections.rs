@@ -21,10 +21,8 @@ fn any_answers() -> impl Strategy<Value = Option<Vec<AnswerClass>>> {
 }
 
 fn any_counts() -> impl Strategy<Value = Option<AccountCounts>> {
-    let counts = (0u64..4, 0u64..4).prop_map(|(mined, pending)| AccountCounts {
-        mined: nonce(mined),
-        pending: nonce(pending),
-    });
+    let counts = (0u64..4, 0u64..4)
+        .prop_map(|(mined, pending)| AccountCounts::confirmed(nonce(mined), nonce(pending)));
     proptest::option::of(counts)
 }
 

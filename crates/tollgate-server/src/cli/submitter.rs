@@ -1,9 +1,12 @@
 //! `tollgate submitter`: the accounts that send, and whether they do.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
+use tollgate_model::fill::{FILL_MAX, FillWith};
 use tollgate_model::nonce::Mode;
 
 use super::amount::in_eth;
@@ -11,6 +14,9 @@ use super::remote::{self, Remote, RemoteArgs, Trouble, escaped, say, with_query}
 use super::table::{Fields, Table};
 use super::tx::show::{blocked_by, cell, text};
 use crate::compose::Failure;
+
+/// The pause between two looks at how far a fill is.
+const FILL_PAUSE: Duration = Duration::from_millis(500);
 
 #[derive(Args)]
 pub(super) struct SubmitterArgs {
@@ -34,6 +40,10 @@ enum SubmitterCommand {
     Mode(ModeArgs),
     /// Compares cursor and open slots with the chain now.
     Reconcile(ShowArgs),
+    /// Fills nonces that the chain waits for and nobody has, in steps, with progress.
+    Fill(FillArgs),
+    /// Moves the next nonce forward to a count that only one endpoint tells.
+    Advance(AdvanceArgs),
 }
 
 #[derive(Args)]
@@ -73,6 +83,41 @@ struct ModeArgs {
     reason: String,
 }
 
+#[derive(Args)]
+struct FillArgs {
+    /// The account.
+    address: String,
+    /// The lowest nonce; what the chain counts if left out.
+    #[arg(long)]
+    first: Option<u64>,
+    /// The highest nonce.
+    #[arg(long)]
+    last: u64,
+    /// What fills them: the next transactions, or zero-value transfers to self, which cost gas.
+    #[arg(long, value_parser = FillWith::ALL.map(FillWith::name))]
+    with: String,
+    /// Also nonces that callers reserved and said to use, and will certainly not send any more.
+    #[arg(long)]
+    used: bool,
+    /// Don't wait until the chain has passed the last one.
+    #[arg(long)]
+    no_wait: bool,
+    /// Why: kept in the submitter's audit trail.
+    #[arg(long)]
+    reason: String,
+}
+
+#[derive(Args)]
+struct AdvanceArgs {
+    /// The account.
+    address: String,
+    /// The next nonce that it is to have.
+    next_nonce: u64,
+    /// Why: kept in the submitter's audit trail.
+    #[arg(long)]
+    reason: String,
+}
+
 pub(super) fn run(args: SubmitterArgs) -> Result<ExitCode, Failure> {
     remote::run(args.remote, async |remote| match args.command {
         SubmitterCommand::List(args) => list(remote, args).await,
@@ -81,6 +126,8 @@ pub(super) fn run(args: SubmitterArgs) -> Result<ExitCode, Failure> {
         SubmitterCommand::Resume(args) => operate(remote, "resume", args).await,
         SubmitterCommand::Mode(args) => mode(remote, args).await,
         SubmitterCommand::Reconcile(args) => reconcile(remote, &args.address).await,
+        SubmitterCommand::Fill(args) => fill(remote, args).await,
+        SubmitterCommand::Advance(args) => advance(remote, args).await,
     })
 }
 
@@ -142,6 +189,71 @@ async fn reconcile(remote: &mut Remote, address: &str) -> Result<(), Trouble> {
     if steps.is_empty() {
         shown.add("step", Some("none: everything agrees".to_owned()));
     }
+    shown.print()
+}
+
+/// Hands a range back in steps that the node takes, and waits until the chain has passed it.
+async fn fill(remote: &mut Remote, args: FillArgs) -> Result<(), Trouble> {
+    let path = path_of(&args.address);
+    let shown = remote.get(&path).await?;
+    let first = args.first.or(shown.json["chainNonce"].as_u64()).unwrap_or_default();
+    let count = args.last.saturating_sub(first).saturating_add(1);
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} nonces {elapsed}");
+    let bar =
+        ProgressBar::new(count).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let (mut next, mut handed_back) = (first, 0);
+    loop {
+        let last = next.saturating_add(FILL_MAX - 1).min(args.last);
+        let body = json!({
+            "first": next, "last": last, "with": args.with, "used": args.used, "reason": args.reason
+        });
+        let said = match remote.post(&format!("{path}/fill"), &body).await {
+            Err(Trouble::Refused(said)) if said.json["code"] == "busy" => {
+                // As many are free as may be: they are filled first.
+                bar.set_position(passed(remote, &path).await?.saturating_sub(first).min(count));
+                tokio::time::sleep(FILL_PAUSE).await;
+                continue;
+            }
+            said => said?,
+        };
+        handed_back += said.json["handedBack"].as_u64().unwrap_or_default();
+        if last >= args.last {
+            break;
+        }
+        next = last + 1;
+    }
+    // What the next transactions fill takes as long as they do.
+    let mut waits = !args.no_wait && handed_back > 0 && args.with == FillWith::Placeholder.name();
+    while waits {
+        let passed = passed(remote, &path).await?.saturating_sub(first).min(count);
+        bar.set_position(passed);
+        waits = passed < count;
+        tokio::time::sleep(FILL_PAUSE).await;
+    }
+    bar.finish_and_clear();
+    let said = remote.get(&path).await?;
+    if remote.json {
+        return say(&said.text);
+    }
+    let mut shown = fields(&said.json);
+    shown.add("handed back", Some(handed_back.to_string()));
+    shown.print()
+}
+
+/// What the chain counts; 0 while it can't be asked.
+async fn passed(remote: &mut Remote, path: &str) -> Result<u64, Trouble> {
+    let said = remote.get_patiently(path).await?;
+    Ok(said.json["chainNonce"].as_u64().unwrap_or_default())
+}
+
+async fn advance(remote: &mut Remote, args: AdvanceArgs) -> Result<(), Trouble> {
+    let body = json!({ "nextNonce": args.next_nonce, "reason": args.reason });
+    let said = remote.post(&format!("{}/advance", path_of(&args.address)), &body).await?;
+    if remote.json {
+        return say(&said.text);
+    }
+    let mut shown = fields(&said.json);
+    shown.add("was next", text(&said.json["wasNextNonce"]));
     shown.print()
 }
 

@@ -28,7 +28,7 @@ use super::schema;
 use fields::Number;
 pub(crate) use fields::{Fields, FromFields, quoted, read_object};
 pub(crate) use nonce::{ReserveBody, ReturnedBody, UsedBody};
-pub(crate) use order::{ModeBody, NeededReason, Reason, ReplaceBody};
+pub(crate) use order::{AdvanceBody, FillBody, ModeBody, NeededReason, Reason, ReplaceBody};
 
 /// Longest metadata, in bytes (I13).
 pub(crate) const METADATA_MAX: usize = 16 * 1024;

@@ -104,6 +104,7 @@ codes! {
     FeeCap "fee_cap" CONFLICT false "What would replace it is above a cap";
     CannotResume "cannot_resume" CONFLICT false "The account can't go on";
     CannotChangeMode "cannot_change_mode" CONFLICT false "The account's mode can't change now";
+    NoncesRefused "nonces_refused" CONFLICT false "This can't be done to these nonces";
     ReservationsDisabled "reservations_disabled" CONFLICT false "The account hands out no nonces";
     SubmitterNotActive "submitter_not_active" CONFLICT false "The account takes no work";
     StaleOwnerToken "stale_owner_token" CONFLICT false "The nonce is not the caller's any more";

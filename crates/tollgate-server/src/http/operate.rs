@@ -1,15 +1,18 @@
-//! What operators have done to a submitter: stand still, go on, have another mode, be compared with the chain.
+//! What operators have done to a submitter: stand still, go on, have another mode, be compared with
+//! the chain, have its nonces filled.
 
 use axum::extract::State;
 use tollgate_model::{Address, Submitter};
 
 use super::Api;
-use super::body::{ModeBody, NeededReason, OptionalJson, Reason};
+use super::body::{AdvanceBody, FillBody, ModeBody, NeededReason, OptionalJson, Reason};
 use super::doc::may_fail;
 use super::params::SubmitterParams;
 use super::problem::Problem;
 use super::query::{Segment, Words};
-use super::shape::{ReconciledSubmitter, RemodedSubmitter, StoodSubmitter};
+use super::shape::{
+    AdvancedSubmitter, FilledSubmitter, ReconciledSubmitter, RemodedSubmitter, StoodSubmitter,
+};
 use super::submitters;
 
 may_fail! {
@@ -22,6 +25,9 @@ may_fail! {
     ModeProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
         InvalidField, InvalidPath, InvalidAddress, InvalidQuery, NotFound, CannotChangeMode,
         UnknownSubmitter, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
+    NoncesProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
+        InvalidField, InvalidNumber, InvalidPath, InvalidAddress, InvalidQuery, NotFound,
+        NoncesRefused, UnknownSubmitter, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
     ReconcileProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidField,
         InvalidPath, InvalidAddress, InvalidQuery, NotFound, UnknownSubmitter, NotOwner, Draining, Busy,
         Unavailable, StoreUnavailable;
@@ -153,6 +159,78 @@ pub(crate) async fn reconcile(
     let found = api.engine.reconcile(of(&api, address)).await?;
     let submitter = submitters::shown(&api, address).await?;
     Ok(axum::Json(ReconciledSubmitter::new(submitter, found)))
+}
+
+/// Fill nonces that the chain waits for
+///
+/// For an account whose next nonce is far ahead of the chain: a cursor never goes back, so that what
+/// lies between is filled, lowest first, by the transactions that come next or by zero-value transfers
+/// to self. At most 1,000 nonces in one call and 10,000 free ones at a time (`busy` beyond that); what
+/// a transaction or a caller has, and what the chain or a pool counts, is left alone. `chainNonce`
+/// shows how far it is. Safe to repeat.
+#[utoipa::path(
+    post,
+    path = "/api/v1/submitters/{address}/fill",
+    operation_id = "fillSubmitterNonces",
+    tag = "submitters",
+    params(SubmitterParams),
+    request_body(content = FillBody, description = "Which, with what, and why.", examples(
+        ("placeholders" = (summary = "Close a hole at once", value = json!({
+            "first": 7, "last": 1006, "with": "placeholder", "reason": "a wrong pending count"
+        })))
+    )),
+    responses(
+        (status = 200, description = "They are free, and being filled.", body = FilledSubmitter),
+        NoncesProblems
+    )
+)]
+pub(crate) async fn fill(
+    State(api): State<Api>,
+    Segment(address): Segment,
+    words: Words,
+    OptionalJson(body): OptionalJson<FillBody>,
+) -> Result<axum::Json<FilledSubmitter>, Problem> {
+    words.end()?;
+    let address = submitters::parse(&address)?;
+    let (fill, reason) = body.read()?;
+    let filled = api.engine.fill(of(&api, address), fill, reason).await?;
+    let submitter = submitters::shown(&api, address).await?;
+    Ok(axum::Json(FilledSubmitter::new(submitter, filled)))
+}
+
+/// Move a submitter's next nonce forward
+///
+/// Where one endpoint alone counts far more than the submitter's next nonce, Tollgate does not follow
+/// it by itself (alert `count_doubted`). This is a person's word that the count is right. It is
+/// never moved back, nor beyond what the endpoints count.
+#[utoipa::path(
+    post,
+    path = "/api/v1/submitters/{address}/advance",
+    operation_id = "advanceSubmitter",
+    tag = "submitters",
+    params(SubmitterParams),
+    request_body(content = AdvanceBody, description = "Where to, and why.", examples(
+        ("count" = (summary = "Another system used the key", value = json!({
+            "nextNonce": 5120, "reason": "the old signer's transactions are pending"
+        })))
+    )),
+    responses(
+        (status = 200, description = "It is there.", body = AdvancedSubmitter),
+        NoncesProblems
+    )
+)]
+pub(crate) async fn advance(
+    State(api): State<Api>,
+    Segment(address): Segment,
+    words: Words,
+    OptionalJson(body): OptionalJson<AdvanceBody>,
+) -> Result<axum::Json<AdvancedSubmitter>, Problem> {
+    words.end()?;
+    let address = submitters::parse(&address)?;
+    let (to, reason) = body.read()?;
+    let step = api.engine.advance(of(&api, address), to, reason).await?;
+    let submitter = submitters::shown(&api, address).await?;
+    Ok(axum::Json(AdvancedSubmitter::new(submitter, step.from)))
 }
 
 fn of(api: &Api, address: Address) -> Submitter {

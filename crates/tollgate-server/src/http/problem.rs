@@ -283,6 +283,7 @@ impl From<ActError> for Problem {
             ActError::Refused(refusal) => code_of(refusal.kind),
             ActError::CannotResume(_) => Code::CannotResume,
             ActError::CannotChangeMode(_) => Code::CannotChangeMode,
+            ActError::Nonces(_) => Code::NoncesRefused,
             ActError::NotOwner(owner) => return Self::not_owner(owner, detail),
             ActError::Busy => Code::Busy,
             ActError::Unavailable(_) => Code::Unavailable,

@@ -51,6 +51,8 @@ values! {
     Depth = "How many open transactions there are in each state.", depth();
     ErrorCode = "What to switch on. A code never changes its meaning.",
         words(Code::ALL.iter().map(|code| code.word()));
+    FillWith = "What fills nonces: the next transactions, or zero-value transfers to self.",
+        words(["next", "placeholder"]);
     Hash = "32 bytes as 0x-hex.", text().pattern(Some("^0x[0-9a-f]{64}$"));
     Hex = "Bytes as 0x-hex.", text().pattern(Some("^0x([0-9a-fA-F]{2})*$"));
     Kind = "How a transaction is encoded.", words(["legacy", "accessList", "dynamicFee"]);

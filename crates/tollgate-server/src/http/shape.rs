@@ -15,7 +15,8 @@ pub(crate) use feed::Feed;
 pub(crate) use history::{HistoryPage, SubmitterHistoryPage};
 pub(crate) use nonce::{Reservation, ReservationPage, ReservedNonce};
 pub(crate) use submitter::{
-    ChainSide, ReconciledSubmitter, RemodedSubmitter, StoodSubmitter, Submitter, SubmitterPage,
+    AdvancedSubmitter, ChainSide, FilledSubmitter, ReconciledSubmitter, RemodedSubmitter,
+    StoodSubmitter, Submitter, SubmitterPage,
 };
 pub(crate) use tx::{
     BatchAnswer, BatchEntry, BatchItem, BlockedBy, OperatorTx, Simulation, Tx, TxAnswer, TxPage,

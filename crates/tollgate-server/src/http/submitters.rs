@@ -220,7 +220,7 @@ mod tests {
     fn a_hole_is_a_nonce_that_the_chain_waits_for_and_nobody_has() {
         let nonce = |n| Nonce::new(n).unwrap();
         let found = |mined: u64, taken: &[u64]| {
-            let counts = AccountCounts { mined: nonce(mined), pending: nonce(mined) };
+            let counts = AccountCounts::confirmed(nonce(mined), nonce(mined));
             holes(counts, &taken.iter().copied().map(nonce).collect()).unwrap()
         };
         assert_eq!(found(5, &[3, 5, 6]), [0; 0]);

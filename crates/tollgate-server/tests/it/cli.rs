@@ -154,9 +154,9 @@ async fn operators_step_in_and_watch_what_comes_of_it() {
     let faster = dev.good(&["tx", "speed-up", &tx_id, "--reason", "in a hurry"]);
     assert_eq!(faster.field("outcome"), "signed");
     assert_eq!(faster.field("new hash"), faster.field("hash"));
-    let price = ["--max-fee-per-gas", "900gwei", "--max-priority-fee-per-gas", "50gwei"];
+    let price = ["--max-fee-per-gas", "300gwei", "--max-priority-fee-per-gas", "50gwei"];
     let dearer = dev.good(&[&["tx", "replace", &tx_id][..], &price].concat());
-    assert!(dearer.out.contains("900000000000"), "{dearer:?}");
+    assert!(dearer.out.contains("300000000000"), "{dearer:?}");
     let other = ["tx", "replace", &tx_id, "--to", &account(5), "--value", "3", "--gas", "50000"];
     assert!(dev.good(&other).out.contains("replacement"));
     assert_eq!(dev.good(&["tx", "resubmit", &tx_id]).field("outcome"), "resent");
@@ -210,6 +210,11 @@ async fn submitters_are_listed_paused_resumed_remoded_and_compared() {
     let compared = dev.good(&["submitter", "reconcile", &from]);
     assert_eq!((compared.field("chain nonce"), compared.field("pending nonce")), ("1", "1"));
     assert_eq!(compared.field("step"), "none: everything agrees");
+    let fill = ["submitter", "fill", &from, "--first", "0", "--last", "0", "--with", "placeholder"];
+    let filled = dev.good(&[&fill[..], &["--reason", "drill"]].concat());
+    assert_eq!((filled.field("handed back"), filled.field("chain nonce")), ("0", "1"));
+    let beyond = dev.run(&["submitter", "advance", &from, "9", "--reason", "drill"]);
+    assert_eq!(beyond.code, Some(1));
     let stranger = dev.run(&["submitter", "show", "0x0101010101010101010101010101010101010101"]);
     assert_eq!(stranger.code, Some(1));
 }

@@ -124,3 +124,47 @@ async fn mode_change_is_refused_while_work_is_open_and_shown_once_it_is_done() {
     assert_eq!(last["detail"], "from pipelined to strict: bridge");
     assert!(last["node"].is_string() && last["fencingToken"].is_u64(), "{last}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nonces_are_filled_below_the_cursor_only_and_the_cursor_moves_forward_only() {
+    let site = DevSite::new().await;
+    let first = site.create(json!({})).await;
+    site.finish(&first).await;
+    for (word, body, code) in [
+        ("fill", json!({ "first": 0, "with": "next", "reason": "drill" }), "missing_field"),
+        ("fill", json!({ "first": 0, "last": 0, "with": "next" }), "missing_field"),
+        (
+            "fill",
+            json!({ "first": 0, "last": 0, "with": "gas", "reason": "drill" }),
+            "invalid_body",
+        ),
+        (
+            "fill",
+            json!({ "first": -1, "last": 0, "with": "next", "reason": "x" }),
+            "invalid_number",
+        ),
+        ("advance", json!({ "reason": "drill" }), "missing_field"),
+        ("advance", json!({ "nextNonce": 5 }), "missing_field"),
+    ] {
+        let refused = site.operate(word, body).await;
+        assert_eq!((refused.status.as_u16(), refused.code().as_str()), (422, code), "{refused:?}");
+    }
+    for (word, body) in [
+        ("fill", json!({ "first": 0, "last": 1, "with": "next", "reason": "drill" })),
+        ("advance", json!({ "nextNonce": 1, "reason": "drill" })),
+        ("advance", json!({ "nextNonce": 9, "reason": "drill" })),
+    ] {
+        let refused = site.operate(word, body).await;
+        let told = (refused.status.as_u16(), refused.code());
+        assert_eq!(told, (409, "nonces_refused".to_owned()), "{refused:?}");
+    }
+    let body = json!({ "first": 0, "last": 0, "with": "placeholder", "reason": "drill" });
+    let filled = site.operate("fill", body).await;
+    assert_eq!(filled.status.as_u16(), 200, "{filled:?}");
+    let told = filled.json();
+    assert_eq!((&told["handedBack"], &told["counted"]), (&json!(0), &json!(1)), "{told}");
+    assert_eq!(
+        (&told["taken"], &told["free"], &told["nextNonce"]),
+        (&json!(0), &json!(0), &json!(1))
+    );
+}

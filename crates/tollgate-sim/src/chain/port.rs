@@ -219,7 +219,7 @@ impl Chain for NodeChain {
         };
         let (mined, pending, truth) = self.ask("counts", read).await?;
         let mined = self.marked(of, mined, truth);
-        Ok(AccountCounts { mined: nonce(mined), pending: nonce(pending.max(mined)) })
+        Ok(AccountCounts::confirmed(nonce(mined), nonce(pending.max(mined))))
     }
 
     async fn count_at(&self, of: Address, block: u64) -> Result<Nonce, ChainUnavailable> {

@@ -3,8 +3,8 @@
 
 use async_trait::async_trait;
 use tollgate_model::port::{
-    FeedPage, FeedStore, Lease, OutboxEvent, Page, Reservation, ReservationStore, Reserve,
-    StoreError,
+    FeedPage, FeedStore, HandBack, Lease, OutboxEvent, Page, Reservation, ReservationStore,
+    Reserve, StoreError,
 };
 use tollgate_model::{ChainId, NodeId, Nonce, Seq, Submitter, Text, TxHash};
 use uuid::Uuid;
@@ -109,6 +109,16 @@ impl ReservationStore for NodeStore {
         reason: &Text<500>,
     ) -> Result<Vec<Nonce>, StoreError> {
         self.read("adopt", |store| async move { store.adopt(node, lease, nonces, reason).await })
+            .await
+    }
+
+    async fn hand_back(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        wanted: &HandBack,
+    ) -> Result<Vec<Nonce>, StoreError> {
+        self.read("hand_back", |store| async move { store.hand_back(node, lease, wanted).await })
             .await
     }
 

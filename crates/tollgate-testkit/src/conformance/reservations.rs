@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{
-    Lease, Reservation, ReservationState, Reserve, SectionOutcome, StatusChange,
+    HandBack, Lease, Reservation, ReservationState, Reserve, SectionOutcome, StatusChange,
 };
 use uuid::Uuid;
 
@@ -204,6 +204,37 @@ pub async fn a_nonce_that_somebody_has_is_not_adopted(world: &dyn World) {
     assert_eq!(a.adopt(&a.id, lease, &all, &text("hole")).await, Ok(vec![]), "I3");
     let many = vec![nonce(0); 1_001];
     assert!(a.adopt(&a.id, lease, &many, &text("hole")).await.is_err(), "I13");
+}
+
+/// An operator hands back what nobody has, with a trace; what somebody has stays theirs (I3), but for
+/// what callers said to use and the operator vouches for.
+pub async fn an_operator_hands_back_what_nobody_has_and_the_audit_trail_says_so(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    a.write_whole(one_slot(lease, 0)).await;
+    let (used, _held) = (reserved(&a, lease).await, reserved(&a, lease).await);
+    let told = a.reservation_used(&a.id, lease, used.nonce, used.owner_token, hash()).await;
+    assert!(told.unwrap().is_some());
+    a.write_whole(section(lease).cursor(3, 6)).await;
+    a.adopt(&a.id, lease, &[nonce(4)], &text("hole")).await.unwrap();
+    let hand_back = |used, reason| HandBack { nonces: (0..9).map(nonce).collect(), used, reason };
+    let free = a.hand_back(&a.id, lease, &hand_back(false, text("drill"))).await.unwrap();
+    assert_eq!(free, [nonce(3), nonce(4), nonce(5)], "I3: 0 to 2 have owners, 6 is no slot yet");
+    let pool = a.reservations(submitter(1), Some(nonce(2)), full_page()).await.unwrap();
+    assert!(pool.iter().all(|one| one.reason == Some(text("drill"))), "{pool:?}");
+    let free = a.hand_back(&a.id, lease, &hand_back(true, text("vouched"))).await.unwrap();
+    assert_eq!(free, [1, 3, 4, 5].map(nonce), "I3: 0 is a transaction's, 2 is held");
+    let late = a.reservation_used(&a.id, lease, used.nonce, used.owner_token, hash()).await;
+    assert_eq!(late, Ok(None), "its caller is told not to send");
+    let entries = a.submitter_history(submitter(1), 0, full_page()).await.unwrap();
+    let told: Vec<_> = entries.iter().filter(|one| one.event == "nonces_handed_back").collect();
+    assert_eq!(told.len(), 2, "{entries:?}");
+    assert_eq!(
+        told[1].detail.as_ref().map(|text| text.as_str()),
+        Some("4 nonces from 1 to 5: vouched")
+    );
+    let many = HandBack { nonces: vec![nonce(0); 1_001], used: false, reason: text("drill") };
+    assert!(a.hand_back(&a.id, lease, &many).await.is_err(), "I13");
 }
 
 /// I13: callers hold no more than they may.

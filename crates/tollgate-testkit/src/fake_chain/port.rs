@@ -130,7 +130,10 @@ impl Chain for FakeChain {
         self.trouble.pass(of).await;
         self.trouble.check(Question::Counts(of))?;
         let state = self.lock();
-        Ok(AccountCounts { mined: nonce(state.count(of)), pending: nonce(state.pending(of)) })
+        let (mined, pending) = (nonce(state.count(of)), nonce(state.pending(of)));
+        let truth = AccountCounts::confirmed(mined, pending);
+        let claimed = self.trouble.claimed(of).map(nonce);
+        Ok(claimed.map_or(truth, |pending| AccountCounts { pending, ..truth }))
     }
 
     async fn count_at(&self, of: Address, block: u64) -> Result<Nonce, ChainUnavailable> {

@@ -45,6 +45,8 @@ pub(super) struct Trouble {
     asked: AtomicUsize,
     /// How often each block was asked for by its number.
     blocks_asked: Mutex<HashMap<u64, usize>>,
+    /// Pending counts that one endpoint alone tells.
+    claims: Mutex<HashMap<Address, u64>>,
     /// How many more times each block is shown with another hash.
     wrong_hashes: Mutex<HashMap<u64, usize>>,
 }
@@ -60,6 +62,10 @@ impl Trouble {
 
     pub(super) fn note_block(&self, number: u64) {
         *self.blocks_asked.lock().unwrap().entry(number).or_default() += 1;
+    }
+
+    pub(super) fn claimed(&self, of: Address) -> Option<u64> {
+        self.claims.lock().unwrap().get(&of).copied()
     }
 
     /// The hash that a block is shown with instead of its own, this time.
@@ -101,6 +107,16 @@ impl FakeChain {
             failing.insert(question)
         } else {
             failing.remove(&question)
+        };
+    }
+
+    /// From now on one endpoint, which nobody else confirms, tells this pending count of an account; the
+    /// truth again with `None`.
+    pub fn claim_pending(&self, of: Address, count: Option<u64>) {
+        let mut claims = self.trouble.claims.lock().unwrap();
+        match count {
+            Some(count) => claims.insert(of, count),
+            None => claims.remove(&of),
         };
     }
 

@@ -2,9 +2,10 @@
 
 use tollgate_engine::{ActError, Acted, Action};
 use tollgate_model::answer::AnswerClass;
+use tollgate_model::port::policy::Replacement;
 use tollgate_model::port::{AttemptKind, Checkpoint};
 use tollgate_model::stuck::Forbidden;
-use tollgate_model::{Allocated, Failed, TxState};
+use tollgate_model::{Allocated, Failed, GasPrice, TxState};
 use tollgate_testkit::fake_chain::Which;
 
 use super::{MINED, PENDING, act, patient, sign, transfers, window};
@@ -129,4 +130,46 @@ async fn what_is_done_and_why_is_in_the_history() {
     assert_eq!(words["reason"], "a test wants it");
     assert_eq!(words["nonce"], 0);
     assert_eq!(words["submitter"], account(1).to_string());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_every_node_refuses_as_too_high_is_cancelled_below_that_price() {
+    let rig = Rig::new().await;
+    rig.chain.answer(Which::Value(10), AnswerClass::FeeTooHigh, usize::MAX);
+    let engine = rig.node("a", patient());
+    let ids = transfers(&engine, [10]).await;
+    rig.eventually("it was refused", async || rig.record(ids[0]).await.last_error.is_some()).await;
+    sign(&rig, &engine, ids[0], Action::SpeedUp).await;
+    rig.eventually("it was refused", async || rig.chain.all_sends() == 2).await;
+    let prices: Vec<_> = rig.attempts(ids[0]).await.iter().map(|it| it.fees.max_fee).collect();
+    assert!(prices[1] < prices[0], "what no pool has need not be beaten: {prices:?}");
+    sign(&rig, &engine, ids[0], Action::Cancel).await;
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.record(ids[0]).await.seen.state, CANCELLED);
+    let attempts = rig.attempts(ids[0]).await;
+    assert_eq!(attempts.len(), 3, "I5: every form is kept");
+    assert!(attempts[2].fees.max_fee <= prices[0], "{attempts:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replacement_that_every_node_refuses_as_too_high_need_not_be_beaten() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", patient());
+    let ids = transfers(&engine, [10]).await;
+    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    rig.chain.answer(Which::Value(10), AnswerClass::FeeTooHigh, 1);
+    let absurd = GasPrice::from_wei(900_000_000_000).unwrap();
+    let with = Replacement { max_fee_per_gas: Some(absurd), ..Replacement::default() };
+    let hash = sign(&rig, &engine, ids[0], Action::Replace(with)).await;
+    let heard = async || rig.record(ids[0]).await.last_error.is_some();
+    rig.eventually("it was refused", heard).await;
+    assert_eq!(rig.chain.pooled_from(account(1).address).len(), 1, "the first one stands");
+    sign(&rig, &engine, ids[0], Action::SpeedUp).await;
+    let attempts = rig.attempts(ids[0]).await;
+    let prices: Vec<_> = attempts.iter().map(|it| it.fees.max_fee).collect();
+    assert!(prices[2] > prices[0] && prices[2] < absurd, "{prices:?}");
+    rig.mine_until_final(&ids).await;
+    let mined = rig.record(ids[0]).await.mined.unwrap().tx_hash;
+    assert_eq!(mined, attempts[2].tx_hash);
+    assert_ne!(mined, hash);
 }

@@ -32,6 +32,13 @@ impl SubmitterNote {
         Self { event: "mode_changed", detail: Text::lossy(&detail) }
     }
 
+    /// Nonces, lowest first, that an operator has handed back; `None` if there are none.
+    pub fn handed_back(nonces: &[Nonce], reason: &str) -> Option<Self> {
+        let (first, last) = (nonces.first()?, nonces.last()?);
+        let detail = format!("{} nonces from {first} to {last}: {reason}", nonces.len());
+        Some(Self { event: "nonces_handed_back", detail: Text::lossy(&detail) })
+    }
+
     /// Nonces that the cursor passes without a slot or a reservation in them; `None` if there are
     /// none.
     pub fn skipped(from: Nonce, to: Nonce) -> Option<Self> {
@@ -46,7 +53,10 @@ impl Section {
     pub fn notes(&self) -> Vec<SubmitterNote> {
         let skipped = self.cursor.and_then(|CursorMove { from, to }| {
             let first = self.slots().find(|slot| !slot.recycled).map_or(to, |slot| slot.nonce);
-            SubmitterNote::skipped(from, first)
+            let note = SubmitterNote::skipped(from, first)?;
+            let Some(reason) = &self.cursor_reason else { return Some(note) };
+            let detail = format!("{}: {reason}", note.detail);
+            Some(SubmitterNote { detail: Text::lossy(&detail), ..note })
         });
         let mode = self.mode.iter().map(SubmitterNote::mode);
         self.status.iter().map(SubmitterNote::status).chain(mode).chain(skipped).collect()

@@ -14,7 +14,7 @@ const FOREIGN: TxHash = TxHash::repeat_byte(9);
 static NONE: BTreeSet<Nonce> = BTreeSet::new();
 
 fn counts(mined: u64, pending: u64) -> AccountCounts {
-    AccountCounts { mined: nonce(mined), pending: nonce(pending) }
+    AccountCounts::confirmed(nonce(mined), nonce(pending))
 }
 
 pub(super) fn diagnose() -> String {

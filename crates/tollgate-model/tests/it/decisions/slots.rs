@@ -105,7 +105,7 @@ pub(super) fn rejected() -> String {
         nonce: nonce(5),
         mode: Mode::Pipelined,
         answers: Some(&[Invalid]),
-        counts: Some(AccountCounts { mined: nonce(5), pending: nonce(5) }),
+        counts: Some(AccountCounts::confirmed(nonce(5), nonce(5))),
         receipts_looked_for: true,
         higher_open: false,
         next_waits: false,
@@ -115,7 +115,7 @@ pub(super) fn rejected() -> String {
     let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
     let once = RejectedView { state: grey, answers: Some(&[Transient, Invalid]), ..clear };
     let reverted = RejectedView { answers: Some(&[Reverted]), ..clear };
-    let counted = Some(AccountCounts { mined: nonce(5), pending: nonce(6) });
+    let counted = Some(AccountCounts::confirmed(nonce(5), nonce(6)));
     let below = RejectedView { higher_open: true, ..clear };
     let rows = [
         ("every endpoint says `invalid`, from the first send on", clear),
@@ -153,10 +153,19 @@ pub(super) fn holes() -> String {
         status: SubmitterStatus::Active,
         next_waits: false,
         has_key: true,
+        window: 64,
+        came_back: false,
     };
+    let wide = Hole { last: nonce(66), ..hole };
     let rows = [
         ("seen for 5 min, nobody waits", old),
         ("the same, and a transaction waits for a slot", HoleView { next_waits: true, ..old }),
+        ("the same nonces came back, nobody waits", HoleView { came_back: true, ..old }),
+        ("wider than the window, nobody waits", HoleView { hole: wide, ..old }),
+        (
+            "the same, and a transaction waits for a slot",
+            HoleView { hole: wide, next_waits: true, ..old },
+        ),
         ("seen for less", HoleView { seen_for: Duration::from_secs(299), ..old }),
         ("a pool counts it", HoleView { hole: Hole { pending: true, ..hole }, ..old }),
         ("no key, nobody waits", HoleView { has_key: false, ..old }),

@@ -1,8 +1,10 @@
 //! Bodies of actions: why, and for a replacement with what.
 
-use tollgate_model::Text;
+use tollgate_engine::Fill;
+use tollgate_model::fill::{FillWith, NonceRange};
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::policy::Replacement;
+use tollgate_model::{Nonce, Text};
 use utoipa::ToSchema;
 
 use super::{Fields, FromFields, Number, check_fees, read_call};
@@ -64,6 +66,62 @@ impl ModeBody {
         let mode = self.mode.ok_or_else(|| Problem::missing("mode"))?;
         Ok((mode, NeededReason { reason: self.reason }.read()?))
     }
+}
+
+/// Which nonces are to be filled, with what, and why.
+#[derive(Default, ToSchema)]
+#[schema(as = FillNonces)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct FillBody {
+    /// The lowest nonce.
+    #[schema(value_type = schema::Number, required)]
+    first: Option<Number>,
+    /// The highest nonce: below the submitter's next one, and at most 999 above `first`.
+    #[schema(value_type = schema::Number, required)]
+    last: Option<Number>,
+    /// `next`: the transactions that come next. `placeholder`: transfers to self, which cost gas.
+    #[schema(value_type = schema::FillWith, required)]
+    with: Option<FillWith>,
+    /// Also nonces that callers reserved and said to use: with `true` the operator vouches that what
+    /// they signed will not be sent.
+    used: Option<bool>,
+    /// For the submitter's audit trail: up to 500 bytes, not empty.
+    #[schema(value_type = schema::ReasonText, required)]
+    reason: Option<String>,
+}
+
+impl FillBody {
+    pub(crate) fn read(self) -> Result<(Fill, Text<500>), Problem> {
+        let (first, last) = (read_nonce("first", self.first)?, read_nonce("last", self.last)?);
+        let with = self.with.ok_or_else(|| Problem::missing("with"))?;
+        let (range, used) = (NonceRange { first, last }, self.used.unwrap_or_default());
+        Ok((Fill { range, with, used }, NeededReason { reason: self.reason }.read()?))
+    }
+}
+
+/// Where a cursor goes, and why.
+#[derive(Default, ToSchema)]
+#[schema(as = NewCursor)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct AdvanceBody {
+    /// The submitter's next nonce: above the present one, and at most what an endpoint counts.
+    #[schema(value_type = schema::Number, required)]
+    next_nonce: Option<Number>,
+    /// For the submitter's audit trail: up to 500 bytes, not empty.
+    #[schema(value_type = schema::ReasonText, required)]
+    reason: Option<String>,
+}
+
+impl AdvanceBody {
+    pub(crate) fn read(self) -> Result<(Nonce, Text<500>), Problem> {
+        let to = read_nonce("nextNonce", self.next_nonce)?;
+        Ok((to, NeededReason { reason: self.reason }.read()?))
+    }
+}
+
+fn read_nonce(name: &'static str, given: Option<Number>) -> Result<Nonce, Problem> {
+    let number = given.ok_or_else(|| Problem::missing(name))?;
+    Ok(Nonce::new(number.read_u64(0..=Nonce::MAX.get())?)?)
 }
 
 /// What is to stand in a transaction's place: at least one of these, besides the reason.
@@ -139,6 +197,25 @@ impl FromFields for ModeBody {
     fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
         let modes = Mode::ALL.map(|mode| (mode.name(), mode));
         Ok(Self { mode: fields.word("mode", &modes)?, reason: fields.text("reason")? })
+    }
+}
+
+impl FromFields for FillBody {
+    fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
+        let ways = FillWith::ALL.map(|with| (with.name(), with));
+        Ok(Self {
+            first: fields.number("first")?,
+            last: fields.number("last")?,
+            with: fields.word("with", &ways)?,
+            used: fields.flag("used")?,
+            reason: fields.text("reason")?,
+        })
+    }
+}
+
+impl FromFields for AdvanceBody {
+    fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
+        Ok(Self { next_nonce: fields.number("nextNonce")?, reason: fields.text("reason")? })
     }
 }
 

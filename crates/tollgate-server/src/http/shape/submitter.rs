@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use tollgate_engine::{Engine, Reconciled};
+use tollgate_engine::{Engine, Filled, Reconciled};
+use tollgate_model::Nonce;
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{LineHead, SubmitterOverview};
 use utoipa::ToSchema;
@@ -129,6 +130,45 @@ impl ReconciledSubmitter {
             pending_nonce: found.counts.pending.get(),
             steps: found.steps,
         }
+    }
+}
+
+/// A submitter with nonces that were handed back.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FilledSubmitter {
+    #[serde(flatten)]
+    submitter: Submitter,
+    /// How many nonces of the range are free now, to be filled.
+    handed_back: u64,
+    /// How many of the range a transaction or a caller has.
+    taken: u64,
+    /// How many of the range the chain or a pool counts already.
+    counted: u64,
+    /// How many nonces of the submitter are free in all. It falls as they are filled.
+    free: u64,
+}
+
+impl FilledSubmitter {
+    pub(crate) fn new(submitter: Submitter, filled: Filled) -> Self {
+        let Filled { handed_back, taken, counted, free } = filled;
+        Self { submitter, handed_back, taken, counted, free }
+    }
+}
+
+/// A submitter whose cursor was moved forward by a person.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AdvancedSubmitter {
+    #[serde(flatten)]
+    submitter: Submitter,
+    /// What its next nonce was before.
+    was_next_nonce: u64,
+}
+
+impl AdvancedSubmitter {
+    pub(crate) fn new(submitter: Submitter, was: Nonce) -> Self {
+        Self { submitter, was_next_nonce: was.get() }
     }
 }
 

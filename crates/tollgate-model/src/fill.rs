@@ -1,0 +1,256 @@
+//! What an operator may do about nonces that the chain waits for and nobody has.
+//!
+//! Pure. A cursor never goes back (I4), so that an account whose cursor is far ahead of the chain is
+//! healed from below: nonces are handed back to the pool, a bounded range at a time, and the next
+//! transactions or placeholders fill them. The store has the last word on who has a nonce (I3).
+
+use thiserror::Error;
+
+use crate::ids::Nonce;
+use crate::nonce::Mode;
+use crate::port::batch::CursorMove;
+use crate::port::chain::AccountCounts;
+use crate::text::Text;
+
+/// Nonces that are handed back in one call (I13).
+pub const FILL_MAX: u64 = 1_000;
+/// Nonces of a submitter that may be free at once (I13).
+pub const FREE_MAX: usize = 10_000;
+/// How the stored reason of a free nonce begins that a placeholder is to fill.
+const PLACEHOLDER_MARK: &str = "placeholder: ";
+
+/// What fills nonces that were handed back.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FillWith {
+    /// The next transactions, whenever they come.
+    Next,
+    /// Zero-value transfers to self, as soon as no transaction waits.
+    Placeholder,
+}
+
+impl FillWith {
+    /// Every way there is.
+    pub const ALL: [Self; 2] = [Self::Next, Self::Placeholder];
+
+    /// The word for it in the API and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Next => "next",
+            Self::Placeholder => "placeholder",
+        }
+    }
+
+    /// The reason that is stored with each nonce: it outlives the process, and with it what is to
+    /// fill the nonce.
+    pub fn stored_reason(self, reason: &str) -> Text<500> {
+        match self {
+            Self::Next => Text::lossy(reason.strip_prefix(PLACEHOLDER_MARK).unwrap_or(reason)),
+            Self::Placeholder => Text::lossy(&format!("{PLACEHOLDER_MARK}{reason}")),
+        }
+    }
+
+    /// What fills a free nonce that was stored with this reason.
+    pub fn of_stored(reason: Option<&str>) -> Self {
+        let is_marked = reason.is_some_and(|reason| reason.starts_with(PLACEHOLDER_MARK));
+        if is_marked { Self::Placeholder } else { Self::Next }
+    }
+}
+
+/// Consecutive nonces.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NonceRange {
+    /// The lowest.
+    pub first: Nonce,
+    /// The highest.
+    pub last: Nonce,
+}
+
+/// What is known of a submitter whose nonces are to be filled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FillView {
+    /// How its nonces are given out.
+    pub mode: Mode,
+    /// Its cursor.
+    pub cursor: Nonce,
+    /// What the chain counts.
+    pub counts: AccountCounts,
+    /// Its key is here.
+    pub has_key: bool,
+    /// How many of its nonces are free.
+    pub free: usize,
+}
+
+/// Why nonces are not handed back, or a cursor is not moved. Nothing was changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum NoncesRefused {
+    /// I12: a strict submitter's nonces come from the cursor alone.
+    #[error("nonces of a strict submitter are neither handed back nor passed over")]
+    Strict,
+    /// The range ends before it begins.
+    #[error("the range ends at {last}, before its first nonce {first}")]
+    Backward {
+        /// Where it begins.
+        first: Nonce,
+        /// Where it ends.
+        last: Nonce,
+    },
+    /// I13: in smaller steps.
+    #[error("{wanted} nonces are more than {FILL_MAX} in one call")]
+    TooLong {
+        /// How many there are in the range.
+        wanted: u64,
+    },
+    /// Nonces from the cursor on were never given out.
+    #[error("the account's next nonce is {cursor}: the range must end below it")]
+    AboveCursor {
+        /// The cursor.
+        cursor: Nonce,
+    },
+    /// There is nothing to sign placeholders with.
+    #[error("this node has no key to sign placeholders with")]
+    NoKey,
+    /// I13: they are filled first.
+    #[error("{free} nonces are free already, and at most {FREE_MAX} may be")]
+    TooManyFree {
+        /// How many.
+        free: usize,
+    },
+    /// I4: a cursor never goes back.
+    #[error("the account's next nonce is {cursor} already")]
+    NotForward {
+        /// The cursor.
+        cursor: Nonce,
+    },
+    /// No endpoint counts so much.
+    #[error("the endpoints count {counted} at most")]
+    BeyondCounts {
+        /// What they count, pools included.
+        counted: Nonce,
+    },
+}
+
+/// Which nonces of a range are handed back: those that neither the chain nor a pool counts (I3).
+pub fn fillable(
+    view: &FillView,
+    range: NonceRange,
+    with: FillWith,
+) -> Result<Vec<Nonce>, NoncesRefused> {
+    let NonceRange { first, last } = range;
+    if view.mode == Mode::Strict {
+        return Err(NoncesRefused::Strict);
+    }
+    if last < first {
+        return Err(NoncesRefused::Backward { first, last });
+    }
+    let wanted = last.get() - first.get() + 1;
+    if wanted > FILL_MAX {
+        return Err(NoncesRefused::TooLong { wanted });
+    }
+    if last >= view.cursor {
+        return Err(NoncesRefused::AboveCursor { cursor: view.cursor });
+    }
+    if with == FillWith::Placeholder && !view.has_key {
+        return Err(NoncesRefused::NoKey);
+    }
+    let floor = view.counts.mined.max(view.counts.pending).max(first);
+    let nonces: Vec<_> =
+        (floor.get()..=last.get()).map_while(|nonce| Nonce::new(nonce).ok()).collect();
+    if view.free.saturating_add(nonces.len()) > FREE_MAX {
+        return Err(NoncesRefused::TooManyFree { free: view.free });
+    }
+    Ok(nonces)
+}
+
+/// The step of a cursor that an operator vouches for (I16): forward, and no further than what some
+/// endpoint counts.
+pub fn advance(
+    mode: Mode,
+    from: Nonce,
+    counts: &AccountCounts,
+    to: Nonce,
+) -> Result<CursorMove, NoncesRefused> {
+    let counted = counts.pending.max(counts.mined);
+    if mode == Mode::Strict {
+        Err(NoncesRefused::Strict)
+    } else if to <= from {
+        Err(NoncesRefused::NotForward { cursor: from })
+    } else if to > counted {
+        Err(NoncesRefused::BeyondCounts { counted })
+    } else {
+        Ok(CursorMove { from, to })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nonce(value: u64) -> Nonce {
+        Nonce::new(value).unwrap()
+    }
+
+    /// A cursor far ahead of the chain.
+    fn view() -> FillView {
+        let counts = AccountCounts::confirmed(nonce(5), nonce(7));
+        let (mode, cursor) = (Mode::Pipelined, nonce(100_000));
+        FillView { mode, cursor, counts, has_key: true, free: 0 }
+    }
+
+    fn filled(view: &FillView, first: u64, last: u64) -> Result<Vec<u64>, NoncesRefused> {
+        let range = NonceRange { first: nonce(first), last: nonce(last) };
+        let nonces = fillable(view, range, FillWith::Placeholder)?;
+        Ok(nonces.into_iter().map(Nonce::get).collect())
+    }
+
+    #[test]
+    fn what_the_chain_or_a_pool_counts_is_not_handed_back() {
+        assert_eq!(filled(&view(), 0, 9), Ok(vec![7, 8, 9]), "I3");
+        assert_eq!(filled(&view(), 0, 6), Ok(vec![]));
+        assert_eq!(filled(&view(), 20, 21), Ok(vec![20, 21]));
+    }
+
+    #[test]
+    fn a_range_is_bounded_and_below_the_cursor() {
+        assert_eq!(filled(&view(), 10, 1_010), Err(NoncesRefused::TooLong { wanted: 1_001 }));
+        let (first, last) = (nonce(9), nonce(8));
+        assert_eq!(filled(&view(), 9, 8), Err(NoncesRefused::Backward { first, last }));
+        let cursor = nonce(100_000);
+        let above = NoncesRefused::AboveCursor { cursor };
+        assert_eq!(filled(&view(), 99_999, 100_000), Err(above));
+        let full = FillView { free: FREE_MAX, ..view() };
+        assert_eq!(filled(&full, 9, 9), Err(NoncesRefused::TooManyFree { free: FREE_MAX }), "I13");
+    }
+
+    #[test]
+    fn nothing_is_handed_back_for_strict_accounts_or_without_a_key_for_placeholders() {
+        let strict = FillView { mode: Mode::Strict, ..view() };
+        assert_eq!(filled(&strict, 8, 9), Err(NoncesRefused::Strict), "I12");
+        let keyless = FillView { has_key: false, ..view() };
+        assert_eq!(filled(&keyless, 8, 9), Err(NoncesRefused::NoKey));
+        let range = NonceRange { first: nonce(8), last: nonce(9) };
+        assert_eq!(fillable(&keyless, range, FillWith::Next).map(|all| all.len()), Ok(2));
+    }
+
+    #[test]
+    fn a_person_moves_a_cursor_forward_and_no_further_than_an_endpoint_counts() {
+        let counts =
+            AccountCounts { sure: nonce(5), ..AccountCounts::confirmed(nonce(5), nonce(900)) };
+        let asked = |mode, to| advance(mode, nonce(10), &counts, nonce(to));
+        let step = CursorMove { from: nonce(10), to: nonce(900) };
+        assert_eq!(asked(Mode::Pipelined, 900), Ok(step));
+        let beyond = NoncesRefused::BeyondCounts { counted: nonce(900) };
+        assert_eq!(asked(Mode::Pipelined, 901), Err(beyond));
+        let back = NoncesRefused::NotForward { cursor: nonce(10) };
+        assert_eq!(asked(Mode::Pipelined, 10), Err(back), "I4");
+        assert_eq!(asked(Mode::Strict, 11), Err(NoncesRefused::Strict), "I12");
+    }
+
+    #[test]
+    fn what_fills_a_nonce_is_kept_with_its_reason() {
+        for with in FillWith::ALL {
+            let stored = with.stored_reason("placeholder: a trick");
+            assert_eq!(FillWith::of_stored(Some(stored.as_str())), with);
+        }
+        assert_eq!(FillWith::of_stored(None), FillWith::Next);
+    }
+}
