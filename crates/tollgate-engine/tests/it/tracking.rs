@@ -51,7 +51,7 @@ async fn unreadable_receipt_delays_only_its_own_transaction_and_raises_an_alert(
 #[tokio::test(flavor = "multi_thread")]
 async fn unreadable_receipt_at_takeover_delays_only_its_own_transaction() {
     let rig = Rig::new().await;
-    let engine = rig.node("a", options());
+    let engine = rig.node("a", patient());
     let ids = transfers(&engine, 0..20).await;
     pending(&rig, &ids).await;
     engine.stop().await;
