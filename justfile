@@ -52,3 +52,8 @@ SEED := "1"
 chaos *args:
     cargo build --release -p tollgate-server
     cargo run --release -p tollgate-chaos -- MINUTES={{ MINUTES }} SEED={{ SEED }} {{ args }}
+
+# plants small mistakes one at a time, in a crate or in what changed, and tells which no test notices:
+# just mutants tollgate-model, just mutants changed (docs/mutants.md)
+mutants WHAT="changed" *args:
+    scripts/mutants {{ WHAT }} {{ args }}

@@ -14,6 +14,7 @@ mod audit;
 mod chain;
 mod clients;
 mod ledger;
+mod lies;
 mod nemesis;
 mod picture;
 pub mod plan;

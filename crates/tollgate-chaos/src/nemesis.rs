@@ -12,6 +12,7 @@ use tollgate_devchain::dev_accounts;
 
 use crate::chain::head;
 use crate::ledger::{Done, Ledger};
+use crate::lies::Lie;
 use crate::plan::{Fault, Kind, NAMES, Plan, Target};
 use crate::proxy::Faults;
 use crate::site::{Node, PIPELINED, STRICT, Site};
@@ -82,8 +83,8 @@ async fn strike(site: &Site, ledger: &Ledger, fault: &Fault) {
         Target::Chain => match fault.kind {
             Kind::ChainCutForAll => {
                 let cut = |is_cut| {
-                    for node in &site.nodes {
-                        node.proxy.change(|faults| faults.is_cut = is_cut);
+                    for proxy in site.nodes.iter().flat_map(|node| &node.proxies) {
+                        proxy.change(|faults| faults.is_cut = is_cut);
                     }
                 };
                 cut(true);
@@ -140,9 +141,15 @@ async fn strike_node(node: &Node, ledger: &Ledger, fault: &Fault) {
             node.wire.mend();
         }
         _ => {
-            node.proxy.change(|faults| break_calls(faults, fault));
+            // What one endpoint does wrong, the second one does; the first is the measure.
+            let [_, second] = &node.proxies;
+            let hit = match fault.kind.is_of_one_endpoint() {
+                true => std::slice::from_ref(second),
+                false => &node.proxies,
+            };
+            hit.iter().for_each(|proxy| proxy.change(|faults| break_calls(faults, fault)));
             sleep(fault.length).await;
-            node.proxy.change(|faults| *faults = Faults::default());
+            hit.iter().for_each(|proxy| proxy.change(|faults| *faults = Faults::default()));
         }
     }
 }
@@ -156,6 +163,14 @@ fn break_calls(faults: &mut Faults, fault: &Fault) {
         Kind::SlowAnswers => faults.slow = share,
         Kind::ErrorAnswers => faults.errors = share,
         Kind::ForgottenSends => faults.forgotten = share,
+        Kind::HeadAhead => faults.lie = Some(Lie::HeadAhead),
+        Kind::WrongCounts => faults.lie = Some(Lie::Counts),
+        Kind::WrongFees => faults.lie = Some(Lie::Fees),
+        Kind::NoReceipts => faults.lie = Some(Lie::NoReceipts),
+        Kind::AbsurdEstimates => faults.lie = Some(Lie::Estimates),
+        Kind::SwallowedSends => faults.forgotten = 100,
+        Kind::SilentEndpoint => faults.is_silent = true,
+        Kind::Quota => faults.quota = Some(share),
         kind => unreachable!("{kind:?} is no fault of a way to the chain"),
     }
 }
@@ -222,6 +237,7 @@ fn words(fault: &Fault) -> String {
     let seconds = fault.length.as_secs_f64();
     let share = match fault.kind {
         Kind::Reorg => String::new(),
+        Kind::Quota => format!(" {} a second", fault.severity),
         _ if fault.severity == 0 => String::new(),
         _ => format!(" {} %", fault.severity),
     };

@@ -287,7 +287,15 @@ fn row_of(done: &Done) -> (usize, usize, usize) {
         | Kind::LostRequests
         | Kind::SlowAnswers
         | Kind::ErrorAnswers
-        | Kind::ForgottenSends => 2,
+        | Kind::ForgottenSends
+        | Kind::HeadAhead
+        | Kind::WrongCounts
+        | Kind::WrongFees
+        | Kind::NoReceipts
+        | Kind::AbsurdEstimates
+        | Kind::SwallowedSends
+        | Kind::SilentEndpoint
+        | Kind::Quota => 2,
         Kind::DatabaseCrash => 3,
         Kind::Reorg | Kind::DroppedTransactions => 4,
     };

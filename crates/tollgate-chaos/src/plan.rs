@@ -66,11 +66,27 @@ pub enum Kind {
     DroppedTransactions,
     /// A share of the sends is answered as taken, and nobody has them.
     ForgottenSends,
+    /// One of a node's two endpoints announces a head that it can't deliver.
+    HeadAhead,
+    /// One of two counts far too many pending transactions.
+    WrongCounts,
+    /// One of two says that everything costs a thousand times as much.
+    WrongFees,
+    /// One of two has no receipts, and no transaction by its hash.
+    NoReceipts,
+    /// One of two says that every call needs more gas than a number holds.
+    AbsurdEstimates,
+    /// One of two takes all sends, and nobody has them.
+    SwallowedSends,
+    /// One of two takes calls and never says a word.
+    SilentEndpoint,
+    /// Both take so many calls in a second and no more.
+    Quota,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 25] = [
         Self::Kill,
         Self::Freeze,
         Self::Term,
@@ -88,6 +104,14 @@ impl Kind {
         Self::Reorg,
         Self::DroppedTransactions,
         Self::ForgottenSends,
+        Self::HeadAhead,
+        Self::WrongCounts,
+        Self::WrongFees,
+        Self::NoReceipts,
+        Self::AbsurdEstimates,
+        Self::SwallowedSends,
+        Self::SilentEndpoint,
+        Self::Quota,
     ];
 
     /// In a few words.
@@ -110,11 +134,19 @@ impl Kind {
             Self::Reorg => "reorg",
             Self::DroppedTransactions => "dropped transactions",
             Self::ForgottenSends => "forgotten sends",
+            Self::HeadAhead => "head ahead",
+            Self::WrongCounts => "wrong counts",
+            Self::WrongFees => "wrong fees",
+            Self::NoReceipts => "no receipts",
+            Self::AbsurdEstimates => "absurd estimates",
+            Self::SwallowedSends => "swallowed sends",
+            Self::SilentEndpoint => "silent endpoint",
+            Self::Quota => "quota",
         }
     }
 
     /// How often it is in the deck, how long it lasts (milliseconds, from and to), and how hard it
-    /// can be (from and to; blocks of a reorg, else percent).
+    /// can be (from and to; blocks of a reorg, calls in a second of a quota, else percent).
     const fn card(self) -> Card {
         const fn card(copies: usize, millis: (u64, u64), severity: (u64, u64)) -> Card {
             Card { copies, millis, severity }
@@ -137,6 +169,14 @@ impl Kind {
             Self::Reorg => card(4, (0, 0), (1, REORG_DEPTH_MAX)),
             Self::DroppedTransactions => card(2, (0, 0), (20, 100)),
             Self::ForgottenSends => card(1, (2_000, 6_000), (30, 100)),
+            Self::HeadAhead
+            | Self::WrongCounts
+            | Self::WrongFees
+            | Self::NoReceipts
+            | Self::AbsurdEstimates
+            | Self::SwallowedSends
+            | Self::SilentEndpoint => card(1, (3_000, 10_000), (0, 0)),
+            Self::Quota => card(1, (3_000, 10_000), (20, 60)),
         }
     }
 
@@ -152,11 +192,33 @@ impl Kind {
             | Self::LostRequests
             | Self::SlowAnswers
             | Self::ErrorAnswers
-            | Self::ForgottenSends => Reach::ChainLink,
+            | Self::ForgottenSends
+            | Self::HeadAhead
+            | Self::WrongCounts
+            | Self::WrongFees
+            | Self::NoReceipts
+            | Self::AbsurdEstimates
+            | Self::SwallowedSends
+            | Self::SilentEndpoint
+            | Self::Quota => Reach::ChainLink,
             Self::ChainCutForAll => Reach::EveryChainLink,
             Self::DatabaseCrash => Reach::Database,
             Self::Reorg | Self::DroppedTransactions => Reach::Chain,
         }
+    }
+
+    /// Whether only one of a node's two endpoints is wrong.
+    pub(crate) const fn is_of_one_endpoint(self) -> bool {
+        matches!(
+            self,
+            Self::HeadAhead
+                | Self::WrongCounts
+                | Self::WrongFees
+                | Self::NoReceipts
+                | Self::AbsurdEstimates
+                | Self::SwallowedSends
+                | Self::SilentEndpoint
+        )
     }
 
     /// Whether a node can't do its work meanwhile, whatever the rest does.
@@ -206,7 +268,8 @@ pub struct Fault {
     pub kind: Kind,
     /// Whom it happens to.
     pub target: Target,
-    /// Blocks of a reorg; else how many of a hundred calls or transactions.
+    /// Blocks of a reorg; calls in a second of a quota; else how many of a hundred calls or
+    /// transactions.
     pub severity: u64,
 }
 

@@ -16,12 +16,18 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
 use tollgate_devchain::chain::Rng;
+
+use crate::lies::Lie;
 
 /// How long a slow answer takes at least, and by how much more at most: beyond the five seconds that
 /// a node waits for an endpoint.
 const SLOW_MILLIS_MIN: u64 = 200;
 const SLOW_MILLIS_SPAN: u64 = 6_000;
+
+/// How often a silent endpoint looks whether it may speak again.
+const SILENCE_LOOK: Duration = Duration::from_millis(100);
 
 /// What goes wrong; shares are of a hundred calls. Nothing by default.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -38,6 +44,12 @@ pub(crate) struct Faults {
     pub(crate) errors: u64,
     /// Sends that are answered as if they were taken, and are not passed on.
     pub(crate) forgotten: u64,
+    /// What it says against the truth.
+    pub(crate) lie: Option<Lie>,
+    /// Takes calls and never answers.
+    pub(crate) is_silent: bool,
+    /// Calls in a second, at most; those of a batch count each.
+    pub(crate) quota: Option<u64>,
 }
 
 /// Passes calls on, but for its faults. Stops when it is dropped.
@@ -57,6 +69,7 @@ impl Proxy {
             node: node.to_owned(),
             faults: faults.clone(),
             rng: Arc::new(Mutex::new(Rng::new(seed))),
+            second: Arc::new(Mutex::new((Instant::now(), 0))),
             client: Client::builder(TokioExecutor::new()).build(HttpConnector::new()),
         };
         Self { url, faults, task: tokio::spawn(serve(listener, seat)) }
@@ -84,6 +97,8 @@ struct Seat {
     node: String,
     faults: Arc<Mutex<Faults>>,
     rng: Arc<Mutex<Rng>>,
+    /// When the running second began, and how many calls it has had.
+    second: Arc<Mutex<(Instant, u64)>>,
     client: Client<HttpConnector, Full<Bytes>>,
 }
 
@@ -137,13 +152,23 @@ impl Seat {
         if faults.is_cut || self.befalls(faults.lost_requests) {
             return Err(Lost);
         }
+        if self.is_silent_to_the_end().await {
+            return Err(Lost);
+        }
+        if faults.quota.is_some_and(|quota| self.is_over(quota, &body)) {
+            return Ok(too_many());
+        }
         if self.befalls(faults.errors) {
             return self.error(body).await;
         }
         let answer = if faults.forgotten > 0 {
             self.forgetful(&body, faults.forgotten).await?
         } else {
-            self.pass_on(body).await?
+            self.pass_on(body.clone()).await?
+        };
+        let answer = match faults.lie {
+            Some(lie) => self.bent(lie, &body, answer).await?,
+            None => answer,
         };
         if self.befalls(faults.slow) {
             let millis = SLOW_MILLIS_MIN + self.below(SLOW_MILLIS_SPAN);
@@ -154,6 +179,37 @@ impl Seat {
             return Err(Lost);
         }
         Ok(answer)
+    }
+
+    /// Says nothing for as long as it is silent; whether it was.
+    async fn is_silent_to_the_end(&self) -> bool {
+        let was = self.faults().is_silent;
+        while self.faults().is_silent {
+            tokio::time::sleep(SILENCE_LOOK).await;
+        }
+        was
+    }
+
+    fn is_over(&self, quota: u64, body: &Bytes) -> bool {
+        let calls = match serde_json::from_slice(body) {
+            Ok(Value::Array(calls)) => calls.len() as u64,
+            _ => 1,
+        };
+        let mut second = self.second.lock().unwrap();
+        if second.0.elapsed() >= Duration::from_secs(1) {
+            *second = (Instant::now(), 0);
+        }
+        second.1 += calls;
+        second.1 > quota
+    }
+
+    /// An answer with what an endpoint that lies makes of it.
+    async fn bent(&self, lie: Lie, asked: &Bytes, answer: Answer) -> Result<Answer, Lost> {
+        let text = answer.into_body().collect().await.unwrap_or_else(never).to_bytes();
+        let asked: Value = serde_json::from_slice(asked).map_err(|_| Lost)?;
+        let mut said: Value = serde_json::from_slice(&text).map_err(|_| Lost)?;
+        lie.bend(&asked, &mut said);
+        Ok(json_answer(Response::new(Full::from(said.to_string()))))
     }
 
     /// 429 means that nobody looked; behind a 503 the call may have been carried out.
@@ -216,6 +272,14 @@ impl Seat {
         (is_send && self.befalls(share))
             .then(|| json!({ "jsonrpc": "2.0", "id": call["id"], "result": keccak256(raw) }))
     }
+}
+
+fn too_many() -> Answer {
+    let mut answer = Response::new(Full::from("rate limit exceeded"));
+    *answer.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    let wait = hyper::header::HeaderValue::from_static("1");
+    answer.headers_mut().insert(hyper::header::RETRY_AFTER, wait);
+    answer
 }
 
 fn json_answer(mut answer: Answer) -> Answer {

@@ -1,5 +1,5 @@
-//! Three real nodes on one real database and one real chain, each with a wire and a proxy of its own
-//! between.
+//! Three real nodes on one real database and one real chain, each with a wire and two proxies of its
+//! own between.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -70,7 +70,8 @@ pub(crate) struct Node {
     pub(crate) name: &'static str,
     pub(crate) port: u16,
     pub(crate) wire: Wire,
-    pub(crate) proxy: Proxy,
+    /// Its two endpoints, both in front of the same chain.
+    pub(crate) proxies: [Proxy; 2],
     /// Held by whoever does something to it.
     pub(crate) process: Mutex<Process>,
     start: Start,
@@ -94,11 +95,14 @@ impl Site {
         let mut nodes = Vec::new();
         for (number, name) in (0..).zip(NAMES) {
             let wire = Wire::to(&database_url).await;
-            let proxy = Proxy::to(anvil.url(), seed.wrapping_add(number)).await;
+            let proxies = [
+                Proxy::to(anvil.url(), seed.wrapping_add(number)).await,
+                Proxy::to(anvil.url(), seed.wrapping_sub(number + 1)).await,
+            ];
             let port = lasting_port();
             let start = Start { program: program.to_owned(), folder: folder.path().to_owned() };
-            let process = Mutex::new(start.run(name, port, wire.url(), proxy.url()));
-            nodes.push(Arc::new(Node { name, port, wire, proxy, process, start }));
+            let process = Mutex::new(start.run(name, port, wire.url(), &proxies));
+            nodes.push(Arc::new(Node { name, port, wire, proxies, process, start }));
         }
         for node in &nodes {
             wait::until("a node to be ready", || async { node.is_ready().await.then_some(()) })
@@ -130,7 +134,7 @@ impl Site {
 impl Node {
     /// Starts it again, in place of a process that has ended.
     pub(crate) fn start_again(&self, process: &mut Process) {
-        *process = self.start.run(self.name, self.port, self.wire.url(), self.proxy.url());
+        *process = self.start.run(self.name, self.port, self.wire.url(), &self.proxies);
     }
 
     /// Whether it says that it takes requests.
@@ -145,11 +149,12 @@ impl Node {
 }
 
 impl Start {
-    fn run(&self, name: &str, port: u16, database_url: &str, rpc_url: &str) -> Process {
+    fn run(&self, name: &str, port: u16, database_url: &str, rpc: &[Proxy; 2]) -> Process {
         let mut command = command(&self.program);
         command
             .args(["serve", "--node-name", name, "--listen", &format!("127.0.0.1:{port}")])
-            .args(["--database-url", database_url, "--rpc-url", rpc_url])
+            .args(["--database-url", database_url])
+            .args(["--rpc-url", rpc[0].url(), "--rpc-url", rpc[1].url()])
             .args(["--finality", &format!("confirmations:{CONFIRMATIONS}")])
             .arg("--private-key-file")
             .arg(self.folder.join(KEYS))

@@ -8,7 +8,8 @@
 //!   inside a simulation.
 //! - **The server** ([`DevChain`]): the core behind real JSON-RPC over HTTP and WebSocket, where
 //!   every fault that real endpoints show can be switched on by RPC (`devchain_*`), by a seeded
-//!   [`fault::FaultPlan`], or through the [`RunningDevChain`] handle.
+//!   [`fault::FaultPlan`], or through the [`RunningDevChain`] handle. [`LocalChain`] is the same
+//!   without sockets, for simulations that have a clock of their own.
 //!
 //! It is **not an EVM** and not a client: no code runs, there are no logs, no tries, no peers. What
 //! is real is what a transaction manager sees from outside. `docs/devchain.md`
@@ -26,6 +27,7 @@ pub mod chain;
 pub mod dialect;
 mod error;
 pub mod fault;
+mod local;
 mod options;
 mod rpc;
 mod running;
@@ -34,5 +36,6 @@ pub mod sign;
 pub use accounts::{DevAccount, dev_account, dev_accounts};
 pub use dialect::Dialect;
 pub use error::RpcError;
+pub use local::{LocalAnswer, LocalChain, LocalView};
 pub use options::{DevChainOptions, Features, ViewOptions};
 pub use running::{DevChain, RunningDevChain, RunningView};

@@ -19,6 +19,7 @@ mod txpool;
 mod ws;
 
 pub(crate) use endpoint::Endpoint;
+pub(crate) use http::post_locally;
 pub(crate) use produce::{keep_gossiping, keep_mining};
 pub(crate) use serve::serve;
 pub(crate) use shared::Shared;

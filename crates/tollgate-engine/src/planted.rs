@@ -16,6 +16,8 @@ pub enum PlantedBug {
     ForksIgnored,
     /// What is sent again is not claimed (I11).
     UnclaimedResends,
+    /// Of several that were sent together without an answer, only the first is doubted (I3).
+    FirstDoubted,
     /// A strict submitter goes on whatever the chain counts (I12).
     StrictUnchecked,
 }

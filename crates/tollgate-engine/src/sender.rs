@@ -125,7 +125,9 @@ async fn deliver(context: &Context, notes: &Notes, mut parcels: Vec<Parcel>) {
             return;
         }
         // What is behind it may have gone out with it.
-        for parcel in &mut parcels {
+        let forgets = context.options.breaks(PlantedBug::FirstDoubted);
+        let doubted = if forgets { 1 } else { parcels.len() };
+        for parcel in parcels.iter_mut().take(doubted) {
             parcel.doubted = true;
         }
         tokio::time::sleep(pause).await;

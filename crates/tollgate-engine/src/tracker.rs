@@ -271,8 +271,19 @@ impl Tracker {
                 return self.join(next, fetched).await;
             }
         };
-        warn!(from = top.number, to = block.at.number, "blocks left out after a long gap");
-        self.join(block, fetched).await
+        let (from, to) = (top.number, block.at.number);
+        self.join(block, fetched).await?;
+        let (first, _) = self.view.get().hashes_from(0);
+        warn!(from, to, "blocks left out after a long gap");
+        // Nothing is left out in silence; if nobody waits for anything, nothing is lost by it.
+        let _is_told = self.reader.alert_stall(format!(
+            "blocks {} to {} were left out because {} blocks had to be caught up with; \
+             transactions in them are found by their hashes when they are due to be sent again",
+            from + 1,
+            first.saturating_sub(1),
+            to - from,
+        ));
+        Ok(())
     }
 
     /// Shows the view with these blocks, and has our receipts in them read.

@@ -392,10 +392,10 @@ impl Desk {
         if !matches!(stop, Stop::Restart(_)) {
             self.context.keeper.forget(self.lease);
         }
-        if matches!(stop, Stop::Done) {
-            if let Err(error) = self.context.keeper.release(self.lease).await {
-                warn!(submitter = %self.submitter, %error, "lease not released: it runs out");
-            }
+        if matches!(stop, Stop::Done)
+            && let Err(error) = self.context.keeper.release(self.lease).await
+        {
+            warn!(submitter = %self.submitter, %error, "lease not released: it runs out");
         }
     }
 }

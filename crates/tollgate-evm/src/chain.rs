@@ -10,6 +10,7 @@ mod counts;
 mod fees;
 mod frozen;
 mod funds;
+mod handed;
 mod heads;
 mod history;
 mod member;
@@ -33,7 +34,6 @@ pub use frozen::{FrozenView, ViewError};
 use futures_util::future::join_all;
 use member::{Identity, Member, Standing};
 use router::{Needs, Router, unavailable};
-pub use send::combine;
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
@@ -190,7 +190,7 @@ fn members(config: &ChainConfig) -> Result<Vec<Arc<Member>>, ConnectError> {
             .map_err(|problem| ConnectError::BadEndpoint { place, problem })?;
         let taken = members.iter().any(|member| member.endpoint.name() == endpoint.name());
         let endpoint = if taken { endpoint.numbered(place) } else { endpoint };
-        members.push(Member::new(endpoint));
+        members.push(Member::new(endpoint, members.len()));
     }
     match members.iter().any(|member| member.reads()) {
         true => Ok(members),

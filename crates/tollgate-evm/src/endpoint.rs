@@ -6,6 +6,9 @@
 //! together, and whether anything was sent at all.
 
 mod abilities;
+mod budget;
+#[cfg(feature = "simulation")]
+mod carrier;
 mod config;
 mod error;
 mod health;
@@ -21,6 +24,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use abilities::{Abilities, Ability};
+#[cfg(feature = "simulation")]
+pub use carrier::{Carried, Carrier};
 pub use config::{BadUrl, EndpointConfig, Role};
 pub use error::{RpcError, RpcErrorKind};
 pub use health::Health;
@@ -28,13 +33,20 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 use tollgate_model::answer::AnswerClass;
 pub(crate) use ws::Announced;
 
 use crate::classify::classify;
+use budget::Budget;
 use config::Target;
 use wire::{Incoming, Request};
+
+/// How transactions are handed over. Everything else is a read.
+pub(crate) const SEND_METHOD: &str = "eth_sendRawTransaction";
+
+/// One in so many places is kept for sends.
+const SENDS_SHARE: usize = 4;
 
 /// Is told of every call, for metrics.
 pub trait RpcObserver: Send + Sync {
@@ -54,8 +66,11 @@ pub struct Endpoint {
     config: EndpointConfig,
     transport: Transport,
     places: Semaphore,
+    /// Reads need one of these as well: the other places are for sends.
+    read_places: Semaphore,
     next_id: AtomicU64,
     health: Mutex<Health>,
+    budget: Mutex<Budget>,
     abilities: Abilities,
     observer: Option<Arc<dyn RpcObserver>>,
 }
@@ -90,11 +105,13 @@ impl Endpoint {
         Ok(Self {
             name: target.place.clone(),
             places: Semaphore::new(config.concurrency),
+            read_places: Semaphore::new(config.concurrency - config.concurrency / SENDS_SHARE),
             target,
             transport,
             config,
             next_id: AtomicU64::new(1),
             health: Mutex::default(),
+            budget: Mutex::default(),
             abilities: Abilities::default(),
             observer,
         })
@@ -156,7 +173,8 @@ impl Endpoint {
         params: Value,
         deadline: Instant,
     ) -> Result<T, RpcError> {
-        let (sent, answer) = self.timed(deadline, self.exchange(method, &params)).await?;
+        let load = Load { method, calls: 1 };
+        let (sent, answer) = self.timed(load, deadline, self.exchange(method, &params)).await?;
         let answer = answer.and_then(|raw| read_as(&raw));
         let answer = answer.map_err(|error| self.redacted(error));
         self.note(method, sent, answer.as_ref().err());
@@ -174,7 +192,9 @@ impl Endpoint {
         params: &[Value],
         deadline: Instant,
     ) -> Result<Vec<Option<Result<T, RpcError>>>, RpcError> {
-        let (sent, answers) = self.timed(deadline, self.exchange_batch(method, params)).await?;
+        let load = Load { method, calls: u32::try_from(params.len()).unwrap_or(u32::MAX) };
+        let exchange = self.exchange_batch(method, params);
+        let (sent, answers) = self.timed(load, deadline, exchange).await?;
         let answers = answers.map_err(|error| self.redacted(error));
         // What one of them says of the endpoint holds for it as a whole.
         let said = |answer: &Option<Answer>| match answer {
@@ -203,15 +223,39 @@ impl Endpoint {
         matches!(self.transport, Transport::Http(_)) && self.abilities.may_have(Ability::Batch, now)
     }
 
-    /// Waits for a place and for an answer, and tells when it was sent.
+    /// Waits until the endpoint's quota leaves room for so many reads.
+    async fn within_budget(&self, reads: u32, deadline: Instant) -> Result<(), RpcError> {
+        let busy = || RpcError::new(RpcErrorKind::Busy, "not asked: its quota is used up");
+        loop {
+            let now = Instant::now();
+            if self.lock_health().is_limited(now) {
+                return Err(busy());
+            }
+            let taken = lock(&self.budget).take(reads, now);
+            match taken {
+                Ok(()) => return Ok(()),
+                Err(at) if at >= deadline => return Err(busy()),
+                Err(at) => sleep_until(at).await,
+            }
+        }
+    }
+
+    /// Waits for room in the quota, a place, and an answer, and tells when it was sent.
     async fn timed<T>(
         &self,
+        load: Load,
         deadline: Instant,
         exchange: impl Future<Output = Result<T, RpcError>>,
     ) -> Result<(Instant, Result<T, RpcError>), RpcError> {
         let begun = Instant::now();
         let deadline = deadline.min(begun + self.config.timeout);
         let busy = || RpcError::new(RpcErrorKind::Busy, "too many calls in flight");
+        let mut _read_place = None;
+        if !load.is_send() {
+            self.within_budget(load.calls, deadline).await?;
+            let place = timeout_at(deadline, self.read_places.acquire()).await;
+            _read_place = Some(place.map_err(|_| busy())?.map_err(|_| busy())?);
+        }
         let place = timeout_at(deadline, self.places.acquire()).await.map_err(|_| busy())?;
         let _place = place.map_err(|_| busy())?;
         let sent = Instant::now();
@@ -219,6 +263,7 @@ impl Endpoint {
         if (sent - begun) * 20 >= deadline.saturating_duration_since(begun) * 19 {
             return Err(busy());
         }
+        lock(&self.budget).note_calls(load.calls, sent);
         let late = || RpcError::new(RpcErrorKind::NoAnswer, "no answer in time");
         let answer = timeout_at(deadline, exchange).await.unwrap_or_else(|_| Err(late()));
         Ok((sent, answer))
@@ -289,7 +334,10 @@ impl Endpoint {
             let mut health = self.lock_health();
             match sign {
                 Sign::Well => health.answered(now, took),
-                Sign::Limited(retry_after) => health.limited(now, retry_after),
+                Sign::Limited(retry_after) => {
+                    health.limited(now, retry_after);
+                    lock(&self.budget).note_limit(now);
+                }
                 Sign::Ill => health.failed(now, took),
                 Sign::None => {}
             }
@@ -304,9 +352,26 @@ impl Endpoint {
     }
 
     fn lock_health(&self) -> MutexGuard<'_, Health> {
-        // Plain numbers: a panic elsewhere can't have left them half-written.
-        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.health)
     }
+}
+
+/// What a call costs, and whether it is held back for the sake of others.
+#[derive(Clone, Copy)]
+struct Load {
+    method: &'static str,
+    calls: u32,
+}
+
+impl Load {
+    fn is_send(self) -> bool {
+        self.method == SEND_METHOD
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Plain numbers: a panic elsewhere can't have left them half-written.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What an answer says about the endpoint itself.

@@ -5,7 +5,11 @@
 //! elsewhere; here is only what follows from them. `docs/errors/send-answers.md` shows the same
 //! table to people.
 
+mod combined;
+
 use std::fmt;
+
+pub use combined::combined;
 
 use crate::state::{Allocated, StuckReason, TxState};
 use crate::transition::TxEvent;

@@ -9,8 +9,8 @@
 //! [`port`] (what a store must promise).
 //!
 //! What is decided about an open transaction, one rule to a module (`docs/decisions.md` has their
-//! tables): [`expiry`] (is it still wanted), [`resubmit`] (is it sent again), [`bump`] (does it offer
-//! more), [`diagnose`] (what do the pools say), [`rejected`] (what becomes of a slot that no node
+//! tables): [`expiry`] (is it still wanted), [`resubmit`] and [`gap`] (is it sent again), [`bump`]
+//! (does it offer more), [`diagnose`] (what do the pools say), [`rejected`] (what becomes of a slot that no node
 //! wants to fill), [`stuck`] (who is asked, and what may be done), [`reconcile`] (does the chain agree).
 //!
 //! Before there is a transaction: [`refusal`] (would the chain certainly refuse it).
@@ -25,6 +25,7 @@ pub mod expiry;
 pub mod fee_agreement;
 pub mod fees;
 pub mod finality;
+pub mod gap;
 pub mod hole;
 pub mod ids;
 pub mod intent;

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use crate::answer::{AnswerAction, AnswerClass, action_for};
+use crate::gap::waits_for_predecessor;
 use crate::ids::TxId;
 use crate::state::{Allocated, StuckReason, Tracking, TxState};
 use crate::time::Timestamp;
@@ -14,9 +15,6 @@ use crate::transition::TxEvent;
 
 /// Pauses grow no further after so many resends, whatever the growth: a bound on the loop (I13).
 const GROWTH_STEPS_MAX: u32 = 100;
-
-/// How soon what a node says is missing is sent again: soon, but no storm of answers and resends.
-pub const PREDECESSOR_PAUSE: Duration = Duration::from_secs(1);
 
 /// How patient a submitter is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -141,7 +139,8 @@ pub enum ResubmitDecision {
     Resend,
     /// Mark it STUCK for this reason and have the stuck policy asked. Tracking goes on.
     AskPolicy(StuckReason),
-    /// Nothing is sent by itself: it has a receipt, has no slot, or waits for a policy or a person.
+    /// Nothing is sent by itself: it has a receipt, has no slot, waits for a policy or a person, or
+    /// follows a lower one that is missing ([`crate::gap`]).
     Leave,
 }
 
@@ -155,6 +154,10 @@ pub fn decide(rules: &ResubmitRules, view: &ResubmitView, now: Timestamp) -> Res
             }
         }
         Sending::Impatiently | Sending::ForEver => {}
+    }
+    // It would be refused again: it goes after the one that is missing.
+    if !view.is_head && waits_for_predecessor(view.last_answer) {
+        return ResubmitDecision::Leave;
     }
     let held = hold_of(view.last_answer).is_some();
     let pause = if held && view.hold_may_be_over {
@@ -358,6 +361,14 @@ mod tests {
         let rules = ResubmitRules { timeout: Some(Duration::from_secs(1)), ..rules() };
         let behind = ResubmitView { is_head: false, resends: 500, ..view(GREY) };
         assert_eq!(decide(&rules, &behind, at(90_000)), ResubmitDecision::Resend);
+    }
+
+    #[test]
+    fn what_waits_for_a_missing_predecessor_is_not_sent_for_its_age_unless_it_is_the_head() {
+        let refused = ResubmitView { last_answer: Some(AnswerClass::NonceTooHigh), ..view(GREY) };
+        assert_eq!(decide(&rules(), &refused, at(30)), ResubmitDecision::Resend);
+        let behind = ResubmitView { is_head: false, ..refused };
+        assert_eq!(decide(&rules(), &behind, at(90_000)), ResubmitDecision::Leave);
     }
 
     #[test]

@@ -1,5 +1,10 @@
-//! The chain: the dev chain's core with two endpoints, one of which lags and has a pool of its own.
+//! The chain: the dev chain's core with several endpoints, one of which lags, has a pool of its own,
+//! and may be wrong in one way or another for good.
+//!
+//! Nodes reach it through a model of the client (`port`), or through the real one (`client`), which
+//! then talks JSON-RPC with the dev chain's own endpoints.
 
+mod client;
 mod port;
 
 use std::collections::{BTreeMap, HashMap};
@@ -10,14 +15,17 @@ use tollgate_devchain::chain::{
     BaseFee, Behaviour, Beyond, Chain, ChainConfig, Fate, FinalityDistances, GWEI, MAIN_POOL,
     Rejection, Reorg, Tx, View,
 };
-use tollgate_devchain::{DevAccount, dev_accounts, sign};
+use tollgate_devchain::{DevAccount, LocalChain, LocalView, dev_accounts, sign};
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::chain::{BlockRef, SendAnswer};
 use tollgate_model::{Address, Bytes, TxHash, U256};
 
+pub(crate) use client::ClientChain;
 pub(crate) use port::NodeChain;
 
-/// The chain's id.
+use crate::plan::{Lie, Plan, Steady};
+
+/// The chain's id; a second chain in the same database has the next one.
 pub(crate) const CHAIN_ID: u64 = 7;
 /// Whom the intents pay.
 pub(crate) const PAID: Address = Address::repeat_byte(0xee);
@@ -25,8 +33,10 @@ pub(crate) const PAID: Address = Address::repeat_byte(0xee);
 pub(crate) const REVERTS: Address = Address::repeat_byte(0xdd);
 /// Gas in a block.
 pub(crate) const BLOCK_GAS: u64 = 30_000_000;
-/// Endpoints that are read from.
-const ENDPOINTS: usize = 2;
+/// The endpoint that is wrong, where one is.
+const SECOND: usize = 1;
+/// The largest transaction that an endpoint for small ones takes, in bytes.
+const SMALL_BYTES: usize = 300;
 /// How long the second endpoint's transactions take to the first, in milliseconds.
 const GOSSIP_MILLIS: u64 = 300;
 /// How many keys there are.
@@ -34,18 +44,32 @@ const ACCOUNTS: usize = 3;
 
 /// The chain and who watches it.
 pub(crate) struct SimChain {
-    state: Mutex<State>,
+    local: LocalChain,
+    views: Vec<LocalView>,
+    beside: Mutex<Beside>,
+    steady: Steady,
+    chain_id: u64,
     moves: Notify,
 }
 
-pub(crate) struct State {
-    pub(crate) chain: Chain,
+/// What is known beside the chain itself.
+#[derive(Default)]
+struct Beside {
     /// Signed transactions, decoded once.
     decoded: HashMap<Bytes, Result<Arc<Tx>, Rejection>>,
     /// How many blocks the second endpoint is behind.
     lag: u64,
     /// The highest count of each account that any block ever gave.
-    pub(crate) peaks: BTreeMap<Address, u64>,
+    peaks: BTreeMap<Address, u64>,
+    /// The highest honest price so far, in wei for a unit of gas.
+    honest_price: u128,
+}
+
+/// The chain under its lock.
+pub(crate) struct State<'a> {
+    pub(crate) chain: MutexGuard<'a, Chain>,
+    beside: MutexGuard<'a, Beside>,
+    steady: Steady,
 }
 
 /// The accounts that nodes sign for.
@@ -54,12 +78,12 @@ pub(crate) fn accounts() -> Vec<DevAccount> {
 }
 
 impl SimChain {
-    /// A chain whose blocks are settled after `confirmations`.
-    pub(crate) fn new(seed: u64, confirmations: u64) -> Self {
-        let distance = confirmations.saturating_sub(1);
+    /// A chain whose blocks are settled after so many confirmations, with the endpoints of a plan.
+    pub(crate) fn new(seed: u64, chain_id: u64, plan: &Plan) -> Self {
+        let distance = plan.confirmations.saturating_sub(1);
         let funds = U256::from(10_u64.pow(18)) * U256::from(1_000);
         let config = ChainConfig {
-            chain_id: CHAIN_ID,
+            chain_id,
             base_fee: BaseFee::Moving(GWEI),
             block_gas_limit: BLOCK_GAS,
             finality: FinalityDistances { safe: distance, finalized: distance },
@@ -69,14 +93,32 @@ impl SimChain {
         };
         let mut chain = Chain::new(config);
         chain.set_behaviour(REVERTS, Behaviour::Revert("no".to_owned()));
-        let second = chain.add_pool();
-        chain.pool_mut(second).gossip_delay_ms = Some(GOSSIP_MILLIS);
-        let state = State { chain, decoded: HashMap::new(), lag: 0, peaks: BTreeMap::new() };
-        Self { state: Mutex::new(state), moves: Notify::new() }
+        for _ in 1..plan.endpoints {
+            let pool = chain.add_pool();
+            chain.pool_mut(pool).gossip_delay_ms = Some(GOSSIP_MILLIS);
+        }
+        match plan.steady.lie {
+            Some(Lie::Swallows) => {
+                chain.pool_mut(SECOND).gossip_delay_ms = None;
+                chain.pool_mut(SECOND).is_mined_from = false;
+            }
+            Some(Lie::TakesSmallOnesOnly) => {
+                chain.pool_mut(SECOND).limits.tx_bytes = SMALL_BYTES;
+            }
+            _ => {}
+        }
+        let local = LocalChain::new(chain);
+        let views = client::views(&local, seed, plan);
+        let beside = Mutex::default();
+        Self { local, views, beside, steady: plan.steady, chain_id, moves: Notify::new() }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> State<'_> {
+        State {
+            chain: self.local.lock(),
+            beside: self.beside.lock().unwrap_or_else(PoisonError::into_inner),
+            steady: self.steady,
+        }
     }
 
     fn moved(&self) {
@@ -86,7 +128,8 @@ impl SimChain {
     /// Mines a block with what the pools hold.
     pub(crate) fn mine(&self, now_millis: u64) -> (u64, usize) {
         let mut state = self.lock();
-        state.chain.gossip(now_millis);
+        let gossip_until = self.local.now_ms();
+        state.chain.gossip(gossip_until);
         let block = state.chain.mine(now_millis / 1_000);
         state.note_peaks();
         let mined = (block.number(), block.txs.len());
@@ -116,15 +159,17 @@ impl SimChain {
     }
 
     pub(crate) fn set_lag(&self, lag: u64) {
-        self.lock().lag = lag;
+        self.lock().beside.lag = lag;
     }
 
     /// Throws transactions out of both pools.
     pub(crate) fn evict(&self, chance: f64) -> Vec<TxHash> {
         let mut state = self.lock();
         let gone = state.chain.evict(MAIN_POOL, chance);
-        for hash in &gone {
-            state.chain.drop_pooled(1, hash);
+        for pool in 1..state.chain.pools() {
+            for hash in &gone {
+                state.chain.drop_pooled(pool, hash);
+            }
         }
         gone
     }
@@ -144,10 +189,11 @@ impl SimChain {
     }
 
     /// Hands a transaction to an endpoint.
-    pub(crate) fn submit(&self, raw: &Bytes, endpoint: usize, now_millis: u64) -> AnswerClass {
+    pub(crate) fn submit(&self, raw: &Bytes, endpoint: usize) -> AnswerClass {
+        let now_ms = self.local.now_ms();
         let mut state = self.lock();
         let decoded = state.decode(raw);
-        let admitted = decoded.and_then(|tx| state.chain.submit(endpoint, &tx, now_millis));
+        let admitted = decoded.and_then(|tx| state.chain.submit(endpoint, &tx, now_ms));
         match admitted {
             Ok(_) => AnswerClass::Accepted,
             Err(rejection) => class_of(&rejection),
@@ -160,24 +206,45 @@ impl SimChain {
         let base_fee = state.chain.next_base_fee();
         let to = (from.address, U256::ZERO);
         let tip = u128::from(GWEI) * 3 + u128::from(mark);
-        let tx = sign::transfer(CHAIN_ID, nonce, to, base_fee, tip);
+        let tx = sign::transfer(self.chain_id, nonce, to, base_fee, tip);
         let raw = sign::sign(tx, &from.private_key).ok()?;
         state.decode(&raw).ok()
     }
 }
 
-impl State {
+impl State<'_> {
     pub(crate) fn decode(&mut self, raw: &Bytes) -> Result<Arc<Tx>, Rejection> {
-        if let Some(known) = self.decoded.get(raw) {
+        if let Some(known) = self.beside.decoded.get(raw) {
             return known.clone();
         }
         let decoded = Tx::decode(raw.clone());
-        self.decoded.insert(raw.clone(), decoded.clone());
+        self.beside.decoded.insert(raw.clone(), decoded.clone());
         decoded
     }
 
     fn view(&self, endpoint: usize) -> View<'_> {
-        self.chain.view(endpoint, if endpoint == 0 { 0 } else { self.lag })
+        let steady = match self.steady.lie {
+            Some(Lie::Lags(blocks)) => blocks,
+            _ => 0,
+        };
+        let lag = if endpoint == SECOND { self.beside.lag.max(steady) } else { 0 };
+        self.chain.view(endpoint, lag)
+    }
+
+    /// The highest count of an account that any block ever gave.
+    pub(crate) fn peak(&self, of: Address) -> u64 {
+        self.beside.peaks.get(&of).copied().unwrap_or(0)
+    }
+
+    /// The highest honest price of gas so far.
+    pub(crate) fn honest_price(&self) -> u128 {
+        self.beside.honest_price.max(honest(self.chain.next_base_fee()))
+    }
+
+    /// The highest nonce that any pool counts for an account.
+    pub(crate) fn pending_count(&self, of: Address) -> u64 {
+        let pools = 0..self.chain.pools();
+        pools.map(|pool| self.chain.view(pool, 0).pending_nonce(of)).max().unwrap_or(0)
     }
 
     /// The highest block that is settled.
@@ -198,9 +265,10 @@ impl State {
     fn note_peaks(&mut self) {
         for account in accounts() {
             let count = self.count(account.address);
-            let peak = self.peaks.entry(account.address).or_default();
+            let peak = self.beside.peaks.entry(account.address).or_default();
             *peak = count.max(*peak);
         }
+        self.beside.honest_price = self.honest_price();
     }
 
     /// Where a transaction is in the canonical chain: block number and whether it succeeded.
@@ -211,6 +279,11 @@ impl State {
         };
         self.chain.blocks().find_map(place)
     }
+}
+
+/// What is paid at most where nobody lies: twice the base fee, and a tip.
+fn honest(base_fee: Option<u64>) -> u128 {
+    u128::from(base_fee.unwrap_or(GWEI)) * 2 + u128::from(GWEI)
 }
 
 fn answer(class: AnswerClass) -> SendAnswer {

@@ -4,6 +4,7 @@
 
 mod end;
 mod feed;
+mod progress;
 mod told;
 mod wire;
 mod writes;
@@ -16,7 +17,6 @@ use tollgate_engine::Engine;
 use tollgate_model::port::Completion;
 use tollgate_model::{Address, FencingToken, NodeId, Nonce, Seq, Submitter, TxHash, TxId};
 
-use crate::plan::Plan;
 use crate::world::World;
 
 /// A promise that was broken.
@@ -53,6 +53,12 @@ struct Seen {
     outsiders: BTreeSet<TxHash>,
     requests: BTreeMap<(Submitter, String), Told>,
     resumed: BTreeSet<Submitter>,
+    /// Whom something outside of Tollgate stands in the way of, and what.
+    excused: BTreeMap<Submitter, &'static str>,
+    /// Nonces that callers were told are theirs.
+    used: BTreeMap<(Address, u64), TxHash>,
+    /// Slots that anything of ours was ever sent in.
+    slots: BTreeSet<(Address, u64)>,
     /// The chain went back beyond finality: what was final need not be.
     finality_broken: bool,
 }
@@ -83,7 +89,7 @@ struct Told {
 }
 
 impl Checker {
-    pub(crate) fn new(_plan: &Plan) -> Self {
+    pub(crate) fn new() -> Self {
         let seen = Seen {
             violation: None,
             grants: BTreeMap::new(),
@@ -97,6 +103,9 @@ impl Checker {
             outsiders: BTreeSet::new(),
             requests: BTreeMap::new(),
             resumed: BTreeSet::new(),
+            excused: BTreeMap::new(),
+            used: BTreeMap::new(),
+            slots: BTreeSet::new(),
             finality_broken: false,
         };
         Self { seen: Mutex::new(seen), failed: Notify::new() }

@@ -2,7 +2,7 @@
 //! and simulated time, network and faults.
 //!
 //! Everything runs on one thread and one clock that stands still while anybody works, so a seed is
-//! one run: a failure replays exactly. The promises (I1 to I12) are judged by [`checker`] from
+//! one run: a failure replays exactly. The promises (I1 to I12, I15, I16) are judged by [`checker`] from
 //! outside. `docs/simulation.md` says what is drawn, what is checked, and which planted mistakes are
 //! noticed. Ships in nothing.
 
@@ -11,8 +11,10 @@ mod checker;
 mod life;
 mod line;
 mod node;
+mod orphans;
 mod plan;
 mod planted;
+mod reserving;
 mod run;
 mod signer;
 mod store;

@@ -7,6 +7,8 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tollgate_devchain::chain::{Beyond, Fate, GWEI};
 use tollgate_engine::{ActError, Action, CreateError};
+use tollgate_model::nonce::SubmitterStatus;
+use tollgate_model::port::TxStore;
 use tollgate_model::{GasPrice, Intent, RequestId, Submitter, Text, Timestamp, TxId, U256};
 
 use crate::chain::{BLOCK_GAS, PAID, REVERTS, accounts};
@@ -16,6 +18,8 @@ use crate::world::World;
 
 /// How long a caller or an operator waits for a node.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How often an operator tries to resume a submitter.
+const UNPAUSE_TRIES: u32 = 60;
 /// The weather changes so often.
 const GUST: Duration = Duration::from_millis(500);
 
@@ -41,19 +45,28 @@ struct Wish {
 fn wish(world: &World, number: u64) -> Wish {
     let submitters = world.submitters();
     let submitter = submitters[world.below(submitters.len() as u64) as usize];
-    let value = 1_000 + number;
+    // The values of two chains differ, so that one's request is never the other's.
+    let value = 1_000 + number + 500_000 * (world.chain_id().get() % 2);
     let mut intent = Intent::transfer(PAID, U256::from(value));
-    match world.below(12) {
+    match world.below(13) {
         0 => (intent.to, intent.gas) = (Some(REVERTS), Some(60_000)),
         // No node takes it.
-        1 if world.flips() => intent.gas = Some(BLOCK_GAS + 1),
+        1 if world.flips() => {
+            world.excuse(submitter, "an intent that no node takes");
+            intent.gas = Some(BLOCK_GAS + 1);
+        }
         // It waits until the market comes down.
-        2 => intent.max_fee_per_gas = GasPrice::from_wei(u128::from(GWEI / 2)).ok(),
+        2 if world.flips() => {
+            world.excuse(submitter, "an offer below the market");
+            intent.max_fee_per_gas = GasPrice::from_wei(u128::from(GWEI / 2)).ok();
+        }
         3 => {
             let until = world.now().after(world.between(2_000, 40_000));
             intent.valid_until = Some(Timestamp::unix_micros(until));
         }
         4..=6 => intent.gas = Some(21_000),
+        // More than an endpoint for small ones takes.
+        7 => intent.data = vec![1; 400].into(),
         _ => {}
     }
     Wish { submitter, request: format!("r{number}"), value, intent }
@@ -71,6 +84,11 @@ pub(crate) async fn call(world: Arc<World>) {
         for _ in 0..=doubles {
             let starts = starts + world.between(0, 20);
             callers.spawn(insist(world.clone(), wish.clone(), starts));
+        }
+        if world.chance(0.15) {
+            // The same again, when the chain has moved on and the first has ended, or not.
+            let later = starts + world.between(5_000, storm + 20_000);
+            callers.spawn(insist(world.clone(), wish.clone(), later));
         }
         if world.chance(0.03) {
             // The same name for another payment: one of them is refused.
@@ -93,8 +111,12 @@ async fn insist(world: Arc<World>, wish: Wish, starts: Duration) {
             sleep(world.between(100, 600)).await;
             continue;
         };
+        let was_told = world.is_told(submitter, &request, value);
         let asked = node.engine.create(submitter, Some(request_id.clone()), intent.clone());
         let answer = timeout(PATIENCE, asked).await;
+        if let Ok(Err(error)) = &answer {
+            world.note(format_args!("{} refuses {request}: {error}", node.line.name));
+        }
         // A dead node tells nobody anything.
         match answer.ok().filter(|_| !node.line.is_dead()) {
             Some(Ok(created)) => {
@@ -103,7 +125,13 @@ async fn insist(world: Arc<World>, wish: Wish, starts: Duration) {
             Some(Err(CreateError::RequestIdConflict(_))) => {
                 return world.told_conflict(submitter, &request, value);
             }
+            Some(Err(error @ (CreateError::Expired | CreateError::Refused(_)))) if was_told => {
+                return world.told_no(submitter, &request, &error.to_string());
+            }
             Some(Err(CreateError::Expired)) => return,
+            // The chain would never take it, and the client knows.
+            Some(Err(CreateError::Refused(_))) if intent.gas > Some(BLOCK_GAS) => return,
+            Some(Err(CreateError::UnknownSubmitter)) if world.plan.keys_missing => {}
             Some(Err(
                 CreateError::NotOwner(_)
                 | CreateError::Busy
@@ -132,8 +160,14 @@ pub(crate) async fn operate(world: Arc<World>) {
         let reason = Text::lossy("a mood");
         let unfinished = world.unfinished();
         let which = world.below(unfinished.len() as u64) as usize;
-        let act = match world.below(8) {
+        let act = match world.below(10) {
             0 => None,
+            8 => {
+                let done = timeout(PATIENCE, node.engine.reconcile(of)).await;
+                world.note(format_args!("reconcile {of} {:?}", done.is_ok()));
+                continue;
+            }
+            9 => Some(Action::AskPolicy),
             1 | 2 => {
                 resume(&world, &node, of, reason).await;
                 continue;
@@ -150,6 +184,21 @@ pub(crate) async fn operate(world: Arc<World>) {
         let Some((_, tx_id)) = unfinished.get(which).copied() else { continue };
         let acted = timeout(PATIENCE, node.engine.act(tx_id, action.clone(), reason)).await;
         world.note(format_args!("{} {tx_id} {acted:?}", action.name()));
+    }
+}
+
+/// Resumes whom operators have paused: the storm is over. Who is in PROTECT stays there.
+pub(crate) async fn unpause(world: &World) {
+    for of in world.submitters() {
+        for _ in 0..UNPAUSE_TRIES {
+            let record = world.store.submitter(of).await.ok().flatten();
+            if record.is_none_or(|record| record.status != SubmitterStatus::Paused) {
+                break;
+            }
+            let Some(node) = world.any_node() else { continue };
+            resume(world, &node, of, Text::lossy("the storm is over")).await;
+            sleep(world.between(100, 1_000)).await;
+        }
     }
 }
 
@@ -181,7 +230,7 @@ pub(crate) async fn help(world: &World, unfinished: &[(Submitter, TxId)], cancel
         for node in world.alive() {
             let acted = timeout(PATIENCE, node.engine.act(*tx_id, Action::Cancel, reason())).await;
             world.note(format_args!("help: cancel {tx_id} {acted:?}"));
-            if !matches!(acted, Ok(Err(ActError::NotOwner(_)))) {
+            if !matches!(acted, Ok(Err(ActError::NotOwner(_) | ActError::UnknownSubmitter))) {
                 break;
             }
         }
@@ -195,11 +244,12 @@ fn outsider(world: &World, of: Submitter, nonce: u64, mines: bool) {
         return;
     };
     world.checker.note_outsider(tx.hash);
+    world.excuse(of, "an outsider");
     world.note(format_args!("outsider {of} nonce {nonce} {}", tx.hash));
     if mines {
         world.chain.mine_exactly(tx, world.millis());
     } else {
-        world.chain.submit(&tx.raw, 0, world.millis());
+        world.chain.submit(&tx.raw, 0);
     }
 }
 
@@ -233,6 +283,11 @@ fn comes(world: &World, rate: f64) -> bool {
 
 fn gust_at_nodes(world: &World) {
     let faults = world.plan.faults;
+    if comes(world, faults.blackout) {
+        let length = world.between(3_000, 20_000);
+        world.note(format_args!("nobody reaches the chain for {length:?}"));
+        world.alive().iter().for_each(|node| node.line.cut(Far::Chain, length));
+    }
     let Some(node) = world.any_node() else { return };
     let name = &node.line.name;
     if comes(world, faults.pause) {

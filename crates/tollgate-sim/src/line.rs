@@ -109,7 +109,7 @@ impl Line {
     }
 
     /// Waits until the node can do something; for ever if it is dead.
-    async fn be_awake(&self) {
+    pub(crate) async fn be_awake(&self) {
         loop {
             let (is_dead, until) = {
                 let life = self.lock();

@@ -4,11 +4,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, Policies, World as EngineWorld};
+use tollgate_engine::{
+    Engine, EngineOptions, LoggedAlerts, Policies, ReservationLimits, World as EngineWorld,
+};
 use tollgate_model::bump::BumpRules;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::ids::InvalidId;
 use tollgate_model::nonce::NonceRules;
+use tollgate_model::port::chain::Chain;
 use tollgate_model::port::ids::Ids;
 use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision, StuckPolicy};
 use tollgate_model::port::{LeaseTerms, LiveNode, NodeStore as _, ServedSet, Unwatched};
@@ -17,7 +20,7 @@ use tollgate_model::stuck::StuckThresholds;
 use tollgate_model::{ChainId, NodeId, Text, TxId};
 use uuid::{Builder, Uuid};
 
-use crate::chain::NodeChain;
+use crate::chain::{CHAIN_ID, ClientChain, NodeChain};
 use crate::line::Line;
 use crate::planted::Bug;
 use crate::signer::Keys;
@@ -36,7 +39,8 @@ pub(crate) struct Node {
 
 impl Node {
     fn start(world: &Arc<World>, index: usize, start: u64) -> Result<Self, InvalidId> {
-        let name = format!("n{index}.{start}");
+        let letter = if world.chain_id().get() == CHAIN_ID { 'n' } else { 'm' };
+        let name = format!("{letter}{index}.{start}");
         let line = Arc::new(Line::new(world, name.clone()));
         let ids = Arc::new(SeededIds { world: world.clone(), line: line.clone() });
         let node = NodeId::new(&name, ids.owner_token())?;
@@ -60,16 +64,12 @@ impl Node {
             draining: false,
             serves: None,
         };
-        let (signer, options) = (Arc::new(Keys::default()), options(world)?);
+        let (signer, options) = (Arc::new(Keys::of_node(world, index)), options(world)?);
         tokio::spawn(beat(store.clone(), live, options.served_with(signer.as_ref())));
         let ports = EngineWorld {
             node,
             store,
-            chain: Arc::new(NodeChain {
-                world: world.clone(),
-                line: line.clone(),
-                marks: Mutex::default(),
-            }),
+            chain: way_to_chain(world, &line),
             signer,
             clock: line.clone(),
             ids,
@@ -80,6 +80,14 @@ impl Node {
         world.note(format_args!("{name} starts"));
         Ok(Self { engine: Engine::start(ports, options), line })
     }
+}
+
+fn way_to_chain(world: &Arc<World>, line: &Arc<Line>) -> Arc<dyn Chain> {
+    let (world, line) = (world.clone(), line.clone());
+    if world.plan.real_client {
+        return Arc::new(ClientChain::new(world, line));
+    }
+    Arc::new(NodeChain { world, line, marks: Mutex::default(), gave_up: Mutex::default() })
 }
 
 /// Says that a node is alive, as long as its calls return.
@@ -112,7 +120,7 @@ pub(crate) async fn keep_seat(world: Arc<World>, index: usize) {
 /// A node of another chain on the same database, alive throughout: it can do nothing for this one, so
 /// whoever took it for a peer would wait for it.
 pub(crate) async fn foreign_node(world: Arc<World>) {
-    let Ok(chain_id) = ChainId::new(world.chain_id().get() + 1) else { return };
+    let Ok(chain_id) = ChainId::new(world.chain_id().get() + 100) else { return };
     let Ok(node) = NodeId::new("foreign", Uuid::nil()) else { return };
     let advertise_url = Text::lossy("http://foreign");
     let node = LiveNode { node, chain_id, advertise_url, draining: false, serves: None };
@@ -156,6 +164,12 @@ fn options(world: &World) -> Result<EngineOptions, InvalidId> {
         },
         rejected_slot: plan.rejected_slot,
         reconcile_interval: Duration::from_secs(15),
+        lookback_blocks: plan.lookback_blocks,
+        reservations: Some(ReservationLimits {
+            hold_max: Duration::from_secs(20),
+            outstanding_max: 4,
+            ..ReservationLimits::default()
+        }),
         diagnose: plan.bumps.then_some(Duration::from_secs(5)),
         planted: world.bug.and_then(Bug::of_the_engine),
         ..EngineOptions::default()

@@ -7,6 +7,11 @@ use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::{Mode, StrictAdvance};
 use tollgate_model::rejected::RejectedSlot;
 
+/// Intents of a seed with thousands in flight, and its window.
+const BACKLOG: usize = 1_300;
+const BACKLOG_WINDOW: u32 = 1_500;
+const BACKLOG_BLOCK_MILLIS: u64 = 12_000;
+
 /// Everything that is drawn before the first event.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -27,7 +32,112 @@ pub(crate) struct Plan {
     pub(crate) block_millis: u64,
     /// How long there is work and bad weather.
     pub(crate) storm: Duration,
+    /// How far back the engines look for what used a slot, in blocks.
+    pub(crate) lookback_blocks: u64,
+    /// Each key is missing on one node, where there are several.
+    pub(crate) keys_missing: bool,
+    /// Submitters with open work that nobody here has the key of.
+    pub(crate) orphans: usize,
+    /// A second chain, with the same accounts, lives in the same database.
+    pub(crate) second_chain: bool,
+    /// Nodes reach the chain through the real client, not through a model of it.
+    pub(crate) real_client: bool,
+    /// Endpoints that are read from.
+    pub(crate) endpoints: usize,
     pub(crate) faults: Faults,
+    pub(crate) steady: Steady,
+}
+
+/// What is wrong with the endpoints for good: no calm ends it.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(crate) struct Steady {
+    /// Chance that a call to any endpoint fails.
+    pub(crate) errors: f64,
+    /// No endpoint has receipts of older blocks than that.
+    pub(crate) receipts_kept: Option<u64>,
+    /// Calls that each endpoint takes in a second, for each node.
+    pub(crate) quota: Option<u32>,
+    /// What is wrong with the second endpoint, and with that one alone.
+    pub(crate) lie: Option<Lie>,
+}
+
+/// What one endpoint of several does wrong, call after call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lie {
+    /// It is so many blocks behind: within the grace, so that its word counts.
+    Lags(u64),
+    /// It lacks the receipts of all but the newest blocks.
+    PrunesReceipts(u64),
+    /// It never has one receipt in so many.
+    LacksReceipts(u64),
+    /// It never has one block in so many.
+    LacksBlocks(u64),
+    /// It takes only small transactions, and calls the others invalid.
+    TakesSmallOnesOnly,
+    /// Its estimates are absurd.
+    Estimates(u64),
+    /// Its head is so many blocks ahead, in blocks that it can't deliver.
+    HeadAhead(u64),
+    /// Its pending counts are too high.
+    PendingCounts(i64),
+    /// All its counts are too high, or too low.
+    Counts(i64),
+    /// What it says of prices is this many times too much.
+    Fees(u64),
+    /// It takes transactions and keeps them to itself.
+    Swallows,
+    /// It takes calls and never answers.
+    IsSilent,
+    /// Two nodes are behind its URL, one of them so many blocks behind.
+    Balancer(u64),
+}
+
+impl Lie {
+    /// Draws one that the model of a client can express.
+    fn of_the_model(rng: &mut Rng) -> Self {
+        match rng.below(6) {
+            0 => Self::Lags(1 + rng.below(2)),
+            1 => Self::PrunesReceipts(rng.below(4)),
+            2 => Self::LacksReceipts(2 + rng.below(6)),
+            3 => Self::LacksBlocks(2 + rng.below(6)),
+            4 => Self::TakesSmallOnesOnly,
+            _ => Self::Estimates(absurd(rng)),
+        }
+    }
+
+    /// Draws any of them.
+    fn any(rng: &mut Rng) -> Self {
+        match rng.below(8) {
+            0 => Self::HeadAhead(1 + rng.below(2) * 499),
+            1 => Self::PendingCounts(1 + 99_999 * rng.below(2) as i64),
+            2 => Self::Counts([-3, 5, 100_000][rng.below(3) as usize]),
+            3 => Self::Fees(100_000),
+            4 => Self::Swallows,
+            5 => Self::IsSilent,
+            6 => Self::Balancer(1 + rng.below(4)),
+            _ => Self::of_the_model(rng),
+        }
+    }
+}
+
+/// More gas than a block has, or than a number holds.
+fn absurd(rng: &mut Rng) -> u64 {
+    [u64::MAX, 1 << 63, 1 << 40][rng.below(3) as usize]
+}
+
+impl Steady {
+    /// One trouble at a time: one endpoint that is wrong, or all of them that fail now and then.
+    fn draw(rng: &mut Rng, real_client: bool) -> Self {
+        let none = Self::default();
+        match rng.below(10) {
+            0 => Self { errors: 0.15, ..none },
+            1 => Self { receipts_kept: Some(rng.below(6)), ..none },
+            2 if real_client => Self { quota: Some(40 + rng.below(40) as u32), ..none },
+            2..=8 if real_client => Self { lie: Some(Lie::any(rng)), ..none },
+            3..=6 => Self { lie: Some(Lie::of_the_model(rng)), ..none },
+            _ => none,
+        }
+    }
 }
 
 /// How often what goes wrong. Chances are per call, rates per second of the storm.
@@ -59,11 +169,33 @@ pub(crate) struct Faults {
     pub(crate) lag: f64,
     pub(crate) foreign: f64,
     pub(crate) operator: f64,
+    /// Callers take nonces to send by themselves.
+    pub(crate) reserve: f64,
+    /// No node reaches the chain, for longer than receipts are kept.
+    pub(crate) blackout: f64,
     /// One reorg goes beyond finality.
     pub(crate) breaks_finality: bool,
 }
 
 impl Plan {
+    /// The real client, one endpoint that does this, and nothing else that is steadily wrong.
+    pub(crate) fn tell(&mut self, lie: Lie) {
+        self.real_client = true;
+        self.steady = Steady { lie: Some(lie), ..Steady::default() };
+        self.leave_others_well();
+    }
+
+    /// More open work of one submitter than a page holds.
+    pub(crate) fn pile_up(&mut self) {
+        (self.submitters, self.intents, self.window) = (1, BACKLOG, BACKLOG_WINDOW);
+        (self.mode, self.real_client, self.second_chain) = (Mode::Pipelined, false, false);
+        (self.endpoints, self.orphans, self.keys_missing) = (2, 0, false);
+        // Few blocks, so that all of it is open at once; and nothing that holds it up for long, which
+        // would cost minutes of resends.
+        (self.block_millis, self.steady) = (BACKLOG_BLOCK_MILLIS, Steady::default());
+        (self.faults.reserve, self.faults.foreign, self.faults.evict) = (0.0, 0.0, 0.0);
+    }
+
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         let confirmations = 2 + rng.below(3);
         let finality = match rng.below(4) {
@@ -71,17 +203,24 @@ impl Plan {
             1 => FinalityRule::Finalized,
             _ => FinalityRule::Confirmations(confirmations),
         };
-        Self {
+        let real_client = rng.below(4) == 0;
+        // Thousands in flight, in a few seeds.
+        let is_backlog = !real_client && rng.below(100) == 0;
+        let (intents, window) = match rng.below(6) {
+            0 => (40, 64),
+            _ => (20 + rng.below(21) as usize, 1 + rng.below(8) as u32),
+        };
+        let mut plan = Self {
             nodes: 2 + rng.below(3) as usize,
             submitters: 1 + rng.below(3) as usize,
-            intents: 20 + rng.below(21) as usize,
+            intents,
             mode: if rng.below(3) == 0 { Mode::Strict } else { Mode::Pipelined },
             strict_advance: if rng.below(2) == 0 {
                 StrictAdvance::Final
             } else {
                 StrictAdvance::Mined
             },
-            window: 1 + rng.below(8) as u32,
+            window,
             confirmations,
             finality,
             rejected_slot: RejectedSlot::ALL[rng.below(3) as usize],
@@ -89,7 +228,36 @@ impl Plan {
             moody_policy: rng.chance(0.3),
             block_millis: 500 + rng.below(1_500),
             storm: Duration::from_secs(20 + rng.below(25)),
+            lookback_blocks: if rng.below(2) == 0 { 6 } else { 256 },
+            keys_missing: rng.below(5) == 0,
+            orphans: match rng.below(200) {
+                0 => 1_200,
+                1..=60 => 3 + rng.below(20) as usize,
+                _ => 0,
+            },
+            second_chain: rng.below(10) == 0,
+            real_client,
+            endpoints: if real_client { 2 + rng.below(2) as usize } else { 2 },
             faults: Faults::draw(rng),
+            steady: Steady::draw(rng, real_client),
+        };
+        plan.leave_others_well();
+        if is_backlog {
+            plan.pile_up();
+        }
+        plan
+    }
+
+    /// One endpoint's word counts for little as long as the others are heard: a world with a liar has
+    /// a network that works.
+    fn leave_others_well(&mut self) {
+        if matches!(
+            self.steady.lie,
+            Some(Lie::HeadAhead(_) | Lie::PendingCounts(_) | Lie::Counts(_) | Lie::Fees(_))
+        ) {
+            let faults = &mut self.faults;
+            (faults.lose_chain, faults.slow) = (0.0, 0.0);
+            (faults.cut_chain, faults.blackout) = (0.0, 0.0);
         }
     }
 }
@@ -125,8 +293,13 @@ impl Faults {
             lag: rate(0.5),
             foreign: rate(0.08),
             operator: rate(0.8),
+            reserve: rate(0.4),
+            blackout: rate(0.05),
             breaks_finality: false,
         };
+        // People act, and callers reserve, in every world.
+        faults.operator = faults.operator.max(0.1);
+        faults.reserve = faults.reserve.max(0.1);
         faults.breaks_finality = faults.reorg > 0.0 && rng.chance(0.08);
         faults
     }

@@ -1,14 +1,15 @@
 //! Mistakes that are made on purpose: each breaks a promise, and the checker must notice.
 
 use tollgate_engine::PlantedBug as EngineBug;
-use tollgate_model::RequestId;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::{Mode, StrictAdvance};
-use tollgate_model::port::{Completion, FencedBatch, OpenTx};
+use tollgate_model::port::{Completion, FencedBatch, KnownRequest, OpenTx, TxStore};
 use tollgate_model::rejected::RejectedSlot;
+use tollgate_model::{ChainId, RequestId, Submitter};
 use tollgate_sqlite::PlantedBug as StoreBug;
 
-use crate::plan::Plan;
+use crate::chain::CHAIN_ID;
+use crate::plan::{Lie, Plan, Steady};
 use crate::world::World;
 
 /// A mistake.
@@ -42,11 +43,43 @@ pub enum Bug {
     UnclaimedResends,
     /// A strict submitter goes on whatever the chain counts.
     StrictUnchecked,
+    /// Prices are those of one endpoint, whoever else is there.
+    OneVoiceFees,
+    /// Counts are those of one endpoint.
+    OneVoiceCounts,
+    /// The head is that of one endpoint.
+    OneVoiceHeads,
+    /// Blocks come from one endpoint.
+    OneVoiceBlocks,
+    /// Receipts come from one endpoint.
+    OneVoiceReceipts,
+    /// Everything is sent to one endpoint.
+    OneVoiceSends,
+    /// Each call is made many times, and the quota goes with them.
+    WastedCalls,
+    /// An endpoint that failed once is never asked again.
+    GivesUpOnErrors,
+    /// A slot without a trace of ours is another's.
+    AbsenceIsProof,
+    /// Of several that were sent together without an answer, only the first may be with a node.
+    FirstDoubted,
+    /// Requests are looked up on another chain.
+    ChainsMixed,
+    /// A new owner takes up only the first page of what is open.
+    FirstPageOnly,
+    /// A node says that it has keys that it lacks.
+    KeysPretended,
+    /// Whoever looks for orphans sees the first few.
+    OrphansCutOff,
+    /// A request that has ended is taken for a new one.
+    RepeatsForgotten,
+    /// A caller is told that its nonce is used, and nothing is written.
+    UsedForgotten,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 30] = [
         Self::SkippedGuard,
         Self::RewindingTakeover,
         Self::SlotFreedOnTimeout,
@@ -61,6 +94,22 @@ impl Bug {
         Self::FeedSkips,
         Self::UnclaimedResends,
         Self::StrictUnchecked,
+        Self::OneVoiceFees,
+        Self::OneVoiceCounts,
+        Self::OneVoiceHeads,
+        Self::OneVoiceBlocks,
+        Self::OneVoiceReceipts,
+        Self::OneVoiceSends,
+        Self::WastedCalls,
+        Self::GivesUpOnErrors,
+        Self::AbsenceIsProof,
+        Self::FirstDoubted,
+        Self::ChainsMixed,
+        Self::FirstPageOnly,
+        Self::KeysPretended,
+        Self::OrphansCutOff,
+        Self::RepeatsForgotten,
+        Self::UsedForgotten,
     ];
 
     /// The mistake of that name.
@@ -77,13 +126,29 @@ impl Bug {
             Self::ForksIgnored => Some(EngineBug::ForksIgnored),
             Self::UnclaimedResends => Some(EngineBug::UnclaimedResends),
             Self::StrictUnchecked => Some(EngineBug::StrictUnchecked),
+            Self::FirstDoubted => Some(EngineBug::FirstDoubted),
             Self::SkippedGuard
             | Self::RewindingTakeover
             | Self::WaitingLeftOut
             | Self::OwnNames
             | Self::EarlyFinality
             | Self::SilenceIsNo
-            | Self::FeedSkips => None,
+            | Self::FeedSkips
+            | Self::OneVoiceFees
+            | Self::OneVoiceCounts
+            | Self::OneVoiceHeads
+            | Self::OneVoiceBlocks
+            | Self::OneVoiceReceipts
+            | Self::OneVoiceSends
+            | Self::WastedCalls
+            | Self::GivesUpOnErrors
+            | Self::AbsenceIsProof
+            | Self::ChainsMixed
+            | Self::FirstPageOnly
+            | Self::KeysPretended
+            | Self::OrphansCutOff
+            | Self::RepeatsForgotten
+            | Self::UsedForgotten => None,
         }
     }
 
@@ -102,7 +167,23 @@ impl Bug {
             | Self::ForksIgnored
             | Self::FeedSkips
             | Self::UnclaimedResends
-            | Self::StrictUnchecked => None,
+            | Self::StrictUnchecked
+            | Self::OneVoiceFees
+            | Self::OneVoiceCounts
+            | Self::OneVoiceHeads
+            | Self::OneVoiceBlocks
+            | Self::OneVoiceReceipts
+            | Self::OneVoiceSends
+            | Self::WastedCalls
+            | Self::GivesUpOnErrors
+            | Self::AbsenceIsProof
+            | Self::FirstDoubted
+            | Self::ChainsMixed
+            | Self::FirstPageOnly
+            | Self::KeysPretended
+            | Self::OrphansCutOff
+            | Self::RepeatsForgotten
+            | Self::UsedForgotten => None,
         }
     }
 
@@ -117,6 +198,41 @@ impl Bug {
             Self::OlderHashesForgotten => plan.bumps = true,
             // Endpoints that answer leave nothing to misunderstand.
             Self::SilenceIsNo => plan.faults.lose_chain = 0.3,
+            Self::OneVoiceFees => plan.tell(Lie::Fees(100_000)),
+            Self::OneVoiceCounts => plan.tell(Lie::PendingCounts(100_000)),
+            Self::OneVoiceHeads => plan.tell(Lie::HeadAhead(500)),
+            Self::OneVoiceBlocks => plan.tell(Lie::LacksBlocks(2)),
+            Self::OneVoiceReceipts => plan.tell(Lie::LacksReceipts(2)),
+            Self::OneVoiceSends => plan.tell(Lie::Swallows),
+            Self::WastedCalls => {
+                plan.real_client = true;
+                plan.steady = Steady { quota: Some(40), ..Steady::default() };
+            }
+            Self::GivesUpOnErrors => {
+                plan.real_client = false;
+                plan.steady = Steady { errors: 0.15, ..Steady::default() };
+            }
+            Self::AbsenceIsProof => {
+                plan.real_client = false;
+                plan.steady.receipts_kept = Some(1);
+                plan.faults.blackout = 0.1;
+            }
+            Self::FirstDoubted => {
+                plan.real_client = false;
+                plan.rejected_slot = RejectedSlot::Recycle;
+                plan.steady.lie = Some(Lie::TakesSmallOnesOnly);
+                plan.faults.lose_send = 0.4;
+            }
+            Self::ChainsMixed => plan.second_chain = true,
+            Self::FirstPageOnly => {
+                plan.pile_up();
+                plan.faults.restart = 0.3;
+            }
+            Self::KeysPretended => plan.keys_missing = true,
+            Self::OrphansCutOff => plan.orphans = 40,
+            Self::UsedForgotten => {
+                (plan.mode, plan.faults.reserve) = (Mode::Pipelined, 1.5);
+            }
             Self::SkippedGuard
             | Self::RewindingTakeover
             | Self::SendFirst
@@ -125,7 +241,8 @@ impl Bug {
             | Self::OwnNames
             | Self::ForksIgnored
             | Self::FeedSkips
-            | Self::UnclaimedResends => {}
+            | Self::UnclaimedResends
+            | Self::RepeatsForgotten => {}
         }
     }
 }
@@ -157,4 +274,51 @@ pub(crate) fn skipped(world: &World, mut page: Vec<Completion>) -> Vec<Completio
         page.swap_remove(0);
     }
     page
+}
+
+/// [`Bug::RepeatsForgotten`]: what has ended is not known by its request.
+pub(crate) fn forgotten(
+    world: &World,
+    mut known: Vec<Option<KnownRequest>>,
+) -> Vec<Option<KnownRequest>> {
+    if world.has(Bug::RepeatsForgotten) {
+        let has_ended = |known: &KnownRequest| world.has_ended(known.tx_id);
+        known.iter_mut().for_each(|one| *one = one.take().filter(|one| !has_ended(one)));
+    }
+    known
+}
+
+/// [`Bug::RepeatsForgotten`]: its creates go under another name.
+pub(crate) async fn under_new_names(world: &World, batch: FencedBatch) -> FencedBatch {
+    if !world.has(Bug::RepeatsForgotten) {
+        return batch;
+    }
+    let mut sections = batch.sections().to_vec();
+    for section in &mut sections {
+        let of = section.lease.submitter;
+        for create in &mut section.creates {
+            let Some(name) = create.request_id.clone() else { continue };
+            let known = world.store.known_requests(&[(of, name.clone())]).await;
+            let known = known.ok().and_then(|mut known| known.pop().flatten());
+            if known.is_some_and(|known| world.has_ended(known.tx_id)) {
+                create.request_id = RequestId::new(format!("{}-again", name.as_str())).ok();
+            }
+        }
+    }
+    FencedBatch::new(batch.node().clone(), sections).unwrap_or(batch)
+}
+
+/// [`Bug::ChainsMixed`]: the same accounts on the other chain.
+pub(crate) fn on_another_chain(
+    world: &World,
+    requests: &[(Submitter, RequestId)],
+) -> Vec<(Submitter, RequestId)> {
+    let other = |of: &Submitter| {
+        let id = if of.chain_id.get() == CHAIN_ID { CHAIN_ID + 1 } else { CHAIN_ID };
+        let chain_id = ChainId::new(id).unwrap_or(of.chain_id);
+        Submitter::new(chain_id, of.address)
+    };
+    let mixes = world.has(Bug::ChainsMixed);
+    let ask = |(of, id): &(Submitter, RequestId)| (if mixes { other(of) } else { *of }, id.clone());
+    requests.iter().map(ask).collect()
 }

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::{join_all, select_all};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::checker::Violation;
-use crate::life::{blow, call, help, mine, operate};
+use crate::life::{blow, call, help, mine, operate, unpause};
 use crate::node::{foreign_node, keep_seat};
 use crate::planted::Bug;
+use crate::reserving::reserve;
 use crate::trace::Keep;
 use crate::world::World;
 
@@ -16,6 +18,8 @@ use crate::world::World;
 const ANSWERED: Duration = Duration::from_secs(150);
 /// What has not moved for so long, stands still.
 const STILL: Duration = Duration::from_secs(75);
+/// How long it takes at most until what can end by itself has ended.
+const ENDED: Duration = Duration::from_secs(400);
 /// How long it takes at most until an outsider's use of a key is noticed.
 const NOTICED: Duration = Duration::from_secs(20);
 /// How often an operator then helps, and how many times at most.
@@ -49,20 +53,27 @@ pub fn run(seed: u64, bug: Option<Bug>, keep: Keep) -> Result<Report, String> {
         .map_err(|error| error.to_string())?;
     runtime.block_on(async {
         let world = World::new(seed, bug, keep).await.map_err(|error| error.to_string())?;
+        let mut worlds = vec![world.clone()];
+        if world.plan.second_chain {
+            worlds.push(world.second(seed).await.map_err(|error| error.to_string())?);
+        }
+        let lives = join_all(worlds.iter().map(run_one));
+        let first_failure = select_all(worlds.iter().map(|world| Box::pin(world.checker.failed())));
         tokio::select! {
             biased;
-            () = world.checker.failed() => {}
-            () = live(&world) => {}
+            _ = first_failure => {}
+            _ = lives => {}
         }
         let (digest, events) = world.trace.sum();
-        let (violation, lines) = (world.checker.violation(), world.trace.take_lines());
+        let violation = worlds.iter().find_map(|world| world.checker.violation());
+        let lines = world.trace.take_lines();
         // Engines hold the world that holds them.
-        world.vacate();
+        worlds.iter().for_each(|world| world.vacate());
         Ok(Report { seed, violation, digest, events, lines })
     })
 }
 
-async fn live(world: &Arc<World>) {
+async fn run_one(world: &Arc<World>) {
     for index in 0..world.plan.nodes {
         tokio::spawn(keep_seat(world.clone(), index));
     }
@@ -70,6 +81,7 @@ async fn live(world: &Arc<World>) {
     tokio::spawn(mine(world.clone()));
     tokio::spawn(operate(world.clone()));
     tokio::spawn(blow(world.clone()));
+    tokio::spawn(reserve(world.clone()));
     let callers = tokio::spawn(call(world.clone()));
     sleep(world.plan.storm).await;
     world.calm_down();
@@ -87,8 +99,10 @@ async fn live(world: &Arc<World>) {
 /// Waits until everything has ended; where it does not by itself, there must be a visible reason,
 /// and an operator sees to it.
 async fn rest(world: &World) {
+    let begun = Instant::now();
+    unpause(world).await;
     let mut moved = (Instant::now(), world.unfinished().len());
-    while moved.0.elapsed() < STILL {
+    while moved.0.elapsed() < STILL && begun.elapsed() < ENDED {
         sleep(Duration::from_secs(1)).await;
         world.read_feed().await;
         let left = world.unfinished().len();
@@ -102,6 +116,7 @@ async fn rest(world: &World) {
     if world.is_finality_broken() {
         return;
     }
+    world.check_progress(begun.elapsed()).await;
     world.check_visible().await;
     if world.is_strict() && world.has_outsiders() {
         let used = world.used_by_outsiders();

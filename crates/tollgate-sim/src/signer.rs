@@ -13,11 +13,30 @@ use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft, TxKind}
 use tollgate_model::{Address, Bytes, ChainId, GasPrice, Nonce, Wei, keccak256};
 
 use crate::chain::accounts;
+use crate::planted::Bug;
+use crate::world::World;
 
 /// The keys. What was signed once is remembered.
-#[derive(Default)]
 pub(crate) struct Keys {
+    /// The account whose key is not there.
+    missing: Option<Address>,
+    /// Says that it has all keys nevertheless: a planted bug.
+    pretends: bool,
     read: Mutex<HashMap<Bytes, TxDraft>>,
+}
+
+impl Keys {
+    /// The keys of the node in this seat: it may lack one.
+    pub(crate) fn of_node(world: &World, index: usize) -> Self {
+        let lacks = world.plan.keys_missing && world.plan.nodes > 1;
+        let missing = accounts().get(index).filter(|_| lacks).map(|account| account.address);
+        let pretends = world.has(Bug::KeysPretended);
+        Self { missing, pretends, read: Mutex::default() }
+    }
+
+    fn has(&self, address: Address) -> bool {
+        self.missing != Some(address)
+    }
 }
 
 fn typed(draft: &TxDraft) -> Result<TypedTransaction, SignError> {
@@ -76,7 +95,8 @@ fn draft_of(tx: &Tx) -> Result<TxDraft, SignError> {
 #[async_trait]
 impl Signer for Keys {
     fn accounts(&self) -> Vec<Address> {
-        accounts().iter().map(|account| account.address).collect()
+        let all = accounts().into_iter().map(|account| account.address);
+        all.filter(|address| self.pretends || self.has(*address)).collect()
     }
 
     fn read(&self, _chain_id: ChainId, raw: &Bytes) -> Result<TxDraft, SignError> {
@@ -90,7 +110,8 @@ impl Signer for Keys {
 
     async fn sign(&self, drafts: Vec<TxDraft>) -> Vec<Result<SignedTx, SignError>> {
         let sign = |draft: TxDraft| {
-            let account = dev_account(draft.from).ok_or(SignError::NoKey(draft.from))?;
+            let account = dev_account(draft.from).filter(|_| self.has(draft.from));
+            let account = account.ok_or(SignError::NoKey(draft.from))?;
             let raw = sign::sign(typed(&draft)?, &account.private_key)
                 .map_err(|error| SignError::Invalid(error.to_string()))?;
             let tx_hash = keccak256(&raw);

@@ -41,6 +41,18 @@ impl Clock for SimTime {
     }
 }
 
+/// Intents of a second chain: enough to be mistaken for the first one's.
+const SECOND_CHAIN_INTENTS: usize = 12;
+
+/// What the worlds of two chains have in common.
+struct Shared {
+    store: SqliteStore,
+    trace: Arc<Trace>,
+    shares_feed: bool,
+    time: SimTime,
+    bug: Option<Bug>,
+}
+
 /// One run.
 pub(crate) struct World {
     pub(crate) plan: Plan,
@@ -48,7 +60,10 @@ pub(crate) struct World {
     pub(crate) store: SqliteStore,
     pub(crate) chain: SimChain,
     pub(crate) checker: Checker,
-    pub(crate) trace: Trace,
+    pub(crate) trace: Arc<Trace>,
+    /// Another chain's completions are in the same feed.
+    pub(crate) shares_feed: bool,
+    chain_id: ChainId,
     time: SimTime,
     rng: Mutex<Rng>,
     is_calm: AtomicBool,
@@ -73,17 +88,56 @@ impl World {
             planted: bug.and_then(Bug::of_the_store),
             ..SqliteOptions::memory()
         };
-        let store = SqliteStore::open(options).await?;
-        let chain_id = ChainId::new(CHAIN_ID)?;
+        let shared = Shared {
+            store: SqliteStore::open(options).await?,
+            trace: Arc::new(Trace::new(keep)),
+            shares_feed: plan.second_chain,
+            time,
+            bug,
+        };
+        Self::on_chain(CHAIN_ID, seed, (rng, plan), shared).await
+    }
+
+    /// A world of another chain with the same accounts, in the same database.
+    pub(crate) async fn second(&self, seed: u64) -> Result<Arc<Self>, StoreError> {
+        let mut rng = Rng::new(!seed);
+        let plan = Plan {
+            intents: SECOND_CHAIN_INTENTS,
+            orphans: 0,
+            second_chain: false,
+            storm: self.plan.storm,
+            ..Plan::draw(&mut rng)
+        };
+        let shared = Shared {
+            store: self.store.clone(),
+            trace: self.trace.clone(),
+            shares_feed: true,
+            time: self.time,
+            bug: self.bug,
+        };
+        Self::on_chain(CHAIN_ID + 1, seed, (rng, plan), shared).await
+    }
+
+    async fn on_chain(
+        chain_id: u64,
+        seed: u64,
+        (rng, plan): (Rng, Plan),
+        shared: Shared,
+    ) -> Result<Arc<Self>, StoreError> {
+        let Shared { store, trace, shares_feed, time, bug } = shared;
+        let chain = SimChain::new(seed, chain_id, &plan);
+        let chain_id = ChainId::new(chain_id)?;
         store.register_chain(&ChainRegistration { chain_id, genesis: B256::ZERO }).await?;
         let world = Self {
-            chain: SimChain::new(seed, plan.confirmations),
-            checker: Checker::new(&plan),
+            chain,
+            checker: Checker::new(),
             nodes: Mutex::new((0..plan.nodes).map(|_| None).collect()),
             plan,
             bug,
             store,
-            trace: Trace::new(keep),
+            trace,
+            shares_feed,
+            chain_id,
             time,
             rng: Mutex::new(rng),
             is_calm: AtomicBool::new(false),
@@ -92,6 +146,7 @@ impl World {
         let setup = |submitter| SubmitterSetup { submitter, mode, start_from };
         let setups: Vec<_> = world.submitters().into_iter().map(setup).collect();
         world.store.register_submitters(&setups).await?;
+        crate::orphans::leave(&world).await?;
         world.note(format_args!("{:?}", world.plan));
         Ok(Arc::new(world))
     }
@@ -104,7 +159,7 @@ impl World {
 
     /// The chain of this run.
     pub(crate) fn chain_id(&self) -> ChainId {
-        ChainId::new(CHAIN_ID).unwrap_or(ChainId::MIN)
+        self.chain_id
     }
 
     pub(crate) fn is_strict(&self) -> bool {
@@ -157,6 +212,11 @@ impl World {
     pub(crate) fn strikes(&self, chance: impl FnOnce(&Faults) -> f64) -> bool {
         let chance = chance(&self.plan.faults);
         !self.is_calm() && chance > 0.0 && self.chance(chance)
+    }
+
+    /// Whether something happens that no calm ends.
+    pub(crate) fn steadily(&self, chance: f64) -> bool {
+        chance > 0.0 && self.chance(chance)
     }
 
     pub(crate) fn is_calm(&self) -> bool {

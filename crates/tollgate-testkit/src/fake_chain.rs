@@ -166,6 +166,11 @@ impl FakeChain {
         self.lock().lose_answers = count;
     }
 
+    /// The next batches of sends are taken as they would be, and their answers lost.
+    pub fn lose_batches(&self, count: usize) {
+        self.lock().lose_batches = count;
+    }
+
     /// The next send is answered so, and is not taken, whatever the answer says.
     pub fn answer_next(&self, class: AnswerClass) {
         self.answer(Which::Any, class, 1);
@@ -270,6 +275,12 @@ impl FakeChain {
     /// is in it all the same.
     pub fn lose_receipts(&self, loses: bool) {
         self.lock().loses_receipts = loses;
+    }
+
+    /// Whether receipts of failures in a block come without a reason, and who asks for one waits for
+    /// ever.
+    pub fn hang_reasons(&self, hangs: bool) {
+        self.lock().hangs_reasons = hangs;
     }
 
     /// From now on heads are announced so many blocks above the true ones; no such block is there.

@@ -18,6 +18,8 @@ pub struct Verdict {
     pub loss: Option<Loss>,
     /// If it sends a transaction, the pool forgets it at once.
     pub forgets: bool,
+    /// It is not carried out, and nobody hears anything.
+    pub is_silent: bool,
 }
 
 /// The faults of one endpoint.
@@ -75,6 +77,11 @@ impl Faults {
     pub fn set_rate(&mut self, per_second: Option<u32>) {
         self.rate = per_second;
         self.window = (0, 0);
+    }
+
+    /// Whether something of this probability happens, by the draws of the calls.
+    pub fn draws(&mut self, probability: f64) -> bool {
+        self.call_rng.chance(probability)
     }
 
     /// The rules that are left.

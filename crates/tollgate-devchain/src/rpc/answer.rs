@@ -14,7 +14,7 @@ pub(super) fn call(
     params: &Value,
     forgets: bool,
 ) -> Result<Value, RpcError> {
-    let settings = endpoint.settings();
+    let settings = endpoint.settings_of_call();
     let dialect = settings.dialect;
     if is_off(method, endpoint, &settings) {
         return Err(dialect.method_not_found(method));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::control_chain;
-use super::endpoint::{Endpoint, Settings};
+use super::endpoint::{Balancer, Endpoint, Settings, Untruths};
 use super::params::Params;
 use crate::dialect::Dialect;
 use crate::error::RpcError;
@@ -59,6 +59,52 @@ pub(super) fn call(endpoint: &Endpoint, name: &str, params: &Value) -> Answer {
             let states = params.number(0, "blocks")?;
             set(endpoint, |settings| settings.states = states)
         }
+        "setHeadAhead" => {
+            let ahead = params.number(0, "blocks")?.unwrap_or(0);
+            lie(endpoint, |untruths| untruths.head_ahead = ahead)
+        }
+        "setPendingOffset" => {
+            let offset = params.signed(0, "offset")?;
+            lie(endpoint, |untruths| untruths.pending_offset = offset)
+        }
+        "setFeeFactor" => {
+            let factor = params.number(0, "factor")?;
+            lie(endpoint, |untruths| untruths.fee_factor = factor)
+        }
+        "setEstimate" => {
+            let gas = params.number(0, "gas")?;
+            lie(endpoint, |untruths| untruths.estimate = gas)
+        }
+        "setReceipts" => {
+            let blocks = params.number(0, "blocks")?;
+            lie(endpoint, |untruths| untruths.receipts = blocks)
+        }
+        "lackReceipts" => {
+            let one_in = params.number(0, "oneIn")?;
+            lie(endpoint, |untruths| untruths.lacked_receipts = one_in)
+        }
+        "lackBlocks" => {
+            let one_in = params.number(0, "oneIn")?;
+            lie(endpoint, |untruths| untruths.lacked_blocks = one_in)
+        }
+        "setBalancer" => {
+            let (lag, probability) = (params.number(0, "lag")?, params.float(1, "probability"));
+            let probability = probability.unwrap_or(0.5);
+            let balancer = lag.map(|lag| Balancer { lag, probability });
+            lie(endpoint, |untruths| untruths.balancer = balancer)
+        }
+        "goSilent" => {
+            let is_silent = params.flag(0, "silent").unwrap_or(true);
+            lie(endpoint, |untruths| untruths.is_silent = is_silent)
+        }
+        "swallow" => {
+            let swallows = params.flag(0, "swallows").unwrap_or(true);
+            let mut chain = endpoint.shared.chain();
+            let pool = chain.pool_mut(endpoint.pool);
+            pool.gossip_delay_ms = if swallows { None } else { Some(0) };
+            pool.is_mined_from = !swallows;
+            Ok(json!(true))
+        }
         "closeConnections" => {
             endpoint.hang_up();
             Ok(json!(true))
@@ -71,6 +117,10 @@ pub(super) fn call(endpoint: &Endpoint, name: &str, params: &Value) -> Answer {
 fn set(endpoint: &Endpoint, change: impl FnOnce(&mut Settings)) -> Answer {
     endpoint.change(change);
     Ok(json!(true))
+}
+
+fn lie(endpoint: &Endpoint, change: impl FnOnce(&mut Untruths)) -> Answer {
+    set(endpoint, |settings| change(&mut settings.untruths))
 }
 
 fn add(endpoint: &Endpoint, params: &Params<'_>, rule: FaultRule) -> Answer {
@@ -157,6 +207,7 @@ fn clear(endpoint: &Endpoint) -> Answer {
         settings.is_syncing = false;
         settings.is_mute = false;
         settings.states = None;
+        settings.untruths = Untruths::default();
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use alloy_primitives::B256;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -30,6 +31,61 @@ pub(crate) struct Settings {
     pub(crate) is_mute: bool,
     /// Has the states of this many blocks before its head; `None`: of all that are kept.
     pub(crate) states: Option<u64>,
+    /// What it says against the truth, and what it never has.
+    pub(crate) untruths: Untruths,
+}
+
+/// Where an endpoint departs from the chain that it is a view of, call after call.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Untruths {
+    /// Its head is this many blocks above its real one, in blocks that it can't deliver.
+    pub(crate) head_ahead: u64,
+    /// What is added to every pending count, on top of the offset of all counts.
+    pub(crate) pending_offset: i64,
+    /// Everything that it says about prices, times this.
+    pub(crate) fee_factor: Option<u64>,
+    /// What every estimate comes to.
+    pub(crate) estimate: Option<u64>,
+    /// Has receipts, and transactions by hash, of this many blocks before its head only.
+    pub(crate) receipts: Option<u64>,
+    /// Never has one receipt in so many.
+    pub(crate) lacked_receipts: Option<u64>,
+    /// Never has one block in so many, by number, unless it is the head.
+    pub(crate) lacked_blocks: Option<u64>,
+    /// Another node behind the same URL.
+    pub(crate) balancer: Option<Balancer>,
+    /// Takes connections and calls, and never says a word.
+    pub(crate) is_silent: bool,
+}
+
+/// A second node behind one URL, which some calls go to.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Balancer {
+    /// How many blocks the other node is behind.
+    pub(crate) lag: u64,
+    /// How likely a call goes there.
+    pub(crate) probability: f64,
+}
+
+impl Untruths {
+    /// A price as this endpoint tells it.
+    pub(super) fn price(&self, wei: u128) -> u128 {
+        wei.saturating_mul(u128::from(self.fee_factor.unwrap_or(1)))
+    }
+
+    /// Whether it never has the block of this number.
+    pub(super) fn lacks_block(&self, number: u64) -> bool {
+        self.lacked_blocks.is_some_and(|one_in| one_in > 0 && number % one_in == one_in - 1)
+    }
+
+    /// Whether it has no receipt of a transaction in a block of this number.
+    pub(super) fn lacks_receipt(&self, hash: &B256, number: u64, head: u64) -> bool {
+        let is_pruned = self.receipts.is_some_and(|kept| number.saturating_add(kept) < head);
+        let one_in = self.lacked_receipts.unwrap_or(0);
+        is_pruned || (one_in > 0 && u64::from(hash[31]) % one_in == one_in - 1)
+    }
 }
 
 /// Who may reach it.
@@ -65,6 +121,7 @@ impl Endpoint {
             is_syncing: false,
             is_mute: false,
             states: None,
+            untruths: Untruths::default(),
         };
         Self {
             shared,
@@ -78,6 +135,17 @@ impl Endpoint {
     /// How it answers now.
     pub(crate) fn settings(&self) -> Settings {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How whichever node is behind the URL answers this call.
+    pub(super) fn settings_of_call(&self) -> Settings {
+        let mut settings = self.settings();
+        if let Some(Balancer { lag, probability }) = settings.untruths.balancer
+            && self.faults().draws(probability)
+        {
+            settings.lag += lag;
+        }
+        settings
     }
 
     /// Changes how it answers.
@@ -99,6 +167,9 @@ impl Endpoint {
     pub(super) fn judge(&self, method: &str) -> Verdict {
         if method.starts_with("devchain_") {
             return Verdict::default();
+        }
+        if self.settings().untruths.is_silent {
+            return Verdict { is_silent: true, ..Verdict::default() };
         }
         self.faults().decide(method, self.shared.now_ms())
     }

@@ -1,13 +1,25 @@
 //! The `eth_*` methods: a read under the lock, the answer written outside of it.
 
-use alloy_primitives::Address;
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256, keccak256};
 use serde_json::{Value, json};
 
 use super::endpoint::{Endpoint, Settings};
 use super::json;
 use super::params::Params;
-use crate::chain::{Account, BlockId, Found, Tx};
+use crate::chain::{Account, Block, BlockId, Found, Tx};
 use crate::error::RpcError;
+
+/// A head that an endpoint makes up: so many blocks above one that is there.
+pub(super) fn ahead_of(block: &Block, ahead: u64) -> Block {
+    let mut made_up = block.clone();
+    made_up.header.number += ahead;
+    made_up.header.parent_hash = keccak256(made_up.header.number.to_be_bytes());
+    made_up.hash = keccak256(made_up.header.parent_hash);
+    (made_up.txs, made_up.receipts) = Default::default();
+    made_up
+}
 
 /// Stands for the code of everything that has code: there is no EVM.
 const CODE: &str = "0xfe";
@@ -64,13 +76,25 @@ impl Ask<'_> {
     }
 
     pub(super) fn block_number(&self) -> Value {
-        json::quantity(seen!(self, view => view.head()))
+        let ahead = self.settings.untruths.head_ahead;
+        json::quantity(seen!(self, view => view.head()) + ahead)
+    }
+
+    /// A block that this endpoint has: it may lack some of those that it should see.
+    fn seen_block(&self, id: BlockId) -> Option<Arc<Block>> {
+        let (block, head) = seen!(self, view => (view.block(id).cloned(), view.head()));
+        let lacks = |number: u64| number != head && self.settings.untruths.lacks_block(number);
+        block.filter(|block| !lacks(block.number()))
     }
 
     pub(super) fn block(&self) -> Answer {
         let id = self.params.block(0)?;
         let is_full = self.params.flag(1, "full").unwrap_or(false);
-        let block = seen!(self, view => view.block(id).cloned());
+        let block = self.seen_block(id);
+        let ahead = self.settings.untruths.head_ahead;
+        if let (BlockId::Latest | BlockId::Pending, Some(head), 1..) = (id, &block, ahead) {
+            return Ok(json::block(&ahead_of(head, ahead), is_full));
+        }
         Ok(block.map_or(Value::Null, |block| json::block(&block, is_full)))
     }
 
@@ -84,7 +108,10 @@ impl Ask<'_> {
         let address = self.params.address(0, "address")?;
         let id = self.params.block(1)?;
         let count = match (id, self.settings.dialect.count_without_state()) {
-            (BlockId::Pending, _) => seen!(self, view => view.pending_nonce(address)),
+            (BlockId::Pending, _) => {
+                let count = seen!(self, view => view.pending_nonce(address));
+                count.saturating_add_signed(self.settings.untruths.pending_offset)
+            }
             (id, Some(count)) if self.check_state(id).is_err() => count,
             (id, _) => self.account(address, id)?.nonce,
         };
@@ -128,13 +155,25 @@ impl Ask<'_> {
 
     pub(super) fn transaction(&self) -> Answer {
         let hash = self.params.hash(0, "hash")?;
-        let found = seen!(self, view => view.tx(&hash));
+        let found = self.found(&hash);
         Ok(found.map_or(Value::Null, |found| json::found(&found)))
+    }
+
+    /// A transaction as this endpoint has it: what is pruned, or was never there, is not found.
+    fn found(&self, hash: &B256) -> Option<Found> {
+        let (found, head) = seen!(self, view => (view.tx(hash), view.head()));
+        let lacks = |found: &Found| match found {
+            Found::Mined(block, _) => {
+                self.settings.untruths.lacks_receipt(hash, block.number(), head)
+            }
+            Found::Pooled(_) => false,
+        };
+        found.filter(|found| !lacks(found))
     }
 
     pub(super) fn receipt(&self) -> Answer {
         let hash = self.params.hash(0, "hash")?;
-        match seen!(self, view => view.tx(&hash)) {
+        match self.found(&hash) {
             Some(Found::Mined(block, index)) => Ok(json::receipt(&block, index)),
             Some(Found::Pooled(_)) | None => Ok(Value::Null),
         }
@@ -142,8 +181,14 @@ impl Ask<'_> {
 
     pub(super) fn block_receipts(&self) -> Answer {
         let id = self.params.block(0)?;
-        let block = seen!(self, view => view.block(id).cloned());
-        Ok(block.map_or(Value::Null, |block| json::receipts(&block)))
+        let head = seen!(self, view => view.head());
+        let untruths = self.settings.untruths;
+        let Some(block) = self.seen_block(id) else { return Ok(Value::Null) };
+        if untruths.receipts.is_some_and(|kept| block.number().saturating_add(kept) < head) {
+            return Ok(Value::Null);
+        }
+        let has = |hash: &B256| !untruths.lacks_receipt(hash, block.number(), head);
+        Ok(json::receipts(&block, has))
     }
 
     pub(super) fn fee_history(&self) -> Answer {
@@ -158,11 +203,12 @@ impl Ask<'_> {
         let history = seen!(self, view => view.fee_history(count, newest, wanted));
         let history = history.ok_or_else(|| self.no_block())?;
         let blocks = history.gas_used_ratios.len();
-        let quantities = |list: &[u128]| list.iter().map(|wei| json::quantity(*wei)).collect();
+        let price = |wei: u128| json::quantity(self.settings.untruths.price(wei));
+        let quantities = |list: &[u128]| list.iter().map(|wei| price(*wei)).collect();
         let mut answer = json!({
             "oldestBlock": json::quantity(history.oldest),
             "baseFeePerGas":
-                history.base_fees.iter().map(|wei| json::quantity(*wei)).collect::<Vec<_>>(),
+                history.base_fees.iter().map(|wei| price(u128::from(*wei))).collect::<Vec<_>>(),
             "gasUsedRatio": history.gas_used_ratios,
             "baseFeePerBlobGas": vec!["0x1"; blocks + 1],
             "blobGasUsedRatio": vec![0.0; blocks],
@@ -177,16 +223,19 @@ impl Ask<'_> {
     pub(super) fn gas_price(&self) -> Value {
         let chain = self.endpoint.shared.chain();
         let base_fee = self.endpoint.view(&chain, self.settings).next_base_fee().unwrap_or(0);
-        json::quantity(u128::from(base_fee) + chain.config().suggested_tip_wei)
+        let price = u128::from(base_fee) + chain.config().suggested_tip_wei;
+        json::quantity(self.settings.untruths.price(price))
     }
 
     pub(super) fn tip(&self) -> Value {
-        json::quantity(self.endpoint.shared.chain().config().suggested_tip_wei)
+        let tip = self.endpoint.shared.chain().config().suggested_tip_wei;
+        json::quantity(self.settings.untruths.price(tip))
     }
 
     pub(super) fn estimate_gas(&self) -> Answer {
         let (call, id) = (self.params.call()?, self.params.block(1)?);
         let gas = seen!(self, view => view.call(&call, id));
+        let gas = gas.map(|gas| self.settings.untruths.estimate.unwrap_or(gas));
         gas.map(json::quantity).map_err(|refused| self.settings.dialect.call_refused(&refused))
     }
 

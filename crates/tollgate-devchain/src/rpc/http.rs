@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::endpoint::Endpoint;
 use crate::error::RpcError;
 use crate::fault::{Fault, Loss};
+use crate::local::LocalAnswer;
 
 /// Calls in a batch, at most (geth's limit).
 const BATCH_MAX: usize = 1_000;
@@ -54,6 +55,22 @@ pub(super) async fn post(endpoint: Arc<Endpoint>, body: Bytes) -> Response<Body>
             tokio::time::sleep(HANG_MAX).await;
             close_response()
         }
+    }
+}
+
+/// Answers the body of a POST without a socket: the same faults, and times of the same clock.
+pub(crate) async fn post_locally(endpoint: &Endpoint, body: &[u8]) -> LocalAnswer {
+    match reply_to(endpoint, body).await {
+        Reply::Json(answer) => {
+            let body = answer.to_string();
+            LocalAnswer::Said { status: 200, retry_after_s: None, body }
+        }
+        Reply::Status(status, retry_after_s) => {
+            let body = words_of(status_of(status)).0;
+            LocalAnswer::Said { status, retry_after_s, body }
+        }
+        Reply::Close => LocalAnswer::Closed,
+        Reply::Hang => LocalAnswer::Silence,
     }
 }
 
@@ -107,6 +124,9 @@ async fn answer(endpoint: &Endpoint, call: Value) -> (Reply, Option<Loss>) {
     if verdict.delay_ms > 0 {
         tokio::time::sleep(Duration::from_millis(verdict.delay_ms)).await;
     }
+    if verdict.is_silent {
+        return (Reply::Hang, None);
+    }
     match &verdict.instead {
         Some(Fault::Close) => return (Reply::Close, None),
         Some(Fault::Http { status, retry_after_s }) => {
@@ -137,8 +157,7 @@ fn json_response(answer: &Value) -> Response<Body> {
 }
 
 /// What a gateway in front of a node says: a page for people, or little at all.
-fn status_response(status: u16, retry_after_s: Option<u64>) -> Response<Body> {
-    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+fn words_of(status: StatusCode) -> (String, &'static str) {
     let reason = status.canonical_reason().unwrap_or("Error");
     let is_json = matches!(status.as_u16(), 429 | 500);
     let body = match status.as_u16() {
@@ -149,9 +168,18 @@ fn status_response(status: u16, retry_after_s: Option<u64>) -> Response<Body> {
              <center><h1>{code} {reason}</h1></center>\r\n</body>\r\n</html>\r\n"
         ),
     };
+    (body, if is_json { "application/json" } else { "text/html" })
+}
+
+fn status_of(status: u16) -> StatusCode {
+    StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+fn status_response(status: u16, retry_after_s: Option<u64>) -> Response<Body> {
+    let status = status_of(status);
+    let (body, kind) = words_of(status);
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
-    let kind = if is_json { "application/json" } else { "text/html" };
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     if let Some(seconds) = retry_after_s {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));

@@ -153,10 +153,11 @@ pub(super) fn receipt(block: &Block, index: usize) -> Value {
     receipt_with(block, index, &no_bloom())
 }
 
-/// All receipts of a block, in order; linear in their number.
-pub(super) fn receipts(block: &Block) -> Value {
+/// The receipts of a block that `has` says so of, in order; linear in their number.
+pub(super) fn receipts(block: &Block, has: impl Fn(&B256) -> bool) -> Value {
     let bloom = no_bloom();
-    (0..block.txs.len()).map(|index| receipt_with(block, index, &bloom)).collect()
+    let had = (0..block.txs.len()).filter(|index| has(&block.txs[*index].hash));
+    had.map(|index| receipt_with(block, index, &bloom)).collect()
 }
 
 fn receipt_with(block: &Block, index: usize, bloom: &str) -> Value {

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::endpoint::Endpoint;
+use super::eth::ahead_of;
 use super::http::{HANG_MAX, Reply, failed, reply_to};
 use super::json;
 use crate::chain::{Block, BlockId};
@@ -129,7 +130,7 @@ async fn tell(
     block: &Arc<Block>,
 ) -> bool {
     let settings = endpoint.settings();
-    if settings.is_mute || subscriptions.heads.is_empty() {
+    if settings.is_mute || settings.untruths.is_silent || subscriptions.heads.is_empty() {
         return true;
     }
     let seen = match settings.lag {
@@ -142,7 +143,11 @@ async fn tell(
         }
     };
     let Some(seen) = seen else { return true };
-    let header = Value::Object(json::header(&seen));
+    let header = match settings.untruths.head_ahead {
+        0 => json::header(&seen),
+        ahead => json::header(&ahead_of(&seen, ahead)),
+    };
+    let header = Value::Object(header);
     for subscription in &subscriptions.heads {
         let event = json!({
             "jsonrpc": "2.0",

@@ -17,5 +17,6 @@ mod planned_faults;
 mod properties;
 mod reorgs;
 mod support;
+mod untruths;
 mod views;
 mod web_socket;

@@ -3,15 +3,16 @@
 //!
 //! Owns the list of what is still to be read. Each entry is asked for by itself until it is read or
 //! no longer wanted, with growing pauses; who waits for one thing waits for nothing else (I14). The
-//! first try and every later one are the same code.
+//! first try and every later one are the same code. Reasons of failures are looked for beside that,
+//! and only the failure itself waits for its reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use futures_util::{StreamExt, stream};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout};
 use tollgate_model::port::chain::{Block, BlockReceipts, BlockRef, BlockTag, Chain};
 use tollgate_model::port::{Alert, AlertKind, Alerts, MinedIn};
@@ -31,9 +32,10 @@ const PAUSE_MIN: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// How soon an alert about the same receipt or block is repeated.
 pub(super) const ALERT_REPEAT: Duration = Duration::from_secs(600);
-/// Replays of failed transactions of one block at once, and how long all of them may take.
+/// Replays of failed transactions at once.
 const REASONS_AT_ONCE: usize = 4;
-const REASONS_WITHIN: Duration = Duration::from_secs(5);
+/// How long a failure waits for its reason before it is told without.
+const REASON_WITHIN: Duration = Duration::from_secs(5);
 /// A block below the view that no worker has asked about for this long is no longer checked.
 const OLDER_WANTED: Duration = Duration::from_secs(60);
 
@@ -55,6 +57,7 @@ pub(crate) struct ReceiptReader {
     /// At most one entry for each block below the view that holds an unfinished transaction.
     older: Mutex<BTreeMap<(u64, B256), OlderBlock>>,
     changed: Notify,
+    replays: Semaphore,
 }
 
 /// When something is tried.
@@ -112,7 +115,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl ReceiptReader {
     pub(crate) fn new(setup: ReaderSetup) -> Self {
         let (pending, older) = (Mutex::default(), Mutex::default());
-        Self { setup, pending, older, changed: Notify::new() }
+        let replays = Semaphore::new(REASONS_AT_ONCE);
+        Self { setup, pending, older, changed: Notify::new(), replays }
     }
 
     /// Tells people that the view does not move; nobody waits if no submitter has an open attempt.
@@ -175,6 +179,8 @@ impl ReceiptReader {
         lock(&self.pending).values_mut().for_each(|one| one.retry.in_flight = false);
         lock(&self.older).values_mut().for_each(|older| older.retry.in_flight = false);
         let mut jobs = FuturesUnordered::new();
+        // At most one for each open attempt.
+        let mut reasons = FuturesUnordered::new();
         loop {
             while jobs.len() < JOBS_MAX
                 && let Some(job) = self.take_due(&view.get())
@@ -191,7 +197,12 @@ impl ReceiptReader {
             };
             tokio::select! {
                 biased;
-                Some(()) = jobs.next(), if !jobs.is_empty() => {}
+                Some(failed) = jobs.next(), if !jobs.is_empty() => {
+                    let failed: Vec<(Submitter, MinedIn)> = failed;
+                    let told = failed.into_iter().map(|(owner, it)| self.tell_failure(owner, it));
+                    reasons.extend(told);
+                }
+                Some(()) = reasons.next(), if !reasons.is_empty() => {}
                 () = self.changed.notified() => {}
                 () = due => {}
             }
@@ -237,11 +248,12 @@ impl ReceiptReader {
         receipts.into_iter().chain(older).min()
     }
 
-    async fn carry_out(&self, job: Job, view: &Shown<ChainView>) {
+    /// Asks one question; returns failures whose reasons are still to be looked for.
+    async fn carry_out(&self, job: Job, view: &Shown<ChainView>) -> Vec<(Submitter, MinedIn)> {
         match job {
             Job::Receipts(block, of) => {
                 let read = self.setup.chain.receipts(&block, &of).await;
-                self.note_receipts(block, &of, read).await;
+                self.note_receipts(block, &of, read)
             }
             Job::Older(number, hash) => {
                 let answer = self.setup.chain.block(BlockTag::Number(number)).await;
@@ -257,6 +269,7 @@ impl ReceiptReader {
                 } else {
                     self.note_contradiction(number, hash, there);
                 }
+                Vec::new()
             }
         }
     }
@@ -280,9 +293,13 @@ impl ReceiptReader {
         }
     }
 
-    /// Delivers what was read at once, failures after their reasons were looked for; puts aside what
-    /// was not.
-    async fn note_receipts(&self, block: BlockRef, asked: &[TxHash], read: BlockReceipts) {
+    /// Delivers what was read, puts aside what was not, and returns the failures without a reason.
+    fn note_receipts(
+        &self,
+        block: BlockRef,
+        asked: &[TxHash],
+        read: BlockReceipts,
+    ) -> Vec<(Submitter, MinedIn)> {
         let BlockReceipts { found, problem } = read;
         let mut told = BTreeMap::<Submitter, Vec<MinedIn>>::new();
         let mut failed = Vec::new();
@@ -310,34 +327,21 @@ impl ReceiptReader {
             warn!(problem = alert.detail, submitter = %alert.submitter, "receipt can't be read");
             self.setup.alerts.raise(&alert);
         }
-        self.tell_all(told);
-        self.tell_all(self.explained(failed).await);
-    }
-
-    fn tell_all(&self, receipts: BTreeMap<Submitter, Vec<MinedIn>>) {
-        for (owner, receipts) in receipts {
+        for (owner, receipts) in told {
             self.setup.tell.mined(owner, receipts);
         }
+        failed
     }
 
-    /// Adds reasons to failures, as far as they can be found out in time.
-    async fn explained(
-        &self,
-        failed: Vec<(Submitter, MinedIn)>,
-    ) -> BTreeMap<Submitter, Vec<MinedIn>> {
-        let ends = Instant::now() + REASONS_WITHIN;
-        let explained = stream::iter(failed).map(|(owner, mut receipt)| async move {
-            let left = ends.saturating_duration_since(Instant::now());
-            let reason = timeout(left, self.setup.chain.revert_reason(&receipt)).await;
-            receipt.revert_reason = reason.ok().flatten();
-            (owner, receipt)
-        });
-        let mut told = BTreeMap::<Submitter, Vec<MinedIn>>::new();
-        let mut explained = explained.buffered(REASONS_AT_ONCE);
-        while let Some((owner, receipt)) = explained.next().await {
-            told.entry(owner).or_default().push(receipt);
-        }
-        told
+    /// Delivers a failure with its reason, or without it if that can't be found out in time.
+    async fn tell_failure(&self, owner: Submitter, mut receipt: MinedIn) {
+        let replay = async {
+            let _place = self.replays.acquire().await.ok()?;
+            self.setup.chain.revert_reason(&receipt).await
+        };
+        let reason = timeout(REASON_WITHIN, replay).await;
+        receipt.revert_reason = reason.ok().flatten();
+        self.setup.tell.mined(owner, vec![receipt]);
     }
 
     /// What people are told about a receipt that could not be read for a while.

@@ -155,8 +155,7 @@ impl Desk {
 
     async fn claim_action(&mut self, mut update: TxUpdate) -> Result<(), Stop> {
         let (tx_id, now) = (update.tx_id, self.context.clock.now());
-        let is_stored = self.book.get(tx_id).is_some_and(|open| open.waits.is_stored);
-        if is_stored || self.agenda.is_head(tx_id) {
+        if self.book.get(tx_id).is_some_and(|open| open.waits.is_stored) {
             update.patience = Some(Patience::from(now));
         }
         let mut section = Section::new(self.lease);

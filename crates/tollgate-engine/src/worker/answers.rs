@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tollgate_model::answer::{AnswerAction, AnswerClass, action_for, event_for};
 use tollgate_model::port::{AlertKind, Checkpoint, Section, TxUpdate};
-use tollgate_model::resubmit::{PREDECESSOR_PAUSE, hold_of};
+use tollgate_model::resubmit::hold_of;
 use tollgate_model::{Nonce, StuckReason, Text, Timestamp, TxEvent, TxHash};
 use tracing::debug;
 
@@ -54,9 +54,11 @@ impl Desk {
         for answered in newest.values() {
             self.alert_hold(answered, now);
         }
-        if let Some(nonce) = follow_up.gap_below {
-            // The predecessor and then this one: together, in the order of their nonces.
-            self.book.resend_up_to(nonce, now.after(PREDECESSOR_PAUSE));
+        if let Some(nonce) = follow_up.taken {
+            self.book.resend_refused_above(nonce, now);
+        }
+        if let Some(nonce) = follow_up.refused {
+            self.book.resend_missing(nonce, &self.context.options.resubmit, now);
         }
         if hold_is_over {
             self.resend_held(now);
@@ -93,19 +95,23 @@ impl Desk {
 /// What answers call for beside their records.
 #[derive(Default)]
 struct FollowUp {
-    /// The highest nonce below which a node lacks one.
-    gap_below: Option<Nonce>,
+    /// The lowest nonce below which a node lacks one.
+    refused: Option<Nonce>,
+    /// The lowest nonce that a node has now: what was refused behind it is sent again.
+    taken: Option<Nonce>,
     /// Attempts whose slots a node counts as used.
     used: Vec<TxHash>,
 }
 
 impl FollowUp {
+    /// Adds an answer; from the lowest nonce up.
     fn add(&mut self, open: &Open, nonce: Nonce, class: AnswerClass) {
         match action_for(class) {
-            AnswerAction::ResendPredecessor => self.gap_below = self.gap_below.max(Some(nonce)),
+            // From the lowest up: the first is the lowest.
+            AnswerAction::ResendPredecessor => self.refused = self.refused.or(Some(nonce)),
+            AnswerAction::Track => self.taken = self.taken.or(Some(nonce)),
             AnswerAction::FindReceipts => self.used.extend(open.hashes()),
-            AnswerAction::Track
-            | AnswerAction::EarlierStands
+            AnswerAction::EarlierStands
             | AnswerAction::BumpOrHold
             | AnswerAction::TryElsewhereOrHold
             | AnswerAction::HoldForFunds

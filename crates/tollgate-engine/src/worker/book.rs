@@ -2,7 +2,9 @@
 //! the store.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
 
+use tollgate_model::gap::{missing_predecessor, predecessor_pause};
 use tollgate_model::ids::InvalidId;
 use tollgate_model::nonce::{
     ChainCount, HandedOut, Mode, NonceRules, NonceView, PoolView, SlotRange, SubmitterStatus,
@@ -149,10 +151,25 @@ impl Book {
         open.chain(self.queued.first().map(|waiting| waiting.accepted_at)).min()
     }
 
-    /// Makes everything up to a nonce due to be sent again at a time, if it is not due earlier.
-    pub(super) fn resend_up_to(&mut self, nonce: Nonce, at: Timestamp) {
-        for (_, open) in self.open.range_mut(..=nonce) {
-            open.waits.due_at = Some(open.waits.due_at.map_or(at, |due| due.min(at)));
+    /// Has the slot sent again that is missing where a node refused one; later each time.
+    pub(super) fn resend_missing(&mut self, refused: Nonce, rules: &ResubmitRules, now: Timestamp) {
+        let line = self.open.values().filter(|open| open.mined.is_none()).map(Open::line_slot);
+        let missing = missing_predecessor(line, refused);
+        let Some(open) = missing.and_then(|nonce| self.open.get_mut(&nonce)) else { return };
+        let waits = &mut open.waits;
+        let at = now.after(predecessor_pause(rules, waits.gap_resends));
+        if waits.due_at.is_none_or(|due| at < due) {
+            waits.due_at = Some(at);
+            waits.gap_resends = waits.gap_resends.saturating_add(1);
+        }
+    }
+
+    /// Makes due what was refused because a lower nonce was missing.
+    pub(super) fn resend_refused_above(&mut self, nonce: Nonce, now: Timestamp) {
+        let above = self.open.range_mut((Bound::Excluded(nonce), Bound::Unbounded));
+        let above = above.map(|(_, open)| open).filter(|open| open.mined.is_none());
+        for open in above.filter(|open| open.line_slot().is_refused()) {
+            open.waits.due_at = Some(now);
         }
     }
 

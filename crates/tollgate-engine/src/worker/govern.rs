@@ -4,7 +4,7 @@
 //! Gathers what is known, asks the rules of the model, and carries out what they say: claimed under
 //! the fence first (I11), then done.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -13,7 +13,9 @@ use tollgate_model::fees::is_covered;
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::chain::Sighting;
 use tollgate_model::port::{AlertKind, Checkpoint, Schedule, Section, TxUpdate};
-use tollgate_model::resubmit::{self, ResubmitDecision, ResubmitView, hold_of, is_resent};
+use tollgate_model::resubmit::{
+    self, Patience, ResubmitDecision, ResubmitView, hold_of, is_resent,
+};
 use tollgate_model::stuck::Trigger;
 use tollgate_model::{
     Allocated, Nonce, Queued, StuckReason, Text, Timestamp, TxEvent, TxId, TxState, U256, bump,
@@ -71,10 +73,6 @@ impl Agenda {
             head: None,
             is_head_known: false,
         }
-    }
-
-    pub(super) fn is_head(&self, tx_id: TxId) -> bool {
-        self.head == Some(tx_id)
     }
 
     pub(super) fn is_tick_due(&self) -> bool {
@@ -179,7 +177,12 @@ impl Desk {
             // A new owner is as patient with the head that it finds as the one before was.
             if !(takes_over && open.waits.is_stored) {
                 open.waits.renew(now);
-                open.waits.is_stored = false;
+            }
+            let (nonce, is_refused) = (open.nonce, open.line_slot().is_refused());
+            // What it was refused for is mined by now, or is not ours.
+            if is_refused {
+                open.waits.due_at = Some(now);
+                self.book.resend_refused_above(nonce, now);
             }
         }
     }
@@ -192,7 +195,7 @@ impl Desk {
         let rules = self.context.options.resubmit;
         let head = self.agenda.head;
         let mut section = Section::new(self.lease);
-        let (mut claimed, mut tried, mut gave_up) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut claimed, mut tried, mut gave_up) = (Vec::new(), HashMap::new(), Vec::new());
         for open in self.book.iter().filter(|open| open.mined.is_none()) {
             let view = ResubmitView {
                 tx_id: open.tx_id,
@@ -213,7 +216,9 @@ impl Desk {
                 }
                 ResubmitDecision::Wait { .. } | ResubmitDecision::Leave if !is_due => {}
                 ResubmitDecision::Wait { until } if open.waits.is_taken_over => {
-                    section.updates.push(resend_claim(open, until.since(now))?);
+                    let mut claim = resend_claim(open, until.since(now))?;
+                    claim.patience = view.is_head.then_some(open.waits.patience());
+                    section.updates.push(claim);
                     claimed.push(open.tx_id);
                 }
                 ResubmitDecision::Resend
@@ -224,7 +229,7 @@ impl Desk {
                     claim.patience = view.is_head.then_some(patience);
                     section.updates.push(claim);
                     claimed.push(open.tx_id);
-                    tried.push((open.tx_id, patience));
+                    tried.insert(open.tx_id, patience);
                 }
             }
         }
@@ -232,35 +237,39 @@ impl Desk {
             section.updates.retain(|update| !update.resubmitted);
         }
         self.apply(section).await?;
-        for (tx_id, patience) in tried {
-            if let Some(open) = self.book.get_mut(tx_id) {
-                open.waits.set(patience);
-                open.waits.is_taken_over = false;
-            }
-        }
         self.marked_stuck(&gave_up, now);
-        self.send_claimed(claimed).await
+        self.send_claimed(claimed, &tried).await
     }
 
-    /// Looks once more for what is about to be sent again, and sends what has no receipt.
-    async fn send_claimed(&mut self, claimed: Vec<TxId>) -> Result<(), Stop> {
+    /// Looks once more for what is about to be sent again, and sends what has no receipt. What was just
+    /// taken over was looked for a moment ago. `tried` has what uses up a try by it.
+    async fn send_claimed(
+        &mut self,
+        claimed: Vec<TxId>,
+        tried: &HashMap<TxId, Patience>,
+    ) -> Result<(), Stop> {
         if claimed.is_empty() {
             return Ok(());
         }
         self.reached(Checkpoint::ActionClaimed).await;
         let hashes = claimed.iter().filter_map(|id| self.book.get(*id));
+        let hashes = hashes.filter(|open| !open.waits.is_taken_over);
         let hashes = hashes.flat_map(Open::hashes).collect();
         let receipts = self.receipts_of(hashes).await;
         let view = self.context.view.get();
         self.note_receipts(receipts, &view).await?;
         self.resolve_grey(&claimed).await?;
         for tx_id in claimed {
-            let Some(open) = self.book.get(tx_id).filter(|open| open.mined.is_none()) else {
+            let Some(open) = self.book.get_mut(tx_id) else { continue };
+            let (patience, sent_at) = (tried.get(&tx_id), open.waits.sent_at);
+            if let Some(patience) = patience {
+                open.waits.set(*patience);
+            }
+            if open.mined.is_some() {
                 continue;
-            };
-            let (is_try, sent_at) = (!open.waits.is_taken_over, open.waits.sent_at);
+            }
             self.dispatch(tx_id);
-            if let Some(open) = self.book.get_mut(tx_id).filter(|_| !is_try) {
+            if let Some(open) = self.book.get_mut(tx_id).filter(|_| patience.is_none()) {
                 open.waits.sent_at = sent_at;
             }
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::bump::dearest;
 use tollgate_model::diagnose::Diagnosis;
+use tollgate_model::gap::LineSlot;
 use tollgate_model::port::{Attempt, AttemptKind, Fees, MinedIn, NewAttempt, OpenTx, Seen};
 use tollgate_model::reconcile::{BlockStanding, OpenSlot};
 use tollgate_model::resubmit::{Patience, ResubmitRules, hold_of};
@@ -74,6 +75,8 @@ pub(super) struct Waits {
     pub(super) sent_at: Timestamp,
     /// When it is to be sent again whatever the pauses say.
     pub(super) due_at: Option<Timestamp>,
+    /// How often it was to be sent again since then because a node seemed to lack it.
+    pub(super) gap_resends: u32,
     /// The store knows how long it has been waited for.
     pub(super) is_stored: bool,
     /// It was taken over and not sent by this owner yet. The first send of a new owner is no try: where
@@ -88,6 +91,7 @@ impl Waits {
             resends: 0,
             sent_at: now,
             due_at: None,
+            gap_resends: 0,
             is_stored: false,
             is_taken_over: false,
         }
@@ -104,6 +108,7 @@ impl Waits {
             resends,
             sent_at: scheduled.or(signed).unwrap_or(now),
             due_at: Some(now),
+            gap_resends: 0,
             is_stored: tx.patience.is_some(),
             is_taken_over: true,
         }
@@ -119,7 +124,7 @@ impl Waits {
 
     /// Patience starts anew.
     pub(super) const fn renew(&mut self, now: Timestamp) {
-        (self.since, self.resends) = (now, 0);
+        (self.since, self.resends, self.gap_resends) = (now, 0, 0);
     }
 }
 
@@ -270,6 +275,12 @@ impl Open {
     /// It waits for something that may come by itself.
     pub(super) fn is_held(&self) -> bool {
         hold_of(self.heard.last).is_some()
+    }
+
+    /// What is asked about where a node lacks a lower nonce.
+    pub(super) const fn line_slot(&self) -> LineSlot {
+        let (last_answer, gap_resends) = (self.heard.last, self.waits.gap_resends);
+        LineSlot { nonce: self.nonce, last_answer, gap_resends }
     }
 
     /// What reconciliation is asked about.

@@ -36,7 +36,8 @@ impl Desk {
             let Some((refused, why)) = self.apply_part(part).await? else { continue };
             match halves(refused) {
                 // I14: whatever is to blame fails alone.
-                Halves::Two(first, second) => {
+                Halves::Two(halves) => {
+                    let (first, second) = *halves;
                     parts.push_front(second);
                     parts.push_front(first);
                 }
@@ -55,7 +56,7 @@ impl Desk {
         &mut self,
         mut section: Section,
     ) -> Result<Option<(Section, String)>, Stop> {
-        self.store_patience(&mut section);
+        self.renew_stored_patience(&mut section);
         match self.commit(section.clone()).await {
             Ok(SectionOutcome::Committed { updates: answers, .. }) => {
                 if let Some(step) = section.cursor {
@@ -83,19 +84,14 @@ impl Desk {
         }
     }
 
-    /// How long the head has been waited for is written with whatever is written of it, so that it does
-    /// not start anew with each owner. What stands behind it has no patience to run out of.
-    fn store_patience(&self, section: &mut Section) {
+    /// What renews patience overwrites what is stored of it; what is not stored costs no write.
+    fn renew_stored_patience(&self, section: &mut Section) {
         let now = self.context.clock.now();
         for update in &mut section.updates {
-            let Some(open) = self.book.get(update.tx_id) else { continue };
-            let is_head = self.agenda.is_head(update.tx_id);
+            let is_stored = self.book.get(update.tx_id).is_some_and(|open| open.waits.is_stored);
             let renews = update.event().is_some_and(|it| renews_patience(update.seen.state, it));
-            if renews && (is_head || open.waits.is_stored) {
+            if is_stored && renews {
                 update.patience = Some(Patience::from(now));
-            } else if is_head && !update.to().is_final() && update.patience.is_none() {
-                let patience = open.waits.patience();
-                update.patience = (!open.waits.is_stored).then_some(patience);
             }
         }
     }
@@ -182,7 +178,7 @@ impl Desk {
 
 /// What is left to try of a section that was refused.
 enum Halves {
-    Two(Section, Section),
+    Two(Box<(Section, Section)>),
     /// A single change is to blame.
     One(Box<TxUpdate>),
     /// Only what changes of the submitter itself.
@@ -197,11 +193,11 @@ fn halves(mut section: Section) -> Halves {
     let mut rest = Section::new(section.lease);
     if changes_submitter(&section) && !section.updates.is_empty() {
         rest.updates = std::mem::take(&mut section.updates);
-        return Halves::Two(section, rest);
+        return Halves::Two(Box::new((section, rest)));
     }
     if section.updates.len() > 1 {
         rest.updates = section.updates.split_off(section.updates.len() / 2);
-        return Halves::Two(section, rest);
+        return Halves::Two(Box::new((section, rest)));
     }
     section.updates.pop().map_or(Halves::None, |update| Halves::One(Box::new(update)))
 }

@@ -7,8 +7,8 @@ use tollgate_engine::EngineOptions;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::chain::{BlockTag, Chain};
 use tollgate_model::port::{AlertKind, TxStore};
-use tollgate_model::{TxId, TxState};
-use tollgate_testkit::fake_chain::{Fate, Question};
+use tollgate_model::{Address, Failed, Intent, TxId, TxState, U256};
+use tollgate_testkit::fake_chain::{Fate, Question, Which};
 
 use crate::govern::{PENDING, patient, transfers, window};
 use crate::rig::{Rig, account, id, options, transfer};
@@ -214,6 +214,41 @@ async fn block_that_no_endpoint_delivers_raises_an_alert_and_delays_only_what_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn reasons_of_failures_that_can_not_be_had_delay_only_the_failures() {
+    let rig = Rig::new().await;
+    let reverts = Address::repeat_byte(0xba);
+    rig.chain.revert_calls_to(reverts);
+    rig.chain.hang_reasons(true);
+    let engine = rig.node("a", patient());
+    // One in each block, more than receipts are read at once.
+    let (values, other_value) = (10..22, 30);
+    let mut failures = Vec::new();
+    for value in values.clone() {
+        rig.chain.hold(Which::Value(value));
+        let call = Intent { gas: Some(21_000), ..Intent::transfer(reverts, U256::from(value)) };
+        failures.push(id(engine.create(account(1), None, call).await.unwrap()));
+    }
+    rig.chain.hold(Which::Value(other_value));
+    let other = id(engine.create(account(2), None, transfer(other_value)).await.unwrap());
+    pending(&rig, &failures).await;
+    pending(&rig, &[other]).await;
+    for value in values.chain([other_value]) {
+        rig.chain.release(Which::Value(value));
+        rig.chain.mine();
+    }
+    rig.until(other, "was mined", |tx| tx.mined.is_some()).await;
+    let record = rig.record(failures[0]).await;
+    assert!(record.mined.is_none(), "it waits for its reason, and nobody waits for it: {record:?}");
+    // Without a reason at last, because it is for people only.
+    rig.mine_until_final(&failures).await;
+    for id in failures {
+        let record = rig.record(id).await;
+        assert_eq!(record.seen.state, TxState::Failed(Failed::Reverted));
+        assert_eq!(record.mined.unwrap().revert_reason, None);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn view_jumps_over_a_long_gap_and_transactions_in_it_are_found_by_their_hashes() {
     let rig = Rig::new().await;
     let engine = rig.node("a", options());
@@ -235,6 +270,9 @@ async fn view_jumps_over_a_long_gap_and_transactions_in_it_are_found_by_their_ha
     assert_eq!(engine.view().head().map(|head| head.number), Some(head));
     let asked = (3..head - 200).filter(|number| rig.chain.asked_for_block(*number) > 0).count();
     assert_eq!(asked, 0, "blocks in the gap are left out");
+    let alerts = rig.alerts.of(AlertKind::BlockUnread);
+    assert_eq!(alerts.len(), 1, "and not in silence");
+    assert!(alerts[0].detail.starts_with("blocks 2 to "), "{}", alerts[0].detail);
     assert_eq!(rig.paid(account(1)), [10, 11], "executed once");
 }
 

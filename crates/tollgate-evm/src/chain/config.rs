@@ -24,7 +24,8 @@ pub struct ChainConfig {
     pub send_deadline: Duration,
     /// How long the first endpoints have for a send before the others get it too.
     pub send_patience: Duration,
-    /// How many endpoints a transaction goes to at first; the others follow if none takes it.
+    /// How many endpoints a transaction goes to at first, and twice as many each time that it is sent
+    /// again; the others follow if none takes it.
     pub fan_out: usize,
     /// How long an endpoint may lack a block that another one has before it counts as lagging.
     pub lag_grace: Duration,

@@ -42,6 +42,8 @@ pub(super) struct HeadSeen {
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) endpoint: Endpoint,
+    /// Its place among the chain's endpoints.
+    pub(super) place: usize,
     view: Mutex<View>,
 }
 
@@ -59,9 +61,9 @@ pub(super) struct Identity {
 }
 
 impl Member {
-    pub(super) fn new(endpoint: Endpoint) -> Arc<Self> {
+    pub(super) fn new(endpoint: Endpoint, place: usize) -> Arc<Self> {
         let view = Mutex::new(View { standing: Standing::Unchecked, head: None });
-        Arc::new(Self { endpoint, view })
+        Arc::new(Self { endpoint, place, view })
     }
 
     pub(super) fn reads(&self) -> bool {

@@ -21,6 +21,8 @@ use crate::endpoint::wire::{BlockWire, ReceiptWire, TransactionWire, quantity};
 use crate::endpoint::{Ability, RpcError};
 use tollgate_model::answer::AnswerClass;
 
+/// How long whoever asks for one receipt waits for the reason of a failure.
+const EXPLAIN_WITHIN: Duration = Duration::from_secs(1);
 /// Single receipts in flight for one block.
 const IN_FLIGHT: usize = 16;
 
@@ -301,14 +303,15 @@ pub(super) async fn receipt(
 /// Adds what the contract said to the receipt of a failure, as far as that can be found out.
 pub(super) async fn explain(router: &Router, member: &Member, receipt: &mut MinedIn) {
     if !receipt.succeeded && receipt.revert_reason.is_none() {
-        receipt.revert_reason = replay(router, member, receipt).await;
+        let soon = Instant::now() + EXPLAIN_WITHIN;
+        receipt.revert_reason = replay(router, member, receipt, soon).await;
     }
 }
 
 /// What the contract said, by the first endpoint that can tell.
 pub(super) async fn revert_reason(router: &Router, of: &MinedIn) -> Option<Text<2000>> {
     for member in router.readers(Needs::Block(of.block_number), Instant::now()) {
-        if let Some(reason) = replay(router, &member, of).await {
+        if let Some(reason) = replay(router, &member, of, router.deadline()).await {
             return Some(reason);
         }
     }
@@ -317,8 +320,12 @@ pub(super) async fn revert_reason(router: &Router, of: &MinedIn) -> Option<Text<
 
 /// Runs a failed transaction again on the state before its block. That is not quite the state that
 /// it met, so what comes out is for people only.
-async fn replay(router: &Router, member: &Member, receipt: &MinedIn) -> Option<Text<2000>> {
-    let deadline = router.deadline();
+async fn replay(
+    router: &Router,
+    member: &Member,
+    receipt: &MinedIn,
+    deadline: Instant,
+) -> Option<Text<2000>> {
     let hash = json!([receipt.tx_hash.to_string()]);
     let call = member.endpoint.call_until("eth_getTransactionByHash", hash, deadline);
     let tx: TransactionWire = call.await.ok().flatten()?;

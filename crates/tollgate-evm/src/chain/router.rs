@@ -1,6 +1,6 @@
 //! Whom to ask, and whom to ask next.
 //!
-//! Owns the members of a chain and the canonical head. Reads go to the healthiest endpoint that has
+//! Owns the members of a chain, the canonical head, and the memory of who was handed what. Reads go to the healthiest endpoint that has
 //! what is asked for, and on to the next one within the deadline; an endpoint that rests or lags
 //! comes last, one of another chain never.
 
@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tollgate_model::port::chain::{BlockRef, ChainUnavailable};
 
 use super::config::ChainConfig;
+use super::handed::Handed;
 use super::heads::{Board, Report};
 use super::member::{Member, Standing};
 use crate::endpoint::RpcError;
@@ -27,6 +28,7 @@ pub(super) struct Router {
     pub(super) members: Vec<Arc<Member>>,
     pub(super) config: ChainConfig,
     board: Mutex<Board>,
+    handed: Mutex<Handed>,
     head: watch::Sender<Option<BlockRef>>,
 }
 
@@ -42,7 +44,7 @@ pub(super) enum Needs {
 impl Router {
     pub(super) fn new(members: Vec<Arc<Member>>, config: ChainConfig) -> Self {
         let (head, _) = watch::channel(None);
-        Self { members, config, board: Mutex::default(), head }
+        Self { members, config, board: Mutex::default(), handed: Mutex::default(), head }
     }
 
     /// The canonical head, as it changes.
@@ -52,6 +54,10 @@ impl Router {
 
     pub(super) fn head(&self) -> Option<BlockRef> {
         *self.head.borrow()
+    }
+
+    pub(super) fn with_handed<T>(&self, look: impl FnOnce(&mut Handed) -> T) -> T {
+        look(&mut self.handed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Weighs all heads anew.

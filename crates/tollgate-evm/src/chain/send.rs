@@ -1,6 +1,6 @@
 //! Hands signed bytes to one endpoint or several, and makes one answer of theirs.
 //!
-//! Owns no state. Never signs, never changes the bytes. The one unforgivable mistake is to call a
+//! Owns no state; who was handed what is in [`super::handed`]. Never signs, never changes the bytes. The one unforgivable mistake is to call a
 //! transaction dead that may be mined, so a dead answer needs every endpoint there is: one that was
 //! not heard keeps it alive (I3, I8).
 
@@ -8,75 +8,106 @@ use std::sync::Arc;
 
 use alloy_primitives::keccak256;
 use futures_util::StreamExt;
-use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
-use tollgate_model::answer::{AnswerAction, AnswerClass, action_for};
+use tollgate_model::answer::{AnswerAction, AnswerClass, action_for, combined};
 use tollgate_model::port::chain::SendAnswer;
 use tollgate_model::{Bytes, TxHash};
 
+use super::handed::Past;
 use super::member::Member;
 use super::router::Router;
 use crate::classify::{Overrides, classify_with};
-use crate::endpoint::{RpcError, RpcErrorKind};
+use crate::endpoint::{RpcError, RpcErrorKind, SEND_METHOD};
 
 /// How much of the endpoints' words is kept, in bytes.
 const SAID_BYTES_MAX: usize = 2_000;
 
-/// How much an answer tells, the most telling first. The classes that may lead to a rejection come
-/// last, so that they win only if nobody says anything else; among them the one that leaves most
-/// open.
-///
-/// A price or a lack of funds tells more than a missing predecessor, which is often missing only
-/// where the earlier transactions did not go; and all of them tell more than silence. None of the
-/// living ones gives up a slot, so this order is about what is tried next, not about safety.
-const fn rank(class: AnswerClass) -> u8 {
-    match class {
-        AnswerClass::Accepted => 0,
-        AnswerClass::AlreadyKnown => 1,
-        AnswerClass::NonceTooLow => 2,
-        AnswerClass::ReplacementUnderpriced => 3,
-        AnswerClass::FeeTooLow => 4,
-        AnswerClass::Underpriced => 5,
-        AnswerClass::InsufficientFunds => 6,
-        AnswerClass::NonceTooHigh => 7,
-        AnswerClass::FeeTooHigh => 8,
-        AnswerClass::PoolFull => 9,
-        AnswerClass::Unknown => 10,
-        AnswerClass::Transient => 11,
-        AnswerClass::RateLimited => 12,
-        AnswerClass::Reverted => 13,
-        AnswerClass::GasLimit => 14,
-        AnswerClass::Invalid => 15,
+/// One answer to a transaction that was handed over.
+#[derive(Clone, Debug)]
+struct Word {
+    answer: SendAnswer,
+    /// It was "already known" by an endpoint that took it in an earlier send: no news.
+    is_stale: bool,
+}
+
+impl From<SendAnswer> for Word {
+    fn from(answer: SendAnswer) -> Self {
+        Self { answer, is_stale: false }
     }
 }
 
-/// One answer from those of all endpoints that a transaction was, or should have been, handed to.
+impl Word {
+    /// A node has it, and that was not known before.
+    fn is_news_of_a_node(&self) -> bool {
+        is_with_a_node(self.answer.class) && !self.is_stale
+    }
+
+    fn is_about_a_nonce(&self) -> bool {
+        matches!(self.answer.class, AnswerClass::NonceTooLow | AnswerClass::NonceTooHigh)
+    }
+}
+
+/// One answer from those of all endpoints and all tries ([`combined`]), with everything that was
+/// said.
 ///
-/// Any acceptance wins. A class that may lead to a rejection comes out only if all say one. No
-/// answer at all is [`AnswerClass::Unknown`].
-pub fn combine(answers: &[SendAnswer]) -> SendAnswer {
-    let Some(best) = answers.iter().min_by_key(|answer| rank(answer.class)) else {
-        let said = "no endpoint could be asked".to_owned();
-        return SendAnswer { class: AnswerClass::Unknown, said };
-    };
-    let mut said = best.said.clone();
-    for other in answers.iter().filter(|answer| !std::ptr::eq(*answer, best)) {
-        said.push_str("; ");
-        said.push_str(&other.said);
+/// An endpoint that had it before tells nothing by saying so again, where another one speaks of its
+/// nonce: the line below it has to be looked at, or it never reaches the other one.
+fn combine(words: &[Word]) -> SendAnswer {
+    let has_nonce = words.iter().any(Word::is_about_a_nonce);
+    let telling = words.iter().filter(|word| !(has_nonce && word.is_stale));
+    let class = combined(telling.map(|word| word.answer.class));
+    let mut said: Vec<&str> = Vec::new();
+    let (best, others): (Vec<_>, Vec<_>) =
+        words.iter().map(|word| &word.answer).partition(|answer| answer.class == class);
+    for answer in best.into_iter().chain(others) {
+        if !said.contains(&&*answer.said) {
+            said.push(&answer.said);
+        }
+    }
+    let mut said = said.join("; ");
+    if words.is_empty() {
+        said.push_str("no endpoint could be asked");
     }
     let mut end = said.len().min(SAID_BYTES_MAX);
     while !said.is_char_boundary(end) {
         end -= 1;
     }
     said.truncate(end);
-    SendAnswer { class: best.class, said }
+    SendAnswer { class, said }
 }
 
 const fn is_with_a_node(class: AnswerClass) -> bool {
     matches!(class, AnswerClass::Accepted | AnswerClass::AlreadyKnown)
+}
+
+/// A transaction that is being handed over.
+#[derive(Clone)]
+struct Handing {
+    hash: TxHash,
+    params: Value,
+    /// What was done with it before.
+    past: Past,
+}
+
+impl Handing {
+    fn begin(router: &Router, raw: &Bytes) -> Self {
+        let hash = keccak256(raw);
+        let past = router.with_handed(|handed| handed.begin(hash));
+        Self { hash, params: json!([raw.to_string()]), past }
+    }
+
+    /// What an endpoint's answer means; kept for the next send.
+    fn read(&self, router: &Router, member: &Member, answer: Result<Value, RpcError>) -> Word {
+        let answer = read(member.endpoint.name(), answer, self.hash, &router.config.overrides);
+        if is_with_a_node(answer.class) {
+            router.with_handed(|handed| handed.note_taken(self.hash, member.place));
+        }
+        let is_known = answer.class == AnswerClass::AlreadyKnown;
+        Word { is_stale: is_known && self.past.is_taken(member.place), answer }
+    }
 }
 
 /// What one endpoint's answer to a send means.
@@ -95,7 +126,6 @@ fn read(
                 RpcErrorKind::Node | RpcErrorKind::NotRpc => {
                     classify_with(&error.as_answer(), overrides)
                 }
-                // Nothing was sent.
                 RpcErrorKind::Unreachable | RpcErrorKind::Busy => AnswerClass::Transient,
                 RpcErrorKind::NoAnswer | RpcErrorKind::Unreadable => AnswerClass::Unknown,
             };
@@ -105,8 +135,17 @@ fn read(
     SendAnswer { class, said: format!("{name}: {said}") }
 }
 
-/// The endpoints that will be asked, and the answers of those that won't.
-fn plan(router: &Router, now: Instant) -> (Vec<Arc<Member>>, Vec<SendAnswer>) {
+const fn nothing_was_sent(error: &RpcError) -> bool {
+    matches!(error.kind, RpcErrorKind::Unreachable | RpcErrorKind::Busy)
+}
+
+/// The endpoints that will be asked, those first that were handed it least often, and the answers of
+/// those that won't.
+fn plan(
+    router: &Router,
+    times: impl Fn(usize) -> u32,
+    now: Instant,
+) -> (Vec<Arc<Member>>, Vec<Word>) {
     let (mut asked, mut skipped) = (Vec::new(), Vec::new());
     for member in router.senders(now) {
         let health = member.endpoint.health();
@@ -123,6 +162,8 @@ fn plan(router: &Router, now: Instant) -> (Vec<Arc<Member>>, Vec<SendAnswer>) {
         let failed = |(_, class, _): &(_, AnswerClass, _)| *class == AnswerClass::Transient;
         asked.extend(skipped.extract_if(.., |skip| failed(skip)).map(|(member, ..)| member));
     }
+    // Stable: among those that were handed it equally often, the healthiest first.
+    asked.sort_by_key(|member| times(member.place));
     // An endpoint that has not been heard yet may have the transaction from an earlier try.
     let unheard = router.members.iter().filter(|member| {
         member.sends() && matches!(member.standing(), super::member::Standing::Unchecked)
@@ -132,66 +173,83 @@ fn plan(router: &Router, now: Instant) -> (Vec<Arc<Member>>, Vec<SendAnswer>) {
     }));
     let word = |(member, class, why): (Arc<Member>, _, _)| {
         let said = format!("{}: not asked, {why}", member.endpoint.name());
-        SendAnswer { class, said }
+        Word::from(SendAnswer { class, said })
     };
     (asked, skipped.into_iter().map(word).collect())
 }
 
-/// Sends to the healthiest `fan_out` endpoints, and to all others if none of those takes it or
-/// answers soon.
+/// Hands one over.
 pub(super) async fn send(router: &Arc<Router>, raw: &Bytes) -> SendAnswer {
+    send_carefully(router, &Handing::begin(router, raw), Vec::new()).await
+}
+
+/// Sends to a few endpoints, and to all others if none of those takes it or answers soon. The first
+/// few are those that were handed it least often, the healthiest of them first; there are twice as
+/// many each time that it is sent again (I15: one endpoint that takes everything and passes nothing
+/// on holds nothing up for long). `earlier` is what was answered to the same send already.
+async fn send_carefully(router: &Arc<Router>, handing: &Handing, earlier: Vec<Word>) -> SendAnswer {
     let begun = Instant::now();
     let deadline = begun + router.config.send_deadline;
-    let hash = keccak256(raw);
-    let params = json!([raw.to_string()]);
-    let (mut waiting, mut answers) = plan(router, begun);
-    let launch = |member: Arc<Member>| -> JoinHandle<SendAnswer> {
+    let (mut waiting, mut words) = plan(router, |place| handing.past.times(place), begun);
+    words.extend(earlier);
+    let launch = |member: Arc<Member>| -> JoinHandle<Word> {
         // In a task of its own: once begun, a send is finished even if another one wins.
-        let (router, params) = (router.clone(), params.clone());
+        let (router, handing) = (router.clone(), handing.clone());
+        router.with_handed(|handed| handed.note_given(handing.hash, member.place));
         tokio::spawn(async move {
-            let call = member.endpoint.call_until("eth_sendRawTransaction", params, deadline);
-            read(member.endpoint.name(), call.await, hash, &router.config.overrides)
+            let params = handing.params.clone();
+            let call = member.endpoint.call_until(SEND_METHOD, params, deadline);
+            handing.read(&router, &member, call.await)
         })
     };
-    let first = router.config.fan_out.clamp(1, waiting.len().max(1)).min(waiting.len());
+    let first = handing.past.width(router.config.fan_out).min(waiting.len());
     let mut flying: FuturesUnordered<_> = waiting.drain(..first).map(&launch).collect();
-    let mut patience = begun + router.config.send_patience;
+    let patience = begun + router.config.send_patience;
+    let mut is_patient = true;
     while !flying.is_empty() {
+        let is_held = words.iter().any(|word| is_with_a_node(word.answer.class));
+        let until = if is_patient { patience.min(deadline) } else { deadline };
         let woken = tokio::select! {
+            biased;
             answer = flying.next() => answer,
-            () = sleep_until(patience.min(deadline)) => None,
+            () = sleep_until(until) => None,
         };
         match woken {
-            Some(Ok(answer)) if is_with_a_node(answer.class) => return answer,
-            Some(Ok(answer)) => answers.push(answer),
-            Some(Err(error)) => answers.push(SendAnswer {
-                class: AnswerClass::Unknown,
-                said: format!("the sending task ended early: {error}"),
-            }),
+            Some(Ok(word)) if word.is_news_of_a_node() => return word.answer,
+            Some(Ok(word)) => words.push(word),
+            Some(Err(error)) => words.push(unknown(format!("sending task ended early: {error}"))),
+            // Those that are still asked get it, but nobody waits for their answers.
+            None if is_held => break,
             None if Instant::now() >= deadline => {
-                let said = "no answer in time".to_owned();
-                answers.push(SendAnswer { class: AnswerClass::Unknown, said });
+                words.push(unknown("no answer in time".to_owned()));
                 break;
             }
-            None => patience = deadline,
+            None => is_patient = false,
         }
         // Nobody took it, or nobody answers: now all the others.
         flying.extend(waiting.drain(..).map(&launch));
     }
-    combine(&answers)
+    combine(&words)
+}
+
+fn unknown(said: String) -> Word {
+    Word::from(SendAnswer { class: AnswerClass::Unknown, said })
 }
 
 /// Hands several over in their order, in one call where the endpoints take that. What a batch does
-/// not show to be with a node goes the careful way, one by one. Stops at the first one without a
-/// clear answer: what is behind it was not sent, or must be sent again after it.
+/// not show to be with a node goes the careful way, one by one; what was answered in the batch counts
+/// with it, a lost answer too (I3). Stops at the first one without a clear answer: what is behind it
+/// was not sent, or must be sent again after it.
 pub(super) async fn send_in_order(router: &Arc<Router>, raws: &[Bytes]) -> Vec<SendAnswer> {
-    let mut taken = if raws.len() > 1 { batch(router, raws).await } else { Vec::new() };
-    taken.resize(raws.len(), None);
+    let handings: Vec<_> = raws.iter().map(|raw| Handing::begin(router, raw)).collect();
+    let mut words = if raws.len() > 1 { batch(router, &handings).await } else { Vec::new() };
+    words.resize(raws.len(), Vec::new());
     let mut answers = Vec::with_capacity(raws.len());
-    for (raw, taken) in raws.iter().zip(taken) {
-        let answer = match taken {
-            Some(answer) => answer,
-            None => send(router, raw).await,
+    for (handing, words) in handings.iter().zip(words) {
+        let is_taken = words.iter().any(|word| is_with_a_node(word.answer.class));
+        let answer = match is_taken {
+            true => combine(&words),
+            false => send_carefully(router, handing, words).await,
         };
         let unclear = action_for(answer.class) == AnswerAction::ResendSame;
         answers.push(answer);
@@ -202,102 +260,117 @@ pub(super) async fn send_in_order(router: &Arc<Router>, raws: &[Bytes]) -> Vec<S
     answers
 }
 
-/// Hands all of them to the healthiest `fan_out` endpoints in one call each; the answer of each one
-/// that a node has. None at all if one of these endpoints takes no batches.
-async fn batch(router: &Arc<Router>, raws: &[Bytes]) -> Vec<Option<SendAnswer>> {
+/// Hands all of them to a few endpoints in one call each, chosen as for one alone; what was answered
+/// to each. Nothing at all if one of these endpoints takes no batches.
+async fn batch(router: &Arc<Router>, handings: &[Handing]) -> Vec<Vec<Word>> {
     let begun = Instant::now();
-    let (mut members, _) = plan(router, begun);
-    members.truncate(router.config.fan_out.max(1));
-    let mut taken = vec![None; raws.len()];
+    let times = |place| handings.iter().map(|handing| handing.past.times(place)).sum();
+    let (mut members, _) = plan(router, times, begun);
+    let widths = handings.iter().map(|handing| handing.past.width(router.config.fan_out));
+    members.truncate(widths.max().unwrap_or(1));
+    let mut words = vec![Vec::new(); handings.len()];
     if !members.iter().all(|member| member.endpoint.may_batch(begun)) {
-        return taken;
+        return words;
     }
     let deadline = begun + router.config.send_deadline;
-    let hashes: Vec<TxHash> = raws.iter().map(keccak256).collect();
-    let params: Arc<[Value]> = raws.iter().map(|raw| json!([raw.to_string()])).collect();
-    let calls = members.into_iter().map(|member| {
-        let params = params.clone();
-        // In a task of its own: once begun, a send is finished even if nobody waits for it.
-        tokio::spawn(async move {
-            let call = member.endpoint.batch_until("eth_sendRawTransaction", &params, deadline);
-            (call.await, member)
+    let params: Arc<[Value]> = handings.iter().map(|handing| handing.params.clone()).collect();
+    let mut calls: FuturesUnordered<_> = members
+        .into_iter()
+        .map(|member| {
+            router.with_handed(|handed| {
+                handings.iter().for_each(|one| handed.note_given(one.hash, member.place));
+            });
+            let (router, handings) = (router.clone(), handings.to_vec());
+            let params = params.clone();
+            // In a task of its own: once begun, a send is finished even if nobody waits for it.
+            tokio::spawn(async move {
+                let call = member.endpoint.batch_until(SEND_METHOD, &params, deadline);
+                read_batch(&router, &member, &handings, call.await)
+            })
         })
-    });
-    for done in join_all(calls).await {
-        let Ok((answers, member)) = done else { continue };
-        let Ok(answers) = answers else { continue };
-        for ((place, answer), hash) in taken.iter_mut().zip(answers).zip(&hashes) {
-            let Some(answer) = answer else { continue };
-            let answer = read(member.endpoint.name(), answer, *hash, &router.config.overrides);
-            if is_with_a_node(answer.class) {
-                *place = Some(answer);
+        .collect();
+    let patience = begun + router.config.send_patience;
+    loop {
+        let is_each = |is: fn(&Word) -> bool| words.iter().all(|words| words.iter().any(is));
+        let is_over = is_each(Word::is_news_of_a_node)
+            || (is_each(|word| is_with_a_node(word.answer.class)) && Instant::now() >= patience);
+        if is_over {
+            return words;
+        }
+        let woken = tokio::select! {
+            answers = calls.next() => answers,
+            () = sleep_until(patience), if Instant::now() < patience => continue,
+        };
+        match woken {
+            Some(Ok(answers)) => {
+                words.iter_mut().zip(answers).for_each(|(words, answer)| words.extend(answer));
             }
+            Some(Err(error)) => {
+                let lost = unknown(format!("sending task ended early: {error}"));
+                words.iter_mut().for_each(|words| words.push(lost.clone()));
+            }
+            None => return words,
         }
     }
-    taken
+}
+
+/// What an endpoint said to each transaction of a batch; nothing where nothing was sent. I3: what was
+/// sent and is not answered may have been taken.
+fn read_batch(
+    router: &Router,
+    member: &Member,
+    handings: &[Handing],
+    answers: Result<Vec<Option<Result<Value, RpcError>>>, RpcError>,
+) -> Vec<Option<Word>> {
+    let answers = match answers {
+        Ok(answers) => answers,
+        Err(error) if nothing_was_sent(&error) => return vec![None; handings.len()],
+        Err(error) => handings.iter().map(|_| Some(Err(error.clone()))).collect(),
+    };
+    let word = |(handing, answer): (&Handing, Option<_>)| match answer {
+        Some(answer) => handing.read(router, member, answer),
+        None => unknown(format!("{}: left out of the batch's answer", member.endpoint.name())),
+    };
+    handings.iter().zip(answers).map(word).map(Some).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use AnswerClass::*;
 
-    fn combined(classes: &[AnswerClass]) -> AnswerClass {
-        let answers: Vec<_> =
-            classes.iter().map(|&class| SendAnswer { class, said: class.to_string() }).collect();
-        combine(&answers).class
+    fn word(class: AnswerClass, said: &str) -> Word {
+        Word::from(SendAnswer { class, said: said.to_owned() })
     }
 
     #[test]
-    fn the_table() {
-        let table: &[(&[AnswerClass], AnswerClass)] = &[
-            (&[], Unknown),
-            (&[Accepted], Accepted),
-            (&[Invalid], Invalid),
-            (&[Invalid, Invalid], Invalid),
-            (&[Invalid, Accepted], Accepted),
-            (&[Reverted, AlreadyKnown, GasLimit], AlreadyKnown),
-            (&[NonceTooLow, Accepted], Accepted),
-            // Dead only if all say so; then the one that leaves most open.
-            (&[Invalid, GasLimit], GasLimit),
-            (&[GasLimit, Reverted, Invalid], Reverted),
-            (&[Invalid, RateLimited], RateLimited),
-            (&[Invalid, Transient], Transient),
-            (&[Reverted, Unknown], Unknown),
-            (&[Invalid, FeeTooHigh], FeeTooHigh),
-            (&[GasLimit, PoolFull], PoolFull),
-            // Among the living, what tells most.
-            (&[Unknown, InsufficientFunds], InsufficientFunds),
-            (&[NonceTooHigh, Underpriced], Underpriced),
-            (&[ReplacementUnderpriced, Underpriced], ReplacementUnderpriced),
-            (&[Underpriced, NonceTooLow], NonceTooLow),
-            (&[FeeTooHigh, NonceTooHigh], NonceTooHigh),
-            (&[Transient, Unknown, RateLimited], Unknown),
-        ];
-        for (classes, expected) in table {
-            assert_eq!(combined(classes), *expected, "{classes:?}");
-            let turned: Vec<_> = classes.iter().rev().copied().collect();
-            assert_eq!(combined(&turned), *expected, "{turned:?}");
+    fn everything_that_was_said_is_told_once_and_within_bounds() {
+        let invalid = |said: &str| word(AnswerClass::Invalid, said);
+        assert_eq!(
+            combine(&[invalid("a: x"), invalid("b: y"), invalid("a: x")]).said,
+            "a: x; b: y"
+        );
+        let best_first = combine(&[invalid("a: x"), word(AnswerClass::Unknown, "b: lost")]);
+        assert_eq!(best_first.said, "b: lost; a: x");
+        assert!(combine(&[invalid(&"é".repeat(5_000))]).said.len() <= SAID_BYTES_MAX);
+        let nobody = combine(&[]);
+        assert_eq!(
+            (nobody.class, &*nobody.said),
+            (AnswerClass::Unknown, "no endpoint could be asked")
+        );
+    }
+
+    #[test]
+    fn endpoint_that_had_it_before_tells_less_than_a_nonce_and_more_than_a_rejection() {
+        let stale = Word { is_stale: true, ..word(AnswerClass::AlreadyKnown, "a: already known") };
+        for class in AnswerClass::ALL {
+            let both = combine(&[stale.clone(), word(class, "b")]).class;
+            let expected = match class {
+                AnswerClass::Accepted | AnswerClass::NonceTooLow | AnswerClass::NonceTooHigh => {
+                    class
+                }
+                _ => AnswerClass::AlreadyKnown,
+            };
+            assert_eq!(both, expected, "{class}");
         }
-    }
-
-    #[test]
-    fn a_dead_answer_needs_every_endpoint_and_an_acceptance_only_one() {
-        for one in AnswerClass::ALL {
-            for other in AnswerClass::ALL {
-                let both = combined(&[one, other]);
-                let all_dead = one.may_lead_to_rejection() && other.may_lead_to_rejection();
-                assert_eq!(both.may_lead_to_rejection(), all_dead, "{one} {other}");
-                let taken = is_with_a_node(one) || is_with_a_node(other);
-                assert_eq!(is_with_a_node(both), taken, "{one} {other}");
-            }
-        }
-    }
-
-    #[test]
-    fn everything_that_was_said_is_told_within_bounds() {
-        let answer = |said: &str| SendAnswer { class: Invalid, said: said.to_owned() };
-        assert_eq!(combine(&[answer("a: x"), answer("b: y")]).said, "a: x; b: y");
-        assert!(combine(&[answer(&"é".repeat(5_000))]).said.len() <= SAID_BYTES_MAX);
     }
 }

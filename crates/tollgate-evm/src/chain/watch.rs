@@ -83,6 +83,7 @@ async fn wait(
             }
         };
         let woken = tokio::select! {
+            biased;
             news = news => news,
             () = sleep(left) => return,
         };

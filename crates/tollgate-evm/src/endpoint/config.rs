@@ -38,6 +38,9 @@ pub struct EndpointConfig {
     pub concurrency: usize,
     /// The longest answer that is read, in bytes.
     pub response_bytes_max: usize,
+    /// What takes calls to the node in place of a socket.
+    #[cfg(feature = "simulation")]
+    pub carrier: Option<std::sync::Arc<dyn super::Carrier>>,
 }
 
 impl EndpointConfig {
@@ -50,6 +53,8 @@ impl EndpointConfig {
             connect_timeout: Duration::from_secs(3),
             concurrency: 32,
             response_bytes_max: 64 * 1024 * 1024,
+            #[cfg(feature = "simulation")]
+            carrier: None,
         }
     }
 

@@ -15,7 +15,9 @@ const FAILURE_IS_SLOW: Duration = Duration::from_secs(1);
 const REST_MIN: Duration = Duration::from_millis(500);
 const REST_MAX: Duration = Duration::from_secs(30);
 const LIMIT_MIN: Duration = Duration::from_secs(1);
-const LIMIT_MAX: Duration = Duration::from_secs(60);
+/// The longest limit without a word on how long it lasts: nobody is asked meanwhile, so this is also how
+/// late it is found out that it is over.
+const LIMIT_MAX: Duration = Duration::from_secs(15);
 /// The longest `Retry-After` that is honoured.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
 /// The weight of the newest latency in the average.
@@ -63,6 +65,10 @@ impl Health {
 
     /// The endpoint's quota is used up.
     pub fn limited(&mut self, now: Instant, retry_after: Option<Duration>) {
+        // Calls that were under way together say the same thing.
+        if self.is_limited(now) && retry_after.is_none() {
+            return;
+        }
         let rest = match retry_after {
             Some(time) => time.min(RETRY_AFTER_MAX),
             None => grown(LIMIT_MIN, self.limits, LIMIT_MAX),
@@ -139,10 +145,24 @@ mod tests {
         assert!(!health.is_limited(now + Duration::from_secs(7)));
         health.limited(now, Some(Duration::from_secs(1 << 40)));
         assert!(!health.is_limited(now + RETRY_AFTER_MAX), "not for ever on its word");
-        health.limited(now, None);
-        health.limited(now, None);
-        assert!(health.is_limited(now + LIMIT_MIN), "without a word, longer each time");
         assert_eq!(health.failures, 0, "a limit is no failure");
+    }
+
+    /// How long a limit lasts that begins now, without a word on that.
+    fn limit_seconds(health: &mut Health, now: Instant) -> u64 {
+        health.limited(now, None);
+        (1..).find(|seconds| !health.is_limited(now + Duration::from_secs(*seconds))).unwrap()
+    }
+
+    #[test]
+    fn limits_without_a_word_grow_until_the_endpoint_answers() {
+        let (mut health, now) = (Health::default(), Instant::now());
+        let at = |minutes: u64| now + Duration::from_secs(60 * minutes);
+        assert_eq!(limit_seconds(&mut health, now), 1);
+        assert_eq!(limit_seconds(&mut health, now), 1, "at the same time it is the same limit");
+        assert_eq!([1, 2, 3, 4].map(|n| limit_seconds(&mut health, at(n))), [2, 4, 8, 15]);
+        health.answered(at(5), MS);
+        assert_eq!(limit_seconds(&mut health, at(5)), 1, "it begins anew");
     }
 
     #[test]

@@ -15,6 +15,8 @@ use super::error::{RpcError, RpcErrorKind};
 
 pub(super) struct Http {
     poster: Poster,
+    #[cfg(feature = "simulation")]
+    carrier: Option<std::sync::Arc<dyn super::Carrier>>,
     uri: Uri,
     authorization: Option<HeaderValue>,
 }
@@ -33,10 +35,21 @@ impl Http {
             idle_max: config.concurrency,
             response_bytes_max: config.response_bytes_max,
         });
-        Self { poster, uri: target.uri.clone(), authorization: target.authorization.clone() }
+        Self {
+            poster,
+            #[cfg(feature = "simulation")]
+            carrier: config.carrier.clone(),
+            uri: target.uri.clone(),
+            authorization: target.authorization.clone(),
+        }
     }
 
     pub(super) async fn post(&self, body: Vec<u8>) -> Result<HttpAnswer, RpcError> {
+        #[cfg(feature = "simulation")]
+        if let Some(carrier) = &self.carrier {
+            let super::Carried { status, retry_after, body } = carrier.carry(body).await?;
+            return Ok(HttpAnswer { status, retry_after, body: body.into() });
+        }
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(value) = &self.authorization {

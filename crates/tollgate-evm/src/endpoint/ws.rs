@@ -1,8 +1,9 @@
 //! JSON-RPC over a WebSocket, with the subscription to new heads.
 //!
-//! One task owns the connection: it dials, writes, reads, and dials again with growing pauses. A
-//! call that was written when the connection broke is answered "may have been received"; one that
-//! was not is answered "nothing was sent". Never repeats a call.
+//! One task owns the connection: it dials, writes, reads, and dials again with growing pauses, also if
+//! the other side says nothing any more or answers no calls, however busy the connection is. A call
+//! that was written when the connection broke is answered "may have been received"; one that was not
+//! is answered "nothing was sent". Never repeats a call.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -30,10 +31,13 @@ use super::wire::{BlockWire, Incoming, Request};
 
 /// How long a write may take before the connection counts as dead.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a silent connection is asked whether it is there.
+/// After how long a silent connection is asked whether it is there, and how often.
 const PING_INTERVAL: Duration = Duration::from_secs(15);
 /// How long a connection may say nothing at all.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
+/// For so many time-outs of a call no call at all may go unanswered.
+const UNANSWERED_TIMEOUTS: u32 = 2;
+/// The pause before the first redial; it doubles until something is heard.
 const REDIAL_MIN: Duration = Duration::from_millis(250);
 const REDIAL_MAX: Duration = Duration::from_secs(20);
 
@@ -82,6 +86,7 @@ impl Ws {
             tls: target.secure.then(tollgate_outbound::client_config),
             connect_timeout: config.connect_timeout,
             message_bytes_max: config.response_bytes_max,
+            unanswered_max: config.timeout * UNANSWERED_TIMEOUTS,
         };
         let task = tokio::spawn(run(dialer, incoming, announce)).abort_handle();
         Self { calls, heads, task }
@@ -104,6 +109,7 @@ struct Dialer {
     tls: Option<Arc<rustls::ClientConfig>>,
     connect_timeout: Duration,
     message_bytes_max: usize,
+    unanswered_max: Duration,
 }
 
 impl Dialer {
@@ -150,10 +156,13 @@ async fn run(
     loop {
         let why = match dialer.dial().await {
             Ok(socket) => {
-                pause = REDIAL_MIN;
-                let mut connection = Connection::new(socket, &announce);
+                let mut connection = Connection::new(socket, &announce, dialer.unanswered_max);
                 let why = connection.serve(&mut calls).await;
                 connection.end(&why);
+                // One that takes connections and says nothing is no better than one that does not.
+                if connection.heard.is_some() {
+                    pause = REDIAL_MIN;
+                }
                 why
             }
             Err(why) => why,
@@ -183,7 +192,14 @@ struct Connection<'a> {
     announce: &'a watch::Sender<Announced>,
     waiting: HashMap<u64, oneshot::Sender<Answer>>,
     subscription: Option<serde_json::Value>,
-    heard: Instant,
+    begun: Instant,
+    /// When anything was last heard.
+    heard: Option<Instant>,
+    pinged: Option<Instant>,
+    /// Since when calls wait of which none was answered.
+    unanswered: Option<Instant>,
+    /// For how long that may be so.
+    unanswered_max: Duration,
 }
 
 /// The number of the call that subscribes; calls of endpoints start above it.
@@ -192,13 +208,26 @@ const SUBSCRIBE_ID: u64 = 0;
 enum Woken {
     Call(Option<Outgoing>),
     Message(Option<Result<Message, WsError>>),
-    Quiet,
+    Nothing,
 }
 
 impl<'a> Connection<'a> {
-    fn new(socket: Socket, announce: &'a watch::Sender<Announced>) -> Self {
-        let (waiting, heard) = (HashMap::new(), Instant::now());
-        Self { socket, announce, waiting, subscription: None, heard }
+    fn new(
+        socket: Socket,
+        announce: &'a watch::Sender<Announced>,
+        unanswered_max: Duration,
+    ) -> Self {
+        Self {
+            socket,
+            announce,
+            waiting: HashMap::new(),
+            subscription: None,
+            begun: Instant::now(),
+            heard: None,
+            pinged: None,
+            unanswered: None,
+            unanswered_max,
+        }
     }
 
     /// Works until the connection breaks, and says why it did.
@@ -206,14 +235,21 @@ impl<'a> Connection<'a> {
         let params = json!(["newHeads"]);
         let request = Request::new(SUBSCRIBE_ID, "eth_subscribe", &params);
         let subscribe = serde_json::to_string(&request).unwrap_or_default();
+        self.unanswered = Some(self.begun);
         if let Err(why) = self.write(Message::text(subscribe)).await {
             return why;
         }
         loop {
+            // Before each wait, and by fixed times: a connection that is never at rest is looked at as
+            // well.
+            if let Err(why) = self.look_after().await {
+                return why;
+            }
+            let next_look = self.next_look();
             let woken = tokio::select! {
                 call = calls.recv() => Woken::Call(call),
                 message = self.socket.next() => Woken::Message(message),
-                () = sleep(PING_INTERVAL) => Woken::Quiet,
+                () = sleep_until(next_look) => Woken::Nothing,
             };
             let done = match woken {
                 Woken::Call(Some(call)) => self.send(call).await,
@@ -221,8 +257,7 @@ impl<'a> Connection<'a> {
                 Woken::Message(Some(Ok(message))) => self.receive(message),
                 Woken::Message(Some(Err(error))) => Err(error.to_string()),
                 Woken::Message(None) => Err("closed by the other side".to_owned()),
-                Woken::Quiet if self.heard.elapsed() > SILENCE_MAX => Err("silent".to_owned()),
-                Woken::Quiet => self.write(Message::Ping(Default::default())).await,
+                Woken::Nothing => Ok(()),
             };
             if let Err(why) = done {
                 return why;
@@ -230,10 +265,39 @@ impl<'a> Connection<'a> {
         }
     }
 
+    /// When the other side was last known to be there.
+    fn there(&self) -> Instant {
+        self.heard.unwrap_or(self.begun)
+    }
+
+    fn next_look(&self) -> Instant {
+        let ping = self.pinged.unwrap_or(self.there()).max(self.there()) + PING_INTERVAL;
+        let silent = self.there() + SILENCE_MAX;
+        let unanswered = self.unanswered.map(|since| since + self.unanswered_max);
+        unanswered.into_iter().fold(ping.min(silent), Instant::min)
+    }
+
+    /// Asks whether the other side is there, and gives up on one that is not.
+    async fn look_after(&mut self) -> Result<(), String> {
+        let now = Instant::now();
+        if now >= self.there() + SILENCE_MAX {
+            return Err("nothing was heard for too long".to_owned());
+        }
+        if self.unanswered.is_some_and(|since| now >= since + self.unanswered_max) {
+            return Err("no call was answered for too long".to_owned());
+        }
+        if now < self.next_look() {
+            return Ok(());
+        }
+        self.pinged = Some(now);
+        self.write(Message::Ping(Default::default())).await
+    }
+
     async fn send(&mut self, call: Outgoing) -> Result<(), String> {
         // Callers that gave up (time-out) leave their places behind.
         self.waiting.retain(|_, answer| !answer.is_closed());
         self.waiting.insert(call.id, call.answer);
+        self.unanswered.get_or_insert_with(Instant::now);
         self.write(Message::text(call.text)).await
     }
 
@@ -245,10 +309,13 @@ impl<'a> Connection<'a> {
     }
 
     fn receive(&mut self, message: Message) -> Result<(), String> {
-        self.heard = Instant::now();
+        if matches!(message, Message::Close(_)) {
+            return Err("closed by the other side".to_owned());
+        }
+        let now = Instant::now();
+        self.heard = Some(now);
         let text = match &message {
             Message::Text(text) => text.as_str(),
-            Message::Close(_) => return Err("closed by the other side".to_owned()),
             // Pings are answered by the library.
             _ => return Ok(()),
         };
@@ -270,19 +337,20 @@ impl<'a> Connection<'a> {
             serde_json::Value::String(text) => text.parse().ok(),
             other => other.as_u64(),
         };
-        match id {
-            Some(SUBSCRIBE_ID) => {
-                // A node that refuses has no subscriptions: its head is polled instead.
-                let given = incoming.result.and_then(|raw| serde_json::from_str(raw.get()).ok());
-                self.announce.send_modify(|announced| announced.live = given.is_some());
-                self.subscription = given;
+        if let Some(id) = id {
+            let answer = self.waiting.remove(&id);
+            self.waiting.retain(|_, answer| !answer.is_closed());
+            self.unanswered = (!self.waiting.is_empty()).then_some(now);
+            if let Some(answer) = answer {
+                let _ = answer.send(read(incoming));
+                return Ok(());
             }
-            Some(id) => {
-                if let Some(answer) = self.waiting.remove(&id) {
-                    let _ = answer.send(read(incoming));
-                }
-            }
-            None => {}
+        }
+        if id == Some(SUBSCRIBE_ID) {
+            // A node that refuses has no subscriptions: its head is polled instead.
+            let given = incoming.result.and_then(|raw| serde_json::from_str(raw.get()).ok());
+            self.announce.send_modify(|announced| announced.live = given.is_some());
+            self.subscription = given;
         }
         Ok(())
     }
@@ -302,5 +370,107 @@ pub(super) fn read(incoming: Incoming) -> Answer {
         (Some(error), _) if !error.is_null() => Err(RpcError::from_node(&error)),
         (_, Some(result)) => Ok(result),
         (_, None) => Ok(RawValue::NULL.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::DuplexStream;
+    use tokio_tungstenite::tungstenite::protocol::Role;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    async fn socket(stream: DuplexStream) -> Socket {
+        let stream: Box<dyn Stream> = Box::new(stream);
+        WebSocketStream::from_raw_socket(stream, Role::Client, None).await
+    }
+
+    /// A call each second, whose caller waits for five.
+    async fn call_for_ever(calls: mpsc::Sender<Outgoing>) {
+        for id in 1.. {
+            let (answer, wait) = oneshot::channel();
+            if calls.send(Outgoing { id, text: format!(r#"{{"id":{id}}}"#), answer }).await.is_err()
+            {
+                return;
+            }
+            tokio::spawn(timeout(5 * SECOND, wait));
+            tokio::time::sleep(SECOND).await;
+        }
+    }
+
+    /// What the other side of a connection does with what it is told.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Peer {
+        /// Nothing at all.
+        Swallows,
+        /// It answers pings, and no call.
+        Pongs,
+        /// It answers calls.
+        Answers,
+    }
+
+    async fn serve_peer(peer: Peer, stream: DuplexStream) {
+        if peer == Peer::Swallows {
+            let _stream = stream;
+            return std::future::pending().await;
+        }
+        let mut socket = WebSocketStream::from_raw_socket(stream, Role::Server, None).await;
+        while let Some(Ok(message)) = socket.next().await {
+            let Message::Text(text) = message else {
+                let _ = socket.flush().await;
+                continue;
+            };
+            let call: serde_json::Value = serde_json::from_str(&text).unwrap();
+            if peer == Peer::Answers {
+                let answer = json!({"jsonrpc": "2.0", "id": call["id"], "result": null});
+                socket.send(Message::text(answer.to_string())).await.unwrap();
+            }
+        }
+    }
+
+    /// How long a connection lasts, and why it ended; `None` if it lasts for an hour.
+    async fn lasts(
+        peer: Peer,
+        calls_made: bool,
+        unanswered_max: Duration,
+    ) -> Option<(u64, String)> {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        let peer = tokio::spawn(serve_peer(peer, theirs));
+        let (sender, mut calls) = mpsc::channel(32);
+        let _kept = sender.clone();
+        let caller = calls_made.then(|| tokio::spawn(call_for_ever(sender)));
+        let (announce, _heads) = watch::channel(Announced::default());
+        let mut connection = Connection::new(socket(ours).await, &announce, unanswered_max);
+        let begun = Instant::now();
+        let ended = timeout(3_600 * SECOND, connection.serve(&mut calls)).await;
+        peer.abort();
+        if let Some(caller) = caller {
+            caller.abort();
+        }
+        ended.ok().map(|why| (begun.elapsed().as_secs(), why))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silent_connection_ends_though_calls_are_made_all_the_time() {
+        for calls_made in [true, false] {
+            let ended = lasts(Peer::Swallows, calls_made, 3_600 * SECOND).await;
+            let (after, why) = ended.expect("it ends");
+            assert_eq!((after, &*why), (45, "nothing was heard for too long"), "{calls_made}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connection_that_answers_pings_and_no_calls_ends() {
+        let ended = lasts(Peer::Pongs, true, 10 * SECOND).await;
+        assert_eq!(ended, Some((10, "no call was answered for too long".to_owned())));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connection_that_answers_lasts_whether_calls_are_made_or_not() {
+        for calls_made in [true, false] {
+            assert_eq!(lasts(Peer::Answers, calls_made, 10 * SECOND).await, None, "{calls_made}");
+        }
     }
 }

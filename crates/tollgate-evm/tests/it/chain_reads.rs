@@ -451,9 +451,10 @@ async fn a_call_is_tried_and_a_revert_is_an_answer() {
 #[tokio::test]
 async fn a_refusal_of_one_endpoint_is_not_believed_before_another_was_asked() {
     let (one, two) = (Node::start().await, Node::start().await);
-    let chain = connect(vec![one.http(), two.http()]).await;
     let poor = json!({"code": -32000, "message": "insufficient funds for transfer"});
     for (poor_one, other) in [(&one, &two), (&two, &one)] {
+        // Another one each time: a used-up quota is left alone for a while.
+        let chain = connect(vec![one.http(), two.http()]).await;
         poor_one.set().fixed.insert("eth_estimateGas", Err(poor.clone()));
         other.set().fixed.clear();
         assert_eq!(chain.try_call(&anything()).await.unwrap(), Trial::Gas(21_000));

@@ -1,14 +1,17 @@
 //! Sends over several endpoints: one that takes it is enough, and it is dead only if all say so.
 
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
+use futures_util::future::join;
+use futures_util::{StreamExt, stream};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::Role;
 use tollgate_model::answer::AnswerClass;
-use tollgate_model::port::chain::Chain;
+use tollgate_model::port::chain::{BlockTag, Chain, SendAnswer};
 use tollgate_model::{Address, Bytes};
 
-use crate::fake::{Mood, Node, Taking, config, connect, until};
+use crate::fake::{Mood, Node, Taking, block, config, connect, until};
 
 const SEND: &str = "eth_sendRawTransaction";
 
@@ -90,6 +93,141 @@ async fn nothing_is_sent_behind_one_without_a_clear_answer() {
     assert_eq!(classes, [AnswerClass::Unknown]);
 }
 
+fn classes(answers: &[SendAnswer]) -> Vec<AnswerClass> {
+    answers.iter().map(|answer| answer.class).collect()
+}
+
+#[tokio::test]
+async fn rejection_after_a_batch_whose_answer_was_lost_is_no_rejection() {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http()]).await;
+    node.set().loses_batches = true;
+    node.set().taking = Taking::Says("invalid sender");
+    let answers = chain.send_in_order(&raws(3)).await;
+    assert_eq!(classes(&answers), [AnswerClass::Unknown], "I3: the batch may have been taken");
+    assert!(answers[0].said.contains("invalid sender"), "{}", answers[0].said);
+
+    // Nothing is in doubt where the node took no batch at all, or answers both times.
+    node.set().loses_batches = false;
+    let answers = chain.send_in_order(&raws(3)).await;
+    assert_eq!(classes(&answers), [AnswerClass::Invalid; 3]);
+}
+
+#[tokio::test]
+async fn rejection_after_an_answer_that_a_batch_left_out_is_no_rejection() {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http()]).await;
+    node.set().leaves_out = Some(1);
+    node.set().taking = Taking::Says("invalid sender");
+    let answers = chain.send_in_order(&raws(3)).await;
+    assert_eq!(classes(&answers), [AnswerClass::Invalid, AnswerClass::Unknown]);
+    // What a node has is with a node, whatever was lost.
+    node.set().taking = Taking::Accepts;
+    let answers = chain.send_in_order(&raws(3)).await;
+    assert_eq!(classes(&answers), [AnswerClass::Accepted; 3]);
+}
+
+/// Two endpoints that are there, and a chain over them.
+async fn two() -> (Node, Node, EvmChain) {
+    let (one, two) = (Node::start().await, Node::start().await);
+    let chain = connect(vec![one.http(), two.http()]).await;
+    until("both are there", || async {
+        chain.endpoints().iter().all(|status| status.standing == "good")
+    })
+    .await;
+    (one, two, chain)
+}
+
+#[tokio::test]
+async fn transaction_that_is_sent_again_reaches_the_endpoint_that_did_not_have_it() {
+    let (one, two, chain) = two().await;
+    assert_eq!(class(&chain).await, AnswerClass::Accepted);
+    let (had, other) = if one.calls_of(SEND) == 1 { (&one, &two) } else { (&two, &one) };
+    assert_eq!(other.calls_of(SEND), 0);
+    // It keeps it to itself, and is by far the faster one.
+    had.set().taking = Taking::Says("already known");
+    assert_eq!(class(&chain).await, AnswerClass::Accepted, "that it has it is no news");
+    assert_eq!(other.calls_of(SEND), 1);
+    // A third time to all of them.
+    other.set().taking = Taking::Says("already known");
+    let before = (had.calls_of(SEND), other.calls_of(SEND));
+    assert_eq!(class(&chain).await, AnswerClass::AlreadyKnown);
+    until("both were asked", || async {
+        (had.calls_of(SEND), other.calls_of(SEND)) == (before.0 + 1, before.1 + 1)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn second_send_goes_to_two_that_did_not_have_it_and_the_third_to_all() {
+    let nodes = [Node::start().await, Node::start().await, Node::start().await];
+    let chain = connect(nodes.iter().map(Node::http).collect()).await;
+    until("all are there", || async {
+        chain.endpoints().iter().all(|status| status.standing == "good")
+    })
+    .await;
+    let counts = || nodes.each_ref().map(|node| node.calls_of(SEND));
+    class(&chain).await;
+    assert_eq!(counts().iter().sum::<usize>(), 1);
+    let first = counts();
+    class(&chain).await;
+    until("two more", || async { counts().iter().sum::<usize>() == 3 }).await;
+    assert_eq!(counts(), [1; 3], "not to the one of before: {first:?}");
+    class(&chain).await;
+    until("all", || async { counts() == [2; 3] }).await;
+}
+
+#[tokio::test]
+async fn batch_that_is_sent_again_reaches_the_endpoint_that_did_not_have_it() {
+    let (one, two, chain) = two().await;
+    let taken = [AnswerClass::Accepted; 5];
+    assert_eq!(classes(&chain.send_in_order(&raws(5)).await), taken);
+    let (had, other) = if one.calls_of("batch") == 1 { (&one, &two) } else { (&two, &one) };
+    assert_eq!(other.calls_of("batch"), 0);
+    had.set().taking = Taking::Says("already known");
+    assert_eq!(classes(&chain.send_in_order(&raws(5)).await), taken);
+    assert_eq!(other.calls_of("batch"), 1);
+    assert_eq!(one.calls_of(SEND) + two.calls_of(SEND), 0, "in one call");
+}
+
+#[tokio::test]
+async fn gap_at_one_endpoint_is_told_though_another_one_had_the_transaction_before() {
+    let (one, two, chain) = two().await;
+    for count in [1, 5] {
+        let raws: Vec<_> = (0..count).map(|n| Bytes::from(vec![0x02, 0xc1, count, n])).collect();
+        chain.send_in_order(&raws).await;
+        let sent = |node: &Node| node.calls_of(SEND) + node.calls_of("batch");
+        let (had, other) = if sent(&one) > sent(&two) { (&one, &two) } else { (&two, &one) };
+        had.set().taking = Taking::Says("already known");
+        other.set().taking = Taking::Says("nonce too high");
+        let answers = chain.send_in_order(&raws).await;
+        assert!(answers.iter().all(|answer| answer.class == AnswerClass::NonceTooHigh), "{count}");
+        // Whatever else it says does not make less of what the first one has.
+        other.set().taking = Taking::Says("invalid sender");
+        let answers = chain.send_in_order(&raws).await;
+        assert!(answers.iter().all(|answer| answer.class == AnswerClass::AlreadyKnown), "{count}");
+        for node in [&one, &two] {
+            node.set().taking = Taking::Accepts;
+            node.set().calls.clear();
+        }
+    }
+}
+
+#[tokio::test]
+async fn silent_endpoint_holds_up_no_transaction_that_another_one_has() {
+    let (one, two, _) = two().await;
+    let chain = connect(vec![one.http(), two.http()]).await;
+    assert_eq!(class(&chain).await, AnswerClass::Accepted);
+    let (had, other) = if one.calls_of(SEND) == 1 { (&one, &two) } else { (&two, &one) };
+    had.set().taking = Taking::Says("already known");
+    other.set().mood = Mood::Hangs;
+    let begun = Instant::now();
+    assert_eq!(class(&chain).await, AnswerClass::AlreadyKnown);
+    // It has five seconds for each, of which it gets 300 ms.
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert_eq!(other.calls_of(SEND), 1);
+}
+
 #[tokio::test]
 async fn what_one_refuses_another_may_take() {
     let (one, two) = (Node::start().await, Node::start().await);
@@ -102,12 +240,14 @@ async fn what_one_refuses_another_may_take() {
         "nonce gap too large",
         "no such words",
     ];
-    for said in refusals {
+    for (n, said) in (0..).zip(refusals) {
+        // Others each time: what an endpoint had before is no news.
+        let class = async |n: u8| chain.send(&Bytes::from(vec![0x02, 0xc1, n])).await.class;
         one.set().taking = Taking::Says(said);
         two.set().taking = Taking::Accepts;
-        assert_eq!(class(&chain).await, AnswerClass::Accepted, "{said}");
+        assert_eq!(class(2 * n).await, AnswerClass::Accepted, "{said}");
         two.set().taking = Taking::Says("already known");
-        assert_eq!(class(&chain).await, AnswerClass::AlreadyKnown, "{said}");
+        assert_eq!(class(2 * n + 1).await, AnswerClass::AlreadyKnown, "{said}");
     }
 }
 
@@ -222,6 +362,60 @@ async fn of_a_hundred_sends_none_fails_where_one_of_two_endpoints_is_rate_limite
         assert_eq!(well.calls_of(SEND), 100);
         assert!(fan_out == 1 || limited.calls_of(SEND) > 0, "both were asked");
     }
+}
+
+#[tokio::test]
+async fn rate_limit_of_one_transaction_of_a_batch_is_one_of_the_endpoint() {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http()]).await;
+    let raws = raws(3);
+    node.set().refused = Some((raws[1].to_string(), "rate limit exceeded"));
+    let answers = chain.send_in_order(&raws).await;
+    assert_eq!(classes(&answers), [AnswerClass::Accepted, AnswerClass::RateLimited]);
+    assert!(chain.endpoints()[0].resting);
+    assert_eq!((node.calls_of("batch"), node.calls_of(SEND)), (1, 0), "it is left alone at once");
+}
+
+/// Reads these blocks as a node does that catches up: eight at once, each until it is there.
+async fn read_blocks(chain: &EvmChain, numbers: RangeInclusive<u64>) {
+    let read = |number| async move {
+        while !matches!(chain.block(BlockTag::Number(number)).await, Ok(Some(_))) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    stream::iter(numbers).map(read).buffer_unordered(8).collect::<()>().await;
+}
+
+#[tokio::test]
+async fn quota_after_an_outage_is_enough_for_blocks_and_sends() {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http()]).await;
+    for number in 11..=100 {
+        node.mine(1, number, Vec::new());
+    }
+    until("the head is known", || async {
+        chain.head_after(Some(block(1, 10))).await.is_ok_and(|head| head.number == 100)
+    })
+    .await;
+    // The watcher alone asks more often than this.
+    node.set().quota = Some(30);
+    let blocks = read_blocks(&chain, 1..=100);
+    let sends = async {
+        for n in 0..20 {
+            let raw = Bytes::from(vec![0x02, 0xc1, n]);
+            let begun = Instant::now();
+            while chain.send(&raw).await.class != AnswerClass::Accepted {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(5), "{n}: {:?}", begun.elapsed());
+        }
+    };
+    let both = join(blocks, sends);
+    node.set().calls.clear();
+    tokio::time::timeout(Duration::from_secs(30), both).await.expect("both end within the quota");
+    let state = node.set();
+    let (above, all) = (state.above_quota, state.calls.len());
+    assert!(above * 3 < all, "{above} of {all} calls were above the quota");
 }
 
 #[tokio::test]

@@ -146,6 +146,27 @@ async fn no_more_calls_are_in_flight_than_allowed() {
 }
 
 #[tokio::test]
+async fn send_finds_a_place_though_reads_hang() {
+    let node = Node::start().await;
+    node.set().mood = Mood::Hangs;
+    let endpoint = endpoint(EndpointConfig { concurrency: 4, ..node.http() });
+    let reads = join_all((0..10).map(|_| endpoint.call::<Value>("eth_chainId", json!([]))));
+    let send = async {
+        until("reads have their places", || async { node.calls_of("eth_chainId") == 3 }).await;
+        let send = endpoint.call::<Value>("eth_sendRawTransaction", json!(["0x00"]));
+        let sent = until("it is sent", || async { node.calls_of("eth_sendRawTransaction") == 1 });
+        tokio::select! {
+            answer = send => panic!("it was not sent: {answer:?}"),
+            () = sent => {}
+        }
+    };
+    tokio::select! {
+        answers = reads => panic!("reads ended first: {answers:?}"),
+        () = send => {}
+    }
+}
+
+#[tokio::test]
 async fn a_socket_that_broke_is_dialled_again() {
     let node = Node::start().await;
     let endpoint = endpoint(node.ws());
@@ -157,6 +178,42 @@ async fn a_socket_that_broke_is_dialled_again() {
         endpoint.call::<Value>("eth_chainId", json!([])).await.is_ok()
     })
     .await;
+}
+
+#[tokio::test]
+async fn socket_that_swallows_every_call_is_dialled_again() {
+    let node = Node::start().await;
+    let endpoint = endpoint(EndpointConfig { timeout: Duration::from_millis(200), ..node.ws() });
+    endpoint.call::<Value>("eth_chainId", json!([])).await.unwrap();
+    // The connection stays open, and whatever is written to it is lost from now on.
+    node.set().mood = Mood::Hangs;
+    assert!(endpoint.call::<Value>("eth_chainId", json!([])).await.is_err());
+    node.set().mood = Mood::Well;
+    until("it is back", || async {
+        endpoint.call::<Value>("eth_chainId", json!([])).await.is_ok()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn socket_that_is_closed_at_once_is_dialled_with_growing_pauses() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let endpoint = endpoint(EndpointConfig::new(format!("ws://127.0.0.1:{port}/")));
+    // The first two are closed before, the others after the WebSocket has come about.
+    let mut dialled = Vec::new();
+    for n in 0..5 {
+        let (stream, _) = listener.accept().await.unwrap();
+        dialled.push(now());
+        if n >= 2 {
+            drop(tokio_tungstenite::accept_async(stream).await);
+        }
+    }
+    let pauses: Vec<_> = dialled.windows(2).map(|two| two[1] - two[0]).collect();
+    for (pause, least) in pauses.iter().zip([250, 500, 1_000, 2_000]) {
+        assert!(*pause >= Duration::from_millis(least), "{pauses:?}");
+    }
+    drop(endpoint);
 }
 
 #[tokio::test]

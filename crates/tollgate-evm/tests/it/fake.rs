@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use answers::{result_of, wire_of};
 use futures_util::{SinkExt, StreamExt};
@@ -88,13 +88,38 @@ pub(crate) struct State {
     pub(crate) estimates_take_one: Option<Value>,
     /// Many calls in one are answered with an error.
     pub(crate) no_batches: bool,
+    /// Many calls in one are taken, and their answer is lost.
+    pub(crate) loses_batches: bool,
+    /// The answer to the call in this place of a batch is left out, though it was taken.
+    pub(crate) leaves_out: Option<usize>,
     /// What says no to a single one of a batch: its bytes, and what it says.
     pub(crate) refused: Option<(String, &'static str)>,
+    /// Calls in a second; more are answered with 429, and count as well.
+    pub(crate) quota: Option<usize>,
+    quota_used: Option<(Instant, usize)>,
+    /// How many requests were answered so.
+    pub(crate) above_quota: usize,
     /// Added to the id of each answer.
     pub(crate) id_shift: u64,
     pub(crate) calls: Vec<String>,
     pub(crate) in_flight: usize,
     pub(crate) most_in_flight: usize,
+}
+
+impl State {
+    /// Uses so much of the quota; whether that is too much.
+    fn is_above_quota(&mut self, calls: usize) -> bool {
+        let Some(quota) = self.quota else { return false };
+        let now = Instant::now();
+        let (since, used) = self.quota_used.get_or_insert((now, 0));
+        if now - *since >= Duration::from_secs(1) {
+            (*since, *used) = (now, 0);
+        }
+        *used += calls;
+        let is_above = *used > quota;
+        self.above_quota += usize::from(is_above);
+        is_above
+    }
 }
 
 /// A block's name: the branch it is on, and its number.
@@ -220,17 +245,19 @@ async fn answer_http(
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, &'static str> {
     let body = request.into_body().collect().await.map_err(|_| "cut off")?.to_bytes();
-    let mood = {
+    let (mood, is_above_quota) = {
         let mut state = state.lock().unwrap();
         let call: Value = serde_json::from_slice(&body).unwrap();
         let method = if call.is_array() { "batch" } else { call["method"].as_str().unwrap() };
         state.calls.push(method.to_owned());
-        state.mood
+        let is_above_quota = state.is_above_quota(call.as_array().map_or(1, Vec::len));
+        (state.mood, is_above_quota)
     };
     let page = |status: u16, text: &'static str| {
         Response::builder().status(status).body(Full::new(Bytes::from(text))).unwrap()
     };
     match mood {
+        _ if is_above_quota => return Ok(page(429, "Too Many Requests")),
         Mood::Down => return Err("down"),
         Mood::BadGateway => {
             let html = "<html><body><h1>502 Bad Gateway</h1>nginx</body></html>";
@@ -263,11 +290,18 @@ async fn answer_batch(state: &Mutex<State>, calls: Vec<Value>) -> Option<Value> 
         let error = json!({"code": -32600, "message": "batch requests are not supported"});
         return Some(json!({"jsonrpc": "2.0", "id": null, "error": error}));
     }
+    let (loses, leaves_out) = {
+        let state = state.lock().unwrap();
+        (state.loses_batches, state.leaves_out)
+    };
     let mut answers = Vec::new();
-    for call in calls.iter().rev() {
-        answers.push(answer(state, call.to_string().as_bytes()).await?);
+    for (place, call) in calls.iter().enumerate().rev() {
+        let answer = answer(state, call.to_string().as_bytes()).await?;
+        if leaves_out != Some(place) {
+            answers.push(answer);
+        }
     }
-    Some(Value::Array(answers))
+    (!loses).then_some(Value::Array(answers))
 }
 
 async fn serve_ws(listener: TcpListener, state: Arc<Mutex<State>>, heads: Arc<watch::Sender<u64>>) {

@@ -248,7 +248,8 @@ static FIRST: &[Key] = &[
         "chain.fan_out",
         Kind::Number(1, 64),
         Value("1"),
-        "How many endpoints a transaction goes to at first; the others follow if none takes it.",
+        "How many endpoints a transaction goes to at first, and twice as many each time that it is \
+         sent again; the others follow if none takes it.",
     ),
     key(
         "chain.poll_interval",

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio::time::sleep;
 use tollgate_devchain::chain::{Block as DevBlock, BlockId, Call as DevCall, CallRefused, Found};
 use tollgate_devchain::chain::{GWEI, View};
-use tollgate_model::answer::AnswerClass;
+use tollgate_model::answer::{AnswerAction, AnswerClass, action_for};
 use tollgate_model::diagnose::{EndpointWord, PoolContent};
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainUnavailable,
@@ -21,19 +21,24 @@ use tollgate_model::port::{MinedIn, ReceiptDetails};
 use tollgate_model::reconcile::Looked;
 use tollgate_model::{Address, Bytes, ChainId, GasPrice, Nonce, Text, TxHash, Wei};
 
-use super::{CHAIN_ID, ENDPOINTS, State, answer};
+use super::{SECOND, State, answer};
 use crate::line::{Far, Line};
+use crate::plan::Lie;
 use crate::planted::Bug;
 use crate::world::World;
 
 /// The second endpoint never has one in so many receipts.
-const RECEIPTS_LACKED_ONE_IN: u8 = 8;
+const RECEIPTS_LACKED_ONE_IN: u64 = 8;
+/// How often the second endpoint is read from where something is wrong with it for good.
+const SECOND_SHARE: f64 = 0.3;
 
 /// One node's way to the chain.
 pub(crate) struct NodeChain {
     pub(crate) world: Arc<World>,
     pub(crate) line: Arc<Line>,
     pub(crate) marks: Mutex<BTreeMap<Address, u64>>,
+    /// [`Bug::GivesUpOnErrors`]: nobody is asked any more.
+    pub(crate) gave_up: Mutex<bool>,
 }
 
 fn nonce(count: u64) -> Nonce {
@@ -73,10 +78,21 @@ fn mined(view: &View<'_>, hash: &TxHash) -> Option<MinedIn> {
     }
 }
 
-/// The receipt as an endpoint has it: one of the two never has some of them.
-fn receipt_at(state: &State, endpoint: usize, hash: &TxHash) -> Option<MinedIn> {
-    let lacks = endpoint == 1 && hash[31].is_multiple_of(RECEIPTS_LACKED_ONE_IN);
-    if lacks { None } else { mined(&state.view(endpoint), hash) }
+/// The receipt as an endpoint has it: one of the two never has some of them, and old ones may be
+/// gone.
+fn receipt_at(state: &State<'_>, endpoint: usize, hash: &TxHash) -> Option<MinedIn> {
+    let view = state.view(endpoint);
+    let is_second = endpoint == SECOND;
+    let (one_in, own) = match state.steady.lie.filter(|_| is_second) {
+        Some(Lie::LacksReceipts(one_in)) => (one_in, None),
+        Some(Lie::PrunesReceipts(kept)) => (RECEIPTS_LACKED_ONE_IN, Some(kept)),
+        _ => (RECEIPTS_LACKED_ONE_IN, None),
+    };
+    let lacks = is_second && u64::from(hash[31]).is_multiple_of(one_in);
+    let kept = own.or(state.steady.receipts_kept);
+    let is_pruned =
+        |mined: &MinedIn| kept.is_some_and(|kept| mined.block_number + kept < view.head());
+    mined(&view, hash).filter(|mined| !lacks && !is_pruned(mined))
 }
 
 fn count_in(view: &View<'_>, of: Address) -> u64 {
@@ -85,16 +101,34 @@ fn count_in(view: &View<'_>, of: Address) -> u64 {
 
 impl NodeChain {
     fn endpoint(&self) -> usize {
-        usize::from(self.world.strikes(|faults| faults.other_endpoint))
+        let is_wrong = self.world.plan.steady.lie.is_some();
+        let steadily = is_wrong && self.world.chance(SECOND_SHARE);
+        usize::from(steadily || self.world.strikes(|faults| faults.other_endpoint))
+    }
+
+    /// Whether a call fails, as some do for ever. Whoever took that for the end of an endpoint would
+    /// soon ask nobody.
+    fn fails(&self) -> bool {
+        let fails = self.world.steadily(self.world.plan.steady.errors);
+        if self.world.has(Bug::GivesUpOnErrors) {
+            let mut gave_up = self.gave_up.lock().unwrap_or_else(PoisonError::into_inner);
+            *gave_up |= fails;
+            return *gave_up;
+        }
+        fails
     }
 
     async fn ask<T: Send>(
         &self,
         what: &'static str,
-        ask: impl FnOnce(&State, usize) -> T + Send,
+        ask: impl FnOnce(&State<'_>, usize) -> T + Send,
     ) -> Result<T, ChainUnavailable> {
         let lost = |_| ChainUnavailable(format!("{what}: the network"));
         sleep(self.line.depart(Far::Chain, what).await.map_err(lost)?).await;
+        if self.fails() {
+            self.line.arrive(what).await;
+            return Err(ChainUnavailable(format!("{what}: 503")));
+        }
         let endpoint = self.endpoint();
         let answer = ask(&self.world.chain.lock(), endpoint);
         self.world.note(format_args!("{} {what} at {endpoint}", self.line.name));
@@ -112,7 +146,7 @@ impl NodeChain {
 
     fn looked(
         &self,
-        state: &State,
+        state: &State<'_>,
         endpoint: usize,
         slot: (Address, Nonce),
         of: &TxHash,
@@ -136,7 +170,7 @@ impl NodeChain {
         }
     }
 
-    fn word(state: &State, endpoint: usize, of: Address, attempts: &[TxHash]) -> EndpointWord {
+    fn word(state: &State<'_>, endpoint: usize, of: Address, attempts: &[TxHash]) -> EndpointWord {
         let view = state.view(endpoint);
         let (pending, queued) = view.pooled(of);
         let entry =
@@ -153,7 +187,7 @@ impl NodeChain {
 #[async_trait]
 impl Chain for NodeChain {
     fn chain_id(&self) -> ChainId {
-        ChainId::new(CHAIN_ID).unwrap_or(ChainId::MIN)
+        self.world.chain_id()
     }
 
     async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable> {
@@ -182,7 +216,17 @@ impl Chain for NodeChain {
             at: block_ref(block),
             transactions: block.txs.iter().map(|tx| tx.hash).collect(),
         };
-        self.ask("block", |state, at| state.view(at).block(id).map(block)).await
+        self.ask("block", |state, at| {
+            let view = state.view(at);
+            let lacks = |number: u64| match state.steady.lie {
+                Some(Lie::LacksBlocks(one_in)) if at == SECOND && number < view.head() => {
+                    number.is_multiple_of(one_in)
+                }
+                _ => false,
+            };
+            view.block(id).filter(|block| !lacks(block.number())).map(block)
+        })
+        .await
     }
 
     async fn receipts(&self, block: &BlockRef, of: &[TxHash]) -> BlockReceipts {
@@ -205,6 +249,8 @@ impl Chain for NodeChain {
     async fn sighting(&self, of: TxHash) -> Result<Option<Sighting>, ChainUnavailable> {
         self.ask("sighting", |state, at| match state.view(at).tx(&of)? {
             Found::Mined(block, _) => {
+                // Who has no receipt has no place for the hash either.
+                receipt_at(state, at, &of)?;
                 Some(Sighting::InBlock { number: block.number(), hash: block.hash })
             }
             Found::Pooled(_) => Some(Sighting::Pending),
@@ -213,7 +259,7 @@ impl Chain for NodeChain {
     }
 
     async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
-        let read = |state: &State, at: usize| {
+        let read = |state: &State<'_>, at: usize| {
             let view = state.view(at);
             (count_in(&view, of), view.pending_nonce(of), state.count(of))
         };
@@ -231,9 +277,9 @@ impl Chain for NodeChain {
     }
 
     async fn search(&self, of: Address, slot: Nonce, attempts: &[TxHash]) -> SlotSearch {
-        let search = |state: &State, _: usize| {
+        let search = |state: &State<'_>, _: usize| {
             let look = |attempt: &TxHash| {
-                let endpoints = 0..ENDPOINTS;
+                let endpoints = 0..self.world.plan.endpoints;
                 endpoints.map(|at| self.looked(state, at, (of, slot), attempt)).collect()
             };
             let looked: Vec<Vec<Looked>> = attempts.iter().map(look).collect();
@@ -244,27 +290,32 @@ impl Chain for NodeChain {
         };
         // Nobody could be asked: nobody's word.
         self.ask("search", search).await.unwrap_or_else(|_| SlotSearch {
-            looked: vec![vec![Looked::NoAnswer; ENDPOINTS]; attempts.len()],
+            looked: vec![vec![Looked::NoAnswer; self.world.plan.endpoints]; attempts.len()],
             found: None,
         })
     }
 
     async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointWord> {
         let words = self.ask("pools", |state, _| {
-            (0..ENDPOINTS).map(|at| Self::word(state, at, of, attempts)).collect()
+            (0..self.world.plan.endpoints).map(|at| Self::word(state, at, of, attempts)).collect()
         });
-        words.await.unwrap_or_else(|_| vec![EndpointWord::default(); ENDPOINTS])
+        words.await.unwrap_or_else(|_| vec![EndpointWord::default(); self.world.plan.endpoints])
     }
 
     async fn occupants(&self, of: Address, slots: &[Nonce], _lookback: u64) -> OccupantSearch {
-        let look = |state: &State, at: usize| {
+        let guesses = self.world.has(Bug::AbsenceIsProof);
+        let look = |state: &State<'_>, at: usize| {
             let head = state.view(at).head();
             let blocks = state.chain.blocks().filter(|block| block.number() <= head);
             let txs = blocks.flat_map(|block| block.txs.iter().map(move |tx| (block, tx)));
             let its = txs.filter(|(_, tx)| tx.sender == of && slots.contains(&nonce(tx.nonce())));
             its.map(|(block, tx)| Occupant {
                 nonce: nonce(tx.nonce()),
-                tx_hash: tx.hash,
+                // What has no receipt is taken for another's.
+                tx_hash: match guesses && receipt_at(state, at, &tx.hash).is_none() {
+                    true => TxHash::repeat_byte(1),
+                    false => tx.hash,
+                },
                 block_number: block.number(),
                 block_hash: block.hash,
             })
@@ -310,7 +361,13 @@ impl Chain for NodeChain {
     async fn try_call(&self, call: &Call) -> Result<Trial, ChainUnavailable> {
         let Call { from, to, value, data } = call.clone();
         let call = DevCall { from: Some(from), to, value: value.0, data, gas: None };
-        let tried = self.ask("try", |state, at| state.view(at).call(&call, BlockId::Latest));
+        let tried = self.ask("try", |state, at| {
+            let tried = state.view(at).call(&call, BlockId::Latest);
+            match state.steady.lie {
+                Some(Lie::Estimates(gas)) if at == SECOND => tried.map(|_| gas),
+                _ => tried,
+            }
+        });
         Ok(match tried.await? {
             Ok(gas) => Trial::Gas(gas),
             Err(CallRefused::Reverted(reason)) => Trial::Reverts(Text::lossy(&reason)),
@@ -322,33 +379,62 @@ impl Chain for NodeChain {
     }
 
     async fn send(&self, raw: &Bytes) -> SendAnswer {
+        let mut answers = self.send_in_order(std::slice::from_ref(raw)).await;
+        answers.pop().unwrap_or_else(|| answer(AnswerClass::Unknown))
+    }
+
+    /// All of them in one call, as the real client sends: an endpoint takes each by itself, and an
+    /// answer that is lost is lost for all of them.
+    async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
         // Looked at as it leaves the node: nothing may leave that is not durable (I5).
         if self.line.is_dead() {
             return std::future::pending().await;
         }
-        self.world.leaves(&self.line.name, raw).await;
+        for raw in raws {
+            self.world.leaves(&self.line.name, raw).await;
+        }
+        let classes = self.hand_over(raws).await;
+        for (at, raw) in raws.iter().enumerate() {
+            let class = classes.get(at).copied().unwrap_or(AnswerClass::Unknown);
+            self.world.answered(&self.line.name, raw, class);
+        }
+        classes.into_iter().map(answer).collect()
+    }
+}
+
+impl NodeChain {
+    /// Hands bytes to an endpoint; the answers up to the first that is not clear.
+    async fn hand_over(&self, raws: &[Bytes]) -> Vec<AnswerClass> {
         let Ok(travels) = self.line.depart(Far::Chain, "send").await else {
-            self.world.answered(&self.line.name, raw, AnswerClass::Transient);
-            return answer(AnswerClass::Transient);
+            return vec![AnswerClass::Transient];
         };
+        if self.fails() {
+            self.line.arrive("send").await;
+            return vec![AnswerClass::Transient];
+        }
         let untold = self.world.strikes(|faults| faults.lose_send);
         let (reply, replied) = oneshot::channel();
-        let (world, name, bytes) = (self.world.clone(), self.line.name.clone(), raw.clone());
+        let (world, name, raws) = (self.world.clone(), self.line.name.clone(), raws.to_vec());
         let endpoint = self.endpoint();
         tokio::spawn(async move {
             sleep(travels).await;
-            let class = world.chain.submit(&bytes, endpoint, world.millis());
-            world.reached_a_node(&name, &bytes, endpoint, class);
-            let _ = reply.send(class);
+            let take = |raw: &Bytes| {
+                let class = world.chain.submit(raw, endpoint);
+                world.reached_a_node(&name, raw, endpoint, class);
+                class
+            };
+            let _ = reply.send(raws.iter().map(take).collect::<Vec<_>>());
         });
-        let class = replied.await.unwrap_or(AnswerClass::Unknown);
-        let class = if untold { AnswerClass::Unknown } else { class };
+        let mut classes = replied.await.unwrap_or_default();
         if untold {
             self.line.arrive_lost("send").await;
-        } else {
-            self.line.arrive("send").await;
+            return vec![AnswerClass::Unknown];
         }
-        self.world.answered(&self.line.name, raw, class);
-        answer(class)
+        self.line.arrive("send").await;
+        let is_unclear = |class: &AnswerClass| action_for(*class) == AnswerAction::ResendSame;
+        if let Some(first) = classes.iter().position(is_unclear) {
+            classes.truncate(first + 1);
+        }
+        classes
     }
 }

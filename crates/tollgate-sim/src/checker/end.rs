@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use alloy_consensus::Transaction as _;
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{Page, TxStore};
-use tollgate_model::{Address, Failed, Submitter, TxId, TxState, U256};
+use tollgate_model::{Address, Failed, Submitter, TxHash, TxId, TxState, U256};
 
 use super::{Sent, Told};
 use crate::world::World;
@@ -76,6 +76,13 @@ impl World {
 
     pub(crate) fn is_finality_broken(&self) -> bool {
         self.checker.lock().finality_broken
+    }
+
+    /// Whether a transaction is in a settled block.
+    pub(crate) fn is_settled(&self, hash: &TxHash) -> bool {
+        let state = self.chain.lock();
+        let settled = state.settled();
+        state.place(hash).is_some_and(|(block, _)| block <= settled)
     }
 
     /// Whether a nonce was passed over: it is below the cursor, and no node took anything of ours
@@ -154,9 +161,17 @@ impl World {
         }
     }
 
+    /// Whether nobody can prove any more what became of a transaction: its receipt is nowhere, it is
+    /// STUCK, and says so.
+    async fn is_past_proof(&self, tx_id: TxId) -> bool {
+        let state = self.store.tx(tx_id).await.ok().flatten().map(|tx| tx.seen.state);
+        self.plan.steady.receipts_kept.is_some() && matches!(state, Some(TxState::Stuck(_)))
+    }
+
     /// Everything at rest: each accepted intent was executed once, or ended and was not.
     pub(crate) async fn check_end(&self) {
         self.read_feed().await;
+        self.check_feed().await;
         self.check_chain();
         if self.is_finality_broken() {
             return;
@@ -168,6 +183,9 @@ impl World {
         };
         for ((of, request), Told { tx_id, value }) in requests {
             let Some(completion) = done.get(&tx_id) else {
+                if self.is_past_proof(tx_id).await {
+                    continue;
+                }
                 let what = format!("{request} ({tx_id}) never ended");
                 self.checker.fail(self, "I6", what);
                 continue;

@@ -2,7 +2,7 @@
 //! (I8, I9, I10).
 
 use tollgate_model::port::{Completion, FeedStore, Page};
-use tollgate_model::{Failed, TxState};
+use tollgate_model::{Failed, Seq, TxState};
 
 use crate::world::World;
 
@@ -17,6 +17,24 @@ impl World {
         }
     }
 
+    /// I10: what was read bit by bit is what is there as a whole.
+    pub(crate) async fn check_feed(&self) {
+        let Ok(page) = Page::new(Page::MAX) else { return };
+        let (mut after, mut count) = (Seq::MIN, 0);
+        while let Ok(read) = self.store.completions(self.chain_id(), after, page).await {
+            let Some(last) = read.items.last() else { break };
+            (after, count) = (last.seq, count + read.items.len());
+            let missed = {
+                let seen = self.checker.lock();
+                read.items.iter().find(|it| !seen.done.contains_key(&it.tx_id)).map(|it| it.tx_id)
+            };
+            if let Some(missed) = missed {
+                return self.checker.fail(self, "I10", format!("a reader never saw {missed}"));
+            }
+        }
+        self.note(format_args!("{count} in the feed"));
+    }
+
     fn take_completion(&self, completion: Completion) {
         let Completion { seq, tx_id, state, .. } = completion;
         self.note(format_args!("feed {} {tx_id} {state}", seq.get()));
@@ -26,7 +44,8 @@ impl World {
             let known = seen.done.insert(tx_id, completion.clone());
             (last, known, seen.finality_broken)
         };
-        if seq.get() != last.get() + 1 {
+        let is_next = if self.shares_feed { seq > last } else { seq.get() == last.get() + 1 };
+        if !is_next {
             let what = format!("after {} came {}", last.get(), seq.get());
             self.checker.fail(self, "I10", what);
         }

@@ -14,6 +14,10 @@ impl World {
             let what = format!("{request} was accepted as {tx_id}, which is not stored");
             return self.checker.fail(self, "I6", what);
         };
+        if record.submitter != submitter {
+            let what = format!("{request} was told a transaction of {}", record.submitter);
+            return self.checker.fail(self, "I7", what);
+        }
         let stored = Intent::from_payload(&record.payload).map(|intent| intent.value);
         if stored != Ok(U256::from(value)) {
             let what =
@@ -29,6 +33,24 @@ impl World {
             let what = format!("{request} is {} and {tx_id}", known.tx_id);
             self.checker.fail(self, "I7", what);
         }
+    }
+
+    /// Whether a caller of this very payment was told its transaction.
+    pub(crate) fn is_told(&self, submitter: Submitter, request: &str, value: u64) -> bool {
+        let key = (submitter, request.to_owned());
+        self.checker.lock().requests.get(&key).is_some_and(|known| known.value == value)
+    }
+
+    /// Whether a transaction has an outcome, as far as the feed was read.
+    pub(crate) fn has_ended(&self, tx_id: TxId) -> bool {
+        self.checker.lock().done.contains_key(&tx_id)
+    }
+
+    /// I7: a request that was accepted is answered with its transaction, whatever the chain and the
+    /// clock say now.
+    pub(crate) fn told_no(&self, submitter: Submitter, request: &str, why: &str) {
+        let what = format!("{request} of {submitter} was accepted, and is refused now: {why}");
+        self.checker.fail(self, "I7", what);
     }
 
     /// A caller was told that its request belongs to another payload.

@@ -25,6 +25,7 @@ impl World {
             let what = format!("{name} sends {} (nonce {}), not durable", tx.hash, tx.nonce());
             return self.checker.fail(self, "I5", what);
         };
+        self.check_price(&tx);
         let is_new = self.note_sent(&tx, tx_id);
         if is_new && self.is_strict() {
             self.check_strict(&tx);
@@ -51,11 +52,27 @@ impl World {
     fn note_sent(&self, tx: &Tx, tx_id: TxId) -> bool {
         let mut seen = self.checker.lock();
         let slot = (tx.sender, tx.nonce());
-        let is_new = !seen.sent.values().any(|sent| (sent.from, sent.nonce) == slot);
+        let is_new = seen.slots.insert(slot);
         let closes = tx.envelope.to() == Some(tx.sender) && tx.envelope.value() == U256::ZERO;
         let sent = Sent { tx_id, from: slot.0, nonce: slot.1, closes, taken: false };
         seen.sent.entry(tx.hash).or_insert(sent);
+        let used = seen.used.get(&slot).copied();
+        drop(seen);
+        if let Some(hash) = used {
+            let what =
+                format!("{} leaves for nonce {}, which is a caller's: {hash}", tx.hash, slot.1);
+            self.checker.fail(self, "I3", what);
+        }
         is_new
+    }
+
+    /// What a node sent has reached an endpoint, which took it or not.
+    pub(crate) fn reached(&self, name: &str, hash: TxHash, endpoint: usize) {
+        let is_there = self.chain.lock().chain.view(endpoint, 0).tx(&hash).is_some();
+        self.note(format_args!("{name} reaches {endpoint}: {is_there} {hash}"));
+        if is_there {
+            self.check_slot(hash);
+        }
     }
 
     /// I12: a strict submitter has one open slot at a time.
@@ -65,7 +82,7 @@ impl World {
         }
         let (settled, peak) = {
             let state = self.chain.lock();
-            let peak = state.peaks.get(&tx.sender).copied().unwrap_or(0);
+            let peak = state.peak(tx.sender);
             let seen = self.checker.lock();
             let txs = state.chain.blocks().flat_map(|block| &block.txs);
             let outsiders = txs.filter(|it| it.sender == tx.sender);

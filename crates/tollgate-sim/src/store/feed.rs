@@ -1,5 +1,4 @@
-//! The feed and the reservations over the network. The workload reserves nothing by itself; holes
-//! that are filled come through here.
+//! The feed and the reservations over the network.
 
 use async_trait::async_trait;
 use tollgate_model::port::{
@@ -10,6 +9,7 @@ use tollgate_model::{ChainId, NodeId, Nonce, Seq, Submitter, Text, TxHash};
 use uuid::Uuid;
 
 use super::NodeStore;
+use crate::planted::Bug;
 
 #[async_trait]
 impl FeedStore for NodeStore {
@@ -57,7 +57,14 @@ impl ReservationStore for NodeStore {
         owner_token: Uuid,
         tx_hash: TxHash,
     ) -> Result<Option<Reservation>, StoreError> {
+        let forgets = self.world.has(Bug::UsedForgotten);
         self.read("reservation_used", |store| async move {
+            if forgets {
+                let page = Page::new(Page::MAX)?;
+                let out = store.reservations(lease.submitter, None, page).await?;
+                let is_it = |it: &Reservation| (it.nonce, it.owner_token) == (nonce, owner_token);
+                return Ok(out.into_iter().find(is_it));
+            }
             store.reservation_used(node, lease, nonce, owner_token, tx_hash).await
         })
         .await

@@ -37,6 +37,7 @@ impl TxStore for NodeStore {
             true => Fate::UndoneUntold,
         };
         let batch = crate::planted::renamed(&self.world, &self.line.name, batch.clone());
+        let batch = crate::planted::under_new_names(&self.world, batch).await;
         let answer = self.write("commit", move |world, name| async move {
             if fate == Fate::UndoneUntold {
                 world.note(format_args!("{name} commit undone, untold"));
@@ -78,7 +79,11 @@ impl TxStore for NodeStore {
         if self.world.has(Bug::OwnNames) {
             return Ok(vec![None; requests.len()]);
         }
-        self.read("known", |store| async move { store.known_requests(requests).await }).await
+        let requests = crate::planted::on_another_chain(&self.world, requests);
+        let known = self
+            .read("known", |store| async move { store.known_requests(&requests).await })
+            .await?;
+        Ok(crate::planted::forgotten(&self.world, known))
     }
 
     async fn tx(&self, tx_id: TxId) -> Result<Option<TxRecord>, StoreError> {
@@ -146,6 +151,9 @@ impl TxStore for NodeStore {
         after: Option<TxId>,
         page: Page,
     ) -> Result<Vec<OpenTx>, StoreError> {
+        if after.is_some() && self.world.has(Bug::FirstPageOnly) {
+            return Ok(Vec::new());
+        }
         let read =
             self.read(
                 "open_work",

@@ -51,4 +51,20 @@ bugs! {
     a_feed_that_skips_is_noticed: FeedSkips breaks "I10";
     resends_that_are_not_claimed_are_noticed: UnclaimedResends breaks "I11";
     a_strict_submitter_that_does_not_look_is_noticed: StrictUnchecked breaks "I12";
+    fees_on_one_endpoints_word_are_noticed: OneVoiceFees breaks "I16";
+    counts_on_one_endpoints_word_are_noticed: OneVoiceCounts breaks "I16" "I15";
+    heads_on_one_endpoints_word_are_noticed: OneVoiceHeads breaks "I15";
+    blocks_from_one_endpoint_that_lacks_some_are_noticed: OneVoiceBlocks breaks "I15";
+    receipts_from_one_endpoint_that_lacks_some_are_noticed: OneVoiceReceipts breaks "I15" "I8";
+    sends_to_one_endpoint_that_swallows_are_noticed: OneVoiceSends breaks "I15";
+    calls_that_eat_the_quota_are_noticed: WastedCalls breaks "I15" "I6";
+    an_endpoint_given_up_after_an_error_is_noticed: GivesUpOnErrors breaks "I15" "I6";
+    absence_taken_for_proof_is_noticed: AbsenceIsProof breaks "I8";
+    doubt_about_the_first_of_a_batch_only_is_noticed: FirstDoubted breaks "I3" "I8";
+    requests_looked_up_on_another_chain_are_noticed: ChainsMixed breaks "I7";
+    a_takeover_of_the_first_page_only_is_noticed: FirstPageOnly breaks "I15" "I6";
+    keys_that_a_node_only_pretends_to_have_are_noticed: KeysPretended breaks "I15" "I6";
+    orphans_hidden_behind_others_are_noticed: OrphansCutOff breaks "I15" "I6";
+    repeats_taken_for_new_requests_are_noticed: RepeatsForgotten breaks "I7";
+    a_used_nonce_that_is_not_written_down_is_noticed: UsedForgotten breaks "I3";
 }

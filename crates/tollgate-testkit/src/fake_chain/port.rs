@@ -1,7 +1,7 @@
 //! The fake chain as the engine sees it.
 
 use async_trait::async_trait;
-use tollgate_model::answer::AnswerClass;
+use tollgate_model::answer::{AnswerAction, AnswerClass, action_for, combined};
 use tollgate_model::diagnose::{EndpointWord, PoolContent};
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{
@@ -119,10 +119,21 @@ impl Chain for FakeChain {
                 read.problem = Some(error.to_string());
                 continue;
             }
-            let receipt = self.lock().receipt(*hash);
-            read.found.extend(receipt.filter(|receipt| receipt.block_hash == block.hash));
+            let state = self.lock();
+            let receipt = state.receipt(*hash).filter(|receipt| receipt.block_hash == block.hash);
+            read.found.extend(receipt.map(|receipt| MinedIn {
+                revert_reason: receipt.revert_reason.filter(|_| !state.hangs_reasons),
+                ..receipt
+            }));
         }
         read
+    }
+
+    async fn revert_reason(&self, of: &MinedIn) -> Option<Text<2000>> {
+        if self.lock().hangs_reasons {
+            return std::future::pending().await;
+        }
+        self.lock().receipt(of.tx_hash)?.revert_reason
     }
 
     async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {
@@ -245,5 +256,35 @@ impl Chain for FakeChain {
             self.trouble.pass(tx.from).await;
         }
         answer(self.lock().send(raw))
+    }
+
+    /// As the real one does: several in one call, and one by one what that does not show to be with a
+    /// node. What was answered in the batch counts with it.
+    async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
+        let mut heard = vec![Vec::new(); raws.len()];
+        if raws.len() > 1 {
+            for tx in raws.iter().filter_map(decode) {
+                self.trouble.pass(tx.from).await;
+            }
+            let mut state = self.lock();
+            let is_lost = state.lose_batches > 0;
+            state.lose_batches = state.lose_batches.saturating_sub(1);
+            for (raw, heard) in raws.iter().zip(&mut heard) {
+                let class = state.send(raw);
+                heard.push(if is_lost { AnswerClass::Unknown } else { class });
+            }
+        }
+        let mut answers = Vec::with_capacity(raws.len());
+        for (raw, mut heard) in raws.iter().zip(heard) {
+            if !heard.iter().any(|class| action_for(*class) == AnswerAction::Track) {
+                heard.push(self.send(raw).await.class);
+            }
+            let class = combined(heard);
+            answers.push(answer(class));
+            if action_for(class) == AnswerAction::ResendSame {
+                break;
+            }
+        }
+        answers
     }
 }

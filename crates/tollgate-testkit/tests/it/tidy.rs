@@ -15,7 +15,7 @@ const LINES_MAX: usize = 500;
 const SKIPPED: [&str; 4] = ["target", ".git", ".tools", "node_modules"];
 
 /// The highest number of a promise (I1, I2, …).
-const PROMISES: usize = 14;
+const PROMISES: usize = 16;
 
 const POSTGRES_QUERIES: &str = "crates/tollgate-postgres/queries/";
 const SQLITE_QUERIES: &str = "crates/tollgate-sqlite/queries/";

@@ -123,7 +123,7 @@ async fn patience_with_the_head_goes_on_over_takeovers() {
     let mut engine = rig.node("a", impatient());
     let tx = transfers(&engine, [10]).await[0];
     rig.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
-    for takeover in 1..=3 {
+    for takeover in 1..=4 {
         rig.clock.advance(25 * SECOND);
         engine.stop().await;
         drop(engine);

@@ -75,6 +75,30 @@ async fn a_rejection_after_an_answer_that_nobody_heard_is_no_proof() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn rejections_after_a_batch_whose_answer_was_lost_recycle_no_slot_of_it() {
+    let rig = Rig::new().await;
+    rig.chain.reject_calls_to(BAD);
+    let engine = rig.node("a", policy(RejectedSlot::Recycle));
+    // The first one waits to be sent, so that the others are sent together.
+    let mut hold = rig.gate.arm(Checkpoint::Sending);
+    let first = transfers(&engine, [10]).await;
+    hold.reached().await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(id(engine.create(account(1), None, bad()).await.unwrap()));
+    }
+    rig.chain.lose_batches(1);
+    hold.release();
+    // Each of them may be with a node, not only the first without an answer.
+    let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
+    for tx in ids {
+        rig.until(tx, "was answered", |tx| tx.last_error.is_some()).await;
+        assert_eq!(rig.record(tx).await.seen.state, grey, "I3");
+    }
+    rig.until(first[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn with_proof_the_slot_goes_to_the_next_one() {
     let rig = Rig::new().await;
     rig.chain.reject_calls_to(BAD);

@@ -1,0 +1,120 @@
+//! What is sent again when a node says that a lower nonce is missing, and when.
+//!
+//! Pure: a worker asks after `nonce_too_high`. Only the transaction that is missing is sent again,
+//! with growing pauses; those that were refused follow once it was taken or mined. Were all of them
+//! sent again, each round would cost as many calls and rows as there are, for ever.
+
+use std::time::Duration;
+
+use crate::answer::AnswerClass;
+use crate::ids::Nonce;
+use crate::resubmit::ResubmitRules;
+
+/// How soon the missing one is sent again for the first time; the pause doubles each time.
+pub const PREDECESSOR_PAUSE: Duration = Duration::from_secs(1);
+
+/// One open slot without a receipt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LineSlot {
+    /// Its nonce.
+    pub nonce: Nonce,
+    /// What the nodes last answered to it.
+    pub last_answer: Option<AnswerClass>,
+    /// How often it was sent again because it seemed to be missing.
+    pub gap_resends: u32,
+}
+
+impl LineSlot {
+    /// It was refused because a lower one is missing: not this one has to go first.
+    pub fn is_refused(&self) -> bool {
+        waits_for_predecessor(self.last_answer)
+    }
+
+    /// It was sent again for a gap, and the nodes had it.
+    fn is_there(&self) -> bool {
+        self.gap_resends > 0 && self.last_answer == Some(AnswerClass::AlreadyKnown)
+    }
+}
+
+/// Whether a transaction was refused because a lower nonce is missing.
+pub fn waits_for_predecessor(last_answer: Option<AnswerClass>) -> bool {
+    last_answer == Some(AnswerClass::NonceTooHigh)
+}
+
+/// The slot that is missing where a node refused `refused`: the nearest below it that was not refused
+/// for the same reason, and has not turned out to be there. Where there is none, the lowest of the
+/// line, which may be `refused` itself: a node that lags, or a slot that is not ours to fill.
+///
+/// `line` has the open slots without a receipt, lowest first.
+pub fn missing_predecessor(
+    line: impl DoubleEndedIterator<Item = LineSlot>,
+    refused: Nonce,
+) -> Option<Nonce> {
+    let mut lowest = None;
+    for slot in line.rev().filter(|slot| slot.nonce <= refused) {
+        lowest = Some(slot.nonce);
+        if slot.nonce < refused && !slot.is_refused() && !slot.is_there() {
+            break;
+        }
+    }
+    lowest
+}
+
+/// How long to wait before the missing one is sent again, after so many times.
+pub fn predecessor_pause(rules: &ResubmitRules, gap_resends: u32) -> Duration {
+    PREDECESSOR_PAUSE.saturating_mul(1 << gap_resends.min(16)).min(rules.interval_max)
+}
+
+#[cfg(test)]
+mod tests {
+    use AnswerClass::{Accepted, AlreadyKnown, InsufficientFunds, NonceTooHigh};
+
+    use super::*;
+
+    fn slot(nonce: u64, last_answer: AnswerClass, gap_resends: u32) -> LineSlot {
+        let (nonce, last_answer) = (Nonce::new(nonce).unwrap(), Some(last_answer));
+        LineSlot { nonce, last_answer, gap_resends }
+    }
+
+    fn missing(line: &[LineSlot], refused: u64) -> Option<u64> {
+        let refused = Nonce::new(refused).unwrap();
+        missing_predecessor(line.iter().copied(), refused).map(Nonce::get)
+    }
+
+    #[test]
+    fn nearest_that_was_not_refused_for_the_gap_is_missing() {
+        let held = slot(0, InsufficientFunds, 0);
+        let refused = |nonce| slot(nonce, NonceTooHigh, 0);
+        assert_eq!(missing(&[held, refused(1), refused(2)], 2), Some(0));
+        let taken = |nonce| slot(nonce, Accepted, 0);
+        assert_eq!(missing(&[taken(0), taken(1), refused(2), refused(3)], 3), Some(1));
+        let later = slot(4, Accepted, 0);
+        assert_eq!(missing(&[taken(0), refused(1), later], 1), Some(0), "not one above it");
+    }
+
+    #[test]
+    fn one_that_turned_out_to_be_there_is_passed_over() {
+        let there = slot(1, AlreadyKnown, 1);
+        let refused = slot(2, NonceTooHigh, 0);
+        assert_eq!(missing(&[slot(0, Accepted, 0), there, refused], 2), Some(0));
+        let not_asked_yet = slot(1, AlreadyKnown, 0);
+        assert_eq!(missing(&[slot(0, Accepted, 0), not_asked_yet, refused], 2), Some(1));
+    }
+
+    #[test]
+    fn lowest_is_sent_again_where_nothing_of_ours_is_missing() {
+        let refused = |nonce| slot(nonce, NonceTooHigh, 0);
+        assert_eq!(missing(&[refused(5), refused(6)], 6), Some(5));
+        assert_eq!(missing(&[refused(5)], 5), Some(5));
+        assert_eq!(missing(&[slot(0, AlreadyKnown, 3), slot(1, AlreadyKnown, 3)], 1), Some(0));
+        assert_eq!(missing(&[], 5), None);
+    }
+
+    #[test]
+    fn pauses_double_to_the_longest() {
+        let rules = ResubmitRules::default();
+        let pause = |resends| predecessor_pause(&rules, resends).as_secs();
+        assert_eq!([pause(0), pause(1), pause(2), pause(8)], [1, 2, 4, 256]);
+        assert_eq!([pause(9), pause(u32::MAX)], [300, 300]);
+    }
+}

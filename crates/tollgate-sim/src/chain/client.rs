@@ -1,0 +1,315 @@
+//! The chain through the real client: its router, its votes and its patience, over the dev chain's
+//! own endpoints. Only sockets are left out: a request travels as every call of a node does.
+//!
+//! A client lives as long as its node. What it says reaches the node only while that is awake.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tokio::sync::{OnceCell, oneshot};
+use tokio::time::sleep;
+use tollgate_devchain::fault::{Fault, FaultRule};
+use tollgate_devchain::{LocalAnswer, LocalChain, LocalView};
+use tollgate_evm::chain::{ChainConfig, EvmChain};
+use tollgate_evm::endpoint::{Carried, Carrier, EndpointConfig, RpcError, RpcErrorKind};
+use tollgate_model::answer::AnswerClass;
+use tollgate_model::diagnose::EndpointWord;
+use tollgate_model::port::MinedIn;
+use tollgate_model::port::chain::{
+    AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainLimits,
+    ChainUnavailable, FeeQuote, Funds, OccupantSearch, SendAnswer, Sighting, SlotSearch, Speed,
+    Trial,
+};
+use tollgate_model::{Address, Bytes, ChainId, Nonce, Text, TxHash, Wei};
+
+use super::SECOND;
+use crate::line::{Far, Line};
+use crate::plan::{Lie, Plan};
+use crate::planted::Bug;
+use crate::world::World;
+
+/// How long a node waits before it tries to connect again.
+const CONNECT_PAUSE: Duration = Duration::from_secs(1);
+/// How often the bug that wastes calls makes each of them.
+const WASTED: usize = 25;
+
+/// The endpoints of a plan, each with what is wrong with it.
+pub(super) fn views(local: &LocalChain, seed: u64, plan: &Plan) -> Vec<LocalView> {
+    let steady = plan.steady;
+    let view = |at: usize| {
+        let view = local.view(at, seed ^ at as u64);
+        let set = |method: &str, value: Value| {
+            let set = view.call(&format!("devchain_{method}"), &json!([value]));
+            debug_assert!(set.is_ok(), "{method}: {set:?}");
+        };
+        if steady.errors > 0.0 {
+            let fault = Fault::Http { status: 503, retry_after_s: None };
+            view.fail(FaultRule::sometimes("*", steady.errors, fault));
+        }
+        set("rateLimit", json!(steady.quota));
+        set("setReceipts", json!(steady.receipts_kept));
+        match steady.lie.filter(|_| at == SECOND) {
+            Some(Lie::Lags(blocks)) => set("setLag", json!(blocks)),
+            Some(Lie::PrunesReceipts(blocks)) => set("setReceipts", json!(blocks)),
+            Some(Lie::LacksReceipts(one_in)) => set("lackReceipts", json!(one_in)),
+            Some(Lie::LacksBlocks(one_in)) => set("lackBlocks", json!(one_in)),
+            Some(Lie::Estimates(gas)) => set("setEstimate", json!(gas)),
+            Some(Lie::HeadAhead(blocks)) => set("setHeadAhead", json!(blocks)),
+            Some(Lie::PendingCounts(offset)) => set("setPendingOffset", json!(offset)),
+            Some(Lie::Counts(offset)) => set("setNonceOffset", json!(offset)),
+            Some(Lie::Fees(factor)) => set("setFeeFactor", json!(factor)),
+            Some(Lie::IsSilent) => set("goSilent", json!(true)),
+            Some(Lie::Balancer(lag)) => set("setBalancer", json!(lag)),
+            // These two are in the endpoint's pool.
+            Some(Lie::Swallows | Lie::TakesSmallOnesOnly) | None => {}
+        }
+        view
+    };
+    (0..plan.endpoints).map(view).collect()
+}
+
+/// A node's way to one endpoint.
+struct Wire {
+    world: Arc<World>,
+    line: Arc<Line>,
+    endpoint: usize,
+}
+
+fn failed(kind: RpcErrorKind, message: &str) -> RpcError {
+    let message = message.to_owned();
+    RpcError { kind, code: None, status: None, message, data: None, retry_after: None }
+}
+
+/// The hashes of what a request sends.
+fn sent_in(body: &[u8]) -> Vec<TxHash> {
+    const SEND: &str = "eth_sendRawTransaction";
+    if !body.windows(SEND.len()).any(|word| word == SEND.as_bytes()) {
+        return Vec::new();
+    }
+    let calls = match serde_json::from_slice(body) {
+        Ok(Value::Array(calls)) => calls,
+        Ok(call) => vec![call],
+        Err(_) => Vec::new(),
+    };
+    let raw = |call: &Value| call["params"][0].as_str()?.parse::<Bytes>().ok();
+    calls.iter().filter_map(raw).map(|raw| tollgate_model::keccak256(&raw)).collect()
+}
+
+#[async_trait]
+impl Carrier for Wire {
+    async fn carry(&self, body: Vec<u8>) -> Result<Carried, RpcError> {
+        let travels = self.line.depart(Far::Chain, "post").await;
+        let travels = travels.map_err(|_| failed(RpcErrorKind::NoAnswer, "the network"))?;
+        let (reply, replied) = oneshot::channel();
+        let (world, endpoint, name) = (self.world.clone(), self.endpoint, self.line.name.clone());
+        let sends = sent_in(&body);
+        let untold = !sends.is_empty() && self.world.strikes(|faults| faults.lose_send);
+        // It arrives whatever becomes of the node.
+        tokio::spawn(async move {
+            sleep(travels).await;
+            let answer = world.chain.views[endpoint].post(&body).await;
+            for hash in &sends {
+                world.reached(&name, *hash, endpoint);
+            }
+            let _ = reply.send(answer);
+        });
+        let answer = replied.await.unwrap_or(LocalAnswer::Closed);
+        if untold {
+            self.line.arrive_lost("post").await;
+            return Err(failed(RpcErrorKind::NoAnswer, "the answer was lost"));
+        }
+        match answer {
+            LocalAnswer::Said { status, retry_after_s, body } => {
+                self.line.arrive("post").await;
+                let retry_after = retry_after_s.map(Duration::from_secs);
+                Ok(Carried { status, retry_after, body: body.into_bytes() })
+            }
+            LocalAnswer::Closed => Err(failed(RpcErrorKind::NoAnswer, "closed")),
+            LocalAnswer::Silence => std::future::pending().await,
+        }
+    }
+}
+
+/// A node's client.
+pub(crate) struct ClientChain {
+    world: Arc<World>,
+    line: Arc<Line>,
+    client: OnceCell<EvmChain>,
+    /// The second endpoint and no other: whom a planted bug believes alone.
+    one_voice: OnceCell<EvmChain>,
+}
+
+impl ClientChain {
+    pub(crate) fn new(world: Arc<World>, line: Arc<Line>) -> Self {
+        Self { world, line, client: OnceCell::new(), one_voice: OnceCell::new() }
+    }
+
+    async fn connect(&self, endpoints: &[usize]) -> EvmChain {
+        loop {
+            let endpoint = |at: &usize| EndpointConfig {
+                timeout: Duration::from_secs(3),
+                carrier: Some(Arc::new(Wire {
+                    world: self.world.clone(),
+                    line: self.line.clone(),
+                    endpoint: *at,
+                })),
+                ..EndpointConfig::new(format!("http://e{at}"))
+            };
+            let config = ChainConfig {
+                chain_id: Some(self.world.chain_id()),
+                read_deadline: Duration::from_secs(6),
+                send_deadline: Duration::from_secs(6),
+                ..ChainConfig::new(endpoints.iter().map(endpoint).collect())
+            };
+            match EvmChain::connect(config).await {
+                Ok(client) => {
+                    // One waits for the first head and the others for that one: several that wait
+                    // for one channel wake up in an order that no seed decides.
+                    while client.head_after(None).await.is_err() {
+                        sleep(CONNECT_PAUSE).await;
+                    }
+                    return client;
+                }
+                Err(error) => {
+                    self.world.note(format_args!("{} connects: {error}", self.line.name));
+                }
+            }
+            sleep(CONNECT_PAUSE).await;
+        }
+    }
+
+    /// The client, or one that believes a single endpoint if this bug is planted.
+    async fn client_unless(&self, bug: Bug) -> &EvmChain {
+        if self.world.has(bug) {
+            return self.one_voice.get_or_init(|| self.connect(&[SECOND])).await;
+        }
+        self.client().await
+    }
+
+    async fn client(&self) -> &EvmChain {
+        let all: Vec<usize> = (0..self.world.plan.endpoints).collect();
+        let client = self.client.get_or_init(|| self.connect(&all)).await;
+        if self.world.has(Bug::WastedCalls) {
+            for _ in 0..WASTED {
+                let _ = client.block(BlockTag::Latest).await;
+            }
+        }
+        client
+    }
+
+    /// An answer, once the node is awake.
+    async fn heard<T>(&self, what: &'static str, answer: T) -> T {
+        self.line.be_awake().await;
+        self.world.note(format_args!("{} {what}", self.line.name));
+        answer
+    }
+}
+
+#[async_trait]
+impl Chain for ClientChain {
+    fn chain_id(&self) -> ChainId {
+        self.world.chain_id()
+    }
+
+    async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable> {
+        let head = self.client_unless(Bug::OneVoiceHeads).await.head_after(known).await;
+        self.heard("head", head).await
+    }
+
+    async fn block(&self, tag: BlockTag) -> Result<Option<Block>, ChainUnavailable> {
+        let block = self.client_unless(Bug::OneVoiceBlocks).await.block(tag).await;
+        self.heard("block", block).await
+    }
+
+    async fn receipts(&self, block: &BlockRef, of: &[TxHash]) -> BlockReceipts {
+        let read = self.client_unless(Bug::OneVoiceReceipts).await.receipts(block, of).await;
+        self.heard("receipts", read).await
+    }
+
+    async fn revert_reason(&self, of: &MinedIn) -> Option<Text<2000>> {
+        let reason = self.client().await.revert_reason(of).await;
+        self.heard("reason", reason).await
+    }
+
+    async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {
+        let receipt = self.client_unless(Bug::OneVoiceReceipts).await.receipt(of).await;
+        self.heard("receipt", receipt).await
+    }
+
+    async fn sighting(&self, of: TxHash) -> Result<Option<Sighting>, ChainUnavailable> {
+        let seen = self.client().await.sighting(of).await;
+        self.heard("sighting", seen).await
+    }
+
+    async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
+        let counts = self.client_unless(Bug::OneVoiceCounts).await.counts(of).await;
+        self.heard("counts", counts).await
+    }
+
+    async fn count_at(&self, of: Address, block: u64) -> Result<Nonce, ChainUnavailable> {
+        let count = self.client().await.count_at(of, block).await;
+        self.heard("count_at", count).await
+    }
+
+    async fn search(&self, of: Address, slot: Nonce, attempts: &[TxHash]) -> SlotSearch {
+        let client = self.client_unless(Bug::OneVoiceReceipts).await;
+        let found = client.search(of, slot, attempts).await;
+        self.heard("search", found).await
+    }
+
+    async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointWord> {
+        let words = self.client().await.pools(of, attempts).await;
+        self.heard("pools", words).await
+    }
+
+    async fn occupants(&self, of: Address, slots: &[Nonce], lookback: u64) -> OccupantSearch {
+        let seen = self.client().await.occupants(of, slots, lookback).await;
+        self.heard("occupants", seen).await
+    }
+
+    async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {
+        let balance = self.client().await.balance(of).await;
+        self.heard("balance", balance).await
+    }
+
+    async fn funds(&self, of: Address) -> Result<Vec<Funds>, ChainUnavailable> {
+        let funds = self.client().await.funds(of).await;
+        self.heard("funds", funds).await
+    }
+
+    fn limits(&self) -> ChainLimits {
+        self.client.get().map(Chain::limits).unwrap_or_default()
+    }
+
+    async fn fee_quote(&self, speed: Speed) -> Result<FeeQuote, ChainUnavailable> {
+        let quote = self.client_unless(Bug::OneVoiceFees).await.fee_quote(speed).await;
+        self.heard("fees", quote).await
+    }
+
+    async fn try_call(&self, call: &Call) -> Result<Trial, ChainUnavailable> {
+        let trial = self.client().await.try_call(call).await;
+        self.heard("try", trial).await
+    }
+
+    async fn send(&self, raw: &Bytes) -> SendAnswer {
+        let mut answers = self.send_in_order(std::slice::from_ref(raw)).await;
+        let silent = || super::answer(AnswerClass::Unknown);
+        answers.pop().unwrap_or_else(silent)
+    }
+
+    async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
+        self.line.be_awake().await;
+        for raw in raws {
+            self.world.leaves(&self.line.name, raw).await;
+        }
+        let answers = self.client_unless(Bug::OneVoiceSends).await.send_in_order(raws).await;
+        let answers = self.heard("send", answers).await;
+        for (at, raw) in raws.iter().enumerate() {
+            let class = answers.get(at).map_or(AnswerClass::Unknown, |answer| answer.class);
+            self.world.answered(&self.line.name, raw, class);
+        }
+        answers
+    }
+}
