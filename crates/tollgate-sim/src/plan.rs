@@ -101,13 +101,14 @@ impl Lie {
             2 => Self::LacksReceipts(2 + rng.below(6)),
             3 => Self::LacksBlocks(2 + rng.below(6)),
             4 => Self::TakesSmallOnesOnly,
-            _ => Self::Estimates(absurd(rng)),
+            // More than a number of gas holds. What a block has is the client's to know.
+            _ => Self::Estimates(u64::MAX >> rng.below(2)),
         }
     }
 
     /// Draws any of them.
     fn any(rng: &mut Rng) -> Self {
-        match rng.below(8) {
+        match rng.below(9) {
             0 => Self::HeadAhead(1 + rng.below(2) * 499),
             1 => Self::PendingCounts(1 + 99_999 * rng.below(2) as i64),
             2 => Self::Counts([-3, 5, 100_000][rng.below(3) as usize]),
@@ -115,14 +116,10 @@ impl Lie {
             4 => Self::Swallows,
             5 => Self::IsSilent,
             6 => Self::Balancer(1 + rng.below(4)),
+            7 => Self::Estimates(1 << (30 + rng.below(30))),
             _ => Self::of_the_model(rng),
         }
     }
-}
-
-/// More gas than a block has, or than a number holds.
-fn absurd(rng: &mut Rng) -> u64 {
-    [u64::MAX, 1 << 63, 1 << 40][rng.below(3) as usize]
 }
 
 impl Steady {
