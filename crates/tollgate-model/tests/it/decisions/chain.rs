@@ -70,7 +70,9 @@ pub(super) fn search() -> String {
     let lags: &[&[Looked]] = &[&[NotThere, Behind], &[NotThere, Behind]];
     let of_three: &[&[Looked]] =
         &[&[NotThere, NotThere, NoAnswer], &[NotThere, NotThere, NoAnswer]];
-    let rows: [(&str, &[&[Looked]], &str, Option<TxHash>); 9] = [
+    // What the endpoints say of the receipts, in words and as answers, and what a block shows.
+    type Row<'a> = (&'a str, &'a [&'a [Looked]], &'a str, Option<TxHash>);
+    let rows: [Row<'_>; 9] = [
         (
             "an endpoint has that of the second attempt",
             &[&[NotThere, NotThere], &[Found, NoAnswer]],
@@ -111,7 +113,7 @@ pub(super) fn search() -> String {
             Some(FOREIGN),
         ),
     ];
-    let row = |(receipts, looked, block, shown): (&str, &[&[Looked]], &str, Option<TxHash>)| {
+    let row = |(receipts, looked, block, shown): Row<'_>| {
         let judged = match reconcile::judge_search(&[OURS, SECOND], looked, shown.map(seen)) {
             Search::NotYet => "not looked for".to_owned(),
             Search::Ours { attempt } => format!("ours: attempt {}", attempt + 1),
