@@ -82,7 +82,7 @@ async fn accept_until_hang_up(listener: &TcpListener, app: &Router, endpoint: &A
         };
         match event {
             Event::Connection(Ok((stream, _))) => {
-                connections.spawn(connection(stream, app.clone()));
+                connections.spawn(connection(stream, app.clone(), endpoint.clone(), epoch));
             }
             // Out of file handles or the like: wait for some to come back.
             Event::Connection(Err(_)) => tokio::time::sleep(REBIND_WAIT).await,
@@ -92,12 +92,18 @@ async fn accept_until_hang_up(listener: &TcpListener, app: &Router, endpoint: &A
     }
 }
 
-async fn connection(stream: TcpStream, app: Router) {
+/// Serves one connection that was accepted in `epoch`.
+async fn connection(stream: TcpStream, app: Router, endpoint: Arc<Endpoint>, epoch: u64) {
     // Small answers must not wait for more.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request: Request<hyper::body::Incoming>| {
-        let app = app.clone();
+        let (app, endpoint) = (app.clone(), endpoint.clone());
         async move {
+            // The task that closes connections may run later than a request that was sent after the
+            // hang-up: such a request is not answered either.
+            if endpoint.door.borrow().epoch != epoch {
+                return Err(io::Error::from(io::ErrorKind::ConnectionReset));
+            }
             let response: Response<Body> = match app.oneshot(request.map(Body::new)).await {
                 Ok(response) => response,
                 Err(never) => match never {},
