@@ -38,6 +38,13 @@ const RACES: u64 = 12;
 const BATCHES: u64 = 4;
 const REPEATS: u64 = 8;
 
+/// Of a hundred turns so many are an action on a transaction of the last few.
+const ACTIONS: u64 = 8;
+const RECENT: u64 = 6;
+
+/// What an action may be answered: done, refused as things are, too much, or not now.
+const ACTION_ANSWERS: [u16; 6] = [200, 202, 409, 422, 429, 503];
+
 /// The longest batch.
 const BATCH_MAX: u64 = 6;
 
@@ -109,16 +116,20 @@ impl Order {
         format!("order-{}", self.value)
     }
 
+    /// Every second one leaves it to the node to find out how much gas it needs.
     fn body(&self) -> Value {
         let accounts = dev_accounts();
+        let mut payload = json!({
+            "to": accounts[PAID].address,
+            "value": self.value.to_string(),
+        });
+        if self.value.is_multiple_of(2) {
+            payload["gas"] = json!(30_000);
+        }
         json!({
             "submitter": accounts[self.account].address,
             "requestId": self.request_id(),
-            "payload": {
-                "to": accounts[PAID].address,
-                "value": self.value.to_string(),
-                "gas": 30_000,
-            },
+            "payload": payload,
         })
     }
 }
@@ -154,6 +165,8 @@ impl Client {
             self.ask_once(port, &old).await;
         } else if draw < REPEATS + BATCHES && !self.is_strict() {
             self.batch().await;
+        } else if draw < REPEATS + BATCHES + ACTIONS && self.next > 0 {
+            self.act().await;
         } else {
             let order = self.new_order();
             let is_race = draw >= 100 - RACES;
@@ -165,6 +178,27 @@ impl Client {
             if !answers.contains(&true) {
                 self.insist(&order).await;
             }
+        }
+    }
+
+    /// Asks for something to be done to a transaction of the last few, as an operator does: once, at any
+    /// node. Whatever is answered, only a cancel may change how it ends.
+    async fn act(&mut self) {
+        let number = self.next.saturating_sub(1 + self.rng.below(RECENT));
+        let order = Order::new(self.account, number);
+        let Some(tx_id) = self.ledger.tx_of(&order.request_id()) else { return };
+        let action = ["cancel", "speed-up", "resubmit"][below(&mut self.rng, 3)];
+        if action == "cancel" {
+            self.ledger.cancels(&tx_id);
+        }
+        let port = self.port();
+        let path = format!("/api/v1/tx/{tx_id}/{action}");
+        let Some(said) = self.post(port, &path, "").await else { return };
+        let code = said.body["code"].as_str().unwrap_or("done");
+        self.ledger.answer(format!("{action}: {} {code}", said.status));
+        if !ACTION_ANSWERS.contains(&said.status) {
+            let what = format!("{action} of {tx_id} was answered {}: {}", said.status, said.body);
+            self.ledger.violation(what);
         }
     }
 

@@ -1,6 +1,6 @@
 //! What everybody saw, with the time: clients, the feed's reader, and whoever breaks things.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -52,6 +52,8 @@ pub(crate) struct Notes {
     pub(crate) final_at: Vec<Duration>,
     /// Answers and silences of creates, by status and code.
     pub(crate) answers: BTreeMap<String, u64>,
+    /// Transactions that somebody asked to cancel, whatever came of it.
+    pub(crate) cancels: BTreeSet<String>,
     pub(crate) done: Vec<Done>,
     /// Numbers of the blocks that each reorg replaced, at most.
     pub(crate) replaced: Vec<RangeInclusive<u64>>,
@@ -94,6 +96,21 @@ impl Ledger {
     /// Counts an answer, or its absence.
     pub(crate) fn answer(&self, what: String) {
         *self.notes.lock().unwrap().answers.entry(what).or_default() += 1;
+    }
+
+    /// Somebody is about to ask for the end of a transaction.
+    pub(crate) fn cancels(&self, tx_id: &str) {
+        self.notes.lock().unwrap().cancels.insert(tx_id.to_owned());
+    }
+
+    /// Whether somebody has asked for the end of a transaction.
+    pub(crate) fn may_be_cancelled(&self, tx_id: &str) -> bool {
+        self.notes.lock().unwrap().cancels.contains(tx_id)
+    }
+
+    /// The transaction of a request that was accepted.
+    pub(crate) fn tx_of(&self, request_id: &str) -> Option<String> {
+        self.notes.lock().unwrap().accepted.get(request_id).map(|known| known.tx_id.clone())
     }
 
     /// A create was answered as taken.

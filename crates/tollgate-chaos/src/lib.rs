@@ -13,6 +13,7 @@
 mod audit;
 mod chain;
 mod clients;
+mod lag;
 mod ledger;
 mod lies;
 mod nemesis;
@@ -65,7 +66,7 @@ pub struct Options {
 /// Runs it all and judges.
 pub async fn run(options: &Options) -> Report {
     let plan = Plan::draw(options.seed, options.length);
-    let site = Arc::new(Site::build(&options.program, options.seed).await);
+    let site = Arc::new(Site::build(&options.program, options.seed, plan.steady_errors).await);
     let ledger = Arc::new(Ledger::new());
     ledger.tell(&format!("logs are in {}", site.folder().display()));
     let reader = reader::read(site.ports(), ledger.clone());
@@ -88,6 +89,7 @@ pub async fn run(options: &Options) -> Report {
         audit: site.audit.findings().await,
         accepted: ledger.notes().accepted.into_values().collect(),
         feed: ledger.notes().feed,
+        cancels: ledger.notes().cancels,
         replaced: ledger.notes().replaced,
     };
     supervisor.abort();

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use tokio::signal::unix::{SignalKind, signal};
 use tollgate_chaos::{Options, run};
 
 const USAGE: &str = "tollgate-chaos [--minutes M] [--seed N] [--svg FILE] [--program PATH]
@@ -11,6 +12,9 @@ const USAGE: &str = "tollgate-chaos [--minutes M] [--seed N] [--svg FILE] [--pro
 
 const MINUTES: f64 = 2.0;
 const SEED: u64 = 1;
+
+/// The exit code of a run that was interrupted.
+const STOPPED: u8 = 130;
 
 struct Asked {
     options: Options,
@@ -26,7 +30,15 @@ async fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let report = run(&asked.options).await;
+    let report = tokio::select! {
+        report = run(&asked.options) => report,
+        // What runs ends with the runtime, before the process does: nodes, database and chain are
+        // killed, and their folders removed.
+        () = told_to_stop() => {
+            eprintln!("stopped before its end: no verdict");
+            return ExitCode::from(STOPPED);
+        }
+    };
     print!("{report}");
     if let Some(file) = asked.svg
         && let Err(error) = std::fs::write(&file, report.svg())
@@ -35,6 +47,20 @@ async fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Waits for an interrupt (Ctrl-C) or SIGTERM. Where signals can't be heard, it waits for ever.
+async fn told_to_stop() {
+    let heard = |kind| async move {
+        match signal(kind) {
+            Ok(mut signals) => drop(signals.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = heard(SignalKind::interrupt()) => {}
+        () = heard(SignalKind::terminate()) => {}
+    }
 }
 
 /// `--seed 7`, `--seed=7` and `SEED=7` are the same.

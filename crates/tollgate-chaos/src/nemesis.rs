@@ -171,6 +171,7 @@ fn break_calls(faults: &mut Faults, fault: &Fault) {
         Kind::SwallowedSends => faults.forgotten = 100,
         Kind::SilentEndpoint => faults.is_silent = true,
         Kind::Quota => faults.quota = Some(share),
+        Kind::Lag => faults.lag = share,
         kind => unreachable!("{kind:?} is no fault of a way to the chain"),
     }
 }
@@ -238,6 +239,7 @@ fn words(fault: &Fault) -> String {
     let share = match fault.kind {
         Kind::Reorg => String::new(),
         Kind::Quota => format!(" {} a second", fault.severity),
+        Kind::Lag => format!(" of {}", fault.severity),
         _ if fault.severity == 0 => String::new(),
         _ => format!(" {} %", fault.severity),
     };

@@ -295,7 +295,8 @@ fn row_of(done: &Done) -> (usize, usize, usize) {
         | Kind::AbsurdEstimates
         | Kind::SwallowedSends
         | Kind::SilentEndpoint
-        | Kind::Quota => 2,
+        | Kind::Quota
+        | Kind::Lag => 2,
         Kind::DatabaseCrash => 3,
         Kind::Reorg | Kind::DroppedTransactions => 4,
     };

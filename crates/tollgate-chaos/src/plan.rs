@@ -82,11 +82,13 @@ pub enum Kind {
     SilentEndpoint,
     /// Both take so many calls in a second and no more.
     Quota,
+    /// One of two is some blocks behind, within the grace in which its word counts.
+    Lag,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Kill,
         Self::Freeze,
         Self::Term,
@@ -112,6 +114,7 @@ impl Kind {
         Self::SwallowedSends,
         Self::SilentEndpoint,
         Self::Quota,
+        Self::Lag,
     ];
 
     /// In a few words.
@@ -142,11 +145,12 @@ impl Kind {
             Self::SwallowedSends => "swallowed sends",
             Self::SilentEndpoint => "silent endpoint",
             Self::Quota => "quota",
+            Self::Lag => "lag",
         }
     }
 
     /// How often it is in the deck, how long it lasts (milliseconds, from and to), and how hard it
-    /// can be (from and to; blocks of a reorg, calls in a second of a quota, else percent).
+    /// can be (from and to; blocks of a reorg or a lag, calls in a second of a quota, else percent).
     const fn card(self) -> Card {
         const fn card(copies: usize, millis: (u64, u64), severity: (u64, u64)) -> Card {
             Card { copies, millis, severity }
@@ -177,6 +181,7 @@ impl Kind {
             | Self::SwallowedSends
             | Self::SilentEndpoint => card(1, (3_000, 10_000), (0, 0)),
             Self::Quota => card(1, (3_000, 10_000), (20, 60)),
+            Self::Lag => card(1, (3_000, 10_000), (1, LAG_MAX)),
         }
     }
 
@@ -200,7 +205,8 @@ impl Kind {
             | Self::AbsurdEstimates
             | Self::SwallowedSends
             | Self::SilentEndpoint
-            | Self::Quota => Reach::ChainLink,
+            | Self::Quota
+            | Self::Lag => Reach::ChainLink,
             Self::ChainCutForAll => Reach::EveryChainLink,
             Self::DatabaseCrash => Reach::Database,
             Self::Reorg | Self::DroppedTransactions => Reach::Chain,
@@ -218,6 +224,7 @@ impl Kind {
                 | Self::AbsurdEstimates
                 | Self::SwallowedSends
                 | Self::SilentEndpoint
+                | Self::Lag
         )
     }
 
@@ -229,6 +236,12 @@ impl Kind {
 
 /// Below the finality of the run (see [`crate::site`]): what is final stays.
 pub(crate) const REORG_DEPTH_MAX: u64 = 3;
+
+/// Blocks that an endpoint is behind, at most: fewer seconds than a node's grace.
+const LAG_MAX: u64 = 3;
+
+/// Of a hundred calls so many fail for the whole of a run that has steady errors.
+const STEADY_ERRORS: u64 = 15;
 
 struct Card {
     copies: usize,
@@ -268,7 +281,7 @@ pub struct Fault {
     pub kind: Kind,
     /// Whom it happens to.
     pub target: Target,
-    /// Blocks of a reorg; calls in a second of a quota; else how many of a hundred calls or
+    /// Blocks of a reorg or a lag; calls in a second of a quota; else how many of a hundred calls or
     /// transactions.
     pub severity: u64,
 }
@@ -288,6 +301,8 @@ impl Fault {
 pub struct Plan {
     /// The faults, by their beginning.
     pub faults: Vec<Fault>,
+    /// Of a hundred calls to the chain, how many fail from the start to the very end.
+    pub steady_errors: u64,
 }
 
 impl Plan {
@@ -295,7 +310,9 @@ impl Plan {
     pub fn draw(seed: u64, length: Duration) -> Self {
         let mut rng = Rng::new(seed);
         let end = length.saturating_sub(CALM);
-        let mut plan = Self { faults: Vec::new() };
+        // Every second seed, and the one that the test command takes.
+        let steady_errors = if seed.is_multiple_of(2) { 0 } else { STEADY_ERRORS };
+        let mut plan = Self { faults: Vec::new(), steady_errors };
         let (mut deck, mut at) = (Vec::new(), FIRST);
         loop {
             let kind = match deck.pop() {

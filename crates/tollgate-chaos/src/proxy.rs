@@ -19,6 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 use tollgate_devchain::chain::Rng;
 
+use crate::lag::{ask_behind, hide_newer};
 use crate::lies::Lie;
 
 /// How long a slow answer takes at least, and by how much more at most: beyond the five seconds that
@@ -50,6 +51,8 @@ pub(crate) struct Faults {
     pub(crate) is_silent: bool,
     /// Calls in a second, at most; those of a batch count each.
     pub(crate) quota: Option<u64>,
+    /// Blocks that it is behind.
+    pub(crate) lag: u64,
 }
 
 /// Passes calls on, but for its faults. Stops when it is dropped.
@@ -60,14 +63,16 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// In front of this node of the chain. What befalls which call is drawn from a seed.
-    pub(crate) async fn to(node: &str, seed: u64) -> Self {
+    /// In front of this node of the chain. What befalls which call is drawn from a seed. Of a hundred
+    /// calls `steady_errors` fail, whatever else goes wrong.
+    pub(crate) async fn to(node: &str, seed: u64, steady_errors: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let faults = Arc::new(Mutex::new(Faults::default()));
         let seat = Seat {
             node: node.to_owned(),
             faults: faults.clone(),
+            steady_errors,
             rng: Arc::new(Mutex::new(Rng::new(seed))),
             second: Arc::new(Mutex::new((Instant::now(), 0))),
             client: Client::builder(TokioExecutor::new()).build(HttpConnector::new()),
@@ -96,6 +101,7 @@ impl Drop for Proxy {
 struct Seat {
     node: String,
     faults: Arc<Mutex<Faults>>,
+    steady_errors: u64,
     rng: Arc<Mutex<Rng>>,
     /// When the running second began, and how many calls it has had.
     second: Arc<Mutex<(Instant, u64)>>,
@@ -161,8 +167,13 @@ impl Seat {
         if self.befalls(faults.errors) {
             return self.error(body).await;
         }
+        if self.befalls(self.steady_errors) {
+            return Ok(status(StatusCode::SERVICE_UNAVAILABLE, "no backend"));
+        }
         let answer = if faults.forgotten > 0 {
             self.forgetful(&body, faults.forgotten).await?
+        } else if faults.lag > 0 {
+            self.behind(&body, faults.lag).await?
         } else {
             self.pass_on(body.clone()).await?
         };
@@ -214,17 +225,35 @@ impl Seat {
 
     /// 429 means that nobody looked; behind a 503 the call may have been carried out.
     async fn error(&self, body: Bytes) -> Result<Answer, Lost> {
-        let (status, text) = match self.below(3) {
-            0 => (StatusCode::TOO_MANY_REQUESTS, "rate limit exceeded"),
-            1 => (StatusCode::SERVICE_UNAVAILABLE, "no backend"),
+        Ok(match self.below(3) {
+            0 => status(StatusCode::TOO_MANY_REQUESTS, "rate limit exceeded"),
+            1 => status(StatusCode::SERVICE_UNAVAILABLE, "no backend"),
             _ => {
                 self.pass_on(body).await?;
-                (StatusCode::SERVICE_UNAVAILABLE, "upstream timed out")
+                status(StatusCode::SERVICE_UNAVAILABLE, "upstream timed out")
             }
-        };
-        let mut answer = Response::new(Full::from(text));
-        *answer.status_mut() = status;
-        Ok(answer)
+        })
+    }
+
+    /// Answers as a node that is some blocks behind.
+    async fn behind(&self, body: &Bytes, lag: u64) -> Result<Answer, Lost> {
+        let question = json!({ "jsonrpc": "2.0", "id": 0, "method": "eth_blockNumber" });
+        let head = self.json(&question).await?;
+        let head = head["result"].as_str().and_then(|head| head.strip_prefix("0x"));
+        let head = u64::from_str_radix(head.ok_or(Lost)?, 16).map_err(|_| Lost)?;
+        let head = head.saturating_sub(lag);
+        let mut asked: Value = serde_json::from_slice(body).map_err(|_| Lost)?;
+        ask_behind(&mut asked, head);
+        let mut said = self.json(&asked).await?;
+        hide_newer(&asked, &mut said, head);
+        Ok(json_answer(Response::new(Full::from(said.to_string()))))
+    }
+
+    /// What the chain answers.
+    async fn json(&self, asked: &Value) -> Result<Value, Lost> {
+        let answer = self.pass_on(asked.to_string().into()).await?;
+        let text = answer.into_body().collect().await.unwrap_or_else(never).to_bytes();
+        serde_json::from_slice(&text).map_err(|_| Lost)
     }
 
     async fn pass_on(&self, body: Bytes) -> Result<Answer, Lost> {
@@ -256,10 +285,8 @@ impl Seat {
             }
         }
         if !rest.is_empty() {
-            let passed = self.pass_on(Value::Array(rest).to_string().into()).await?;
-            let text = passed.into_body().collect().await.unwrap_or_else(never).to_bytes();
-            let passed: Vec<Value> = serde_json::from_slice(&text).map_err(|_| Lost)?;
-            answers.extend(passed);
+            let passed = self.json(&Value::Array(rest)).await?;
+            answers.extend(passed.as_array().ok_or(Lost)?.iter().cloned());
         }
         let text = Value::Array(answers).to_string();
         Ok(json_answer(Response::new(Full::from(text))))
@@ -274,9 +301,14 @@ impl Seat {
     }
 }
 
+fn status(status: StatusCode, text: &'static str) -> Answer {
+    let mut answer = Response::new(Full::from(text));
+    *answer.status_mut() = status;
+    answer
+}
+
 fn too_many() -> Answer {
-    let mut answer = Response::new(Full::from("rate limit exceeded"));
-    *answer.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    let mut answer = status(StatusCode::TOO_MANY_REQUESTS, "rate limit exceeded");
     let wait = hyper::header::HeaderValue::from_static("1");
     answer.headers_mut().insert(hyper::header::RETRY_AFTER, wait);
     answer

@@ -17,8 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// The pause before another node is asked.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The only state that the feed may name: no call of a run can fail.
+/// How every call of a run ends, for none can fail.
 pub(crate) const CONFIRMED: &str = "CONFIRMED";
+/// How one may end whose end somebody asked for.
+const FAILED: &str = "FAILED_FINAL";
 
 /// Starts to read at these ports; goes on until it is aborted.
 pub(crate) fn read(ports: Vec<u16>, ledger: Arc<Ledger>) -> JoinHandle<()> {
@@ -27,7 +29,7 @@ pub(crate) fn read(ports: Vec<u16>, ledger: Arc<Ledger>) -> JoinHandle<()> {
         for port in ports.iter().cycle() {
             // The same node as long as it answers.
             while let Some(entries) = page(*port, seen.last_seq).await {
-                for what in seen.take(&entries) {
+                for what in seen.take(&entries, |tx_id| ledger.may_be_cancelled(tx_id)) {
                     ledger.violation(what);
                 }
                 ledger.read(entries);
@@ -63,7 +65,11 @@ struct Seen {
 
 impl Seen {
     /// Goes on by a page; what is wrong with it.
-    fn take(&mut self, entries: &[FeedEntry]) -> Vec<String> {
+    fn take(
+        &mut self,
+        entries: &[FeedEntry],
+        may_be_cancelled: impl Fn(&str) -> bool,
+    ) -> Vec<String> {
         let mut wrong = Vec::new();
         for entry in entries {
             if entry.seq != self.last_seq + 1 {
@@ -72,7 +78,8 @@ impl Seen {
             if !self.tx_ids.insert(entry.tx_id.clone()) {
                 wrong.push(format!("the feed has {} twice", entry.tx_id));
             }
-            if entry.state != CONFIRMED {
+            let is_cancelled = || entry.state == FAILED && may_be_cancelled(&entry.tx_id);
+            if entry.state != CONFIRMED && !is_cancelled() {
                 wrong.push(format!("the feed says {} of {}", entry.state, entry.tx_id));
             }
             self.last_seq = entry.seq;
@@ -92,17 +99,19 @@ mod tests {
     #[test]
     fn consecutive_pages_are_in_order() {
         let mut seen = Seen::default();
-        assert_eq!(seen.take(&[entry(1, "x"), entry(2, "y")]), [""; 0]);
-        assert_eq!(seen.take(&[]), [""; 0]);
-        assert_eq!(seen.take(&[entry(3, "z")]), [""; 0]);
+        assert_eq!(seen.take(&[entry(1, "x"), entry(2, "y")], |_| false), [""; 0]);
+        assert_eq!(seen.take(&[], |_| false), [""; 0]);
+        assert_eq!(seen.take(&[entry(3, "z")], |_| false), [""; 0]);
     }
 
     #[test]
     fn a_skip_a_repetition_and_a_failure_are_noticed() {
         let mut seen = Seen::default();
-        assert_eq!(seen.take(&[entry(1, "x"), entry(3, "y")]), ["the feed went from 1 to 3"]);
-        assert_eq!(seen.take(&[entry(4, "x")]), ["the feed has x twice"]);
-        let failed = FeedEntry { state: "FAILED_FINAL".to_owned(), ..entry(5, "w") };
-        assert_eq!(seen.take(&[failed]), ["the feed says FAILED_FINAL of w"]);
+        let mut take = |entries: &[FeedEntry]| seen.take(entries, |tx_id| tx_id == "v");
+        assert_eq!(take(&[entry(1, "x"), entry(3, "y")]), ["the feed went from 1 to 3"]);
+        assert_eq!(take(&[entry(4, "x")]), ["the feed has x twice"]);
+        let failed = |seq, tx_id| FeedEntry { state: FAILED.to_owned(), ..entry(seq, tx_id) };
+        assert_eq!(take(&[failed(5, "w")]), ["the feed says FAILED_FINAL of w"]);
+        assert_eq!(take(&[failed(6, "v")]), [""; 0], "somebody asked for its end");
     }
 }

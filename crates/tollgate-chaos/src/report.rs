@@ -85,6 +85,7 @@ impl Display for Report {
         for (name, value) in [
             ("accepted", verdict.accepted.to_string()),
             ("on the chain once", verdict.once.to_string()),
+            ("cancelled", verdict.cancelled.to_string()),
             ("missing", verdict.missing.to_string()),
             ("twice", verdict.twice.to_string()),
             ("not asked for", verdict.foreign.to_string()),

@@ -85,7 +85,7 @@ struct Start {
 
 impl Site {
     /// Builds it up, with everything in good health.
-    pub(crate) async fn build(program: &Path, seed: u64) -> Self {
+    pub(crate) async fn build(program: &Path, seed: u64, steady_errors: u64) -> Self {
         let folder = tempfile::Builder::new().prefix("tollgate-chaos-").tempdir().unwrap();
         let server = Arc::new(PgServer::start_own().await);
         let database_url = server.url(&server.fresh_database().await);
@@ -96,8 +96,8 @@ impl Site {
         for (number, name) in (0..).zip(NAMES) {
             let wire = Wire::to(&database_url).await;
             let proxies = [
-                Proxy::to(anvil.url(), seed.wrapping_add(number)).await,
-                Proxy::to(anvil.url(), seed.wrapping_sub(number + 1)).await,
+                Proxy::to(anvil.url(), seed.wrapping_add(number), steady_errors).await,
+                Proxy::to(anvil.url(), seed.wrapping_sub(number + 1), steady_errors).await,
             ];
             let port = lasting_port();
             let start = Start { program: program.to_owned(), folder: folder.path().to_owned() };

@@ -8,8 +8,9 @@ use crate::audit::Findings;
 use crate::ledger::{Accepted, FeedEntry};
 use crate::site::{CONFIRMATIONS, STRICT};
 
-/// The code of CONFIRMED in the database.
+/// The codes of CONFIRMED and of FAILED_FINAL/CANCELLED in the database.
 const CONFIRMED_CODE: i32 = 40;
+const CANCELLED_CODE: i32 = 51;
 
 /// A transaction in a block of the canonical chain.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,12 +32,21 @@ pub(crate) struct Evidence {
     /// What each account's next nonce is with all that the pool has, by account.
     pub(crate) pending_counts: BTreeMap<usize, u64>,
     pub(crate) feed: Vec<FeedEntry>,
+    /// Transactions that somebody asked to cancel.
+    pub(crate) cancels: BTreeSet<String>,
     /// Numbers of the blocks that each reorg replaced.
     pub(crate) replaced: Vec<RangeInclusive<u64>>,
     pub(crate) audit: Findings,
 }
 
 impl Evidence {
+    /// Transactions that ended as cancelled, and that somebody asked to cancel.
+    fn cancelled(&self) -> BTreeSet<&str> {
+        let stored = self.audit.stored_feed.iter();
+        let ended = stored.filter(|(_, _, state)| *state == CANCELLED_CODE);
+        ended.map(|(_, tx_id, _)| tx_id.as_str()).filter(|id| self.cancels.contains(*id)).collect()
+    }
+
     /// The number of the block that what is in this one was sent before. A reorg fills blocks that
     /// were there already with what waits in the pool: then it is the next one after all of those.
     fn sent_by(&self, block: u64) -> u64 {
@@ -56,6 +66,8 @@ pub struct Verdict {
     pub missing: usize,
     /// Of those, how many it did more than once.
     pub twice: usize,
+    /// Of those, how many were cancelled as somebody had asked, and never carried out.
+    pub cancelled: usize,
     /// Nonces that are left out.
     pub gaps: usize,
     /// Transactions that nobody asked for.
@@ -99,9 +111,16 @@ fn judge_values(evidence: &Evidence, verdict: &mut Verdict) {
             verdict.wrong.push(format!("failed on the chain: {mined:?}"));
         }
     }
+    let cancelled = evidence.cancelled();
     for accepted in &evidence.accepted {
         let Accepted { account, value, tx_id } = accepted;
+        let is_cancelled = cancelled.contains(tx_id.as_str());
         match found.remove(&(*account, *value)).unwrap_or_default().as_slice() {
+            [] if is_cancelled => verdict.cancelled += 1,
+            [_] if is_cancelled => {
+                let what = format!("cancelled, and carried out: {value} of {account} ({tx_id})");
+                verdict.wrong.push(what);
+            }
             [_] => verdict.once += 1,
             [] => {
                 verdict.missing += 1;
@@ -113,7 +132,13 @@ fn judge_values(evidence: &Evidence, verdict: &mut Verdict) {
             }
         }
     }
+    // What closes the slot of a cancelled one pays nothing.
+    let mut closing = cancelled.len();
     for mined in found.into_values().flatten() {
+        if mined.value == 0 && closing > 0 {
+            closing -= 1;
+            continue;
+        }
         verdict.foreign += 1;
         verdict.wrong.push(format!("nobody asked for it: {mined:?}"));
     }
@@ -176,8 +201,9 @@ fn judge_feed(evidence: &Evidence, verdict: &mut Verdict) {
         );
         verdict.wrong.push(what);
     }
+    let cancelled = evidence.cancelled();
     for (seq, tx_id, state) in stored {
-        if *state != CONFIRMED_CODE {
+        if *state != CONFIRMED_CODE && !cancelled.contains(tx_id.as_str()) {
             verdict.wrong.push(format!("completion {seq} ({tx_id}) is in state {state}"));
         }
     }
@@ -247,6 +273,33 @@ mod tests {
             it.mined.insert(2, mined);
         };
         says(&wrong_with(again), "doubled: 11");
+    }
+
+    /// The second transaction of the pipelined account was cancelled.
+    fn with_a_cancel(it: &mut Evidence) {
+        it.cancels.insert("tx-11".to_owned());
+        it.audit.stored_feed[1].2 = CANCELLED_CODE;
+        it.mined[1].value = 0;
+    }
+
+    #[test]
+    fn cancelled_transaction_is_good_if_it_was_asked_for_and_not_carried_out() {
+        let mut evidence = good();
+        with_a_cancel(&mut evidence);
+        let verdict = judge(&evidence);
+        assert_eq!(verdict.wrong, [""; 0]);
+        assert_eq!((verdict.once, verdict.cancelled), (3, 1));
+        let unasked = |it: &mut Evidence| {
+            with_a_cancel(it);
+            it.cancels.clear();
+        };
+        says(&wrong_with(unasked), "lost: 11");
+        let carried_out = |it: &mut Evidence| {
+            with_a_cancel(it);
+            it.mined[1].value = 11;
+        };
+        says(&wrong_with(carried_out), "cancelled, and carried out");
+        says(&wrong_with(|it| it.mined[0].value = 0), "nobody asked for it");
     }
 
     #[test]

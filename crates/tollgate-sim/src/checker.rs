@@ -19,6 +19,9 @@ use tollgate_model::{Address, FencingToken, NodeId, Nonce, Seq, Submitter, TxHas
 
 use crate::world::World;
 
+/// Why an intent may be refused, and others wait for it.
+pub(crate) const NO_NODE_TAKES_IT: &str = "an intent that no node takes";
+
 /// A promise that was broken.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
@@ -55,6 +58,14 @@ struct Seen {
     resumed: BTreeSet<Submitter>,
     /// Whom something outside of Tollgate stands in the way of, and what.
     excused: BTreeMap<Submitter, &'static str>,
+    /// Intents, by value, that others of their submitter may wait for, and why.
+    spoilers: BTreeMap<(Submitter, u64), &'static str>,
+    /// Whether each submitter had to make progress by itself, and why not.
+    progress: BTreeMap<Submitter, Option<&'static str>>,
+    /// Actions of operators that were carried out.
+    actions: u64,
+    /// Nonces that callers reserved.
+    reserved: u64,
     /// Nonces that callers were told are theirs.
     used: BTreeMap<(Address, u64), TxHash>,
     /// Slots that anything of ours was ever sent in.
@@ -104,6 +115,10 @@ impl Checker {
             requests: BTreeMap::new(),
             resumed: BTreeSet::new(),
             excused: BTreeMap::new(),
+            spoilers: BTreeMap::new(),
+            progress: BTreeMap::new(),
+            actions: 0,
+            reserved: 0,
             used: BTreeMap::new(),
             slots: BTreeSet::new(),
             finality_broken: false,
@@ -140,6 +155,14 @@ impl Checker {
 
     pub(crate) fn note_resume(&self, submitter: Submitter) {
         self.lock().resumed.insert(submitter);
+    }
+
+    pub(crate) fn note_action(&self) {
+        self.lock().actions += 1;
+    }
+
+    pub(crate) fn note_reservation(&self) {
+        self.lock().reserved += 1;
     }
 
     pub(crate) fn note_broken_finality(&self) {

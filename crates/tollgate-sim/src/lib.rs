@@ -11,6 +11,7 @@ mod checker;
 mod life;
 mod line;
 mod node;
+mod operators;
 mod orphans;
 mod plan;
 mod planted;
@@ -23,5 +24,5 @@ mod world;
 
 pub use checker::Violation;
 pub use planted::Bug;
-pub use run::{Report, run};
+pub use run::{Report, Tally, run, run_as_drawn};
 pub use trace::Keep;

@@ -1,5 +1,5 @@
 //! Runs seeds: `tollgate-sim seeds COUNT [FROM]`, `tollgate-sim replay SEED [BUG]`,
-//! `tollgate-sim bugs [SEEDS]`.
+//! `tollgate-sim bugs [SEEDS [BUG]]`, `tollgate-sim drawn-bugs [SEEDS [BUG]]`.
 
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use tollgate_sim::{Bug, Keep, run};
+use tollgate_sim::{Bug, Keep, Report, Tally, run, run_as_drawn};
 
-const USAGE: &str = "tollgate-sim seeds COUNT [FROM] | replay SEED [BUG] | bugs [SEEDS]";
+const USAGE: &str =
+    "tollgate-sim seeds COUNT [FROM] | replay SEED [BUG] | (bugs | drawn-bugs) [SEEDS [BUG]]";
 /// How often progress is told.
 const TELL_EVERY: u64 = 500;
 /// Seeds that a mistake has to be noticed in, unless it is said.
@@ -18,9 +19,20 @@ const BUG_SEEDS: u64 = 1_000;
 /// What is to be done.
 #[derive(PartialEq, Eq, Debug)]
 enum Job {
-    Seeds { count: u64, from: u64 },
-    Replay { seed: u64, bug: Option<Bug> },
-    Bugs { most: u64 },
+    Seeds {
+        count: u64,
+        from: u64,
+    },
+    Replay {
+        seed: u64,
+        bug: Option<Bug>,
+    },
+    /// `favours`: each mistake in worlds in which it can show, not only in those that are drawn.
+    Bugs {
+        most: u64,
+        favours: bool,
+        only: Option<Bug>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -29,7 +41,7 @@ fn main() -> ExitCode {
     match read(&words) {
         Ok(Job::Seeds { count, from }) => seeds(count, from),
         Ok(Job::Replay { seed, bug }) => replay(seed, bug),
-        Ok(Job::Bugs { most }) => bugs(most),
+        Ok(Job::Bugs { most, favours, only }) => bugs(most, favours, only),
         Err(why) => {
             eprintln!("{why}\nusage: {USAGE}");
             ExitCode::from(2)
@@ -43,16 +55,22 @@ fn read(words: &[&str]) -> Result<Job, String> {
         ["seeds", count, from] => Ok(Job::Seeds { count: number(count)?, from: number(from)? }),
         ["replay", seed] => Ok(Job::Replay { seed: number(seed)?, bug: None }),
         ["replay", seed, name] => {
-            let bug = Bug::from_name(name).ok_or_else(|| {
-                let known: Vec<String> = Bug::ALL.iter().map(|bug| format!("{bug:?}")).collect();
-                format!("{name} is no planted mistake; there are {}", known.join(", "))
-            })?;
-            Ok(Job::Replay { seed: number(seed)?, bug: Some(bug) })
+            Ok(Job::Replay { seed: number(seed)?, bug: Some(planted(name)?) })
         }
-        ["bugs"] => Ok(Job::Bugs { most: BUG_SEEDS }),
-        ["bugs", most] => Ok(Job::Bugs { most: number(most)? }),
+        [word @ ("bugs" | "drawn-bugs"), ref rest @ ..] if rest.len() <= 2 => {
+            let most = rest.first().map_or(Ok(BUG_SEEDS), |most| number(most))?;
+            let only = rest.get(1).map(|name| planted(name)).transpose()?;
+            Ok(Job::Bugs { most, favours: word == "bugs", only })
+        }
         _ => Err(format!("not understood: {words:?}")),
     }
+}
+
+fn planted(name: &str) -> Result<Bug, String> {
+    Bug::from_name(name).ok_or_else(|| {
+        let known: Vec<String> = Bug::ALL.iter().map(|bug| format!("{bug:?}")).collect();
+        format!("{name} is no planted mistake; there are {}", known.join(", "))
+    })
 }
 
 /// `10000` and `SEEDS=10000` are the same.
@@ -67,6 +85,46 @@ struct Sum {
     done: u64,
     failed: u64,
     events: u64,
+    tally: Tally,
+}
+
+impl Sum {
+    fn add(&mut self, seed: u64, report: &Result<Report, String>) -> Option<String> {
+        self.done += 1;
+        let wrong = match report {
+            Ok(report) => {
+                self.events += report.events;
+                let Tally { submitters, judged, excused, actions, reserved, .. } = &report.tally;
+                let sum = &mut self.tally;
+                (sum.submitters, sum.judged) = (sum.submitters + submitters, sum.judged + judged);
+                (sum.actions, sum.reserved) = (sum.actions + actions, sum.reserved + reserved);
+                for (why, count) in excused {
+                    *sum.excused.entry(why).or_default() += count;
+                }
+                report.violation.as_ref().map(|broken| {
+                    let (promise, what) = (broken.promise, &broken.what);
+                    format!("seed {seed} breaks {promise}: {what}\n  just sim-replay SEED={seed}")
+                })
+            }
+            Err(error) => Some(format!("seed {seed} could not run: {error}")),
+        };
+        self.failed += u64::from(wrong.is_some());
+        wrong
+    }
+
+    /// What there was to judge in all of them.
+    fn tell_tally(&self) {
+        let Tally { submitters, judged, excused, actions, reserved, .. } = &self.tally;
+        let share = |part: u64| 100.0 * part as f64 / (*submitters).max(1) as f64;
+        println!("{actions} actions of operators, {reserved} nonces reserved");
+        println!(
+            "progress judged for {judged} of {submitters} submitters ({:.0} %)",
+            share(*judged)
+        );
+        for (why, count) in excused {
+            println!("  excused {count} ({:.0} %): {why}", share(*count));
+        }
+    }
 }
 
 /// Runs seeds on all cores: a world is one thread's own.
@@ -79,15 +137,13 @@ fn seeds(count: u64, from: u64) -> ExitCode {
                 return;
             }
             let seed = from + number;
-            let (events, wrong) = one(seed);
+            let report = run(seed, None, Keep::Digest);
             let Ok(mut sum) = sum.lock() else { return };
-            (sum.done, sum.events) = (sum.done + 1, sum.events + events);
-            if let Some(wrong) = wrong {
-                sum.failed += 1;
+            if let Some(wrong) = sum.add(seed, &report) {
                 println!("{wrong}");
             }
             if sum.done.is_multiple_of(TELL_EVERY) || sum.done == count {
-                let Sum { done, failed, events } = *sum;
+                let Sum { done, failed, events, .. } = *sum;
                 let seconds = begun.elapsed().as_secs_f64();
                 println!("{done} seeds, {events} events, {failed} failed, {seconds:.1} s");
             }
@@ -96,22 +152,11 @@ fn seeds(count: u64, from: u64) -> ExitCode {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(work))));
     // A thread that died did not count its seed.
-    let good = sum.lock().is_ok_and(|sum| sum.failed == 0 && sum.done == count);
+    let good = sum.lock().is_ok_and(|sum| {
+        sum.tell_tally();
+        sum.failed == 0 && sum.done == count
+    });
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// The events of one seed, and what was wrong with it.
-fn one(seed: u64) -> (u64, Option<String>) {
-    match run(seed, None, Keep::Digest) {
-        Ok(report) => {
-            let wrong = report.violation.map(|broken| {
-                let (promise, what) = (broken.promise, broken.what);
-                format!("seed {seed} breaks {promise}: {what}\n  just sim-replay SEED={seed}")
-            });
-            (report.events, wrong)
-        }
-        Err(error) => (0, Some(format!("seed {seed} could not run: {error}"))),
-    }
 }
 
 fn replay(seed: u64, bug: Option<Bug>) -> ExitCode {
@@ -135,12 +180,15 @@ fn replay(seed: u64, bug: Option<Bug>) -> ExitCode {
 }
 
 /// Which seed is the first to notice each mistake.
-fn bugs(most: u64) -> ExitCode {
+fn bugs(most: u64, favours: bool, only: Option<Bug>) -> ExitCode {
     let mut missed = 0;
-    for bug in Bug::ALL {
+    for bug in Bug::ALL.into_iter().filter(|bug| only.is_none_or(|only| only == *bug)) {
         let found = (0..most).find_map(|seed| {
-            let report = run(seed, Some(bug), Keep::Digest).ok()?;
-            Some((seed, report.violation?))
+            let report = match favours {
+                true => run(seed, Some(bug), Keep::Digest),
+                false => run_as_drawn(seed, bug, Keep::Digest),
+            };
+            Some((seed, report.ok()?.violation?))
         });
         match found {
             Some((seed, broken)) => {
@@ -152,7 +200,8 @@ fn bugs(most: u64) -> ExitCode {
             }
         }
     }
-    if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    // Worlds as they are drawn need not show every mistake.
+    if missed == 0 || !favours { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 #[cfg(test)]
@@ -165,7 +214,9 @@ mod tests {
         assert_eq!(read(&["replay", "5"]), Ok(Job::Replay { seed: 5, bug: None }));
         let planted = Job::Replay { seed: 5, bug: Some(Bug::ALL[0]) };
         assert_eq!(read(&["replay", "SEED=5", &format!("{:?}", Bug::ALL[0])]), Ok(planted));
-        assert_eq!(read(&["bugs"]), Ok(Job::Bugs { most: BUG_SEEDS }));
+        assert_eq!(read(&["bugs"]), Ok(Job::Bugs { most: BUG_SEEDS, favours: true, only: None }));
+        let one = Job::Bugs { most: 9, favours: false, only: Some(Bug::ALL[0]) };
+        assert_eq!(read(&["drawn-bugs", "9", &format!("{:?}", Bug::ALL[0])]), Ok(one));
         for bad in [&["seeds"][..], &["seeds", "many"], &["replay", "5", "Typo"], &[], &["bug"]] {
             assert!(read(bad).is_err(), "{bad:?}");
         }

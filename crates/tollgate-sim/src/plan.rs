@@ -28,7 +28,8 @@ pub(crate) struct Plan {
     pub(crate) bumps: bool,
     /// The stuck policy answers at random, and late, instead of doing nothing.
     pub(crate) moody_policy: bool,
-    /// Where the cursors, and the chain's counts, start.
+    /// Some intents are such that no node takes them, or that they wait for the market to come down.
+    pub(crate) unwanted: bool,
     pub(crate) block_millis: u64,
     /// How long there is work and bad weather.
     pub(crate) storm: Duration,
@@ -102,7 +103,7 @@ impl Lie {
             3 => Self::LacksBlocks(2 + rng.below(6)),
             4 => Self::TakesSmallOnesOnly,
             // More than a number of gas holds. What a block has is the client's to know.
-            _ => Self::Estimates(u64::MAX >> rng.below(2)),
+            _ => Self::Estimates(u64::MAX),
         }
     }
 
@@ -222,7 +223,8 @@ impl Plan {
             finality,
             rejected_slot: RejectedSlot::ALL[rng.below(3) as usize],
             bumps: rng.chance(0.4),
-            moody_policy: rng.chance(0.3),
+            moody_policy: rng.chance(0.2),
+            unwanted: rng.below(4) == 0,
             block_millis: 500 + rng.below(1_500),
             storm: Duration::from_secs(20 + rng.below(25)),
             lookback_blocks: if rng.below(2) == 0 { 6 } else { 256 },
@@ -294,7 +296,7 @@ impl Faults {
             blackout: rate(0.05),
             breaks_finality: false,
         };
-        // People act, and callers reserve, in every world.
+        // People act, and callers reserve, in every world: at least once, whatever the rate.
         faults.operator = faults.operator.max(0.1);
         faults.reserve = faults.reserve.max(0.1);
         faults.breaks_finality = faults.reorg > 0.0 && rng.chance(0.08);

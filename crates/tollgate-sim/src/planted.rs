@@ -2,10 +2,11 @@
 
 use tollgate_engine::PlantedBug as EngineBug;
 use tollgate_model::finality::FinalityRule;
-use tollgate_model::nonce::{Mode, StrictAdvance};
+use tollgate_model::nonce::{Mode, StrictAdvance, SubmitterStatus};
+use tollgate_model::port::chain::{Occupant, Trial};
 use tollgate_model::port::{Completion, FencedBatch, KnownRequest, OpenTx, TxStore};
 use tollgate_model::rejected::RejectedSlot;
-use tollgate_model::{ChainId, RequestId, Submitter};
+use tollgate_model::{ChainId, Nonce, RequestId, Submitter, TxHash, TxId};
 use tollgate_sqlite::PlantedBug as StoreBug;
 
 use crate::chain::CHAIN_ID;
@@ -14,6 +15,8 @@ use crate::world::World;
 
 /// What a new owner sees of the open work that there is.
 const SHORT_PAGE: usize = 100;
+/// What a plain transfer costs.
+const TRANSFER_GAS: u64 = 21_000;
 
 /// A mistake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,11 +81,24 @@ pub enum Bug {
     RepeatsForgotten,
     /// A caller is told that its nonce is used, and nothing is written.
     UsedForgotten,
+    /// An endpoint that lacks a block answers with its own newest count, and is believed.
+    LateCountsBelieved,
+    /// Calls have no time limit: an endpoint that says nothing is waited for.
+    SilenceAwaited,
+    /// One endpoint's count and its receipts are taken for one node's, and what it does not show for
+    /// another's.
+    BalancerTrusted,
+    /// Estimates are those of one endpoint.
+    OneVoiceEstimates,
+    /// A create without gas is taken for a plain transfer.
+    GasGuessed,
+    /// An operator is told that a submitter takes work again, and nothing is written.
+    ResumeForgotten,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 36] = [
         Self::SkippedGuard,
         Self::RewindingTakeover,
         Self::SlotFreedOnTimeout,
@@ -113,6 +129,12 @@ impl Bug {
         Self::OrphansCutOff,
         Self::RepeatsForgotten,
         Self::UsedForgotten,
+        Self::LateCountsBelieved,
+        Self::SilenceAwaited,
+        Self::BalancerTrusted,
+        Self::OneVoiceEstimates,
+        Self::GasGuessed,
+        Self::ResumeForgotten,
     ];
 
     /// The mistake of that name.
@@ -151,7 +173,13 @@ impl Bug {
             | Self::KeysPretended
             | Self::OrphansCutOff
             | Self::RepeatsForgotten
-            | Self::UsedForgotten => None,
+            | Self::UsedForgotten
+            | Self::LateCountsBelieved
+            | Self::SilenceAwaited
+            | Self::BalancerTrusted
+            | Self::OneVoiceEstimates
+            | Self::GasGuessed
+            | Self::ResumeForgotten => None,
         }
     }
 
@@ -186,7 +214,13 @@ impl Bug {
             | Self::KeysPretended
             | Self::OrphansCutOff
             | Self::RepeatsForgotten
-            | Self::UsedForgotten => None,
+            | Self::UsedForgotten
+            | Self::LateCountsBelieved
+            | Self::SilenceAwaited
+            | Self::BalancerTrusted
+            | Self::OneVoiceEstimates
+            | Self::GasGuessed
+            | Self::ResumeForgotten => None,
         }
     }
 
@@ -236,12 +270,23 @@ impl Bug {
             Self::UsedForgotten => {
                 (plan.mode, plan.faults.reserve) = (Mode::Pipelined, 1.5);
             }
+            Self::LateCountsBelieved => {
+                // A settled block that the endpoint does not have yet.
+                (plan.confirmations, plan.finality) = (2, FinalityRule::Confirmations(2));
+                (plan.mode, plan.real_client) = (Mode::Strict, false);
+                plan.steady = Steady { lie: Some(Lie::Lags(2)), ..Steady::default() };
+            }
+            Self::SilenceAwaited => plan.tell(Lie::IsSilent),
+            Self::BalancerTrusted => plan.tell(Lie::Balancer(4)),
+            Self::OneVoiceEstimates => plan.tell(Lie::Estimates(1 << 40)),
+            Self::ResumeForgotten => plan.faults.operator = 0.8,
             Self::SkippedGuard
             | Self::RewindingTakeover
             | Self::SendFirst
             | Self::AnswerFirst
             | Self::WaitingLeftOut
             | Self::OwnNames
+            | Self::GasGuessed
             | Self::ForksIgnored
             | Self::FeedSkips
             | Self::UnclaimedResends
@@ -263,14 +308,14 @@ pub(crate) fn renamed(world: &World, node: &str, batch: FencedBatch) -> FencedBa
     FencedBatch::new(batch.node().clone(), sections).unwrap_or(batch)
 }
 
-/// [`Bug::WaitingLeftOut`]: what has no slot yet is not there. [`Bug::FirstPageOnly`]: nor is what
-/// comes after the first few.
-pub(crate) fn left_out(world: &World, mut work: Vec<OpenTx>) -> Vec<OpenTx> {
+/// [`Bug::WaitingLeftOut`]: what has no slot yet is not there. [`Bug::FirstPageOnly`]: the first page
+/// is short, and there is no page after it.
+pub(crate) fn left_out(world: &World, after: Option<TxId>, mut work: Vec<OpenTx>) -> Vec<OpenTx> {
     if world.has(Bug::WaitingLeftOut) {
         work.retain(|tx| tx.record.nonce.is_some());
     }
     if world.has(Bug::FirstPageOnly) {
-        work.truncate(SHORT_PAGE);
+        work.truncate(if after.is_none() { SHORT_PAGE } else { 0 });
     }
     work
 }
@@ -328,4 +373,35 @@ pub(crate) fn on_another_chain(
     let mixes = world.has(Bug::ChainsMixed);
     let ask = |(of, id): &(Submitter, RequestId)| (if mixes { other(of) } else { *of }, id.clone());
     requests.iter().map(ask).collect()
+}
+
+/// [`Bug::ResumeForgotten`]: nobody resumes anybody.
+pub(crate) fn unresumed(world: &World, batch: FencedBatch) -> FencedBatch {
+    if !world.has(Bug::ResumeForgotten) {
+        return batch;
+    }
+    let mut sections = batch.sections().to_vec();
+    for section in &mut sections {
+        section.status.take_if(|change| change.to == SubmitterStatus::Active);
+    }
+    FencedBatch::new(batch.node().clone(), sections).unwrap_or(batch)
+}
+
+/// [`Bug::GasGuessed`]: what every call needs, whoever is asked.
+pub(crate) fn guessed_gas(world: &World) -> Option<Trial> {
+    world.has(Bug::GasGuessed).then_some(Trial::Gas(TRANSFER_GAS))
+}
+
+/// [`Bug::BalancerTrusted`]: a transaction of nobody, in the first block, in each slot in which none
+/// is shown.
+pub(crate) fn made_up(world: &World, slots: &[Nonce], seen: &mut Vec<Occupant>) {
+    let first = world.chain.first_block();
+    let is_seen = |slot: &Nonce| seen.iter().any(|one| one.nonce == *slot);
+    let unseen: Vec<_> = slots.iter().filter(|slot| !is_seen(slot)).copied().collect();
+    seen.extend(unseen.into_iter().map(|nonce| Occupant {
+        nonce,
+        tx_hash: TxHash::ZERO,
+        block_number: first.number,
+        block_hash: first.hash,
+    }));
 }

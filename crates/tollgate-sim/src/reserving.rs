@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tollgate_engine::ReserveError;
 use tollgate_model::port::Reservation;
 use tollgate_model::rejected::RejectedSlot;
@@ -15,48 +15,77 @@ use crate::world::World;
 
 /// How long a caller waits for a node.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How often a caller may ask for a nonce.
+const TURN: Duration = Duration::from_millis(500);
+/// How often a caller asks after the storm, if it has none by then.
+const LATE_TRIES_MAX: u32 = 40;
 /// How often a caller asks until it is certain.
 const TRIES_MAX: u32 = 30;
 /// How often a caller sends what it promised.
 const SEND_EVERY: Duration = Duration::from_secs(2);
 
-/// Takes nonces while the storm lasts.
+/// Takes nonces while the storm lasts. If nobody was given one in its first half, a caller asks at
+/// every turn until one is, also after the storm, and sends what it promises: no world in which
+/// nonces may be reserved is without one.
 pub(crate) async fn reserve(world: Arc<World>) {
-    while !world.is_calm() {
-        sleep(Duration::from_millis(500)).await;
-        let is_time = world.chance(world.plan.faults.reserve / 2.0);
-        let Some(node) = world.any_node().filter(|_| is_time && !world.is_strict()) else {
-            continue;
-        };
+    if !world.may_reserve() {
+        return;
+    }
+    let due = Instant::now() + world.plan.storm / 2;
+    let (mut has_reserved, mut late_tries) = (false, 0);
+    while !world.is_calm() || (!has_reserved && late_tries < LATE_TRIES_MAX) {
+        sleep(TURN).await;
+        late_tries += u32::from(world.is_calm());
+        let is_due = !has_reserved && Instant::now() >= due;
+        let is_time = world.chance(world.plan.faults.reserve / 2.0) || is_due;
+        let Some(node) = world.any_node().filter(|_| is_time) else { continue };
         let submitters = world.submitters();
         let of = submitters[world.below(submitters.len() as u64) as usize];
         let hold = world.between(1_000, 8_000);
         let asked = timeout(PATIENCE, node.engine.reserve(of, Some(hold))).await;
-        if let (Ok(Ok(reservation)), false) = (asked, node.line.is_dead()) {
-            world.note(format_args!("reserved {of} {}", reservation.nonce));
-            world.note_reserved(of, reservation.nonce);
-            if world.plan.rejected_slot == RejectedSlot::Hold {
-                world.excuse(of, "a nonce that comes back, and that nobody may fill");
+        match asked.ok().filter(|_| !node.line.is_dead()) {
+            Some(Ok(reservation)) => {
+                has_reserved = true;
+                world.checker.note_reservation();
+                world.note(format_args!("reserved {of} {}", reservation.nonce));
+                world.note_reserved(of, reservation.nonce);
+                tokio::spawn(keep(world.clone(), of, reservation, is_due));
             }
-            tokio::spawn(keep(world.clone(), of, reservation));
+            // One may have been given, and nobody knows of it: it comes back.
+            Some(Err(ReserveError::Unavailable(_))) | None => comes_back(&world, of),
+            Some(Err(_)) => {}
         }
     }
 }
 
+/// A nonce of this submitter is used by nobody, and comes back.
+fn comes_back(world: &World, of: Submitter) {
+    if world.plan.rejected_slot == RejectedSlot::Hold {
+        world.excuse(of, "a nonce that comes back, and that nobody may fill");
+    }
+}
+
 /// What a caller does with its nonce.
-async fn keep(world: Arc<World>, of: Submitter, held: Reservation) {
+async fn keep(world: Arc<World>, of: Submitter, held: Reservation, sends: bool) {
     sleep(world.between(10, 4_000)).await;
-    match world.below(12) {
-        // It comes back by itself.
-        0..=2 => {}
-        3..=5 => give_back(&world, of, &held).await,
+    let fate = world.below(12);
+    match fate {
+        0..=5 if !sends => {
+            comes_back(&world, of);
+            // Half of them by themselves.
+            if fate > 2 {
+                give_back(&world, of, &held).await;
+            }
+        }
         // It is used, and the caller dies before it sends.
-        6 => {
+        6 if !sends => {
             world.excuse(of, "a caller uses a nonce and never sends");
             sign_and_tell(&world, of, &held).await;
         }
         _ => {
-            let Some((hash, raw)) = sign_and_tell(&world, of, &held).await else { return };
+            let Some((hash, raw)) = sign_and_tell(&world, of, &held).await else {
+                return comes_back(&world, of);
+            };
             loop {
                 let count = world.chain.lock().count(of.address);
                 if count > held.nonce.get() && world.is_settled(&hash) {

@@ -1,5 +1,6 @@
 //! One run: a storm, then calm, then rest.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,8 +8,9 @@ use futures_util::future::{join_all, select_all};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::checker::Violation;
-use crate::life::{blow, call, help, mine, operate, unpause};
+use crate::life::{blow, call, mine};
 use crate::node::{foreign_node, keep_seat};
+use crate::operators::{help, operate, unpause};
 use crate::planted::Bug;
 use crate::reserving::reserve;
 use crate::trace::Keep;
@@ -39,20 +41,52 @@ pub struct Report {
     pub events: u64,
     /// The events, if they were kept.
     pub lines: Vec<String>,
+    /// What there was to judge.
+    pub tally: Tally,
 }
 
-/// Runs a seed, with a mistake or without.
+/// What there was to judge in a run, on all its chains.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Tally {
+    /// Submitters.
+    pub submitters: u64,
+    /// Of those, how many had to make progress by themselves (I15).
+    pub judged: u64,
+    /// Why the others had not to, and how many.
+    pub excused: BTreeMap<&'static str, u64>,
+    /// Actions of operators that a node carried out.
+    pub actions: u64,
+    /// Nonces that callers reserved.
+    pub reserved: u64,
+    /// Whether callers may reserve nonces on all chains.
+    pub may_reserve: bool,
+}
+
+/// Runs a seed, with a mistake or without. With a mistake the plan is one in which it can show.
 ///
 /// # Errors
 /// The simulation could not be set up.
 pub fn run(seed: u64, bug: Option<Bug>, keep: Keep) -> Result<Report, String> {
+    run_with(seed, bug, true, keep)
+}
+
+/// Runs a seed with a mistake, in the world that the seed draws.
+///
+/// # Errors
+/// The simulation could not be set up.
+pub fn run_as_drawn(seed: u64, bug: Bug, keep: Keep) -> Result<Report, String> {
+    run_with(seed, Some(bug), false, keep)
+}
+
+fn run_with(seed: u64, bug: Option<Bug>, favours: bool, keep: Keep) -> Result<Report, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .map_err(|error| error.to_string())?;
     runtime.block_on(async {
-        let world = World::new(seed, bug, keep).await.map_err(|error| error.to_string())?;
+        let world = World::new(seed, bug, favours, keep).await;
+        let world = world.map_err(|error| error.to_string())?;
         let mut worlds = vec![world.clone()];
         if world.plan.second_chain {
             worlds.push(world.second(seed).await.map_err(|error| error.to_string())?);
@@ -67,9 +101,11 @@ pub fn run(seed: u64, bug: Option<Bug>, keep: Keep) -> Result<Report, String> {
         let (digest, events) = world.trace.sum();
         let violation = worlds.iter().find_map(|world| world.checker.violation());
         let lines = world.trace.take_lines();
+        let mut tally = Tally { may_reserve: true, ..Tally::default() };
+        worlds.iter().for_each(|world| world.add_to(&mut tally));
         // Engines hold the world that holds them.
         worlds.iter().for_each(|world| world.vacate());
-        Ok(Report { seed, violation, digest, events, lines })
+        Ok(Report { seed, violation, digest, events, lines, tally })
     })
 }
 

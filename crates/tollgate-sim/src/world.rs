@@ -71,14 +71,16 @@ pub(crate) struct World {
 }
 
 impl World {
+    /// The world of a seed. `favours`: its plan is changed so that the bug can show.
     pub(crate) async fn new(
         seed: u64,
         bug: Option<Bug>,
+        favours: bool,
         keep: Keep,
     ) -> Result<Arc<Self>, StoreError> {
         let mut rng = Rng::new(seed);
         let mut plan = Plan::draw(&mut rng);
-        if let Some(bug) = bug {
+        if let Some(bug) = bug.filter(|_| favours) {
             bug.favour(&mut plan);
         }
         let time = SimTime { start: Instant::now() };
@@ -164,6 +166,11 @@ impl World {
 
     pub(crate) fn is_strict(&self) -> bool {
         self.plan.mode == Mode::Strict
+    }
+
+    /// Whether callers may reserve nonces: not of strict submitters, nor beside a backlog.
+    pub(crate) fn may_reserve(&self) -> bool {
+        !self.is_strict() && self.plan.faults.reserve > 0.0
     }
 
     pub(crate) fn has(&self, bug: Bug) -> bool {

@@ -107,7 +107,9 @@ async fn answer(
     subscriptions: &mut Subscriptions,
     message: &[u8],
 ) -> bool {
-    let own = serde_json::from_slice::<Value>(message).ok();
+    // A silent endpoint does not answer subscriptions either: they go the way of all calls.
+    let is_silent = endpoint.settings().untruths.is_silent;
+    let own = serde_json::from_slice::<Value>(message).ok().filter(|_| !is_silent);
     if let Some(answer) = own.and_then(|request| subscriptions.handle(&request)) {
         return send(socket, &answer).await;
     }

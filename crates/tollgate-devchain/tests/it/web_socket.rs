@@ -1,5 +1,7 @@
 //! JSON-RPC over a WebSocket, and subscriptions to new heads.
 
+use std::time::Duration;
+
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -125,4 +127,27 @@ async fn an_endpoint_without_web_sockets_says_not_found() {
     assert!(refused.to_string().contains("404"), "{refused}");
     result(&devchain.url(), "devchain_setFeature", json!(["webSocket", true])).await;
     Socket::open(&devchain.ws_url()).await;
+}
+
+#[tokio::test]
+async fn silent_endpoint_answers_neither_subscriptions_nor_calls_and_announces_no_head() {
+    let devchain = start().await;
+    let mut subscribed = Socket::open(&devchain.ws_url()).await;
+    subscribed.subscribe().await;
+    result(&devchain.url(), "devchain_goSilent", json!([])).await;
+    let mut late = Socket::open(&devchain.ws_url()).await;
+    let silence = Duration::from_millis(300);
+    for (method, params) in
+        [("eth_subscribe", json!(["newHeads"])), ("eth_unsubscribe", json!(["0x1"]))]
+    {
+        let said = tokio::time::timeout(silence, late.ask(method, params)).await;
+        assert!(said.is_err(), "{method}: {said:?}");
+    }
+    devchain.mine(1);
+    let said = tokio::time::timeout(silence, subscribed.next()).await;
+    assert!(said.is_err(), "{said:?}");
+    // A connection that was never asked anything speaks again when the endpoint does.
+    result(&devchain.url(), "devchain_goSilent", json!([false])).await;
+    devchain.mine(1);
+    assert_eq!(subscribed.next_head().await.0, 2);
 }

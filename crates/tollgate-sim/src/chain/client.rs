@@ -32,6 +32,8 @@ use crate::world::World;
 
 /// How long a node waits before it tries to connect again.
 const CONNECT_PAUSE: Duration = Duration::from_secs(1);
+/// How long the bug that waits for silent endpoints does so.
+const FOR_EVER: Duration = Duration::from_secs(3_600);
 /// How often the bug that wastes calls makes each of them.
 const WASTED: usize = 25;
 
@@ -147,9 +149,11 @@ impl ClientChain {
     }
 
     async fn connect(&self, endpoints: &[usize]) -> EvmChain {
+        let waits = self.world.has(Bug::SilenceAwaited);
+        let limit = |usual: u64| if waits { FOR_EVER } else { Duration::from_secs(usual) };
         loop {
             let endpoint = |at: &usize| EndpointConfig {
-                timeout: Duration::from_secs(3),
+                timeout: limit(3),
                 carrier: Some(Arc::new(Wire {
                     world: self.world.clone(),
                     line: self.line.clone(),
@@ -159,8 +163,8 @@ impl ClientChain {
             };
             let config = ChainConfig {
                 chain_id: Some(self.world.chain_id()),
-                read_deadline: Duration::from_secs(6),
-                send_deadline: Duration::from_secs(6),
+                read_deadline: limit(6),
+                send_deadline: limit(6),
                 ..ChainConfig::new(endpoints.iter().map(endpoint).collect())
             };
             match EvmChain::connect(config).await {
@@ -215,11 +219,15 @@ impl Chain for ClientChain {
 
     async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable> {
         let head = self.client_unless(Bug::OneVoiceHeads).await.head_after(known).await;
+        let number = head.as_ref().ok().map(|head| head.number);
+        self.world.note(format_args!("{} hears of head {number:?}", self.line.name));
         self.heard("head", head).await
     }
 
     async fn block(&self, tag: BlockTag) -> Result<Option<Block>, ChainUnavailable> {
         let block = self.client_unless(Bug::OneVoiceBlocks).await.block(tag).await;
+        let read = block.as_ref().map(|block| block.as_ref().map(|block| block.at.number));
+        self.world.note(format_args!("{} reads block {tag:?}: {read:?}", self.line.name));
         self.heard("block", block).await
     }
 
@@ -254,8 +262,13 @@ impl Chain for ClientChain {
     }
 
     async fn search(&self, of: Address, slot: Nonce, attempts: &[TxHash]) -> SlotSearch {
-        let client = self.client_unless(Bug::OneVoiceReceipts).await;
+        let client = if self.world.has(Bug::BalancerTrusted) {
+            self.client_unless(Bug::BalancerTrusted).await
+        } else {
+            self.client_unless(Bug::OneVoiceReceipts).await
+        };
         let found = client.search(of, slot, attempts).await;
+        self.world.note(format_args!("{} search {slot}: {:?}", self.line.name, found.looked));
         self.heard("search", found).await
     }
 
@@ -265,7 +278,12 @@ impl Chain for ClientChain {
     }
 
     async fn occupants(&self, of: Address, slots: &[Nonce], lookback: u64) -> OccupantSearch {
-        let seen = self.client().await.occupants(of, slots, lookback).await;
+        let mut seen = self.client().await.occupants(of, slots, lookback).await;
+        if self.world.has(Bug::BalancerTrusted) {
+            seen.seen.clear();
+            crate::planted::made_up(&self.world, slots, &mut seen.seen);
+        }
+        self.world.note(format_args!("{} occupants of {slots:?}: {seen:?}", self.line.name));
         self.heard("occupants", seen).await
     }
 
@@ -289,7 +307,8 @@ impl Chain for ClientChain {
     }
 
     async fn try_call(&self, call: &Call) -> Result<Trial, ChainUnavailable> {
-        let trial = self.client().await.try_call(call).await;
+        let trial = self.client_unless(Bug::OneVoiceEstimates).await.try_call(call).await;
+        let trial = trial.map(|trial| crate::planted::guessed_gas(&self.world).unwrap_or(trial));
         self.heard("try", trial).await
     }
 

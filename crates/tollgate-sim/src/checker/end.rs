@@ -190,6 +190,7 @@ impl World {
                 self.checker.fail(self, "I6", what);
                 continue;
             };
+            self.check_taken(of, value, completion);
             let key = (of.address, U256::from(value));
             let Mined { succeeded, failed } = mined.get(&key).copied().unwrap_or_default();
             let wanted = match completion.state {

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use tollgate_devchain::chain::Tx;
 use tollgate_model::nonce::SubmitterStatus;
-use tollgate_model::port::{Page, Section, TxStore};
-use tollgate_model::{Nonce, StuckReason, Submitter, TxHash, TxId, TxState};
+use tollgate_model::port::{Completion, Page, Section, TxStore};
+use tollgate_model::{Failed, Nonce, StuckReason, Submitter, TxHash, TxId, TxState};
 
+use super::NO_NODE_TAKES_IT;
 use crate::plan::Lie;
+use crate::run::Tally;
 use crate::world::World;
 
 /// How many times the highest honest price an attempt may offer: some bumps and speed-ups, and far
@@ -22,41 +24,70 @@ impl World {
         self.checker.lock().excused.entry(of).or_insert(why);
     }
 
+    /// An intent that may stand in the way of its submitter's others, for as long as it is open.
+    pub(crate) fn note_spoiler(&self, of: Submitter, value: u64, why: &'static str) {
+        self.checker.lock().spoilers.insert((of, value), why);
+    }
+
+    /// Another intent, of this value, is in all else the same as one that may be noted.
+    pub(crate) fn note_as_spoiling(&self, of: Submitter, known: u64, other: u64) {
+        let mut seen = self.checker.lock();
+        if let Some(why) = seen.spoilers.get(&(of, known)).copied() {
+            seen.spoilers.insert((of, other), why);
+        }
+    }
+
+    /// An open intent of a submitter that others may wait for.
+    fn open_spoiler(&self, of: Submitter) -> Option<&'static str> {
+        let seen = self.checker.lock();
+        let mut open = seen
+            .requests
+            .iter()
+            .filter(|((by, _), told)| *by == of && !seen.done.contains_key(&told.tx_id));
+        open.find_map(|(_, told)| seen.spoilers.get(&(of, told.value)).copied())
+    }
+
     /// What excuses every submitter of this run.
     fn general_excuse(&self) -> Option<&'static str> {
-        let (plan, steady) = (&self.plan, &self.plan.steady);
+        let plan = &self.plan;
         if self.is_finality_broken() {
             Some("the chain went back beyond finality")
-        } else if plan.moody_policy {
-            Some("the policy may hold anything")
-        } else if steady.receipts_kept.is_some() {
-            Some("a receipt that no endpoint has is no evidence")
-        } else if steady.lie == Some(Lie::TakesSmallOnesOnly) && !plan.real_client {
+        } else if plan.steady.lie == Some(Lie::TakesSmallOnesOnly) && !plan.real_client {
             Some("the model of the client takes one endpoint's no for that of all")
         } else {
             None
         }
     }
 
-    /// Whether a submitter has nothing but endpoints, nodes and the network to complain of.
-    pub(crate) fn is_unexcused(&self, of: Submitter) -> bool {
-        self.general_excuse().is_none() && !self.checker.lock().excused.contains_key(&of)
+    /// What a submitter has to complain of beside endpoints, nodes and the network.
+    fn excuse_of(&self, of: Submitter) -> Option<&'static str> {
+        self.general_excuse().or_else(|| self.checker.lock().excused.get(&of).copied())
     }
 
     /// I15: what was accepted has ended by itself, and nobody is in PROTECT for an endpoint's lag. No
     /// excuse of another submitter counts.
     pub(crate) async fn check_progress(&self, waited: Duration) {
         let unfinished = self.unfinished();
-        for of in self.submitters().into_iter().filter(|of| self.is_unexcused(*of)) {
+        for of in self.submitters() {
+            let mine: Vec<TxId> =
+                unfinished.iter().filter(|(by, _)| *by == of).map(|(_, id)| *id).collect();
+            let excuse = match self.excuse_of(of) {
+                None if !mine.is_empty() => match self.open_spoiler(of) {
+                    None => self.waits_for_a_person(of).await,
+                    spoiler => spoiler,
+                },
+                excuse => excuse,
+            };
+            self.checker.lock().progress.insert(of, excuse);
+            if excuse.is_some() {
+                continue;
+            }
             let status = self.store.submitter(of).await.ok().flatten().map(|it| it.status);
             if status == Some(SubmitterStatus::Protect) {
                 let what = format!("{of} is in PROTECT, and nobody else has used it");
                 return self.checker.fail(self, "I15", what);
             }
-            let mine: Vec<TxId> =
-                unfinished.iter().filter(|(by, _)| *by == of).map(|(_, id)| *id).collect();
-            let holds = mine.is_empty() || self.waits_for_a_person(of).await;
-            if status == Some(SubmitterStatus::Active) && !holds {
+            if status == Some(SubmitterStatus::Active) && !mine.is_empty() {
                 let count = mine.len();
                 let what = format!("{count} of {of} have not ended in {waited:?}: {:?}", mine[0]);
                 return self.checker.fail(self, "I15", what);
@@ -64,11 +95,63 @@ impl World {
         }
     }
 
-    /// Whether a transaction's time ran out in its slot: what becomes of it is a person's decision.
-    async fn waits_for_a_person(&self, of: Submitter) -> bool {
-        let Ok(page) = Page::new(Page::MAX) else { return false };
+    /// What of a submitter's open work is for a person or a policy to decide, if anything is: a
+    /// transaction whose time ran out in its slot, of which no endpoint has the receipt, or that was
+    /// STUCK under a policy that answers anything.
+    async fn waits_for_a_person(&self, of: Submitter) -> Option<&'static str> {
+        let page = Page::new(Page::MAX).ok()?;
         let open = self.store.open_work(of, None, page).await.unwrap_or_default();
-        open.iter().any(|tx| tx.record.seen.state == TxState::Stuck(StuckReason::Expired))
+        for tx in open {
+            match tx.record.seen.state {
+                TxState::Stuck(StuckReason::Expired) => {
+                    return Some("an intent whose time ran out in its slot");
+                }
+                TxState::Stuck(StuckReason::Unproven)
+                    if self.plan.steady.receipts_kept.is_some() =>
+                {
+                    return Some("a receipt that no endpoint has");
+                }
+                _ => {}
+            }
+            if !self.plan.moody_policy {
+                continue;
+            }
+            let history = self.store.history(tx.record.tx_id, 0, page).await.unwrap_or_default();
+            if history.iter().any(|entry| matches!(entry.to, TxState::Stuck(_))) {
+                return Some("a policy that may hold anything was asked");
+            }
+        }
+        None
+    }
+
+    /// I15: what every node would take is not refused, where nothing but endpoints stands in the way.
+    pub(crate) fn check_taken(&self, of: Submitter, value: u64, completion: &Completion) {
+        let is_refused = completion.state == TxState::Failed(Failed::Rejected);
+        let is_unwanted = || {
+            let spoilers = &self.checker.lock().spoilers;
+            spoilers.get(&(of, value)) == Some(&NO_NODE_TAKES_IT)
+        };
+        if is_refused && self.excuse_of(of).is_none() && !is_unwanted() {
+            let what = format!("{} was REJECTED, and every node would take it", completion.tx_id);
+            self.checker.fail(self, "I15", what);
+        }
+    }
+
+    /// Adds what there was to judge.
+    pub(crate) fn add_to(&self, tally: &mut Tally) {
+        let seen = self.checker.lock();
+        tally.actions += seen.actions;
+        tally.reserved += seen.reserved;
+        tally.may_reserve &= self.may_reserve();
+        for of in self.submitters() {
+            let not_reached = Some("the run ended before");
+            let excuse = seen.progress.get(&of).copied().unwrap_or(not_reached);
+            tally.submitters += 1;
+            match excuse {
+                Some(why) => *tally.excused.entry(why).or_default() += 1,
+                None => tally.judged += 1,
+            }
+        }
     }
 
     /// I16: an attempt offers what an honest quote and some bumps come to.

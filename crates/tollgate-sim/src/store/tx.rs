@@ -38,6 +38,7 @@ impl TxStore for NodeStore {
         };
         let batch = crate::planted::renamed(&self.world, &self.line.name, batch.clone());
         let batch = crate::planted::under_new_names(&self.world, batch).await;
+        let batch = crate::planted::unresumed(&self.world, batch);
         let answer = self.write("commit", move |world, name| async move {
             if fate == Fate::UndoneUntold {
                 world.note(format_args!("{name} commit undone, untold"));
@@ -156,7 +157,7 @@ impl TxStore for NodeStore {
                 "open_work",
                 |store| async move { store.open_work(submitter, after, page).await },
             );
-        read.await.map(|work| crate::planted::left_out(&self.world, work))
+        read.await.map(|work| crate::planted::left_out(&self.world, after, work))
     }
 
     async fn slots_from(

@@ -39,11 +39,11 @@ macro_rules! bugs {
 bugs! {
     a_guard_that_is_not_there_is_noticed: SkippedGuard breaks "I1" "I2";
     a_cursor_that_a_takeover_sets_back_is_noticed: RewindingTakeover breaks "I4";
-    a_slot_that_is_freed_on_a_timeout_is_noticed: SlotFreedOnTimeout breaks "I3" "I8";
+    a_slot_that_is_freed_on_a_timeout_is_noticed: SlotFreedOnTimeout breaks "I3" "I8" "I15";
     a_send_before_the_commit_is_noticed: SendFirst breaks "I5";
     a_forgotten_older_hash_is_noticed: OlderHashesForgotten breaks "I5" "I8";
     an_answer_before_the_commit_is_noticed: AnswerFirst breaks "I6";
-    waiting_work_that_no_new_owner_takes_up_is_noticed: WaitingLeftOut breaks "I6";
+    waiting_work_that_no_new_owner_takes_up_is_noticed: WaitingLeftOut breaks "I6" "I15";
     request_names_that_differ_by_node_are_noticed: OwnNames breaks "I7";
     finality_one_block_early_is_noticed: EarlyFinality breaks "I8";
     silence_that_is_taken_for_no_receipt_is_noticed: SilenceIsNo breaks "I8";
@@ -67,4 +67,10 @@ bugs! {
     orphans_hidden_behind_others_are_noticed: OrphansCutOff breaks "I15" "I6";
     repeats_taken_for_new_requests_are_noticed: RepeatsForgotten breaks "I7";
     a_used_nonce_that_is_not_written_down_is_noticed: UsedForgotten breaks "I3";
+    newest_count_given_for_a_missing_block_is_noticed: LateCountsBelieved breaks "I15";
+    calls_without_a_time_limit_are_noticed: SilenceAwaited breaks "I15" "I6";
+    answers_of_a_balancer_taken_for_one_nodes_are_noticed: BalancerTrusted breaks "I8";
+    estimates_on_one_endpoints_word_are_noticed: OneVoiceEstimates breaks "I15" "I6";
+    gas_that_is_guessed_is_noticed: GasGuessed breaks "I15" "I6";
+    resume_that_is_not_written_is_noticed: ResumeForgotten breaks "I6";
 }

@@ -16,6 +16,19 @@ fn holds(part: u64) {
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
+/// Operators act and callers reserve nonces in each world, and progress is demanded of most accounts.
+#[test]
+fn every_seed_has_operator_actions_and_reservations_and_most_submitters_are_judged() {
+    let (mut judged, mut submitters) = (0, 0);
+    for seed in 2_000..2_000 + PART {
+        let tally = run(seed, None, Keep::Digest).unwrap().tally;
+        assert!(tally.actions > 0, "no operator acts in seed {seed}");
+        assert!(tally.reserved > 0 || !tally.may_reserve, "nobody reserves in seed {seed}");
+        (judged, submitters) = (judged + tally.judged, submitters + tally.submitters);
+    }
+    assert!(judged * 2 >= submitters, "{judged} of {submitters} submitters are judged");
+}
+
 macro_rules! parts {
     ($($name:ident: $part:literal;)*) => {
         $(
