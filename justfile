@@ -1,6 +1,6 @@
 # Shortcuts; each is a line of plain shell or cargo that works without just.
 
-# format, lints, doc tests, tests
+# format, lints, the build of what ships, tests
 test *args:
     ./test {{ args }}
 

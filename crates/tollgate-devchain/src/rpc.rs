@@ -11,6 +11,7 @@ mod endpoint;
 mod eth;
 mod http;
 mod json;
+mod pages;
 mod params;
 mod produce;
 mod serve;

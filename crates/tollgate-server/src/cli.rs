@@ -46,7 +46,7 @@ enum Command {
     Serve(node::ServeArgs),
     /// Create transactions on a running node, read them, follow them, step in.
     Tx(tx::TxArgs),
-    /// The accounts of a running node: list, show, pause, resume, reconcile.
+    /// The accounts of a running node: list, show, pause, resume, mode, reconcile, fill, advance.
     Submitter(submitter::SubmitterArgs),
     /// The feed of outcomes of a running node.
     Completions(completions::CompletionsArgs),

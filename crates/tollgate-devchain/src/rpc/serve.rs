@@ -2,7 +2,7 @@
 //! which a web framework alone would not.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, FromRequestParts, State, WebSocketUpgrade};
 use axum::http::{Request, Response, StatusCode};
+use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use hyper::server::conn::http1;
@@ -20,7 +21,7 @@ use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
 use super::endpoint::{Door, Endpoint};
-use super::{http, ws};
+use super::{http, pages, ws};
 
 /// Open connections, at most; further ones wait.
 const CONNECTIONS_MAX: usize = 1_024;
@@ -34,7 +35,7 @@ const REBIND_WAIT: Duration = Duration::from_millis(20);
 /// Serves an endpoint until the task is dropped. A shut door is a closed port.
 pub(crate) async fn serve(listener: TcpListener, endpoint: Arc<Endpoint>) -> io::Result<()> {
     let address = listener.local_addr()?;
-    let app = router(endpoint.clone());
+    let app = router(endpoint.clone(), address.ip());
     let mut listener = Some(listener);
     loop {
         let Some(open) = listener.take() else {
@@ -118,10 +119,11 @@ async fn connection(stream: TcpStream, app: Router, endpoint: Arc<Endpoint>, epo
         http1::Builder::new().serve_connection(TokioIo::new(stream), service).with_upgrades().await;
 }
 
-fn router(endpoint: Arc<Endpoint>) -> Router {
+fn router(endpoint: Arc<Endpoint>, listens_on: IpAddr) -> Router {
     Router::new()
         .route("/", get(upgrade).post(post))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(from_fn_with_state(listens_on, pages::refuse_foreign))
         .with_state(endpoint)
 }
 

@@ -12,6 +12,7 @@ mod documented;
 mod endpoint_faults;
 mod mempool;
 mod methods;
+mod pages;
 mod past;
 mod planned_faults;
 mod properties;

@@ -105,11 +105,17 @@ impl Answer {
 /// Posts a body on a connection of its own.
 pub(crate) async fn post(url: &str, body: &str) -> io::Result<Answer> {
     let host = url.strip_prefix("http://").unwrap();
+    let headers = format!("Host: {host}\r\nContent-Type: application/json\r\n");
+    post_with(url, &headers, body).await
+}
+
+/// Posts a body with these headers.
+pub(crate) async fn post_with(url: &str, headers: &str, body: &str) -> io::Result<Answer> {
+    let host = url.strip_prefix("http://").unwrap();
     let exchange = async {
         let mut stream = TcpStream::connect(host).await?;
         let request = format!(
-            "POST / HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            "POST / HTTP/1.1\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
             body.len()
         );
         stream.write_all(request.as_bytes()).await?;

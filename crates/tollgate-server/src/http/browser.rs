@@ -39,19 +39,19 @@ pub struct BrowserPolicy {
 
 impl BrowserPolicy {
     /// The policy of a node that listens on `listen` and is known to the others as
-    /// `advertise_url`. On loopback, hosts are always checked; elsewhere only if some are listed.
+    /// `advertise_url`. Accepted hosts are loopback, the host of `advertise_url`, `allowed_hosts` and,
+    /// unless the node listens on loopback, every literal address.
     pub fn new(
         listen: IpAddr,
         advertise_url: &str,
         allowed_hosts: &[String],
         allowed_origins: &[String],
     ) -> Self {
-        let is_checked = listen.is_loopback() || !allowed_hosts.is_empty();
         let advertised = advertise_url.parse::<Uri>().ok();
         let advertised = advertised.and_then(|uri| uri.host().map(normal_host));
         let hosts = allowed_hosts.iter().map(|host| normal_host(host)).chain(advertised);
         Self {
-            hosts: is_checked.then(|| hosts.collect()),
+            hosts: Some(hosts.collect()),
             accepts_any_address: !listen.is_loopback(),
             origins: allowed_origins.iter().map(|origin| origin.to_ascii_lowercase()).collect(),
         }
@@ -77,9 +77,10 @@ impl BrowserPolicy {
             return Ok(());
         }
         let detail = format!(
-            "Host: {} is not a name of this node; allowed are {} and those in http.allowed_hosts",
+            "Host: {} is not a name of this node; allowed are {}, the host of advertise_url, and the \
+             names in http.allowed_hosts",
             quoted(authority.as_str()),
-            if self.accepts_any_address { "addresses" } else { "localhost, 127.0.0.1, [::1]" },
+            if self.accepts_any_address { "IP addresses" } else { "localhost, 127.0.0.1, [::1]" },
         );
         Err(Problem::new(Code::HostNotAllowed, detail).about("Host"))
     }
@@ -271,16 +272,24 @@ mod tests {
     }
 
     #[test]
-    fn host_elsewhere_is_checked_only_against_a_list() {
-        let open = BrowserPolicy::new(Ipv4Addr::UNSPECIFIED.into(), "http://a:1", &[], &[]);
-        assert_eq!(code(&open, "GET", &[("host", "anything.example")], ""), "fine");
+    fn name_that_nobody_listed_is_refused_on_every_address() {
         let listed = ["gate.example".to_owned()];
-        let closed = BrowserPolicy::new(Ipv4Addr::UNSPECIFIED.into(), "http://a:1", &listed, &[]);
-        for host in ["gate.example", "a:1", "10.0.0.7:8550", "localhost"] {
-            assert_eq!(code(&closed, "GET", &[("host", host)], ""), "fine", "{host}");
+        for listen in ["0.0.0.0", "::", "10.0.0.7"] {
+            let with = |hosts: &[String], host: &str| {
+                let policy = BrowserPolicy::new(listen.parse().unwrap(), "http://a:1", hosts, &[]);
+                let own = format!("http://{host}");
+                // A page whose own name was pointed at the node's address.
+                let page = [("host", host), ("origin", &own), ("content-type", "application/json")];
+                code(&policy, "POST", &page, "{}")
+            };
+            for host in ["a:1", "10.0.0.7:8550", "[fd00::7]:8550", "localhost", "127.0.0.1:8550"] {
+                assert_eq!(with(&[], host), "fine", "{host} on {listen}");
+            }
+            for host in ["gate.example", "evil.example:8550", "10.0.0.7.evil.example"] {
+                assert_eq!(with(&[], host), "host_not_allowed", "{host} on {listen}");
+            }
+            assert_eq!(with(&listed, "gate.example"), "fine");
         }
-        let host = [("host", "anything.example")];
-        assert_eq!(code(&closed, "GET", &host, ""), "host_not_allowed");
     }
 
     #[test]

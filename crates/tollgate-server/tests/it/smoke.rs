@@ -63,6 +63,14 @@ const ROWS: &[(&str, &[Row])] = &[
             ),
         ],
     ),
+    ("submitter advance", &[Ends("{doubted} 100 --reason x --url {node}", "was next")]),
+    (
+        "submitter fill",
+        &[Ends(
+            "{from} --first 0 --last 0 --with placeholder --reason x --url {node}",
+            "handed back",
+        )],
+    ),
     ("submitter list", &[Ends("--url {node}", "ADDRESS")]),
     ("submitter mode", &[Ends("{to} strict --reason x --url {node}", "strict")]),
     ("submitter pause", &[Ends("{to} --reason x --url {node}", "PAUSED")]),
@@ -200,6 +208,12 @@ impl Place {
         tx_id
     }
 
+    /// An account whose count the node doubts: its one endpoint counts more than a window too many.
+    async fn doubted(&self) -> String {
+        rpc::call(&self.rpc_url, "devchain_setPendingOffset", json!([100])).await;
+        account(2)
+    }
+
     /// The arguments with everything filled in.
     async fn fill(&self, args: &str) -> Vec<String> {
         let mut filled = Vec::new();
@@ -212,6 +226,7 @@ impl Place {
                 "{to}" => account(1),
                 "{final}" => self.done.clone(),
                 "{pending}" => self.pending().await,
+                "{doubted}" => self.doubted().await,
                 "{keys}" => file("keys"),
                 "{file}" => file("tollgate.toml"),
                 "{sqlite}" => format!("sqlite:{}", file(&format!("{}.db", free_port()))),
@@ -252,6 +267,7 @@ impl Place {
             assert!(!panicked, "tollgate {words:?}: {ended:?}");
         }
         rpc::call(&self.rpc_url, "devchain_resumeMining", json!([])).await;
+        rpc::call(&self.rpc_url, "devchain_setPendingOffset", json!([0])).await;
     }
 
     /// Runs it to its end; one that reads its input finds a node's answer there.

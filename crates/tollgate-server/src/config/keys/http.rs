@@ -9,8 +9,8 @@ pub(super) static KEYS: &[Key] = &[
         Kind::Hosts,
         Preset::None,
         "Names under which the API is called, besides loopback and the host of `advertise_url`, \
-         without a port. On a loopback address every other `Host` header is refused; elsewhere \
-         only if this list is given, and literal addresses are allowed.",
+         without a port. Every other name in a `Host` header is refused; IP addresses are \
+         accepted unless the node listens on loopback.",
     )
     .like("[\"tollgate.example.com\"]"),
     key(
