@@ -20,6 +20,8 @@ const RESPONSE_BYTES_MAX: usize = 1024 * 1024;
 const IDLE_MAX: usize = 16;
 /// The longest pause between two tries, whatever an answer asks for (I13).
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// The code of an answer of a node of another chain.
+const WRONG_CHAIN: &str = "wrong_chain";
 /// The pause before another node is asked that was not asked yet.
 const NEXT_NODE_PAUSE: Duration = Duration::from_millis(50);
 
@@ -171,12 +173,20 @@ impl Client {
                 .map_err(|error| ClientError::NoAnswer(format!("{path}: {error}")))?;
             let post = self.poster.post(&uri, self.headers(), body.clone().into());
             let (elsewhere, wanted) = match tokio::time::timeout(timeout, post).await {
-                Ok(Ok(posted)) => match self.understand(of, &posted)? {
-                    Understood::Done(answer) => return Ok(answer),
-                    Understood::Again { reason, elsewhere, after } => {
+                Ok(Ok(posted)) => match self.understand(of, &posted) {
+                    Ok(Understood::Done(answer)) => return Ok(answer),
+                    Ok(Understood::Again { reason, elsewhere, after }) => {
                         why = reason;
                         (elsewhere, after)
                     }
+                    // One of the nodes may be on the right chain.
+                    Err(ClientError::Refused { code, detail })
+                        if code == WRONG_CHAIN && (tried as usize) < self.route.nodes().len() =>
+                    {
+                        why = detail;
+                        (true, None)
+                    }
+                    Err(error) => return Err(error),
                 },
                 Ok(Err(error)) => {
                     why = error.to_string();

@@ -19,7 +19,7 @@ pub use route::Route;
 /// The header of an answer that says where the node is that works for the submitter.
 pub const OWNER: &str = "tollgate-owner";
 /// The header of a request that says which chain it is for. A node of another chain does nothing and
-/// answers `not_owner`, so that another node is asked.
+/// answers `wrong_chain` (`not_owner` to a node that passed the request on, so that another one is asked).
 pub const CHAIN_ID: &str = "tollgate-chain-id";
 /// The header of an answer for which another node was asked.
 pub const FORWARDED: &str = "tollgate-forwarded";

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
-use tollgate_model::bump::{CapReached, Minimum};
+use tollgate_model::bump::{CapReached, Minimum, NoTip};
 use tollgate_model::fill::{FillWith, NonceRange, NoncesRefused};
 use tollgate_model::mode::CannotChangeMode;
 use tollgate_model::nonce::{Mode, SubmitterStatus};
@@ -138,6 +138,9 @@ pub enum ActError {
     /// The price that was asked for replaces nothing.
     #[error("what would replace it {0}")]
     FeeTooLow(Minimum),
+    /// A tip was asked for, and the transaction can't have one.
+    #[error("maxPriorityFeePerGas: {0}")]
+    NoTip(#[from] NoTip),
     /// The chain would certainly refuse what should stand in its place.
     #[error("{0}")]
     Refused(#[from] Refusal),

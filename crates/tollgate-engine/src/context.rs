@@ -8,12 +8,13 @@ use tollgate_model::port::clock::Clock;
 use tollgate_model::port::ids::Ids;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{Alerts, AttemptKind, Checkpoints, Fees, Store};
-use tollgate_model::refusal::AttemptCost;
+use tollgate_model::refusal::{AttemptCost, TxLimits};
 use tollgate_model::{Bytes, ChainId, NodeId, Submitter, TxHash};
 
 use crate::blocks::Publisher;
 use crate::committer::Committer;
 use crate::keeper::Keeper;
+use crate::lookup::RequestLookup;
 use crate::newest::Seen;
 use crate::options::{EngineOptions, Policies};
 use crate::placement::Placement;
@@ -36,6 +37,7 @@ pub(crate) struct Context {
     pub(crate) options: EngineOptions,
     pub(crate) committer: Committer,
     pub(crate) keeper: Keeper,
+    pub(crate) lookup: RequestLookup,
     pub(crate) attempts: AttemptIndex,
     pub(crate) view: Seen<ChainView>,
     pub(crate) reader: Arc<ReceiptReader>,
@@ -44,6 +46,11 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// What the chain allows one transaction.
+    pub(crate) fn tx_limits(&self) -> TxLimits {
+        self.options.tx_limits.on(self.chain.chain_id())
+    }
+
     /// What the balance check has to know of an attempt. Only a replacement is decoded: the others
     /// transfer what the attempt before them does, or nothing.
     pub(crate) fn attempt_cost(

@@ -5,7 +5,7 @@ use tollgate_model::ids::InvalidId;
 use tollgate_model::port::signer::PreSigned;
 use tollgate_model::port::{AttemptKind, Fees, KnownRequest, NewAttempt, Owner, TxRecord};
 use tollgate_model::refusal::{NoEstimate, Refusal};
-use tollgate_model::{Intent, Nonce, TxId};
+use tollgate_model::{Intent, Nonce, RequestId, TxId};
 
 /// What became of a create.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -64,6 +64,11 @@ impl SignedIntent {
         let kind = AttemptKind::Intent;
         let attempt = NewAttempt { tx_hash, raw, kind, fees: draft.fees };
         Self { intent, nonce: draft.nonce, attempt }
+    }
+
+    /// The name of the request: the caller's, or else the transaction's hash.
+    pub(crate) fn request_id(&self, given: Option<RequestId>) -> Result<RequestId, InvalidId> {
+        given.map_or_else(|| RequestId::new(self.attempt.tx_hash.to_string()), Ok)
     }
 }
 

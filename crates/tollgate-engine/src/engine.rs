@@ -16,6 +16,7 @@ use crate::blocks::{BlockStream, Publisher};
 use crate::committer::Committer;
 use crate::context::{AttemptIndex, Context};
 use crate::keeper::Keeper;
+use crate::lookup::RequestLookup;
 use crate::newest;
 use crate::notes::{Note, Notes};
 use crate::options::{EngineOptions, Policies};
@@ -98,6 +99,7 @@ impl Engine {
         let deaths = Deaths::default();
         let committer = Committer::start(&store, &node, options.batch_max, &deaths);
         let keeper = Keeper::start(store.clone(), node.clone(), options.lease, &deaths);
+        let lookup = RequestLookup::start(&store, &deaths);
         let attempts = AttemptIndex::default();
         let served = options.served_with(signer.as_ref());
         let placement = Placement::new(node.clone(), chain.chain_id(), &options.lease, served);
@@ -129,6 +131,7 @@ impl Engine {
             options,
             committer,
             keeper,
+            lookup,
             attempts,
             view: watched,
             reader,

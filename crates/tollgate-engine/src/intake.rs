@@ -41,7 +41,8 @@ impl Engine {
         request_id: Option<RequestId>,
         signed: SignedIntent,
     ) -> Result<Created, CreateError> {
-        self.submit(self.prepare_signed(submitter, request_id, signed)?).decided().await
+        let prepared = self.prepare_signed(submitter, request_id, signed).await?;
+        self.submit(prepared).decided().await
     }
 
     /// The part of a create that asks the store and the chain: looks the request up and fills in what
@@ -52,20 +53,16 @@ impl Engine {
         request_id: Option<RequestId>,
         intent: Intent,
     ) -> Result<PreparedCreate, CreateError> {
-        if !self.has_key(submitter) {
-            return Err(CreateError::UnknownSubmitter);
-        }
+        // The worker looks every request up again, together with the others of its batch: the same
+        // request may be made durable meanwhile.
         let asked = intent.to_payload()?;
+        if let Some(known) = self.look_up(submitter, request_id.as_ref(), &asked).await? {
+            return Ok(PreparedCreate::Known(known));
+        }
+        self.check_key(submitter)?;
         let valid_until = intent.valid_until.map(Timestamp::from_unix_micros);
-        // The worker looks every request up before it does anything else. Only what asks the chain
-        // before that needs a look-up of its own.
-        if intent.gas.is_none() {
-            if let Some(known) = self.look_up(submitter, request_id.as_ref(), &asked).await? {
-                return Ok(PreparedCreate::Known(known));
-            }
-            if is_expired(valid_until, self.now()) {
-                return Err(CreateError::Expired);
-            }
+        if is_expired(valid_until, self.now()) {
+            return Err(CreateError::Expired);
         }
         let prepared = self.fill_in(submitter, intent).await?;
         let bytes = prepared.to_payload()?.bytes().clone();
@@ -76,19 +73,21 @@ impl Engine {
     }
 
     /// [`Self::prepare`] for a transaction that the caller has signed.
-    pub fn prepare_signed(
+    pub async fn prepare_signed(
         &self,
         submitter: Submitter,
         request_id: Option<RequestId>,
         signed: SignedIntent,
     ) -> Result<PreparedCreate, CreateError> {
+        let request_id = Some(signed.request_id(request_id)?);
+        let SignedIntent { intent, nonce, attempt } = signed;
+        let (payload, valid_until) = (intent.to_payload()?, None);
+        if let Some(known) = self.look_up(submitter, request_id.as_ref(), &payload).await? {
+            return Ok(PreparedCreate::Known(known));
+        }
         if !self.serves(submitter) {
             return Err(CreateError::UnknownSubmitter);
         }
-        let SignedIntent { intent, nonce, attempt } = signed;
-        let by_hash = || RequestId::new(attempt.tx_hash.to_string());
-        let request_id = Some(request_id.map_or_else(by_hash, Ok)?);
-        let (payload, valid_until) = (intent.to_payload()?, None);
         let signed = Some((nonce, attempt));
         let new = NewCreate { submitter, request_id, payload, valid_until, signed };
         Ok(PreparedCreate::New(Box::new(new)))
@@ -120,13 +119,13 @@ impl Engine {
         request_id: Option<RequestId>,
         mut intent: Intent,
     ) -> Result<Simulated, CreateError> {
-        // Any node can try what only another one could sign.
-        if !self.has_key(submitter) && !self.context.placement.is_served_elsewhere(submitter) {
-            return Err(CreateError::UnknownSubmitter);
-        }
         let asked = intent.to_payload()?;
         if let Some(known) = self.look_up(submitter, request_id.as_ref(), &asked).await? {
             return Ok(Simulated::Known(known));
+        }
+        // Any node can try what only another one could sign.
+        if !self.has_key(submitter) && !self.context.placement.is_served_elsewhere(submitter) {
+            return Err(CreateError::UnknownSubmitter);
         }
         if is_expired(intent.valid_until.map(Timestamp::from_unix_micros), self.now()) {
             return Err(CreateError::Expired);
@@ -151,12 +150,12 @@ impl Engine {
         let quote = chain.fee_quote(intent.speed).await.map_err(unavailable)?;
         let fees = first_offer(intent, &quote, gas, &options.fee_caps).0;
         let demand = Demand::of(intent, fees);
-        judge_gas(&demand, &chain.limits())?;
+        judge_gas(&demand, &chain.limits(), &self.context.tx_limits())?;
         judge_price(&demand, quote.base_fee, &options.fee_caps)?;
         let open = self.open_costs(submitter).await?;
         let funds = chain.funds(submitter.address).await.map_err(unavailable)?;
         if let Some(left) = open.available(&funds) {
-            judge_funds(demand.cost(), left)?;
+            judge_funds(demand.value, &demand.fees, left)?;
         }
         Ok(fees)
     }
@@ -207,6 +206,33 @@ impl Engine {
         Ok(costs)
     }
 
+    /// I7: the transaction of an intent that was accepted before, by any node.
+    ///
+    /// # Errors
+    /// The request id belongs to another payload, or the store can't be read.
+    pub async fn known(
+        &self,
+        submitter: Submitter,
+        request_id: Option<&RequestId>,
+        intent: &Intent,
+    ) -> Result<Option<TxId>, CreateError> {
+        self.look_up(submitter, request_id, &intent.to_payload()?).await
+    }
+
+    /// [`Self::known`] for a transaction that the caller has signed.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn known_signed(
+        &self,
+        submitter: Submitter,
+        request_id: Option<RequestId>,
+        signed: &SignedIntent,
+    ) -> Result<Option<TxId>, CreateError> {
+        let request_id = signed.request_id(request_id)?;
+        self.look_up(submitter, Some(&request_id), &signed.intent.to_payload()?).await
+    }
+
     /// I7: the transaction of a request that was accepted before.
     async fn look_up(
         &self,
@@ -215,14 +241,28 @@ impl Engine {
         asked: &Payload,
     ) -> Result<Option<TxId>, CreateError> {
         let Some(request_id) = request_id else { return Ok(None) };
-        let requests = [(submitter, request_id.clone())];
-        let known = self.context.store.known_requests(&requests).await;
+        let known = self.context.lookup.find(submitter, request_id.clone()).await;
         let known = known.map_err(|error| CreateError::Unavailable(error.to_string()))?;
-        match CreateAnswer::judge(asked, known.into_iter().next().flatten()) {
+        match CreateAnswer::judge(asked, known) {
             CreateAnswer::Created => Ok(None),
             CreateAnswer::Duplicate(known) => Ok(Some(known.tx_id)),
             CreateAnswer::Conflict(known) => Err(CreateError::RequestIdConflict(known)),
         }
+    }
+
+    /// Whether this node can sign for a submitter. One that takes only what others have signed for it
+    /// is not the place to ask if another node serves it, too.
+    fn check_key(&self, submitter: Submitter) -> Result<(), CreateError> {
+        if self.has_key(submitter) {
+            return Ok(());
+        }
+        let may_be_elsewhere =
+            self.serves(submitter) && self.context.placement.is_served_elsewhere(submitter);
+        Err(if may_be_elsewhere {
+            CreateError::NotOwner(None)
+        } else {
+            CreateError::UnknownSubmitter
+        })
     }
 
     /// Fills in what the caller left open.
@@ -246,7 +286,8 @@ impl Engine {
         let price = GasPrice::default();
         let unpriced = Fees { gas_limit: estimate, max_fee: price, max_priority_fee: None };
         let demand = Demand::of(&intent, unpriced);
-        intent.gas = Some(gas_for_estimate(estimate, &demand, &self.context.chain.limits())?);
+        let (limits, of_tx) = (self.context.chain.limits(), self.context.tx_limits());
+        intent.gas = Some(gas_for_estimate(estimate, &demand, &limits, &of_tx)?);
         Ok(intent)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Knows ports, never a database, an RPC client or HTTP. In the order of a transaction's life:
 //!
-//! - `intake` answers what was accepted before, fills in what an intent leaves open, and gives it to
+//! - `intake` answers what was accepted before (`lookup` finds it), fills in what an intent leaves open, and gives it to
 //!   the submitter's worker, which refuses what the chain would certainly refuse before it chooses a
 //!   nonce.
 //! - `worker`: one serial task per submitter. `admit` makes intents durable with slot and signature,
@@ -30,6 +30,7 @@ mod engine;
 mod ids;
 mod intake;
 mod keeper;
+mod lookup;
 mod newest;
 mod notes;
 mod options;

@@ -11,6 +11,7 @@ use tollgate_model::nonce::{Mode, NonceRules, StrictAdvance};
 use tollgate_model::port::policy::{BumpPolicy, StuckPolicy};
 use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{LeaseTerms, ServedSet};
+use tollgate_model::refusal::TxLimitSettings;
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::stuck::StuckThresholds;
@@ -58,6 +59,9 @@ pub struct EngineOptions {
     pub reservations: Option<ReservationLimits>,
     /// What no transaction may offer (`chain.max_fee_per_gas`, `chain.max_tx_fee`).
     pub fee_caps: FeeCaps,
+    /// What the chain allows one transaction (`chain.max_tx_gas`, `chain.max_initcode_bytes`,
+    /// `chain.max_tx_bytes`).
+    pub tx_limits: TxLimitSettings,
     /// Whether what closes a slot may offer more than the caller's own cap
     /// (`cancel.may_exceed_cap`).
     pub closing_price: ClosingPrice,
@@ -147,6 +151,7 @@ impl Default for EngineOptions {
             diagnose: None,
             reservations: None,
             fee_caps: FeeCaps::by_default(),
+            tx_limits: TxLimitSettings::default(),
             closing_price: ClosingPrice::default(),
             presigned: Vec::new(),
             #[cfg(feature = "planted-bugs")]

@@ -83,6 +83,7 @@ impl From<ActError> for ReserveError {
             | ActError::Forbidden(_)
             | ActError::AboveCap(_)
             | ActError::FeeTooLow(_)
+            | ActError::NoTip(_)
             | ActError::Refused(_)
             | ActError::CannotResume(_)
             | ActError::CannotChangeMode(_)

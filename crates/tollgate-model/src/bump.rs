@@ -9,6 +9,7 @@ use std::fmt;
 use std::time::Duration;
 
 use alloy_primitives::U256;
+use thiserror::Error;
 
 use crate::amount::GasPrice;
 use crate::answer::AnswerClass;
@@ -17,6 +18,7 @@ use crate::fees::FeeCaps;
 use crate::port::batch::Fees;
 use crate::port::chain::FeeQuote;
 use crate::port::policy::BumpPolicy;
+use crate::port::signer::TxKind;
 use crate::time::Timestamp;
 
 /// How a submitter bumps.
@@ -133,11 +135,14 @@ pub enum Raise {
 }
 
 impl Raise {
-    /// Lowers what would be signed to a price; a cap that stands in the way stays in the way.
+    /// Lowers what would be signed to a price, as far as nobody demands more (I16); a cap that stands
+    /// in the way stays in the way.
     #[must_use]
-    pub fn at_most(self, most: Option<GasPrice>) -> Self {
+    pub fn at_most(self, most: Option<GasPrice>, demand: &Demand) -> Self {
         let (Self::To(fees), Some(most)) = (self, most) else { return self };
-        let max_fee = fees.max_fee.min(most);
+        let tip = demand.max_priority_fee.filter(|_| fees.max_priority_fee.is_some());
+        let least = demand.max_fee.max(tip).unwrap_or_default();
+        let max_fee = fees.max_fee.min(most.max(least));
         let max_priority_fee = fees.max_priority_fee.map(|tip| tip.min(max_fee));
         Self::To(Fees { max_fee, max_priority_fee, ..fees })
     }
@@ -198,8 +203,29 @@ impl fmt::Display for Minimum {
 pub struct Demand {
     /// `maxFeePerGas`, or the gas price of a legacy transaction.
     pub max_fee: Option<GasPrice>,
-    /// `maxPriorityFeePerGas`; without meaning for legacy transactions.
+    /// `maxPriorityFeePerGas`. A transaction without tips can't have one ([`Self::check`]).
     pub max_priority_fee: Option<GasPrice>,
+}
+
+/// A tip is demanded for a transaction whose kind has none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error("only a transaction of type dynamicFee has a tip: leave it out")]
+pub struct NoTip {
+    /// How the transaction is encoded.
+    pub kind: TxKind,
+}
+
+impl Demand {
+    /// Whether a transaction of this kind can be signed as it is demanded.
+    ///
+    /// # Errors
+    /// [`NoTip`].
+    pub fn check(&self, kind: TxKind) -> Result<(), NoTip> {
+        match (kind, self.max_priority_fee) {
+            (TxKind::Legacy | TxKind::AccessList, Some(_)) => Err(NoTip { kind }),
+            (TxKind::DynamicFee, _) | (_, None) => Ok(()),
+        }
+    }
 }
 
 /// Offers more than `last`: by the multiplier, at least by what replacement needs, at least what
@@ -248,15 +274,24 @@ pub fn raise(
 /// The price of a further attempt where no pool can hold an earlier one: what the market asks, within
 /// the caps, as for a first attempt. There is nothing to replace, so nothing has to be beaten; it may
 /// well be lower than `last`, which nodes may have refused for being too high.
+///
+/// What is demanded is signed as it is, as by [`raise`]: the price follows a demanded tip.
 pub fn offer_anew(last: &Fees, quote: &FeeQuote, ceiling: &Ceiling, demand: &Demand) -> Raise {
     let (most, cap) = ceiling.price_for(last.gas_limit);
-    if let Some(demanded) = demand.max_fee.filter(|demanded| *demanded > most) {
-        return Raise::AboveCap(CapReached { cap, allows: most, needed: demanded.wei() });
+    let demanded_tip = demand.max_priority_fee.filter(|_| last.max_priority_fee.is_some());
+    let least = demanded_tip.unwrap_or_default();
+    if demand.max_fee.is_some_and(|demanded| demanded < least) {
+        let (max_fee, max_priority_fee) = (least.wei(), demanded_tip.map(GasPrice::wei));
+        return Raise::TooLow(Minimum { max_fee, max_priority_fee });
     }
-    let max_fee = demand.max_fee.unwrap_or(quote.max_fee.min(most));
+    let needed = demand.max_fee.unwrap_or(least);
+    if needed > most {
+        return Raise::AboveCap(CapReached { cap, allows: most, needed: needed.wei() });
+    }
+    let max_fee = demand.max_fee.unwrap_or(quote.max_fee.min(most).max(least));
     let max_priority_fee = last.max_priority_fee.map(|_| {
-        let tip = demand.max_priority_fee.or(quote.max_priority_fee);
-        tip.unwrap_or_default().min(max_fee)
+        let market = || quote.max_priority_fee.unwrap_or_default().min(max_fee);
+        demanded_tip.unwrap_or_else(market)
     });
     Raise::To(Fees { gas_limit: last.gas_limit, max_fee, max_priority_fee })
 }

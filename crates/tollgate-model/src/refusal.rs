@@ -4,8 +4,10 @@
 //! account. A refusal here must be certain: whatever may still succeed is taken, and what the nodes
 //! say of it later is handled by the other rules. `docs/decisions.md` has the table.
 
+mod kind;
+mod tx_limits;
+
 use alloy_primitives::{Address, U256};
-use thiserror::Error;
 
 use crate::amount::{GasPrice, Wei};
 use crate::answer::AnswerClass;
@@ -17,10 +19,17 @@ use crate::port::batch::{AttemptKind, BatchLimits, Fees};
 use crate::port::chain::{ChainLimits, FeeQuote, Funds, Trial};
 use crate::port::signer::AccessListEntry;
 
+pub use kind::{FundsShort, Refusal, RefusalKind, RefusedField};
+pub use tx_limits::{
+    EIP_3860_BYTES, EIP_7825_GAS, POOL_TX_BYTES, TxLimit, TxLimitSettings, TxLimits,
+};
+
 /// What every transaction pays in gas before anything is executed: all that a plain transfer uses.
 pub const TX_GAS: u64 = 21_000;
 /// On top of it for a contract creation (EIP-2).
 const CREATE_GAS: u64 = 32_000;
+/// For each 32 bytes of code that creates a contract (EIP-3860).
+const INITCODE_WORD_GAS: u64 = 2;
 /// For each zero byte and each other byte of call data (EIP-2028). Chains that never adopted it
 /// charge more.
 const ZERO_BYTE_GAS: u64 = 4;
@@ -35,63 +44,6 @@ const FLOOR_NONZERO_BYTE_GAS: u64 = 40;
 /// A price below this share of the base fee is refused. Above it, the price may come down: even
 /// eighteen empty blocks in a row lower the base fee only to a tenth.
 const BASE_FEE_SHARE: u128 = 10;
-
-/// Why a transaction is refused before it has a nonce: the kinds that callers tell apart.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum RefusalKind {
-    /// The call would revert.
-    WouldRevert,
-    /// The account can't pay for it beside what it has open.
-    InsufficientFunds,
-    /// The gas limit is below what the transaction pays before it is executed.
-    GasTooLow,
-    /// It needs, or asks for, more gas than a block has.
-    GasAboveBlockLimit,
-    /// A cap on the price of gas is far below the base fee.
-    FeeCapTooLow,
-    /// A node says that no node could take it.
-    InvalidTransaction,
-}
-
-impl RefusalKind {
-    /// Every kind.
-    pub const ALL: [Self; 6] = [
-        Self::WouldRevert,
-        Self::InsufficientFunds,
-        Self::GasTooLow,
-        Self::GasAboveBlockLimit,
-        Self::FeeCapTooLow,
-        Self::InvalidTransaction,
-    ];
-
-    /// The word for it in the API.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::WouldRevert => "would_revert",
-            Self::InsufficientFunds => "insufficient_funds",
-            Self::GasTooLow => "gas_too_low",
-            Self::GasAboveBlockLimit => "gas_above_block_limit",
-            Self::FeeCapTooLow => "fee_cap_too_low",
-            Self::InvalidTransaction => "invalid_transaction",
-        }
-    }
-}
-
-/// Why a transaction is refused before it has a nonce.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("{detail}")]
-pub struct Refusal {
-    /// What callers tell apart.
-    pub kind: RefusalKind,
-    /// The values that contradict each other, or the node's own words.
-    pub detail: String,
-}
-
-impl Refusal {
-    fn new(kind: RefusalKind, detail: String) -> Self {
-        Self { kind, detail }
-    }
-}
 
 /// Why there is no estimate of a call's gas.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -189,7 +141,7 @@ impl<'a> Demand<'a> {
 }
 
 /// The least gas limit that a transaction can have on any chain, or on one with a floor for call
-/// data (EIP-7623). Chains that charge more (rollups, for instance) say so in their answers.
+/// data (EIP-7623), which also has what came before (EIP-3860). Chains that charge more (rollups, for instance) say so in their answers.
 pub fn least_gas(demand: &Demand<'_>, has_calldata_floor: bool) -> u64 {
     let bytes = demand.data.len() as u64;
     let zeros = demand.data.iter().filter(|byte| **byte == 0).count() as u64;
@@ -203,24 +155,33 @@ pub fn least_gas(demand: &Demand<'_>, has_calldata_floor: bool) -> u64 {
     if !has_calldata_floor {
         return intrinsic;
     }
+    let words = if demand.to.is_none() { bytes.div_ceil(32) } else { 0 };
+    let intrinsic = intrinsic + words * INITCODE_WORD_GAS;
     intrinsic.max(TX_GAS + priced(FLOOR_ZERO_BYTE_GAS, FLOOR_NONZERO_BYTE_GAS))
 }
 
-/// Judges a transaction's gas limit.
+/// Judges a transaction's size and gas limit.
 ///
 /// # Errors
-/// It is below what any chain asks for, or above what a block of this one has.
-pub fn judge_gas(demand: &Demand<'_>, limits: &ChainLimits) -> Result<(), Refusal> {
+/// It is longer than nodes take; its gas is below what any chain asks for, or above what this one allows
+/// a transaction, or above what a block of it has.
+pub fn judge_gas(
+    demand: &Demand<'_>,
+    limits: &ChainLimits,
+    of_tx: &TxLimits,
+) -> Result<(), Refusal> {
+    of_tx.judge_size(demand)?;
     let given = demand.fees.gas_limit;
     let needs = least_gas(demand, limits.has_calldata_floor);
     if given < needs {
-        let detail = format!("gas: {given} is below {needs}, which it pays before it is executed");
-        return Err(Refusal::new(RefusalKind::GasTooLow, detail));
+        let detail = format!("{given} is below {needs}, which it pays before it is executed");
+        return Err(Refusal::of(RefusalKind::GasTooLow, RefusedField::Gas, detail));
     }
+    of_tx.judge_gas(demand)?;
     let limit = gas_max(limits);
     if given > limit {
-        let detail = format!("gas: {given} is above {limit}, which is what a block has");
-        return Err(Refusal::new(RefusalKind::GasAboveBlockLimit, detail));
+        let detail = format!("{given} is above {limit}, which is what a block has");
+        return Err(Refusal::of(RefusalKind::GasAboveBlockLimit, RefusedField::Gas, detail));
     }
     Ok(())
 }
@@ -243,7 +204,8 @@ pub fn gas_to_self(trial: Option<&Trial>, limits: &ChainLimits) -> u64 {
 }
 
 /// The gas limit of a transaction whose call was estimated without its access list: with room above
-/// the estimate, but never above what a block has.
+/// the estimate, but never above what a block has, nor above what a transaction may have if the estimate
+/// is not above that itself.
 ///
 /// # Errors
 /// [`NoEstimate::Unavailable`]: the estimate is impossible. That is the node's mistake; the caller
@@ -252,6 +214,7 @@ pub fn gas_for_estimate(
     estimate: u64,
     demand: &Demand<'_>,
     limits: &ChainLimits,
+    of_tx: &TxLimits,
 ) -> Result<u64, NoEstimate> {
     let least = least_gas(demand, limits.has_calldata_floor);
     let estimated = Demand { access_list: &[], ..*demand };
@@ -263,7 +226,8 @@ pub fn gas_for_estimate(
         )));
     }
     let whole = estimate.saturating_add(least.saturating_sub(least_without_list));
-    Ok(gas_limit(whole).min(block_gas.max(whole)).min(BatchLimits::GAS))
+    let with_margin = of_tx.clamp_margin(gas_limit(whole), whole);
+    Ok(with_margin.min(block_gas.max(whole)).min(BatchLimits::GAS))
 }
 
 /// Judges what a transaction offers against the base fee. Only a cap can make an offer so low.
@@ -286,11 +250,14 @@ pub fn judge_price(
     } else {
         Cap::ChainTotal
     };
-    let detail = format!(
-        "{}: it allows {offer} wei for a unit of gas, and the base fee is {base_fee}",
-        cap.name()
-    );
-    Err(Refusal::new(RefusalKind::FeeCapTooLow, detail))
+    let why = format!("it allows {offer} wei for a unit of gas, and the base fee is {base_fee}");
+    let kind = RefusalKind::FeeCapTooLow;
+    Err(match cap {
+        Cap::Callers => Refusal::of(kind, RefusedField::MaxFeePerGas, why),
+        Cap::ChainPrice | Cap::ChainTotal | Cap::Storable => {
+            Refusal::new(kind, format!("{}: {why}", cap.name()))
+        }
+    })
 }
 
 /// A signed attempt, as far as its cost goes.
@@ -361,15 +328,18 @@ impl OpenCosts {
 ///
 /// # Errors
 /// It does not.
-pub fn judge_funds(cost: U256, left: Wei) -> Result<(), Refusal> {
+pub fn judge_funds(value: U256, fees: &Fees, left: Wei) -> Result<(), Refusal> {
+    let cost = cost(value, fees);
     if cost <= left.0 {
         return Ok(());
     }
     let detail = format!(
-        "it may cost {cost} wei with its fee, and the account has {left} besides what its open \
-         transactions may cost"
+        "the transaction may cost {cost} wei with its fee, and the account has {left} besides what its \
+         open transactions may cost"
     );
-    Err(Refusal::new(RefusalKind::InsufficientFunds, detail))
+    let field = if value.is_zero() { RefusedField::Submitter } else { RefusedField::Value };
+    let funds = Some(FundsShort { needed: Wei(cost), available: left });
+    Err(Refusal { funds, ..Refusal::of(RefusalKind::InsufficientFunds, field, detail) })
 }
 
 #[cfg(test)]

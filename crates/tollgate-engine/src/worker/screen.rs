@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::time::timeout;
-use tollgate_model::fees::{cost, first_offer};
+use tollgate_model::fees::first_offer;
 use tollgate_model::port::Fees;
 use tollgate_model::port::chain::{FeeQuote, Speed};
 use tollgate_model::refusal::{Demand, OpenCosts, Refusal, judge_funds, judge_gas, judge_price};
@@ -109,6 +109,8 @@ impl Desk {
                 Ok(Verdict::Pass) => screened.passed.push(create),
                 Ok(Verdict::Undecided) => screened.undecided.push(create),
                 Err(why) => {
+                    let is_signed = create.signed.is_some();
+                    let why = if is_signed { why.in_raw_tx() } else { why };
                     let _ = create.reply.send(Err(CreateError::Refused(why)));
                 }
             }
@@ -136,12 +138,12 @@ impl Desk {
         let max_fee = Default::default();
         let unpriced = Fees { gas_limit, max_fee, max_priority_fee: None };
         let demand = Demand::of(&intent, fees.unwrap_or(unpriced));
-        judge_gas(&demand, &self.context.chain.limits())?;
+        judge_gas(&demand, &self.context.chain.limits(), &self.context.tx_limits())?;
         if fees.is_none() {
             return Ok(Verdict::Pass);
         }
         judge_price(&demand, quote.and_then(|quote| quote.base_fee), caps)?;
-        let verdict = self.judge_cost(demand.cost(), quotes).await?;
+        let verdict = self.judge_cost(&demand, quotes).await?;
         if matches!(verdict, Verdict::Pass) {
             self.funds.pass(create.tx_id, demand.cost());
         }
@@ -150,7 +152,12 @@ impl Desk {
 
     /// Whether the account can pay beside what is open and what passed, by a balance that is new
     /// enough.
-    async fn judge_cost(&mut self, cost: U256, quotes: &mut Quotes) -> Result<Verdict, Refusal> {
+    async fn judge_cost(
+        &mut self,
+        demand: &Demand<'_>,
+        quotes: &mut Quotes,
+    ) -> Result<Verdict, Refusal> {
+        let cost = demand.cost();
         let now = self.context.clock.now();
         let believed = self.funds.left(BELIEVED, now);
         if believed.is_some_and(|left| self.funds.pays_beside_passed(cost, left)) {
@@ -164,7 +171,7 @@ impl Desk {
                 left
             }
         };
-        judge_funds(cost, left)?;
+        judge_funds(demand.value, &demand.fees, left)?;
         let pays = self.funds.pays_beside_passed(cost, left);
         Ok(if pays { Verdict::Pass } else { Verdict::Undecided })
     }
@@ -217,7 +224,7 @@ impl Desk {
             return Ok(());
         };
         let left = self.slot_costs(Some(nonce)).available(&funds);
-        left.map_or(Ok(()), |left| judge_funds(cost(value.0, fees), left))
+        left.map_or(Ok(()), |left| judge_funds(value.0, fees, left))
     }
 
     async fn quote(&mut self, speed: Speed, quotes: &mut Quotes) -> Option<FeeQuote> {

@@ -3,12 +3,11 @@
 //! forms a pool holds.
 
 use tollgate_model::bump::{Ceiling, Raise, below_refused, offer_anew, to_beat};
-use tollgate_model::fees::gas_limit;
 use tollgate_model::port::chain::{Call, Trial};
 use tollgate_model::port::policy::{NewCall, Replacement};
 use tollgate_model::port::signer::{TxDraft, TxKind};
 use tollgate_model::port::{AttemptKind, Fees, NewAttempt};
-use tollgate_model::refusal::{Demand, estimated_gas, gas_to_self, judge_gas};
+use tollgate_model::refusal::{Demand, estimated_gas, gas_for_estimate, gas_to_self, judge_gas};
 use tollgate_model::rejected::provably_never_accepted;
 use tollgate_model::{Bytes, Intent, U256, Wei};
 
@@ -39,6 +38,8 @@ impl Desk {
             (Some(call), false) => self.with_call(newest, call).await?,
             (None, false) => newest,
         };
+        let demand = with.demand();
+        demand.check(draft.kind)?;
         let quote = self.context.chain.fee_quote(intent.speed).await;
         let quote = quote.map_err(|error| ActError::Unavailable(error.to_string()))?;
         let gas_limit = draft.fees.gas_limit;
@@ -49,13 +50,11 @@ impl Desk {
         let last = Fees { gas_limit, ..last };
         let most = below_refused(open.offers(), gas_limit).filter(|_| held.is_none());
         let ceiling = self.ceiling(&intent, closes);
-        let demand = with.demand();
         // A pool that never had an attempt wants no premium for another one: without this, a slot
         // whose first offer is the caller's cap could never be closed.
         let is_free = provably_never_accepted(open.seen.state, open.heard.all());
         let price = match is_free || held.is_none() {
-            true if demand.max_fee.is_some() => offer_anew(&last, &quote, &ceiling, &demand),
-            true => offer_anew(&last, &quote, &ceiling, &demand).at_most(most),
+            true => offer_anew(&last, &quote, &ceiling, &demand).at_most(most, &demand),
             false => self.context.policies.bump.raise(&last, &quote, &ceiling, &demand),
         };
         match if closes_rejected { price.or_at_cap(&last) } else { price } {
@@ -125,19 +124,23 @@ impl Desk {
         let NewCall { to, value, data, gas } = call;
         (draft.to, draft.value, draft.data) = (*to, Wei(*value), data.clone());
         draft.access_list.clear();
-        draft.fees.gas_limit = match gas {
-            Some(gas) => *gas,
-            None => gas_limit(estimated_gas(self.try_call(&draft).await?)?),
-        };
-        let demand = Demand {
+        let demand = |draft: &TxDraft| Demand {
             to: draft.to,
             value: draft.value.0,
-            data: &draft.data,
-            access_list: &draft.access_list,
+            data: data.as_ref(),
+            access_list: &[],
             callers_cap: None,
             fees: draft.fees,
         };
-        judge_gas(&demand, &self.context.chain.limits())?;
+        let (limits, of_tx) = (self.context.chain.limits(), self.context.tx_limits());
+        draft.fees.gas_limit = match gas {
+            Some(gas) => *gas,
+            None => {
+                let estimate = estimated_gas(self.try_call(&draft).await?)?;
+                gas_for_estimate(estimate, &demand(&draft), &limits, &of_tx)?
+            }
+        };
+        judge_gas(&demand(&draft), &limits, &of_tx)?;
         Ok(draft)
     }
 

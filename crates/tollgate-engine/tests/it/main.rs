@@ -13,6 +13,7 @@ mod modes;
 mod outages;
 mod ownership;
 mod pipeline;
+mod repeats;
 mod resends;
 mod reservations;
 mod rig;

@@ -7,7 +7,7 @@ use tollgate_engine::{CreateError, Engine, EngineOptions, Simulated};
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::nonce::{Mode, NonceRules};
 use tollgate_model::port::{AlertKind, ListFilter, Page, TxStore};
-use tollgate_model::refusal::RefusalKind;
+use tollgate_model::refusal::{RefusalKind, TxLimit, TxLimitSettings};
 use tollgate_model::rejected::{HoldReason, RejectedSlot};
 use tollgate_model::{Address, Allocated, Failed, GasPrice, Intent, StuckReason, TxState, U256};
 use tollgate_testkit::fake_chain::{Question, Which};
@@ -66,6 +66,28 @@ async fn a_create_that_the_chain_would_refuse_is_refused_and_leaves_nothing() {
     rig.clock.advance(Duration::from_millis(500));
     let taken = engine.create(account(1), request("a"), capped(100_000)).await.unwrap();
     assert_eq!(rig.record(taken.tx_id()).await.nonce.unwrap().get(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn create_above_what_the_chain_allows_one_transaction_is_refused_and_leaves_nothing() {
+    let rig = Rig::new().await;
+    let (gas, initcode_bytes) = (TxLimit::At(100_000), TxLimit::At(64));
+    let tx_limits = TxLimitSettings { gas, initcode_bytes, bytes: TxLimit::At(1_000) };
+    let engine = rig.node("a", EngineOptions { tx_limits, ..options() });
+    rig.chain.set_estimate(99_999);
+    let gas = |gas| Intent { gas: Some(gas), ..transfer(1) };
+    let long = |bytes| Intent { data: vec![1; bytes].into(), ..gas(90_000) };
+    let creation = |bytes| Intent { to: None, ..long(bytes) };
+    assert_eq!(refused(&engine, gas(100_001)).await, Some(RefusalKind::GasAboveTxLimit));
+    assert_eq!(refused(&engine, long(1_001)).await, Some(RefusalKind::TxTooLarge));
+    assert_eq!(refused(&engine, creation(65)).await, Some(RefusalKind::TxTooLarge));
+    assert_untouched(&rig).await;
+    // The margin above an estimate does not make a good create one that is refused.
+    let taken = engine.create(account(1), None, transfer(1)).await.unwrap();
+    assert_eq!(rig.attempts(taken.tx_id()).await[0].fees.gas_limit, 100_000);
+    for intent in [gas(100_000), long(1_000), creation(64)] {
+        assert_eq!(refused(&engine, intent).await, None);
+    }
 }
 
 /// Two can be paid, the third can't, whichever of them have slots.
@@ -159,10 +181,11 @@ async fn create_refused_for_its_nonce_takes_no_funds_from_others() {
     assert!(matches!(refused, Err(CreateError::NonceMismatch { .. })), "{refused:?}");
     engine.create(account(1), None, with_gas(1)).await.unwrap();
     // In one batch, where the other one is judged first.
-    let create = engine.create(account(1), None, with_gas(2));
     let signed = signed(7, 2 * FEE - 1).await;
-    let wrong = engine.create_signed(account(1), None, signed);
-    let (refused, created) = tokio::join!(wrong, create);
+    let wrong = engine.prepare_signed(account(1), None, signed).await.unwrap();
+    let create = engine.prepare(account(1), None, with_gas(2)).await.unwrap();
+    let (wrong, create) = (engine.submit(wrong), engine.submit(create));
+    let (refused, created) = tokio::join!(wrong.decided(), create.decided());
     assert!(matches!(refused, Err(CreateError::NonceMismatch { .. })), "{refused:?}");
     created.unwrap();
 }

@@ -226,6 +226,33 @@ fn an_attempt_that_replaces_nothing_is_priced_like_a_first_one() {
 }
 
 #[test]
+fn demanded_tip_of_an_attempt_that_replaces_nothing_is_never_lowered() {
+    let market = quote(95, 150, 10);
+    let anew = |callers: Option<u128>, demand: Demand| {
+        let ceiling = Ceiling { callers: callers.map(wei), ..Ceiling::default() };
+        offer_anew(&fees(100, Some(10)), &market, &ceiling, &demand)
+    };
+    assert_eq!(anew(None, demand(None, Some(200))), Raise::To(fees(200, Some(200))));
+    let Raise::AboveCap(reached) = anew(Some(120), demand(None, Some(200))) else { panic!() };
+    assert_eq!((reached.allows, reached.needed), (wei(120), 200));
+    let needs = Minimum { max_fee: 200, max_priority_fee: Some(200) };
+    assert_eq!(anew(None, demand(Some(199), Some(200))), Raise::TooLow(needs));
+    // Nor where everything dearer was refused as too high.
+    let tip = demand(None, Some(140));
+    let low = anew(None, tip).at_most(Some(wei(130)), &tip);
+    assert_eq!(low, Raise::To(fees(140, Some(140))), "the price comes down to the tip alone");
+}
+
+#[test]
+fn demanded_tip_is_refused_where_the_kind_has_none() {
+    for kind in [TxKind::Legacy, TxKind::AccessList] {
+        assert_eq!(demand(Some(5), Some(1)).check(kind), Err(NoTip { kind }));
+        assert_eq!(demand(Some(5), None).check(kind), Ok(()));
+    }
+    assert_eq!(demand(Some(5), Some(1)).check(TxKind::DynamicFee), Ok(()));
+}
+
+#[test]
 fn raise_above_a_cap_offers_the_cap_only_where_that_is_asked_for() {
     let ceiling = Ceiling { callers: Some(wei(105)), ..Ceiling::default() };
     let last = fees(100, Some(10));
@@ -258,6 +285,6 @@ fn the_next_offer_after_a_refusal_is_an_eighth_below_what_was_refused() {
     assert_eq!(below(&[offer(800, 100, true), offer(9_000, 100, true)], 100), Some(700));
     assert_eq!(below(&[offer(800, 100, true)], 10), Some(7_000), "all of the gas counts");
     assert_eq!(below(&[offer(800, 100, false)], 100), None);
-    let price = Raise::To(offer(900, 100, false).fees).at_most(Some(wei(700)));
+    let price = Raise::To(offer(900, 100, false).fees).at_most(Some(wei(700)), &Demand::default());
     assert_eq!(price, Raise::To(offer(700, 100, false).fees), "the tip follows");
 }

@@ -9,6 +9,12 @@ use crate::port::chain::SendAnswer;
 
 const LIMITS: ChainLimits = ChainLimits { block_gas: Some(30_000_000), has_calldata_floor: false };
 
+const NONE: TxLimits = TxLimits { gas: None, margin: None, initcode_bytes: None, bytes: None };
+
+fn on_chain(id: u64) -> TxLimits {
+    TxLimitSettings::default().on(crate::ids::ChainId::new(id).unwrap())
+}
+
 fn wei(wei: u128) -> GasPrice {
     GasPrice::from_wei(wei).unwrap()
 }
@@ -46,7 +52,7 @@ fn gas_below_the_intrinsic_cost_is_refused_and_at_it_is_not() {
         (creation, 53_000 + 2 * 4 + 2 * 16),
         (listed, 21_000 + 2_400 + 2 * 1_900),
     ] {
-        let judged = |gas| judge_gas(&Demand { fees: fees(gas, 10), ..demand }, &LIMITS);
+        let judged = |gas| judge_gas(&Demand { fees: fees(gas, 10), ..demand }, &LIMITS, &NONE);
         assert_eq!(kind(judged(least - 1)), Some(RefusalKind::GasTooLow), "{demand:?}");
         assert_eq!(judged(least), Ok(()), "{demand:?}");
     }
@@ -60,13 +66,13 @@ fn call_data_has_a_floor_only_where_the_chain_says_so() {
     assert_eq!(least_gas(&call, true), 21_000 + 4_000);
     let with_floor = ChainLimits { has_calldata_floor: true, ..LIMITS };
     let between = Demand { fees: fees(23_000, 10), ..call };
-    assert_eq!(judge_gas(&between, &LIMITS), Ok(()));
-    assert_eq!(kind(judge_gas(&between, &with_floor)), Some(RefusalKind::GasTooLow));
+    assert_eq!(judge_gas(&between, &LIMITS, &NONE), Ok(()));
+    assert_eq!(kind(judge_gas(&between, &with_floor, &NONE)), Some(RefusalKind::GasTooLow));
 }
 
 #[test]
 fn gas_above_the_block_limit_is_refused_where_the_limit_is_known() {
-    let judged = |gas, limits| kind(judge_gas(&demand(&[], gas), &limits));
+    let judged = |gas, limits| kind(judge_gas(&demand(&[], gas), &limits, &NONE));
     assert_eq!(judged(30_000_000, LIMITS), None);
     assert_eq!(judged(30_000_001, LIMITS), Some(RefusalKind::GasAboveBlockLimit));
     assert_eq!(judged(BatchLimits::GAS, ChainLimits::default()), None);
@@ -83,7 +89,8 @@ fn a_price_below_a_tenth_of_the_base_fee_is_refused_and_names_its_cap() {
     assert_eq!(judged(100, Some(100), none), Ok(()), "it may come down to that");
     let refused = judged(99, Some(99), none).unwrap_err();
     assert_eq!(refused.kind, RefusalKind::FeeCapTooLow);
-    assert!(refused.detail.starts_with("maxFeePerGas: "), "{refused}");
+    assert!(refused.to_string().starts_with("maxFeePerGas: "), "{refused}");
+    assert_eq!(refused.field, Some(RefusedField::MaxFeePerGas));
     let chains = FeeCaps { max_fee_per_gas: Some(wei(99)), max_tx_fee: None };
     let refused = judged(99, Some(500), chains).unwrap_err();
     assert!(refused.detail.starts_with("chain.max_fee_per_gas: "), "{refused}");
@@ -155,12 +162,15 @@ fn replacement_with_another_value_counts_with_its_own_and_so_do_its_bumps() {
 
 #[test]
 fn funds_must_cover_value_and_all_of_the_gas() {
-    let costs = Demand { value: U256::from(5), fees: fees(10, 3), ..demand(&[], 0) }.cost();
-    assert_eq!(judge_funds(costs, Wei(U256::from(35))), Ok(()));
-    let refused = judge_funds(costs, Wei(U256::from(34))).unwrap_err();
+    let (offer, wei) = (fees(10, 3), |wei: u64| Wei(U256::from(wei)));
+    assert_eq!(judge_funds(U256::from(5), &offer, wei(35)), Ok(()));
+    let refused = judge_funds(U256::from(5), &offer, wei(34)).unwrap_err();
     assert_eq!(refused.kind, RefusalKind::InsufficientFunds);
-    let endless = cost(U256::MAX, &fees(10, 3));
-    assert!(judge_funds(endless, Wei(U256::from(34))).is_err(), "nothing wraps");
+    assert_eq!(refused.funds, Some(FundsShort { needed: wei(35), available: wei(34) }));
+    assert_eq!(refused.field, Some(RefusedField::Value));
+    let fee = judge_funds(U256::ZERO, &offer, wei(29)).unwrap_err();
+    assert_eq!(fee.field, Some(RefusedField::Submitter), "no value that could be less");
+    assert!(judge_funds(U256::MAX, &offer, wei(34)).is_err(), "nothing wraps");
 }
 
 #[test]
@@ -190,7 +200,7 @@ fn an_estimate_that_fails_is_the_callers_mistake_or_the_nodes_trouble() {
 
 #[test]
 fn an_estimate_gets_room_within_the_block_and_the_cost_of_the_access_list() {
-    let gas = |estimate: u64, of: &Demand<'_>| gas_for_estimate(estimate, of, &LIMITS);
+    let gas = |estimate: u64, of: &Demand<'_>| gas_for_estimate(estimate, of, &LIMITS, &NONE);
     let transfer = demand(&[], 0);
     assert_eq!(gas(21_000, &transfer), Ok(25_200));
     assert_eq!(gas(29_000_000, &transfer), Ok(30_000_000), "no more than a block has");
@@ -198,20 +208,20 @@ fn an_estimate_gets_room_within_the_block_and_the_cost_of_the_access_list() {
     let entry = AccessListEntry { address: Address::ZERO, storage_keys: vec![B256::ZERO; 2] };
     let listed = Demand { access_list: std::slice::from_ref(&entry), ..transfer };
     let limit = gas(21_000, &listed).unwrap();
-    assert_eq!(kind(judge_gas(&Demand { fees: fees(limit, 10), ..listed }, &LIMITS)), None);
+    assert_eq!(kind(judge_gas(&Demand { fees: fees(limit, 10), ..listed }, &LIMITS, &NONE)), None);
 }
 
 #[test]
 fn an_impossible_estimate_is_the_nodes_trouble() {
     for estimate in [0, 1, 30_000_001, u64::MAX] {
-        let judged = gas_for_estimate(estimate, &demand(&[], 0), &LIMITS);
+        let judged = gas_for_estimate(estimate, &demand(&[], 0), &LIMITS, &NONE);
         assert!(matches!(judged, Err(NoEstimate::Unavailable(_))), "{estimate}: {judged:?}");
     }
     let unlimited = ChainLimits { block_gas: None, ..LIMITS };
-    let absurd = gas_for_estimate(u64::MAX, &demand(&[], 0), &unlimited);
+    let absurd = gas_for_estimate(u64::MAX, &demand(&[], 0), &unlimited, &NONE);
     assert!(matches!(absurd, Err(NoEstimate::Unavailable(_))), "no store can hold it: {absurd:?}");
     let most = BatchLimits::GAS;
-    assert_eq!(gas_for_estimate(most, &demand(&[], 0), &unlimited), Ok(most));
+    assert_eq!(gas_for_estimate(most, &demand(&[], 0), &unlimited, &NONE), Ok(most));
 }
 
 #[test]
@@ -219,8 +229,8 @@ fn gas_above_what_a_store_holds_is_refused_where_the_chain_names_no_limit() {
     let unlimited = ChainLimits { block_gas: None, ..LIMITS };
     let most = BatchLimits::GAS;
     let given = |gas| Demand { fees: fees(gas, 10), ..demand(&[], 0) };
-    assert_eq!(kind(judge_gas(&given(most), &unlimited)), None);
-    let above = kind(judge_gas(&given(most + 1), &unlimited));
+    assert_eq!(kind(judge_gas(&given(most), &unlimited, &NONE)), None);
+    let above = kind(judge_gas(&given(most + 1), &unlimited, &NONE));
     assert_eq!(above, Some(RefusalKind::GasAboveBlockLimit));
 }
 
@@ -233,4 +243,71 @@ fn transfer_to_self_ignores_an_estimate_that_cannot_be_true() {
     assert_eq!(gas(Some(Trial::Gas(30_000_001)), &LIMITS), TX_GAS);
     assert_eq!(gas(Some(Trial::Gas(u64::MAX)), &unlimited), TX_GAS);
     assert_eq!(gas(None, &LIMITS), TX_GAS);
+}
+
+#[test]
+fn gas_above_the_cap_of_a_transaction_is_refused_where_the_chain_is_known_to_have_one() {
+    let judged = |gas, of_tx: &TxLimits| {
+        judge_gas(&demand(&[], gas), &ChainLimits { block_gas: Some(60_000_000), ..LIMITS }, of_tx)
+    };
+    for ethereum in [1, 11_155_111, 17_000, 560_048] {
+        assert_eq!(judged(EIP_7825_GAS, &on_chain(ethereum)), Ok(()));
+        let refused = judged(EIP_7825_GAS + 1, &on_chain(ethereum)).unwrap_err();
+        assert_eq!(refused.kind, RefusalKind::GasAboveTxLimit);
+        assert!(refused.to_string().starts_with("payload.gas: 16777217"), "{refused}");
+    }
+    assert_eq!(judged(EIP_7825_GAS + 1, &on_chain(10)), Ok(()), "not every chain has EIP-7825");
+    let set = |gas| TxLimitSettings { gas, ..TxLimitSettings::default() };
+    let (one, ten) = (crate::ids::ChainId::new(1).unwrap(), crate::ids::ChainId::new(10).unwrap());
+    assert_eq!(judged(EIP_7825_GAS + 1, &set(TxLimit::Unlimited).on(one)), Ok(()));
+    let low = kind(judged(1_000_001, &set(TxLimit::At(1_000_000)).on(ten)));
+    assert_eq!(low, Some(RefusalKind::GasAboveTxLimit));
+}
+
+#[test]
+fn margin_above_an_estimate_ends_at_the_cap_of_a_transaction() {
+    let limits = ChainLimits { block_gas: Some(60_000_000), ..LIMITS };
+    let gas = |estimate: u64, of_tx: &TxLimits| {
+        gas_for_estimate(estimate, &demand(&[], 0), &limits, of_tx).unwrap()
+    };
+    for chain in [1, 10] {
+        assert_eq!(gas(10_000_000, &on_chain(chain)), 12_000_000);
+        assert_eq!(gas(15_000_000, &on_chain(chain)), EIP_7825_GAS, "chain {chain}");
+        assert_eq!(gas(EIP_7825_GAS, &on_chain(chain)), EIP_7825_GAS, "chain {chain}");
+    }
+    assert_eq!(gas(20_000_000, &on_chain(10)), 24_000_000, "a chain without the cap");
+    assert_eq!(gas(15_000_000, &NONE), 18_000_000);
+}
+
+#[test]
+fn data_longer_than_nodes_take_is_refused() {
+    let limits = on_chain(1);
+    let long = vec![1; POOL_TX_BYTES as usize + 1];
+    let judged = |of: Demand<'_>, limits: &TxLimits| limits.judge_size(&of);
+    assert_eq!(judged(demand(&long[1..], 0), &limits), Ok(()));
+    let refused = judged(demand(&long, 0), &limits).unwrap_err();
+    assert_eq!((refused.kind, refused.field), (RefusalKind::TxTooLarge, Some(RefusedField::Data)));
+    assert!(
+        judged(demand(&long, 0), &on_chain(10)).is_err(),
+        "pools have this limit on all chains"
+    );
+    let entry = AccessListEntry { address: Address::ZERO, storage_keys: vec![B256::ZERO; 2] };
+    let listed = Demand { access_list: std::slice::from_ref(&entry), ..demand(&long[1..], 0) };
+    assert!(judged(listed, &limits).is_err(), "the access list counts");
+    assert_eq!(judged(demand(&long, 0), &NONE), Ok(()));
+}
+
+#[test]
+fn code_that_creates_a_contract_has_a_limit_and_a_price_for_each_word() {
+    let code = vec![1; EIP_3860_BYTES as usize + 1];
+    let creation = |data| Demand { to: None, ..demand(data, 0) };
+    assert_eq!(on_chain(1).judge_size(&creation(&code[1..])), Ok(()));
+    let refused = on_chain(1).judge_size(&creation(&code)).unwrap_err();
+    assert_eq!(refused.kind, RefusalKind::TxTooLarge);
+    assert_eq!(on_chain(1).judge_size(&demand(&code, 0)), Ok(()), "a call has no such limit");
+    assert_eq!(on_chain(10).judge_size(&creation(&code)), Ok(()), "chains choose their own");
+    let data = [0; 33];
+    assert_eq!(least_gas(&creation(&data), false), 53_000 + 33 * 4);
+    assert_eq!(least_gas(&creation(&data), true), 53_000 + 33 * 4 + 2 * 2);
+    assert_eq!(least_gas(&demand(&data, 0), true), 21_000 + 33 * 10);
 }

@@ -243,6 +243,29 @@ static FIRST: &[Key] = &[
         "The most that a transaction's fees may come to if it uses all of its gas.",
     ),
     key(
+        "chain.max_tx_gas",
+        Kind::Limit,
+        Found("16777216 (EIP-7825) on Ethereum and its test networks; none elsewhere"),
+        "The most gas that the chain allows one transaction. A create that asks for more is refused; \
+         the margin above an estimate ends at it, or at 16777216 where it is not set.",
+    )
+    .like("16777216"),
+    key(
+        "chain.max_initcode_bytes",
+        Kind::Limit,
+        Found("49152 (EIP-3860) on Ethereum and its test networks; none elsewhere"),
+        "The longest code that creates a contract. A create with more is refused.",
+    )
+    .like("49152"),
+    key(
+        "chain.max_tx_bytes",
+        Kind::Limit,
+        Found("131072, the limit of the pools of the common clients"),
+        "The longest transaction that the chain's nodes take into their pools. A create with more data \
+         is refused.",
+    )
+    .like("131072"),
+    key(
         "chain.fan_out",
         Kind::Number(1, 64),
         Value("1"),

@@ -31,6 +31,8 @@ pub(crate) enum Kind {
     Finality,
     Price,
     Amount,
+    /// A number from 1 on, or no limit.
+    Limit,
     Path,
     Paths,
     Addresses,
@@ -67,6 +69,7 @@ impl Kind {
             }
             Self::Finality => "`confirmations:N`, `safe` or `finalized`".to_owned(),
             Self::Price | Self::Amount => format!("amount, or `{UNLIMITED}`"),
+            Self::Limit => format!("number from 1 on, or `{UNLIMITED}`"),
             Self::Path => "path".to_owned(),
             Self::Paths => "list of paths".to_owned(),
             Self::Addresses => "list of addresses".to_owned(),

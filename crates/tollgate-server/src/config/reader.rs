@@ -151,7 +151,8 @@ impl Reader<'_> {
 
 /// A value that is no list, as text.
 fn scalar<'a>(key: &Key, given: &'a Given) -> Result<&'a str, String> {
-    let takes_bare = key.kind.is_bare() || matches!(key.kind, Kind::Price | Kind::Amount);
+    let takes_bare =
+        key.kind.is_bare() || matches!(key.kind, Kind::Price | Kind::Amount | Kind::Limit);
     match &given.value {
         Value::Text(text) => Ok(text),
         Value::Bare(text) if takes_bare => Ok(text),

@@ -11,6 +11,7 @@ use tollgate_model::fees::FeeCaps;
 use tollgate_model::ids::parse_address;
 use tollgate_model::nonce::{Mode, NonceRules, StrictAdvance};
 use tollgate_model::port::LeaseTerms;
+use tollgate_model::refusal::{TxLimit, TxLimitSettings};
 use tollgate_model::{Address, ChainId, NodeId, Nonce, Text};
 use tollgate_postgres::{PgOptions, SessionLimits};
 use tollgate_sqlite::SqliteOptions;
@@ -328,6 +329,11 @@ fn engine(reader: &mut Reader<'_>) -> Option<EngineOptions> {
     let finality = reader.read("finality", kind::finality);
     let presigned = addresses(reader, "submitter.presigned");
     let fee_caps = fee_caps(reader);
+    let tx_limits = TxLimitSettings {
+        gas: tx_limit(reader, "chain.max_tx_gas"),
+        initcode_bytes: tx_limit(reader, "chain.max_initcode_bytes"),
+        bytes: tx_limit(reader, "chain.max_tx_bytes"),
+    };
     Some(EngineOptions {
         lease: lease?,
         lease_idle: lease_idle?,
@@ -341,9 +347,20 @@ fn engine(reader: &mut Reader<'_>) -> Option<EngineOptions> {
         },
         finality: finality?,
         fee_caps: fee_caps?,
+        tx_limits,
         presigned,
         ..EngineOptions::default()
     })
+}
+
+/// What the chain allows one transaction, where somebody says so.
+fn tx_limit(reader: &mut Reader<'_>, name: &'static str) -> TxLimit {
+    let parse = |text: &str| kind::number(text, 1, i64::MAX as u64);
+    match reader.read(name, |text| kind::limit(text, parse)) {
+        None => TxLimit::ByChain,
+        Some(None) => TxLimit::Unlimited,
+        Some(Some(most)) => TxLimit::At(most),
+    }
 }
 
 /// I16: there are caps by default, and who switches one off is told what that means.

@@ -26,7 +26,7 @@ may_fail! {
         MissingField, InvalidAddress, InvalidNumber, InvalidHex, InvalidFees, InvalidPath,
         InvalidTxId, InvalidQuery, NotFound, TxNotAllocated, TxMined, TxFinal, TxClosing, NoKey,
         SignedByCaller, PayloadFixed, FeeTooLowToReplace, FeeCap, WouldRevert, InsufficientFunds,
-        GasTooLow, GasAboveBlockLimit, InvalidTransaction, WrongChain, UnknownSubmitter, NotOwner,
+        GasTooLow, GasAboveBlockLimit, GasAboveTxLimit, TxTooLarge, InvalidTransaction, WrongChain, UnknownSubmitter, NotOwner,
         Draining, Busy,
         Unavailable, StoreUnavailable;
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::{join, join_all};
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ use utoipa::openapi::{Array, Ref};
 use super::Api;
 use super::body::{Asked, CreateBody, Fields, FromFields, Json, read_object};
 use super::code::Code;
-use super::create::{decided, prepare};
+use super::create::{answer_to_known, decided, prepare};
 use super::doc::may_fail;
 use super::forward::{Belongs, FORWARDED, PATH_BATCH, answered_by, belongs, code_of};
 use super::guard::trace_id;
@@ -41,7 +41,7 @@ const ROUNDS_MAX: u32 = 2;
 
 may_fail! {
     BatchProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidBatch,
-        InvalidQuery, InvalidRequestId, MissingField, NotOwner;
+        InvalidQuery, InvalidRequestId, MissingField, WrongChain, NotOwner;
 }
 
 /// Creates to be carried out side by side.
@@ -154,6 +154,17 @@ struct Parcel {
     places: Vec<usize>,
 }
 
+/// The places of open items, by where they belong.
+#[derive(Default)]
+struct Sorted {
+    /// To this node.
+    here: Vec<usize>,
+    /// To other nodes.
+    there: Vec<Parcel>,
+    /// This node stops, and there is no other.
+    nowhere: Vec<usize>,
+}
+
 impl<'a> Batch<'a> {
     fn read(
         api: &'a Api,
@@ -176,7 +187,8 @@ impl<'a> Batch<'a> {
 
     /// Brings each open item where it belongs.
     async fn go_round(&mut self) {
-        let (here, there) = self.sort().await;
+        let Sorted { here, mut there, nowhere } = self.sort().await;
+        self.answer_known(&mut there, nowhere).await;
         let local = self.try_here(&here);
         let remote = join_all(there.iter().map(|parcel| self.pass_on(parcel)));
         let (local, remote) = join(local, remote).await;
@@ -193,6 +205,33 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// Answers those items that were accepted before, by whichever node (I7), and takes them out of the
+    /// parcels. What belongs nowhere and is new is refused.
+    async fn answer_known(&mut self, there: &mut Vec<Parcel>, nowhere: Vec<usize>) {
+        let mut places = nowhere.clone();
+        places.extend(there.iter().flat_map(|parcel| &parcel.places));
+        let look_up = |place: usize| {
+            let (api, open) = (self.api, self.items[place].open.as_ref());
+            async move { Some((place, answer_to_known(api, open?).await?)) }
+        };
+        let known = join_all(places.into_iter().map(look_up)).await;
+        for (place, answer) in known.into_iter().flatten() {
+            let answer = answer.map(|tx| (StatusCode::OK, tx));
+            let item = &mut self.items[place];
+            (item.answer, item.open) = (Some(entry(answer, trace_id(self.headers))), None);
+        }
+        for place in nowhere {
+            let item = &mut self.items[place];
+            if item.open.take().is_some() {
+                item.answer = Some(entry(Err(Problem::draining()), trace_id(self.headers)));
+            }
+        }
+        for parcel in there.iter_mut() {
+            parcel.places.retain(|place| self.items[*place].open.is_some());
+        }
+        there.retain(|parcel| !parcel.places.is_empty());
+    }
+
     fn note(&mut self, answered: Answered, by: Option<&str>) {
         let Answered { place, entry, stands, forwarded } = answered;
         let item = &mut self.items[place];
@@ -204,9 +243,9 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The places of the open items that belong here, and parcels for other nodes.
-    async fn sort(&mut self) -> (Vec<usize>, Vec<Parcel>) {
-        let (mut here, mut there): (_, Vec<Parcel>) = (Vec::new(), Vec::new());
+    /// Where the open items belong.
+    async fn sort(&mut self) -> Sorted {
+        let Sorted { mut here, mut there, mut nowhere } = Sorted::default();
         let mut known: HashMap<Submitter, Place> = HashMap::new();
         for (number, item) in self.items.iter_mut().enumerate() {
             let Some(of) = item.open.as_ref().map(|asked| asked.submitter) else { continue };
@@ -233,10 +272,7 @@ impl<'a> Batch<'a> {
                     }
                 }
                 Place::Here => here.push(number),
-                Place::Nowhere => {
-                    (item.answer, item.open) =
-                        (Some(entry(Err(Problem::draining()), trace_id(self.headers))), None);
-                }
+                Place::Nowhere => nowhere.push(number),
             }
         }
         let asked = known.into_iter().filter_map(|(of, place)| match place {
@@ -244,7 +280,7 @@ impl<'a> Batch<'a> {
             Place::Here | Place::Nowhere => None,
         });
         self.asked = asked.collect();
-        (here, there)
+        Sorted { here, there, nowhere }
     }
 
     /// Creates items at this node. They are prepared side by side and queued in the order of the
@@ -415,10 +451,7 @@ fn log_refusals(items: &[BatchEntry]) {
     }
 }
 
-fn entry(
-    answer: Result<(axum::http::StatusCode, super::shape::Tx), Problem>,
-    trace_id: &str,
-) -> BatchEntry {
+fn entry(answer: Result<(StatusCode, super::shape::Tx), Problem>, trace_id: &str) -> BatchEntry {
     BatchEntry::Own(Box::new(match answer {
         Ok((status, tx)) => BatchItem { status: status.as_u16(), tx: Some(tx), error: None },
         Err(problem) => BatchItem {

@@ -84,6 +84,8 @@ codes! {
     InsufficientFunds "insufficient_funds" UNPROCESSABLE_ENTITY false "The account can't pay for the transaction";
     GasTooLow "gas_too_low" UNPROCESSABLE_ENTITY false "The gas limit is below the intrinsic cost";
     GasAboveBlockLimit "gas_above_block_limit" UNPROCESSABLE_ENTITY false "The transaction needs more gas than a block has";
+    GasAboveTxLimit "gas_above_tx_limit" UNPROCESSABLE_ENTITY false "The transaction asks for more gas than the chain allows one";
+    TxTooLarge "tx_too_large" UNPROCESSABLE_ENTITY false "The transaction is longer than nodes take";
     FeeCapTooLow "fee_cap_too_low" UNPROCESSABLE_ENTITY false "A fee cap is far below the base fee";
     InvalidTransaction "invalid_transaction" UNPROCESSABLE_ENTITY false "No node would take the transaction";
     InvalidQuery "invalid_query" UNPROCESSABLE_ENTITY false "A parameter that the route does not take";

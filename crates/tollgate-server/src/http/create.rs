@@ -15,6 +15,7 @@ use super::idempotency::key_of;
 use super::params::CreateParams;
 use super::problem::Problem;
 use super::query::Words;
+use super::read::for_callers;
 use super::shape::{Simulation, Tx};
 
 may_fail! {
@@ -22,7 +23,8 @@ may_fail! {
         InvalidField, InvalidAddress, InvalidNumber, InvalidHex, InvalidTime, InvalidFees,
         InvalidRequestId, RequestIdMismatch, MetadataTooLarge, InvalidRawTx,
         NonceMismatch, Expired, WrongChain, UnknownSubmitter, WouldRevert, InsufficientFunds,
-        GasTooLow, GasAboveBlockLimit, FeeCapTooLow, InvalidTransaction, InvalidQuery,
+        GasTooLow, GasAboveBlockLimit, GasAboveTxLimit, TxTooLarge, FeeCapTooLow,
+        InvalidTransaction, InvalidQuery,
         RequestIdConflict, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
 }
 
@@ -118,7 +120,7 @@ pub(crate) async fn prepare(api: &Api, asked: Asked) -> Result<PreparedCreate, P
     let Asked { submitter, request_id, wish } = asked;
     let prepared = match wish {
         Wish::Intent(intent) => api.engine.prepare(submitter, request_id, *intent).await,
-        Wish::Signed(signed) => api.engine.prepare_signed(submitter, request_id, *signed),
+        Wish::Signed(signed) => api.engine.prepare_signed(submitter, request_id, *signed).await,
     };
     prepared.map_err(|error| refused(submitter, error))
 }
@@ -148,8 +150,27 @@ fn refused(submitter: Submitter, error: CreateError) -> Problem {
     }
 }
 
+/// The answer to a request that was accepted before, at any node (I7); `None` if it is new, or if that
+/// can't be said now.
+pub(crate) async fn answer_to_known(api: &Api, asked: &Asked) -> Option<Result<Tx, Problem>> {
+    let Asked { submitter, request_id, wish } = asked;
+    let found = match wish {
+        Wish::Intent(intent) => api.engine.known(*submitter, request_id.as_ref(), intent).await,
+        Wish::Signed(signed) => {
+            api.engine.known_signed(*submitter, request_id.clone(), signed).await
+        }
+    };
+    match found {
+        Ok(Some(tx_id)) => Some(known(api, tx_id).await),
+        Ok(None) => None,
+        Err(error @ CreateError::RequestIdConflict(_)) => Some(Err(refused(*submitter, error))),
+        Err(_) => None,
+    }
+}
+
 /// The transaction of the same request.
 async fn known(api: &Api, tx_id: TxId) -> Result<Tx, Problem> {
     let record = api.store.tx(tx_id).await?;
-    record.map(|record| Tx::new(&record)).ok_or_else(|| Problem::not_found("transaction"))
+    let record = record.ok_or_else(|| Problem::not_found("transaction"))?;
+    for_callers(api, &record).await
 }

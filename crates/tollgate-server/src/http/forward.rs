@@ -4,7 +4,7 @@
 //! request that was passed on is never passed on again, so that nothing goes in circles.
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Query, Request, State};
+use axum::extract::{DefaultBodyLimit, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -15,12 +15,15 @@ use tollgate_model::ids::parse_address;
 use tollgate_model::{ChainId, NodeId, Submitter};
 use tollgate_outbound::Posted;
 
-use super::Api;
+use super::batch::BATCH_MAX;
 use super::body::{CreateBody, Fields, raw, read_object, read_whole};
 use super::code::Code;
+use super::create::answer_to_known;
+use super::idempotency::{WITH_REQUEST_ID_BYTES_MAX, key_of};
 use super::peers::Unanswered;
 use super::problem::Problem;
 use super::read::parse_id;
+use super::{Api, BODY_BYTES_MAX};
 
 /// On a request: another node has passed it on. On an answer: another node gave it.
 pub(crate) const FORWARDED: HeaderName = HeaderName::from_static(tollgate_client::FORWARDED);
@@ -28,17 +31,27 @@ pub(crate) const FORWARDED: HeaderName = HeaderName::from_static(tollgate_client
 pub(crate) const OWNER: HeaderName = HeaderName::from_static(tollgate_client::OWNER);
 /// On a request: the chain that it is for. Every request that is passed on says so.
 pub(crate) const CHAIN_ID: HeaderName = HeaderName::from_static(tollgate_client::CHAIN_ID);
+/// Where creates are taken.
+const PATH_CREATE: &str = "/api/v1/tx";
 /// Where batches are taken.
 pub(crate) const PATH_BATCH: &str = "/api/v1/tx/batch";
 /// How often a request is brought somewhere before its caller is told to come back: the place that is
 /// known, and another one if it has moved meanwhile (I13).
 const TRIES_MAX: u32 = 3;
 
+/// The largest body of a request that another node has passed on (I13): the largest that a caller may
+/// send, and a request id for each item of a batch.
+const FORWARDED_BODY_BYTES_MAX: usize = BODY_BYTES_MAX + BATCH_MAX * WITH_REQUEST_ID_BYTES_MAX;
+
 /// What an answer of another node keeps.
 const KEPT: [HeaderName; 2] = [header::CONTENT_TYPE, header::RETRY_AFTER];
 
 /// Carries a request out where it belongs.
-pub(crate) async fn to_the_owner(State(api): State<Api>, request: Request, next: Next) -> Response {
+pub(crate) async fn to_the_owner(
+    State(api): State<Api>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     if request.method() != Method::POST {
         return next.run(request).await;
     }
@@ -47,6 +60,9 @@ pub(crate) async fn to_the_owner(State(api): State<Api>, request: Request, next:
     }
     let alone = api.engine.is_alone() && !api.engine.is_draining();
     let passed_on = request.headers().contains_key(FORWARDED);
+    if passed_on {
+        DefaultBodyLimit::max(FORWARDED_BODY_BYTES_MAX).apply(&mut request);
+    }
     if alone || passed_on {
         return next.run(request).await;
     }
@@ -67,14 +83,20 @@ pub(crate) async fn to_the_owner(State(api): State<Api>, request: Request, next:
 /// Refuses what is for another chain, before anything is read or done: the same account exists on
 /// every chain, so nothing else in a request would tell. A request that was passed on by a node which
 /// does not say the chain (one of an older version) may be for any, and is refused as well.
-/// `not_owner` makes the sender look for another node, this version's and the one before.
+/// `not_owner` makes a node that passed it on look for another one, this version's and the one before;
+/// a caller is told that no repetition helps.
 fn check_chain(headers: &HeaderMap, own: ChainId) -> Result<(), Problem> {
+    let passed_on = headers.contains_key(FORWARDED);
     let detail = match headers.get(CHAIN_ID).map(HeaderValue::as_bytes) {
         Some(said) if said == own.to_string().as_bytes() => return Ok(()),
-        None if !headers.contains_key(FORWARDED) => return Ok(()),
+        None if !passed_on => return Ok(()),
         Some(said) => {
             let said = String::from_utf8_lossy(said);
-            format!("the request is for chain {said:?}, this node works on chain {own}")
+            let detail = format!("{said:?} is another chain than this node's, {own}");
+            if !passed_on {
+                return Err(Problem::of_field(Code::WrongChain, CHAIN_ID.as_str(), detail));
+            }
+            format!("{}: {detail}", CHAIN_ID.as_str())
         }
         None => format!(
             "the request was forwarded without {}: it may be for another chain than {own}",
@@ -112,11 +134,18 @@ impl Errand {
     async fn carry_out(&self, submitter: Submitter) -> Response {
         let engine = &self.api.engine;
         let (mut said, mut asked): (Option<Response>, Option<NodeId>) = (None, None);
+        let mut looked_up = false;
         for _ in 0..TRIES_MAX {
             let place = match engine.place(submitter).await {
                 Ok(place) => place,
                 Err(error) => return Problem::from(error).into_response(),
             };
+            if !looked_up && place != Place::Here {
+                looked_up = true;
+                if let Some(response) = self.known(&place).await {
+                    return response;
+                }
+            }
             let tried = match place {
                 Place::Nowhere => return Problem::draining().into_response(),
                 // It was there already. Who holds the lease will say the same again; who merely should
@@ -145,6 +174,27 @@ impl Errand {
             engine.misplaced(submitter);
         }
         said.unwrap_or_else(|| Problem::draining().into_response())
+    }
+
+    /// The answer to a create that was accepted before, by whichever node (I7): nobody else has to be
+    /// asked for it.
+    async fn known(&self, place: &Place) -> Option<Response> {
+        if self.parts.uri.path() != PATH_CREATE {
+            return None;
+        }
+        let key = key_of(&self.parts.headers).ok()?;
+        let body: CreateBody = read_object(raw(&self.body).ok()?).ok()?;
+        let asked = body.read(self.api.engine.chain_id(), key.as_deref()).ok()?;
+        let mut response = match answer_to_known(&self.api, &asked).await? {
+            Ok(tx) => axum::Json(tx).into_response(),
+            Err(problem) => problem.into_response(),
+        };
+        let owner = match place {
+            Place::There(to) => Some(to.url.as_str()),
+            Place::Here | Place::Nowhere => None,
+        };
+        answered_by(&mut response, owner, false);
+        Some(response)
     }
 
     /// A node that was let down by what it believed says so before it has done anything.

@@ -76,6 +76,10 @@ impl BatchKey {
     }
 }
 
+/// What [`with_request_id`] adds to an item at most: the field's name and the id, in which JSON may
+/// double every byte.
+pub(crate) const WITH_REQUEST_ID_BYTES_MAX: usize = 2 * RequestId::MAX_BYTES + 32;
+
 /// An item with a request id in it, so that another node that gets it among fewer items knows it
 /// by the same name.
 pub(crate) fn with_request_id(item: &RawValue, id: &RequestId) -> Option<Box<RawValue>> {

@@ -16,15 +16,16 @@ use super::submitters;
 
 may_fail! {
     ReserveProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidPath,
-        InvalidAddress, InvalidNumber, InvalidDuration, InvalidQuery, UnknownSubmitter,
+        InvalidAddress, InvalidNumber, InvalidDuration, InvalidQuery, WrongChain, UnknownSubmitter,
         ReservationsDisabled, SubmitterNotActive, TooManyReservations, NotOwner, Draining, Busy, Unavailable,
         StoreUnavailable;
     UsedProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidPath,
         InvalidAddress, InvalidNumber, InvalidField, InvalidHex, MissingField, InvalidQuery,
-        UnknownSubmitter,
+        WrongChain, UnknownSubmitter,
         StaleOwnerToken, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
     ReturnedProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidPath,
-        InvalidAddress, InvalidNumber, InvalidField, MissingField, InvalidQuery, UnknownSubmitter,
+        InvalidAddress, InvalidNumber, InvalidField, MissingField, InvalidQuery, WrongChain,
+        UnknownSubmitter,
         StaleOwnerToken, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
     NoncesProblems: InvalidPath, InvalidAddress, InvalidNumber, InvalidLimit, InvalidQuery,
         StoreUnavailable;

@@ -17,19 +17,19 @@ use super::submitters;
 
 may_fail! {
     PauseProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
-        InvalidField, InvalidPath, InvalidAddress, InvalidQuery, NotFound, UnknownSubmitter,
-        NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
+        InvalidField, InvalidPath, InvalidAddress, InvalidQuery, NotFound, WrongChain,
+        UnknownSubmitter, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
     ResumeProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
         InvalidField, InvalidPath, InvalidAddress, InvalidQuery, NotFound, CannotResume,
-        UnknownSubmitter, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
+        WrongChain, UnknownSubmitter, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
     ModeProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
         InvalidField, InvalidPath, InvalidAddress, InvalidQuery, NotFound, CannotChangeMode,
-        UnknownSubmitter, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
+        WrongChain, UnknownSubmitter, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
     NoncesProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
         InvalidField, InvalidNumber, InvalidPath, InvalidAddress, InvalidQuery, NotFound,
-        NoncesRefused, UnknownSubmitter, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
+        NoncesRefused, WrongChain, UnknownSubmitter, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
     ReconcileProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidField,
-        InvalidPath, InvalidAddress, InvalidQuery, NotFound, UnknownSubmitter, NotOwner, Draining, Busy,
+        InvalidPath, InvalidAddress, InvalidQuery, NotFound, WrongChain, UnknownSubmitter, NotOwner, Draining, Busy,
         Unavailable, StoreUnavailable;
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use tollgate_engine::{ActError, CreateError, ReserveError};
 use tollgate_model::ids::InvalidId;
 use tollgate_model::port::{Owner, StoreError};
-use tollgate_model::refusal::RefusalKind;
+use tollgate_model::refusal::{FundsShort, Refusal, RefusalKind, RefusedField};
 use tollgate_model::stuck::Forbidden;
 use utoipa::ToSchema;
 
@@ -25,6 +25,8 @@ pub(crate) struct Problem {
     pub(crate) minimum: Option<Box<MinimumFees>>,
     /// The cap in the way.
     pub(crate) cap: Option<Box<FeeCapReached>>,
+    /// What the account lacks.
+    pub(crate) funds: Option<Box<MissingFunds>>,
 }
 
 /// The least that replaces a transaction in a pool.
@@ -51,6 +53,18 @@ pub(crate) struct FeeCapReached {
     /// The price that is needed, in wei per gas.
     #[schema(value_type = schema::Amount)]
     needed: String,
+}
+
+/// What a transaction may cost, and what the account has for it.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MissingFunds {
+    /// The value, and all of the gas at the price that is offered, in wei.
+    #[schema(value_type = schema::Amount)]
+    needed: String,
+    /// The balance less what the account's open transactions may cost, in wei.
+    #[schema(value_type = schema::Amount)]
+    available: String,
 }
 
 /// What went wrong, in the form of RFC 9457.
@@ -86,11 +100,15 @@ pub(crate) struct ProblemBody {
     /// The cap in the way. Only with `fee_cap`.
     #[serde(skip_serializing_if = "Option::is_none")]
     cap: Option<FeeCapReached>,
+    /// What the account lacks. Only with `insufficient_funds`, unless a node says so of an estimate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    funds: Option<MissingFunds>,
 }
 
 impl Problem {
     pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), field: None, owner: None, minimum: None, cap: None }
+        let (detail, field, owner) = (detail.into(), None, None);
+        Self { code, detail, field, owner, minimum: None, cap: None, funds: None }
     }
 
     /// Names the field, parameter or header that it is about.
@@ -172,6 +190,7 @@ impl Problem {
             owner: self.owner.clone(),
             minimum: self.minimum.as_deref().cloned(),
             cap: self.cap.as_deref().cloned(),
+            funds: self.funds.as_deref().cloned(),
         }
     }
 }
@@ -218,7 +237,7 @@ impl From<CreateError> for Problem {
             CreateError::UnknownSubmitter => Code::UnknownSubmitter,
             CreateError::NonceMismatch { .. } => Code::NonceMismatch,
             CreateError::Expired => Code::Expired,
-            CreateError::Refused(refusal) => code_of(refusal.kind),
+            CreateError::Refused(refusal) => return refusal.into(),
             CreateError::RequestIdConflict(_) => Code::RequestIdConflict,
             CreateError::NotOwner(owner) => return Self::not_owner(owner, detail),
             CreateError::Busy => Code::Busy,
@@ -235,12 +254,25 @@ impl From<CreateError> for Problem {
     }
 }
 
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let detail = refusal.to_string();
+        let funds = refusal.funds.map(|FundsShort { needed, available }| {
+            Box::new(MissingFunds { needed: needed.to_string(), available: available.to_string() })
+        });
+        let field = refusal.field.map(|field| field.path().to_owned());
+        Self { field, funds, ..Self::new(code_of(refusal.kind), detail) }
+    }
+}
+
 const fn code_of(refused: RefusalKind) -> Code {
     match refused {
         RefusalKind::WouldRevert => Code::WouldRevert,
         RefusalKind::InsufficientFunds => Code::InsufficientFunds,
         RefusalKind::GasTooLow => Code::GasTooLow,
         RefusalKind::GasAboveBlockLimit => Code::GasAboveBlockLimit,
+        RefusalKind::GasAboveTxLimit => Code::GasAboveTxLimit,
+        RefusalKind::TxTooLarge => Code::TxTooLarge,
         RefusalKind::FeeCapTooLow => Code::FeeCapTooLow,
         RefusalKind::InvalidTransaction => Code::InvalidTransaction,
     }
@@ -280,7 +312,14 @@ impl From<ActError> for Problem {
                     ..Self::new(Code::FeeTooLowToReplace, detail)
                 };
             }
-            ActError::Refused(refusal) => code_of(refusal.kind),
+            ActError::NoTip(_) => {
+                return Self::new(Code::InvalidFees, detail).about("maxPriorityFeePerGas");
+            }
+            ActError::Refused(refusal) => {
+                // The body of an action names no submitter.
+                let field = refusal.field.filter(|field| *field != RefusedField::Submitter);
+                return Refusal { field, ..refusal }.into();
+            }
             ActError::CannotResume(_) => Code::CannotResume,
             ActError::CannotChangeMode(_) => Code::CannotChangeMode,
             ActError::Nonces(_) => Code::NoncesRefused,
@@ -313,11 +352,11 @@ impl From<ReserveError> for Problem {
 #[cfg(test)]
 mod tests {
     use tollgate_model::ChainId;
-    use tollgate_model::bump::{Cap, CapReached, Minimum};
+    use tollgate_model::bump::{Cap, CapReached, Minimum, NoTip};
     use tollgate_model::mode::CannotChangeMode;
     use tollgate_model::nonce::Unexplained;
+    use tollgate_model::port::signer::TxKind;
     use tollgate_model::reconcile::CannotResume;
-    use tollgate_model::refusal::Refusal;
 
     use super::*;
 
@@ -341,6 +380,7 @@ mod tests {
             (Forbidden::Closing.into(), "tx_closing", 409),
             (ActError::AboveCap(reached), "fee_cap", 409),
             (ActError::FeeTooLow(least), "fee_too_low_to_replace", 422),
+            (NoTip { kind: TxKind::Legacy }.into(), "invalid_fees", 422),
             (CannotResume::ChainBehind(gap).into(), "cannot_resume", 409),
             (CannotChangeMode::InUse { open: 1, reserved: 0 }.into(), "cannot_change_mode", 409),
             (ActError::NotOwner(None), "not_owner", 409),
@@ -352,13 +392,16 @@ mod tests {
         }
         assert_eq!(Problem::from(CreateError::Expired).code, Code::Expired);
         for kind in RefusalKind::ALL {
-            let refusal = Refusal { kind, detail: "no".to_owned() };
+            let (field, funds) = (Some(RefusedField::Gas), None);
+            let refusal = Refusal { kind, field, detail: "no".to_owned(), funds };
             for problem in [
                 Problem::from(CreateError::Refused(refusal.clone())),
                 Problem::from(ActError::Refused(refusal)),
             ] {
                 let shown = (problem.code.word(), problem.code.status().as_u16());
                 assert_eq!(shown, (kind.name(), 422));
+                assert_eq!(problem.field.as_deref(), Some("payload.gas"));
+                assert_eq!(problem.detail, "payload.gas: no");
                 assert!(!problem.code.is_retryable());
             }
         }

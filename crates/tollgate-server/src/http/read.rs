@@ -118,7 +118,17 @@ pub(crate) async fn list(
     let found = api.store.list(&filter, after, page).await?;
     let full = found.len() == page.limit() as usize;
     let next = found.last().filter(|_| full).map(|tx| tx.tx_id.to_string());
-    let items: Vec<Tx> = found.iter().map(Tx::new).collect();
+    // One account has one line: one read tells what blocks all that wait in it.
+    let head = match filter.submitter {
+        Some(submitter) if found.iter().any(waits) => api.store.line_head(submitter).await?,
+        Some(_) | None => None,
+    };
+    let blocked = |tx: &TxRecord| BlockedBy::of(tx, head.as_ref().filter(|_| waits(tx))?);
+    let shown = |tx: &TxRecord| {
+        let blocked_by = blocked(tx).map(BlockedBy::for_callers);
+        Tx { blocked_by, ..Tx::new(tx) }
+    };
+    let items: Vec<Tx> = found.iter().map(shown).collect();
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     if accept.is_some_and(|accept| accept.starts_with("text/csv")) {
         return Ok(csv(&items, next.as_deref()));
@@ -156,10 +166,15 @@ pub(crate) async fn history(
 
 async fn whole(api: &Api, tx: &TxRecord, operator: bool) -> Result<TxAnswer, Problem> {
     if !operator {
-        let blocked_by = blocked_by(api, tx).await?.map(BlockedBy::for_callers);
-        return Ok(TxAnswer::Caller(Box::new(Tx { blocked_by, ..Tx::new(tx) })));
+        return Ok(TxAnswer::Caller(Box::new(for_callers(api, tx).await?)));
     }
     Ok(TxAnswer::Operator(Box::new(for_operators(api, tx).await?)))
+}
+
+/// A transaction as callers see it, with what it waits for.
+pub(crate) async fn for_callers(api: &Api, tx: &TxRecord) -> Result<Tx, Problem> {
+    let blocked_by = blocked_by(api, tx).await?.map(BlockedBy::for_callers);
+    Ok(Tx { blocked_by, ..Tx::new(tx) })
 }
 
 /// A transaction with all that operators see.
@@ -169,9 +184,14 @@ pub(crate) async fn for_operators(api: &Api, tx: &TxRecord) -> Result<OperatorTx
     Ok(OperatorTx::new(tx, &attempts, &history, blocked_by(api, tx).await?))
 }
 
+/// Whether a transaction can wait for another one: it is in no block, and not final.
+fn waits(tx: &TxRecord) -> bool {
+    !tx.seen.state.is_final() && tx.mined.is_none()
+}
+
 /// What a transaction waits for, if anything before it stands still.
 async fn blocked_by(api: &Api, tx: &TxRecord) -> Result<Option<BlockedBy>, Problem> {
-    if tx.seen.state.is_final() || tx.mined.is_some() {
+    if !waits(tx) {
         return Ok(None);
     }
     let head = api.store.line_head(tx.submitter).await?;

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tollgate_testkit::wait::until;
@@ -43,6 +44,21 @@ async fn long_poll_is_answered_empty_when_the_node_is_told_to_stop() {
     assert!(answer.ends_with("{\"items\":[],\"next\":0}"), "{answer}");
     let ended = program.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connection_without_a_file_for_it_is_logged_and_accepted_later() {
+    let (ground, chain) = (Ground::new(), chain().await);
+    let program = Program::start(ground.serve(&chain.url(), &[]).env("RUST_LOG", "warn"));
+    until("the API", || http_get(ground.port, "/livez")).await;
+    let node = Pid::from_raw(i32::try_from(program.id()).unwrap());
+    // Whatever the node has open stays open, and it gets nothing more.
+    let few = Rlimit { current: Some(3), maximum: getrlimit(Resource::Nofile).maximum };
+    let before = prlimit(node, Resource::Nofile, few).unwrap();
+    let _caller = TcpStream::connect(("127.0.0.1", ground.port)).await.unwrap();
+    program.line_with("no connection can be accepted").await;
+    prlimit(node, Resource::Nofile, before).unwrap();
+    until("the API", || http_get(ground.port, "/livez")).await;
 }
 
 /// The same command, started with a limit on open files.

@@ -103,6 +103,11 @@ async fn what_waits_says_which_transaction_blocks_it_and_only_operators_see_its_
     let operators = site.get(&format!("{path}?view=operator")).await.json();
     assert_eq!(operators["blockedBy"], seen);
     assert_eq!(site.get(&account).await.json()["blockedBy"], seen);
+    let of_account = site.get(&format!("/api/v1/tx?submitter={SENDER}")).await.json();
+    let shown = |list: &Value, n: usize| list["items"][n]["blockedBy"].clone();
+    assert_eq!((shown(&of_account, 0), shown(&of_account, 1)), (blocked, Value::Null));
+    let of_all = site.get("/api/v1/tx").await.json();
+    assert_eq!(shown(&of_all, 0), Value::Null, "lists of several accounts don't look");
     let own = site.get(&format!("/api/v1/tx/{}", head.as_str().unwrap())).await.json();
     assert_eq!(
         (&own["state"], &own["subState"]),
@@ -116,17 +121,27 @@ async fn what_the_chain_would_refuse_is_422_with_a_code_of_its_own() {
     let site = Site::new().await;
     site.chain.set_block_gas(1_000_000);
     site.chain
-        .set_balance("0x0101010101010101010101010101010101010101".parse().unwrap(), U256::ZERO);
+        .set_balance("0x0101010101010101010101010101010101010101".parse().unwrap(), U256::from(5));
     let create = |payload: Value| json!({ "submitter": SENDER, "payload": payload });
-    for (payload, code) in [
-        (json!({ "to": TARGET, "gas": 20_000 }), "gas_too_low"),
-        (json!({ "to": TARGET, "gas": 2_000_000 }), "gas_above_block_limit"),
-        (json!({ "to": TARGET, "gas": 30_000 }), "insufficient_funds"),
-        (json!({ "to": TARGET, "value": "1" }), "insufficient_funds"),
+    for (payload, code, field) in [
+        (json!({ "to": TARGET, "gas": 20_000 }), "gas_too_low", "payload.gas"),
+        (json!({ "to": TARGET, "gas": 2_000_000 }), "gas_above_block_limit", "payload.gas"),
+        (json!({ "to": TARGET, "gas": 30_000 }), "insufficient_funds", "submitter"),
+        (
+            json!({ "to": TARGET, "gas": 30_000, "value": "1" }),
+            "insufficient_funds",
+            "payload.value",
+        ),
     ] {
         for path in ["/api/v1/tx", "/api/v1/tx?simulate=true"] {
             let answer = site.post(path, create(payload.clone()).to_string()).await;
             assert_eq!((answer.status.as_u16(), answer.code().as_str()), (422, code), "{path}");
+            let problem = answer.json();
+            assert_eq!(problem["field"], field, "{problem}");
+            let detail = problem["detail"].as_str().unwrap();
+            assert!(detail.starts_with(&format!("{field}: ")), "{detail}");
+            let available = &problem["funds"]["available"];
+            assert_eq!(available == "5", code == "insufficient_funds", "{problem}");
         }
         let batch = json!({ "items": [create(payload)] });
         let answer = site.post("/api/v1/tx/batch", batch.to_string()).await.json();

@@ -41,7 +41,8 @@ pub(crate) struct Tx {
     /// What the chain made of it; null while it is in no block.
     #[schema(required)]
     pub(crate) result: Option<TxResult>,
-    /// What it waits for, if the account's line stands still; null in lists and answers to creates.
+    /// What it waits for, if the account's line stands still. Null in the answer to a new create, and
+    /// in lists of more than one account.
     #[schema(required)]
     pub(crate) blocked_by: Option<BlockedBy>,
     /// When it was accepted.

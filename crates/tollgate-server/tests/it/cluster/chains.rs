@@ -225,12 +225,15 @@ async fn a_forwarded_request_without_its_chain_or_for_another_one_is_not_carried
             &[("tollgate-forwarded", "1")][..],
             &[("tollgate-forwarded", "1"), ("tollgate-chain-id", "31338")],
             &[("tollgate-forwarded", "1"), ("tollgate-chain-id", "")],
-            &[("tollgate-chain-id", "31338")],
         ] {
             let refused = one.first.post_with(path, headers, body).await;
             assert_eq!((refused.status.as_u16(), refused.code().as_str()), (409, "not_owner"));
             assert!(refused.headers.contains_key("retry-after"), "{refused:?}");
         }
+        let direct = [("tollgate-chain-id", "31338")];
+        let refused = one.first.post_with(path, &direct, body).await;
+        assert_eq!((refused.status.as_u16(), refused.code().as_str()), (422, "wrong_chain"));
+        assert_eq!(refused.json()["field"], "tollgate-chain-id");
     }
     let page = one.first.door.get("/api/v1/tx").await.json();
     assert_eq!(page["items"], json!([]), "nothing was done");

@@ -6,7 +6,8 @@ use tollgate_model::Submitter;
 use tollgate_testkit::wait;
 
 use super::seats::{Room, Seat, acquainted};
-use crate::dev_site::target;
+use crate::dev_site::{KEYLESS, target};
+use crate::signed::signed_by;
 use crate::site::Answer;
 
 fn create(of: Submitter, request_id: &str) -> Value {
@@ -113,6 +114,58 @@ async fn batch_with_a_key_is_the_same_batch_at_every_node() {
         let refused = other.post_with(path, &two, &body).await;
         assert_eq!(refused.code(), "invalid_request_id", "{refused:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repeat_at_another_node_is_answered_without_asking_the_owner() {
+    let room = Room::new().await;
+    let (mut owner, other, of, tx_id) = with_owner(&room).await;
+    let raw = json!({ "rawTx": signed_by(KEYLESS, 0, 7, 31_337).await });
+    let signed = owner.post("/api/v1/tx", &raw).await;
+    assert_eq!(signed.status.as_u16(), 202, "{signed:?}");
+    owner.heard().await;
+    // Neither an owner that is not reached nor a chain that is silent makes a difference.
+    owner.cut_off().await;
+    room.chain.view().call("devchain_goSilent", &json!([true])).unwrap();
+    let again = other.post("/api/v1/tx", &create(of, "first")).await;
+    assert_eq!((again.status.as_u16(), &again.json()["txId"]), (200, &json!(tx_id)), "{again:?}");
+    assert_eq!(header(&again, "tollgate-owner"), Some(owner.url()));
+    let again = other.post("/api/v1/tx", &raw).await;
+    assert_eq!((again.status.as_u16(), &again.json()["txId"]), (200, &signed.json()["txId"]));
+    let mut changed = create(of, "first");
+    changed["payload"]["value"] = json!("8");
+    let conflict = other.post("/api/v1/tx", &changed).await;
+    assert_eq!(conflict.code(), "request_id_conflict", "{conflict:?}");
+    let batch = json!({ "items": [create(of, "first"), changed, raw, create(of, "new")] });
+    let said = other.post("/api/v1/tx/batch", &batch).await.json();
+    let items = said["items"].as_array().unwrap();
+    assert_eq!((&items[0]["status"], &items[0]["tx"]["txId"]), (&json!(200), &json!(tx_id)));
+    assert_eq!(items[1]["error"]["code"], "request_id_conflict", "{said}");
+    assert_eq!(
+        (&items[2]["status"], &items[2]["tx"]["txId"]),
+        (&json!(200), &signed.json()["txId"])
+    );
+    assert_eq!(items[3]["error"]["code"], "not_owner", "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn batch_that_request_ids_make_too_long_for_a_caller_is_passed_on() {
+    let room = Room::new().await;
+    let (owner, other, of, _) = with_owner(&room).await;
+    let mut item = create(of, "unnamed");
+    item.as_object_mut().unwrap().remove("requestId");
+    item["metadata"] = json!("m".repeat(16_300));
+    let count = 2 * 1024 * 1024 / (item.to_string().len() + 1) - 1;
+    let batch = json!({ "items": vec![item; count] });
+    let limit = 2 * 1024 * 1024;
+    let key = "k".repeat(240);
+    assert!(batch.to_string().len() <= limit && batch.to_string().len() + count * 250 > limit);
+    let key = [("idempotency-key", key.as_str())];
+    let said = other.post_with("/api/v1/tx/batch", &key, &batch).await.json();
+    let items = said["items"].as_array().unwrap();
+    assert_eq!(items.len(), count);
+    assert!(items.iter().all(|item| item["status"] == 202), "{}", items[0]);
+    assert_eq!(owner.heard().await.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -250,6 +303,27 @@ async fn what_nobody_owns_is_taken_here_if_the_preferred_node_is_not_reached_or_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn owner_that_takes_only_signed_transactions_leaves_intents_to_a_node_with_the_key() {
+    let room = Room::new().await;
+    // Every node takes what this account has signed; one of them also has its key.
+    let (without, with) = (room.seat_with("a", &[]).await, room.seat_saying("b", &[KEYLESS]).await);
+    acquainted(&[&without, &with]).await;
+    let of = Submitter::new(with.engine.chain_id(), dev_accounts()[KEYLESS].address);
+    let stays = [("tollgate-forwarded", "1"), ("tollgate-chain-id", "31337")];
+    let raw = json!({ "rawTx": signed_by(KEYLESS, 0, 7, 31_337).await });
+    let signed = without.post_with("/api/v1/tx", &stays, &raw).await;
+    assert_eq!(signed.status.as_u16(), 202, "{signed:?}");
+    for seat in [&without, &with] {
+        let answer = seat.post("/api/v1/tx", &create(of, "one")).await;
+        assert_eq!(answer.code(), "not_owner", "not unknown_submitter, and retryable: {answer:?}");
+        assert!(answer.headers.contains_key("retry-after"));
+    }
+    without.engine.stop().await;
+    let taken = with.post("/api/v1/tx", &create(of, "one")).await;
+    assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn so_are_the_items_of_a_batch() {
     let room = Room::new().await;
     let (mut mute, here) = (room.seat("mute").await, room.seat("here").await);
@@ -350,7 +424,7 @@ async fn a_node_that_stops_hands_over_and_passes_requests_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_node_that_stops_says_that_there_is_none() {
     let room = Room::new().await;
-    let (owner, mut other, of, _) = with_owner(&room).await;
+    let (owner, mut other, of, tx_id) = with_owner(&room).await;
     other.engine.stop().await;
     other.vanish(&room).await;
     wait::until("the node to be alone", || async { owner.engine.is_alone().then_some(()) }).await;
@@ -361,4 +435,10 @@ async fn the_last_node_that_stops_says_that_there_is_none() {
     let batch = json!({ "items": [create(of, "third")] });
     let batch = owner.post("/api/v1/tx/batch", &batch).await.json();
     assert_eq!(batch["items"][0]["error"]["code"], "draining", "{batch}");
+    // What was accepted before is answered until the end.
+    let again = owner.post("/api/v1/tx", &create(of, "first")).await;
+    assert_eq!((again.status.as_u16(), &again.json()["txId"]), (200, &json!(tx_id)), "{again:?}");
+    let batch = json!({ "items": [create(of, "first")] });
+    let batch = owner.post("/api/v1/tx/batch", &batch).await.json();
+    assert_eq!(batch["items"][0]["tx"]["txId"], tx_id, "{batch}");
 }

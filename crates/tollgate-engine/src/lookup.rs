@@ -1,0 +1,82 @@
+//! Finds the transactions of requests that were accepted before (I7).
+//!
+//! Every create with a request id is looked up before anything else is done with it, so that a repeat
+//! is answered whatever the chain, the queue and the owner are like. Requests that arrive while a read
+//! runs share the next one: a busy node pays for reads by their duration, not by the number of creates.
+
+use std::sync::Arc;
+
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tollgate_model::port::{KnownRequest, Store, StoreError};
+use tollgate_model::{RequestId, Submitter};
+
+use crate::supervisor::{Deaths, supervise};
+
+/// Requests that may wait for a read (I13); beyond that callers wait.
+const WAITING_MAX: usize = 4_096;
+/// Requests in one read (I13).
+const READ_MAX: usize = 500;
+
+/// A request and where its transaction is reported.
+struct Job {
+    request: (Submitter, RequestId),
+    reply: oneshot::Sender<Result<Option<KnownRequest>, StoreError>>,
+}
+
+/// Looks requests up in the store, many in one read.
+#[derive(Clone)]
+pub(crate) struct RequestLookup {
+    jobs: mpsc::Sender<Job>,
+}
+
+impl RequestLookup {
+    /// Starts the reader; it ends when the last handle is gone.
+    pub(crate) fn start(store: &Arc<dyn Store>, deaths: &Deaths) -> Self {
+        let (jobs, inbox) = mpsc::channel(WAITING_MAX);
+        let (store, inbox) = (store.clone(), Arc::new(Mutex::new(inbox)));
+        supervise(deaths, "request lookup", move || run(store.clone(), inbox.clone()));
+        Self { jobs }
+    }
+
+    /// The transaction of a request, if the store has one.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub(crate) async fn find(
+        &self,
+        submitter: Submitter,
+        request_id: RequestId,
+    ) -> Result<Option<KnownRequest>, StoreError> {
+        let stopped = || StoreError::Unavailable("the request lookup has stopped".to_owned());
+        let (reply, found) = oneshot::channel();
+        let job = Job { request: (submitter, request_id), reply };
+        self.jobs.send(job).await.map_err(|_| stopped())?;
+        found.await.map_err(|_| stopped())?
+    }
+}
+
+async fn run(store: Arc<dyn Store>, inbox: Arc<Mutex<mpsc::Receiver<Job>>>) {
+    let mut inbox = inbox.lock().await;
+    let mut jobs = Vec::new();
+    while inbox.recv_many(&mut jobs, READ_MAX).await > 0 {
+        // Nobody waits for an answer that the caller has given up.
+        jobs.retain(|job| !job.reply.is_closed());
+        let (requests, replies): (Vec<_>, Vec<_>) =
+            jobs.drain(..).map(|job| (job.request, job.reply)).unzip();
+        if requests.is_empty() {
+            continue;
+        }
+        match store.known_requests(&requests).await {
+            Ok(found) => {
+                for (reply, known) in replies.into_iter().zip(found) {
+                    let _ = reply.send(Ok(known));
+                }
+            }
+            Err(why) => {
+                for reply in replies {
+                    let _ = reply.send(Err(why.clone()));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! A repeat of an accepted request is answered with its transaction, whatever the chain, the queue, the
+//! lease and the keys of the asked node are like (I7).
+
+use std::sync::Arc;
+
+use tollgate_engine::{
+    CreateError, Created, Engine, EngineOptions, PendingCreate, Policies, Simulated,
+};
+use tollgate_model::port::Checkpoint;
+use tollgate_model::{Intent, TxId};
+use tollgate_testkit::fake_chain::{FakeSigner, Question};
+use tollgate_testkit::wait::within;
+
+use crate::rig::{Rig, account, options, request, transfer};
+use crate::signed::signed;
+
+fn with_gas(value: u64) -> Intent {
+    Intent { gas: Some(30_000), ..transfer(value) }
+}
+
+/// A node that accepted an intent with gas, one without, and a signed transaction without a request id.
+async fn accepted(rig: &Rig, options: EngineOptions) -> (Engine, [TxId; 3]) {
+    let engine = rig.node("a", options);
+    let of = account(1);
+    let given = engine.create(of, request("given"), with_gas(10)).await.unwrap();
+    let open = engine.create(of, request("open"), transfer(11)).await.unwrap();
+    let signed = engine.create_signed(of, None, signed(2, 12).await).await.unwrap();
+    (engine, [given, open, signed].map(|created| created.tx_id()))
+}
+
+/// Repeats all three at a node.
+async fn assert_known(engine: &Engine, ids: &[TxId; 3]) {
+    let of = account(1);
+    let given = engine.create(of, request("given"), with_gas(10)).await;
+    let open = engine.create(of, request("open"), transfer(11)).await;
+    let raw = engine.create_signed(of, None, signed(2, 12).await).await;
+    assert_eq!([given, open, raw], ids.map(|id| Ok(Created::Known(id))));
+    let simulated = engine.simulate(of, request("given"), with_gas(10)).await;
+    assert_eq!(simulated, Ok(Simulated::Known(ids[0])));
+    let conflict = engine.create(of, request("given"), with_gas(99)).await;
+    assert!(matches!(conflict, Err(CreateError::RequestIdConflict(_))), "{conflict:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repeat_with_a_full_queue_is_known() {
+    let rig = Rig::new().await;
+    let narrow = EngineOptions { queued_max: 5, ..options() };
+    let (engine, ids) = accepted(&rig, narrow).await;
+    let mut hold = rig.gate.arm(Checkpoint::SlotsChosen);
+    let create = |n: u64| {
+        let engine = engine.clone();
+        tokio::spawn(async move { engine.create(account(1), None, with_gas(n)).await })
+    };
+    let mut waiting = vec![create(20)];
+    hold.reached().await;
+    // The worker stands still: five fill its queue, the sixth is refused.
+    let mut refused = None;
+    for n in 21..27 {
+        let prepared = engine.prepare(account(1), None, with_gas(n)).await.unwrap();
+        let pending = engine.submit(prepared);
+        if let PendingCreate::Decided(Err(why)) = pending {
+            refused = Some(why);
+        } else {
+            waiting.push(tokio::spawn(pending.decided()));
+        }
+    }
+    assert_eq!(refused, Some(CreateError::Busy));
+    assert_known(&engine, &ids).await;
+    hold.release();
+    for created in waiting {
+        created.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repeat_while_the_chain_hangs_or_fails_is_known() {
+    let rig = Rig::new().await;
+    let (engine, ids) = accepted(&rig, options()).await;
+    rig.chain.stall(account(1).address, true);
+    rig.chain.fail(Question::Counts(account(1).address), true);
+    within("answers of the owner", assert_known(&engine, &ids)).await;
+    // A node that has yet to recover what the other one left.
+    rig.chain.stall(account(1).address, false);
+    engine.stop().await;
+    rig.chain.stall(account(1).address, true);
+    let next = rig.node("b", options());
+    within("answers of the next owner", assert_known(&next, &ids)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repeat_at_a_node_that_neither_owns_nor_signs_is_known() {
+    let rig = Rig::new().await;
+    let (_owner, ids) = accepted(&rig, options()).await;
+    assert_known(&rig.node("b", options()), &ids).await;
+    let keyless = Arc::new(FakeSigner(Vec::new()));
+    let keyless = rig.node_signing("c", options(), Policies::default(), keyless);
+    assert_known(&keyless, &ids).await;
+    let new = keyless.create(account(1), request("new"), with_gas(10)).await;
+    assert_eq!(new, Err(CreateError::UnknownSubmitter));
+    keyless.stop().await;
+    assert_known(&keyless, &ids).await;
+}

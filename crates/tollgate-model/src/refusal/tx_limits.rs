@@ -1,0 +1,130 @@
+//! What a chain allows one transaction, beside what its blocks show.
+//!
+//! Nodes don't report these limits, and not every chain has them. Where neither the operator nor the
+//! chain id says so, nothing is refused for them.
+
+use crate::ids::ChainId;
+
+use super::{Demand, Refusal, RefusalKind, RefusedField};
+
+/// The most gas of a transaction where EIP-7825 is in force.
+pub const EIP_7825_GAS: u64 = 1 << 24;
+/// The longest code that creates a contract where EIP-3860 is in force.
+pub const EIP_3860_BYTES: u64 = 49_152;
+/// The longest transaction that the pools of the common clients take.
+pub const POOL_TX_BYTES: u64 = 128 * 1024;
+
+/// Ethereum's main network, Sepolia, Holesky and Hoodi: both EIPs are in force.
+const ETHEREUM: [u64; 4] = [1, 11_155_111, 17_000, 560_048];
+
+/// A limit as it is configured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TxLimit {
+    /// What is known of the chain.
+    #[default]
+    ByChain,
+    /// There is none.
+    Unlimited,
+    /// This.
+    At(u64),
+}
+
+impl TxLimit {
+    fn or(self, known: Option<u64>) -> Option<u64> {
+        match self {
+            Self::ByChain => known,
+            Self::Unlimited => None,
+            Self::At(most) => Some(most),
+        }
+    }
+}
+
+/// The limits of one transaction as they are configured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TxLimitSettings {
+    /// `chain.max_tx_gas`.
+    pub gas: TxLimit,
+    /// `chain.max_initcode_bytes`.
+    pub initcode_bytes: TxLimit,
+    /// `chain.max_tx_bytes`.
+    pub bytes: TxLimit,
+}
+
+/// The limits of one transaction on a chain; `None` is no limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TxLimits {
+    /// The most gas.
+    pub gas: Option<u64>,
+    /// Where the margin above an estimate ends if the estimate itself is below. A chain may have
+    /// EIP-7825 without anybody having said so: less margin costs little, a rejected slot costs more.
+    pub margin: Option<u64>,
+    /// The longest code that creates a contract.
+    pub initcode_bytes: Option<u64>,
+    /// The longest transaction.
+    pub bytes: Option<u64>,
+}
+
+impl TxLimitSettings {
+    /// What holds on a chain.
+    pub fn on(&self, chain_id: ChainId) -> TxLimits {
+        let is_ethereum = ETHEREUM.contains(&chain_id.get());
+        TxLimits {
+            gas: self.gas.or(is_ethereum.then_some(EIP_7825_GAS)),
+            margin: self.gas.or(Some(EIP_7825_GAS)),
+            initcode_bytes: self.initcode_bytes.or(is_ethereum.then_some(EIP_3860_BYTES)),
+            bytes: self.bytes.or(Some(POOL_TX_BYTES)),
+        }
+    }
+}
+
+impl TxLimits {
+    /// Judges a transaction's gas limit against what the chain allows one transaction.
+    ///
+    /// # Errors
+    /// It is above.
+    pub fn judge_gas(&self, demand: &Demand<'_>) -> Result<(), Refusal> {
+        let given = demand.fees.gas_limit;
+        let Some(most) = self.gas.filter(|most| given > *most) else { return Ok(()) };
+        let detail = format!(
+            "{given} is above {most}, which is what a transaction may have on this chain \
+             (chain.max_tx_gas)"
+        );
+        Err(Refusal::of(RefusalKind::GasAboveTxLimit, RefusedField::Gas, detail))
+    }
+
+    /// Judges how long a transaction is. What encoding and signature add is not counted: what is
+    /// refused here is certainly too long.
+    ///
+    /// # Errors
+    /// Its data, or all of it, is longer than nodes take.
+    pub fn judge_size(&self, demand: &Demand<'_>) -> Result<(), Refusal> {
+        let data = demand.data.len() as u64;
+        let refused = |bytes: u64, most: u64, what: &str| {
+            let detail = format!("{bytes} bytes are more than {most}, {what}");
+            Err(Refusal::of(RefusalKind::TxTooLarge, RefusedField::Data, detail))
+        };
+        let creates = demand.to.is_none();
+        if let Some(most) = self.initcode_bytes.filter(|most| creates && data > *most) {
+            let what = "the most for code that creates a contract (chain.max_initcode_bytes)";
+            return refused(data, most, what);
+        }
+        let listed: u64 =
+            demand.access_list.iter().map(|entry| 20 + 32 * entry.storage_keys.len() as u64).sum();
+        match self.bytes.filter(|most| data + listed > *most) {
+            Some(most) => refused(
+                data + listed,
+                most,
+                "the most that nodes take in one transaction (chain.max_tx_bytes)",
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// Lowers a gas limit with margin to where the margin ends, but not below what it is a margin for.
+    pub(super) fn clamp_margin(&self, with_margin: u64, least: u64) -> u64 {
+        match self.margin {
+            Some(most) if least <= most => with_margin.min(most),
+            Some(_) | None => with_margin,
+        }
+    }
+}
