@@ -12,6 +12,7 @@ use tollgate_model::resubmit::{Patience, ResubmitRules, hold_of};
 use tollgate_model::stuck::Subject;
 use tollgate_model::{Bytes, Intent, Nonce, Timestamp, TxHash, TxId};
 
+use super::look::Look;
 use super::search::Searched;
 
 /// Answers that are remembered; beyond that not all of them are known (I13).
@@ -79,6 +80,7 @@ pub(super) struct Open {
     pub(super) heard: Heard,
     pub(super) asked: Asked,
     pub(super) searched: Searched,
+    pub(super) look: Look,
     pub(super) diagnosis: Option<Diagnosis>,
 }
 
@@ -154,6 +156,8 @@ pub(super) struct Heard {
     answers: Option<Vec<AnswerClass>>,
     /// Sends that were begun.
     sends: usize,
+    /// Answers that were heard.
+    count: u64,
     /// A node has answered to its newest form.
     pub(super) newest: bool,
     /// Its receipts were looked for since the last answer, and there are none.
@@ -173,10 +177,16 @@ impl Heard {
     /// Takes notice of an answer; `doubted` if an earlier send of the same bytes had no clear one.
     pub(super) fn note(&mut self, class: AnswerClass, doubted: bool) {
         (self.last, self.newest, self.no_receipts) = (Some(class), true, false);
+        self.count += 1;
         match &mut self.answers {
             Some(answers) if !doubted && answers.len() < ANSWERS_MAX => answers.push(class),
             Some(_) | None => self.answers = None,
         }
+    }
+
+    /// How many answers were heard.
+    pub(super) const fn count(&self) -> u64 {
+        self.count
     }
 
     /// The answers, if every send has had its own (I3).
@@ -215,6 +225,7 @@ impl Open {
             heard: Heard::default(),
             asked: Asked::default(),
             searched: Searched::NOT_YET,
+            look: Look::WANTED,
             diagnosis: None,
         }
     }
@@ -235,6 +246,7 @@ impl Open {
             heard: Heard::nothing(),
             asked: Asked::default(),
             searched: Searched::NOT_YET,
+            look: Look::NOT_WANTED,
             diagnosis: None,
         }
     }
@@ -301,6 +313,11 @@ impl Open {
             payload_may_change: intent.replaceable,
             closing: self.closing().is_some(),
         }
+    }
+
+    /// It was taken over, and has not been looked for yet: nothing is decided about it before that.
+    pub(super) const fn is_unknown(&self) -> bool {
+        self.waits.is_taken_over && !self.look.is_done() && self.mined.is_none()
     }
 
     /// It waits for something that may come by itself.

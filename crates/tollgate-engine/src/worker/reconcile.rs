@@ -202,7 +202,7 @@ impl Desk {
             }
         }
         let protected = section.status.is_some();
-        self.apply(section).await?;
+        self.record(section).await?;
         if protected { self.align_holds().await } else { Ok(()) }
     }
 

@@ -111,7 +111,11 @@ impl Desk {
     /// begun at a later comparison.
     pub(super) fn search(&mut self, wanted: &[Nonce], now: Timestamp) {
         let mut due = Vec::new();
-        for open in self.book.iter().filter(|open| wanted.contains(&open.nonce)) {
+        for open in wanted.iter().filter_map(|nonce| self.book.at(*nonce)) {
+            if open.is_unknown() {
+                self.agenda.reconcile_soon(now.after(PAUSE_MIN));
+                continue;
+            }
             match open.searched.due_at.filter(|at| *at > now) {
                 // It is told already: the next regular comparison will do.
                 Some(_) if is_told(open) => {}
@@ -159,6 +163,10 @@ impl Desk {
             if open.searched.unproven_since.is_some() {
                 let reason = open.searched.reason();
                 warn!(submitter = %self.submitter, %nonce, reason, "used slot not proven");
+                // Without another comparison nobody would search again before the next regular one.
+                if let Some(at) = open.searched.due_at.filter(|_| !is_told(open)) {
+                    self.agenda.reconcile_soon(at);
+                }
             } else {
                 self.agenda.reconcile_soon(now);
             }

@@ -137,6 +137,7 @@ impl Chain for FakeChain {
     }
 
     async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {
+        self.trouble.pass_hash().await;
         self.trouble.check(Question::Receipts)?;
         self.trouble.check(Question::Receipt(of))?;
         let state = self.lock();
@@ -144,6 +145,7 @@ impl Chain for FakeChain {
     }
 
     async fn sighting(&self, of: TxHash) -> Result<Option<Sighting>, ChainUnavailable> {
+        self.trouble.pass_hash().await;
         let state = self.lock();
         if let Some(MinedIn { block_number: number, block_hash: hash, .. }) = state.receipt(of) {
             return Ok(Some(Sighting::InBlock { number, hash }));
