@@ -12,9 +12,7 @@ use tollgate_model::expiry::{self, ExpiryDecision, ExpiryView};
 use tollgate_model::fees::is_covered;
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{AlertKind, Checkpoint, Schedule, Section, TxUpdate};
-use tollgate_model::resubmit::{
-    self, Patience, ResubmitDecision, ResubmitView, hold_of, is_resent,
-};
+use tollgate_model::resubmit::{self, Patience, ResubmitDecision, ResubmitView, is_resent};
 use tollgate_model::stuck::Trigger;
 use tollgate_model::{
     Nonce, Queued, StuckReason, Text, Timestamp, TxEvent, TxId, TxState, U256, bump,
@@ -287,7 +285,7 @@ impl Desk {
         let Some(open) = self.book.get_mut(tx_id) else { return };
         (open.waits.sent_at, open.waits.due_at, open.waits.is_taken_over) = (now, None, false);
         open.look = Look::NOT_WANTED;
-        open.heard.note_send();
+        open.note_send();
         if let Some(form) = open.newest() {
             self.sender.send(Parcel::new(tx_id, form.raw.clone()));
         }
@@ -301,7 +299,7 @@ impl Desk {
             return;
         }
         let Some(head) = self.agenda.head.and_then(|head| self.book.get(head)) else { return };
-        let Some(hold) = hold_of(head.heard.last) else {
+        let Some(hold) = head.hold() else {
             self.agenda.hold_may_be_over = false;
             return;
         };

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use tollgate_model::answer::{AnswerAction, AnswerClass, action_for};
+use tollgate_model::answer::AnswerClass;
 use tollgate_model::bump::{Offer, dearest};
 use tollgate_model::diagnose::Diagnosis;
 use tollgate_model::gap::LineSlot;
 use tollgate_model::port::{Attempt, AttemptKind, Fees, MinedIn, NewAttempt, OpenTx, Seen};
 use tollgate_model::reconcile::{BlockStanding, OpenSlot};
-use tollgate_model::resubmit::{Patience, ResubmitRules, hold_of};
+use tollgate_model::resubmit::{Patience, ResubmitRules, hold};
 use tollgate_model::stuck::Subject;
-use tollgate_model::{Bytes, Intent, Nonce, Timestamp, TxHash, TxId};
+use tollgate_model::{Bytes, Intent, Nonce, StuckReason, Timestamp, TxHash, TxId};
 
 use super::look::Look;
 use super::search::Searched;
@@ -27,37 +27,40 @@ pub(super) struct Form {
     pub(super) fees: Fees,
     /// When it was made durable.
     pub(super) at: Timestamp,
-    /// A node is known to have had it.
-    was_taken: bool,
-    /// What the endpoints last answered to it together.
-    last_answer: Option<AnswerClass>,
+    /// How often it was sent.
+    sends: usize,
+    /// How often it was refused as too high by every endpoint; `None` if anything else was answered to
+    /// any send of it, or may have been: then a pool may hold it.
+    refused_as_too_high: Option<usize>,
 }
 
 impl Form {
     /// Takes notice of the endpoints' common answer to this form.
-    fn note(&mut self, class: AnswerClass) {
-        self.was_taken |= action_for(class) == AnswerAction::Track;
-        self.last_answer = Some(class);
+    fn note(&mut self, class: AnswerClass, doubted: bool) {
+        let is_too_high = class == AnswerClass::FeeTooHigh && !doubted;
+        let refused = self.refused_as_too_high.filter(|_| is_too_high);
+        self.refused_as_too_high = refused.map(|count| count.saturating_add(1));
     }
 
     fn offer(&self) -> Offer {
-        let is_too_high = self.last_answer == Some(AnswerClass::FeeTooHigh);
-        Offer { fees: self.fees, refused_as_too_high: is_too_high && !self.was_taken }
+        let refused = self.refused_as_too_high.filter(|count| *count > 0);
+        Offer { fees: self.fees, refused_as_too_high: refused == Some(self.sends) }
     }
 
     fn new(attempt: &NewAttempt, at: Timestamp) -> Self {
         let NewAttempt { tx_hash, raw, kind, fees } = attempt;
-        let (was_taken, last_answer) = (false, None);
+        let (sends, refused_as_too_high) = (0, Some(0));
         let (hash, raw, kind, fees) = (*tx_hash, raw.clone(), *kind, *fees);
-        Self { hash, raw, kind, fees, at, was_taken, last_answer }
+        Self { hash, raw, kind, fees, at, sends, refused_as_too_high }
     }
 }
 
 impl From<Attempt> for Form {
+    /// The answers that an earlier owner heard are not known: a pool may hold it.
     fn from(attempt: Attempt) -> Self {
         let Attempt { tx_hash, raw, kind, fees, created_at, .. } = attempt;
-        let (was_taken, last_answer) = (false, None);
-        Self { hash: tx_hash, raw, kind, fees, at: created_at, was_taken, last_answer }
+        let (sends, refused_as_too_high) = (0, None);
+        Self { hash: tx_hash, raw, kind, fees, at: created_at, sends, refused_as_too_high }
     }
 }
 
@@ -210,7 +213,7 @@ impl Open {
     /// What the store has. The answers that an earlier owner heard are not known.
     pub(super) fn stored(tx: OpenTx, nonce: Nonce, rules: &ResubmitRules, now: Timestamp) -> Self {
         let waits = Waits::taken_over(&tx, rules, now);
-        let OpenTx { record, attempts, new_fork, .. } = tx;
+        let OpenTx { record, attempts, new_fork, unproven_since, .. } = tx;
         Self {
             tx_id: record.tx_id,
             nonce,
@@ -224,7 +227,7 @@ impl Open {
             waits,
             heard: Heard::default(),
             asked: Asked::default(),
-            searched: Searched::NOT_YET,
+            searched: Searched::taken_over(unproven_since),
             look: Look::WANTED,
             diagnosis: None,
         }
@@ -254,7 +257,7 @@ impl Open {
     /// A further signed form, made durable now.
     pub(super) fn add(&mut self, attempt: &NewAttempt, now: Timestamp) {
         self.attempts.push(Form::new(attempt, now));
-        self.searched = Searched::NOT_YET;
+        self.searched.search_again();
         self.heard.newest = false;
     }
 
@@ -262,6 +265,14 @@ impl Open {
     pub(super) fn forget_older(&mut self) -> Vec<TxHash> {
         let last = self.attempts.len().saturating_sub(1);
         self.attempts.drain(..last).map(|form| form.hash).collect()
+    }
+
+    /// Takes notice that its newest form is sent.
+    pub(super) fn note_send(&mut self) {
+        self.heard.note_send();
+        if let Some(form) = self.attempts.last_mut() {
+            form.sends = form.sends.saturating_add(1);
+        }
     }
 
     pub(super) fn newest(&self) -> Option<&Form> {
@@ -295,7 +306,7 @@ impl Open {
     pub(super) fn note_answer(&mut self, raw: &Bytes, class: AnswerClass, doubted: bool) {
         self.heard.note(class, doubted);
         if let Some(form) = self.attempts.iter_mut().find(|form| form.raw == *raw) {
-            form.note(class);
+            form.note(class, doubted);
         }
     }
 
@@ -322,7 +333,12 @@ impl Open {
 
     /// It waits for something that may come by itself.
     pub(super) fn is_held(&self) -> bool {
-        hold_of(self.heard.last).is_some()
+        self.hold().is_some()
+    }
+
+    /// Why it waits although nodes answer.
+    pub(super) const fn hold(&self) -> Option<StuckReason> {
+        hold(self.seen.state, self.heard.last)
     }
 
     /// What is asked about where a node lacks a lower nonce.

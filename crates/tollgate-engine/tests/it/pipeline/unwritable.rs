@@ -7,7 +7,7 @@ use tollgate_model::port::AlertKind;
 use tollgate_model::{StuckReason, Text, TxId, TxState};
 
 use super::chains::ChainKind;
-use super::rig::{Pipeline, Sent, StoreKind, account, is_mined, is_pending, options};
+use super::rig::{PATIENCE, Pipeline, Sent, StoreKind, account, is_mined, is_pending, options};
 
 /// Longer than a refused change is left alone.
 const RETRY: Duration = Duration::from_secs(61);
@@ -17,12 +17,12 @@ macro_rules! on_both_stores {
         mod $scenario {
             #[tokio::test(flavor = "multi_thread")]
             async fn sqlite() {
-                super::$scenario(super::StoreKind::Sqlite).await;
+                super::in_time(super::$scenario(super::StoreKind::Sqlite)).await;
             }
 
             #[tokio::test(flavor = "multi_thread")]
             async fn postgres() {
-                super::$scenario(super::StoreKind::Postgres).await;
+                super::in_time(super::$scenario(super::StoreKind::Postgres)).await;
             }
         }
     )+ };
@@ -32,6 +32,12 @@ on_both_stores! {
     finality_that_cannot_be_written_stops_neither_creates_nor_a_takeover,
     change_that_cannot_be_written_marks_its_transaction_stuck,
     waiting_transactions_that_the_store_refuses_are_passed_by_the_others,
+}
+
+/// A line that stands still would keep its callers waiting for ever.
+async fn in_time(scenario: impl Future<Output = ()>) {
+    let ended = tokio::time::timeout(2 * PATIENCE, scenario).await;
+    assert!(ended.is_ok(), "the line stands still");
 }
 
 impl Pipeline {
