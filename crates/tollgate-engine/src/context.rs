@@ -92,6 +92,10 @@ impl AttemptIndex {
         hashes.iter().filter_map(ours).collect()
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
     /// A submitter with an open attempt, always the same one while it has any.
     pub(crate) fn any_owner(&self) -> Option<Submitter> {
         self.lock().values().min().copied()

@@ -25,6 +25,8 @@ pub(crate) enum Note {
     Answered(Answered),
     /// What is in slots that the chain has used was looked for.
     Searched(Vec<SlotSearched>),
+    /// Transactions were looked for by their hashes.
+    Looked { number: u64, looked: Vec<LookedFor> },
     /// A policy has decided about a transaction.
     Decided(Box<Decided>),
     /// This lease was not renewed. A worker that holds a newer one by then has not lost that.
@@ -57,6 +59,21 @@ pub(crate) struct SlotSearched {
     pub(crate) seen: Option<Occupant>,
     /// Why none was seen, for people.
     pub(crate) problem: Option<String>,
+}
+
+/// What was found of one transaction by its hashes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct LookedFor {
+    pub(crate) tx_id: TxId,
+    /// The attempts that were looked for, first to last.
+    pub(crate) attempts: Vec<TxHash>,
+    /// How many answers to sends had been heard when the look began.
+    pub(crate) heard: u64,
+    pub(crate) receipts: Vec<MinedIn>,
+    /// Each question for a receipt was answered.
+    pub(crate) is_answered: bool,
+    /// A pool has one of the attempts.
+    pub(crate) is_pending: bool,
 }
 
 /// What came of a question to a policy.

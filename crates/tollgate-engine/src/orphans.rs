@@ -19,12 +19,14 @@ use crate::engine::{Engine, Workers};
 
 /// Submitters with open work that one statement looks at (I13).
 const LOOKED_AT_MAX: u32 = 1_000;
-/// The longest pause between two looks.
+/// The pause between two looks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The longest pause, where looks are slow: work without an owner waits as long.
+const LOOK_PAUSE_MAX: Duration = Duration::from_secs(10);
 /// The pause while a node is going, or work waits for an owner.
 const LOOK_CLOSELY_EVERY: Duration = Duration::from_millis(200);
-/// How many times longer than the look the pause after it is, within the longest pause: what looks
-/// cost the database stays a small share of its time with any number of busy submitters.
+/// How many times longer than the look the pause after it is at least, within the longest pause: what
+/// looks cost the database stays a small share of its time with any number of busy submitters.
 const PAUSE_FACTOR: u32 = 9;
 
 /// Looks at the list of nodes and for orphans until the engine is gone.
@@ -51,13 +53,18 @@ pub(crate) async fn adopt(context: Weak<Context>, workers: Weak<Workers>) {
             look(&engine, &mut seen).await;
         }
         let closely = !seen.is_empty() || closely_until.is_some_and(|until| now < until);
-        let pause = if closely { LOOK_CLOSELY_EVERY } else { LOOK_EVERY };
+        let wanted = if closely { LOOK_CLOSELY_EVERY } else { LOOK_EVERY };
         // Within the grace that others give this node.
-        let pause = pause.min(lease.renew_interval() / 2);
-        let pause = pause.max(now.elapsed() * PAUSE_FACTOR).min(LOOK_EVERY);
+        let wanted = wanted.min(lease.renew_interval() / 2);
+        let pause = pause_after(now.elapsed(), wanted);
         drop(engine);
         tokio::time::sleep(pause).await;
     }
+}
+
+/// The pause after a look that took so long.
+fn pause_after(looked_for: Duration, wanted: Duration) -> Duration {
+    wanted.max((looked_for * PAUSE_FACTOR).min(LOOK_PAUSE_MAX))
 }
 
 fn takes_work(listed: &[LiveNode], node: &NodeId) -> bool {
@@ -126,5 +133,18 @@ pub(crate) async fn wake_idle(context: Weak<Context>, workers: Weak<Workers>) {
             // It takes the lease if nobody has it, looks at the chain, and lets go when it is idle.
             engine.give(submitter, |_| ());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_looks_are_a_tenth_of_the_time_until_the_longest_pause() {
+        let millis = Duration::from_millis;
+        assert_eq!(pause_after(millis(10), millis(200)), millis(200));
+        assert_eq!(pause_after(millis(220), LOOK_EVERY), millis(1_980));
+        assert_eq!(pause_after(millis(5_000), LOOK_EVERY), LOOK_PAUSE_MAX);
     }
 }

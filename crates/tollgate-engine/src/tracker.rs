@@ -40,6 +40,9 @@ const AHEAD: u64 = 8;
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 /// The longest such pause.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// How often the tag is read while the head stands. On some chains it advances without new blocks, and
+/// its last read may have failed.
+const TAG_INTERVAL: Duration = Duration::from_secs(2);
 /// A gap above this, after a long outage, is not closed block by block. Transactions in the blocks
 /// that are left out are found by their hashes, when they are due to be sent again.
 const GAP_MAX: u64 = 4_096;
@@ -68,6 +71,7 @@ impl Tracker {
         tokio::select! {
             biased;
             () = self.follow() => {}
+            () = self.follow_tag() => {}
             () = self.reader.run(&self.view) => {}
         }
     }
@@ -92,6 +96,16 @@ impl Tracker {
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    /// Reads the tag now and then while something waits for it, whether or not the head moves.
+    async fn follow_tag(&self) {
+        while !self.view.is_unseen() {
+            tokio::time::sleep(TAG_INTERVAL).await;
+            if self.reader.is_waited_for() {
+                self.note_tag().await;
+            }
         }
     }
 
@@ -162,12 +176,17 @@ impl Tracker {
                 return self.join(block, fetched).await;
             }
         }
-        while let Some(top) = self.view.get().head().filter(|top| top.number < head.number) {
+        self.climb_to(head.number, fetched).await
+    }
+
+    /// Adds block after block up to this number.
+    async fn climb_to(&self, last: u64, fetched: &mut Fetched) -> Result<(), ChainUnavailable> {
+        while let Some(top) = self.view.get().head().filter(|top| top.number < last) {
             if let Some(block) = fetched.child_of(top) {
                 self.add(&[block]);
                 continue;
             }
-            let next = self.fetch_from(top.number + 1, head.number, fetched).await?;
+            let next = self.fetch_from(top.number + 1, last, fetched).await?;
             if next.at.parent == top.hash {
                 self.add(&[next]);
             } else {
@@ -265,11 +284,9 @@ impl Tracker {
     ) -> Result<(), ChainUnavailable> {
         let block = match self.delivered(head.number).await {
             Ok(block) => block,
-            // Perhaps only the announcement is wrong: what is there is taken.
-            Err(_) => {
-                let next = self.fetch_from(top.number + 1, head.number, fetched).await?;
-                return self.join(next, fetched).await;
-            }
+            // Perhaps only the announcement is wrong: what is there is taken, as far as it goes. One
+            // block for each announcement would fall behind a chain with fast blocks for ever.
+            Err(_) => return self.climb_to(top.number + GAP_MAX, fetched).await,
         };
         let (from, to) = (top.number, block.at.number);
         self.join(block, fetched).await?;

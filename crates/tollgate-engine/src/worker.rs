@@ -17,6 +17,7 @@ mod follow;
 mod govern;
 mod hand_over;
 mod holes;
+mod look;
 mod obey;
 mod open;
 mod pool;
@@ -24,6 +25,7 @@ mod price;
 mod queue;
 mod reconcile;
 mod recover;
+mod refusals;
 mod rejected;
 mod reserve;
 mod screen;
@@ -55,6 +57,8 @@ use alarm::{About, Alarm};
 use ask::Asking;
 use book::Book;
 use govern::Agenda;
+use look::Looking;
+use refusals::Refusals;
 use screen::FundsLedger;
 use search::Searching;
 use settle::Unsettled;
@@ -154,6 +158,25 @@ pub(crate) enum Stop {
     Done,
 }
 
+impl Stop {
+    /// What callers are told whose creates were not begun.
+    fn answer(&self) -> CreateError {
+        match self {
+            Self::Fenced => CreateError::NotOwner(None),
+            Self::NotOwner(owner) => CreateError::NotOwner(Some(owner.clone())),
+            Self::Restart(why) => CreateError::Unavailable(why.clone()),
+            Self::Done => CreateError::Unavailable("the node stops".to_owned()),
+        }
+    }
+}
+
+/// What a worker knows over its restarts, because the store does not have it.
+struct Memory {
+    /// The same thing is not told again after each restart.
+    alarm: Alarm,
+    refusals: Refusals,
+}
+
 /// A submitter's worker and what it is given. A clone goes on where one that died was.
 #[derive(Clone)]
 pub(crate) struct Worker {
@@ -169,15 +192,17 @@ impl Worker {
         let submitter = self.submitter;
         let mut inbox = self.inbox.lock().await;
         let (mut unsettled, mut has_owned) = (None, false);
+        let alarm = Alarm::new(self.context.alerts.clone(), submitter);
+        let mut memory = Memory { alarm, refusals: Refusals::default() };
         loop {
             let (stop, began) = match self.own(&mut unsettled).await {
                 Ok(owned) => {
                     has_owned = true;
-                    let mut desk = Desk::new(&self, owned);
+                    let mut desk = Desk::new(&self, owned, memory);
                     let stop = desk.work(&mut inbox).await;
                     unsettled = desk.unsettled.take();
                     let began = desk.has_begun;
-                    desk.leave(&stop).await;
+                    memory = desk.leave(&stop).await;
                     (stop, began)
                 }
                 Err(stop) => (stop, false),
@@ -264,7 +289,9 @@ pub(super) struct Desk {
     agenda: Agenda,
     asking: Asking,
     searching: Searching,
+    looking: Looking,
     alarm: Alarm,
+    refusals: Refusals,
     funds: FundsLedger,
     /// The node that should be the owner instead, and since when.
     outranked: Option<(NodeId, Instant)>,
@@ -277,7 +304,7 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    fn new(worker: &Worker, (lease, book): (Lease, Book)) -> Self {
+    fn new(worker: &Worker, (lease, book): (Lease, Book), memory: Memory) -> Self {
         let context = worker.context.clone();
         let notes = worker.notes.clone();
         let sender = Sender::start(&context, notes.clone());
@@ -285,7 +312,7 @@ impl Desk {
         let submitter = worker.submitter;
         let now = context.clock.now();
         let (agenda, asking) = (Agenda::from(now), Asking::from(now));
-        let alarm = Alarm::new(context.alerts.clone(), submitter);
+        let Memory { alarm, refusals } = memory;
         let busy_at = Instant::now();
         let (outranked, has_begun, unsettled) = (None, false, None);
         Self {
@@ -299,7 +326,9 @@ impl Desk {
             agenda,
             asking,
             searching: Searching::default(),
+            looking: Looking::from(now),
             alarm,
+            refusals,
             funds: FundsLedger::default(),
             outranked,
             has_begun,
@@ -402,7 +431,7 @@ impl Desk {
 
     /// Takes the open attempts off the index and, if the work is done, lets the lease go. One that
     /// starts again keeps it: the time until it can must not hand its work to others.
-    async fn leave(self, stop: &Stop) {
+    async fn leave(self, stop: &Stop) -> Memory {
         self.context.attempts.remove(self.book.all_hashes());
         if !matches!(stop, Stop::Restart(_)) {
             self.context.keeper.forget(self.lease);
@@ -412,5 +441,6 @@ impl Desk {
         {
             warn!(submitter = %self.submitter, %error, "lease not released: it runs out");
         }
+        Memory { alarm: self.alarm, refusals: self.refusals }
     }
 }

@@ -246,6 +246,9 @@ pub fn event_for(
         AnswerAction::RejectIfAllAgree if !doubted => {
             unsent.then_some(TxEvent::GaveUp(StuckReason::Rejected))
         }
+        // It is shown already. Whether a node may have it is not read off the state alone (I3): that
+        // takes every answer to every send ([`crate::rejected::provably_never_accepted`]).
+        AnswerAction::HoldForFunds if unfunded => None,
         AnswerAction::HoldForFunds if !doubted => unsent.then_some(TxEvent::FundsMissing),
         AnswerAction::RejectIfAllAgree
         | AnswerAction::EarlierStands
@@ -336,6 +339,7 @@ mod tests {
         assert_eq!(event(funds, Allocated::Unsent, false), moved);
         assert_eq!(event(funds, Allocated::Unsent, true), Some(TxEvent::AnswerUnclear));
         assert_eq!(event(funds, Allocated::InsufficientFunds, false), None, "it is known");
+        assert_eq!(event(funds, Allocated::InsufficientFunds, true), None, "to a new owner, too");
         assert_eq!(event(funds, Allocated::UnknownSubmitResult, false), None, "it stays unclear");
         let lost = event(unclear, Allocated::InsufficientFunds, false);
         assert_eq!(lost, Some(TxEvent::AnswerUnclear));

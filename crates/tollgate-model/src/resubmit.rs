@@ -159,7 +159,7 @@ pub fn decide(rules: &ResubmitRules, view: &ResubmitView, now: Timestamp) -> Res
     if !view.is_head && waits_for_predecessor(view.last_answer) {
         return ResubmitDecision::Leave;
     }
-    let held = hold_of(view.last_answer).is_some();
+    let held = hold(view.state, view.last_answer).is_some();
     let pause = if held && view.hold_may_be_over {
         rules.interval
     } else {
@@ -214,6 +214,17 @@ pub const fn hold_of(answer: Option<AnswerClass>) -> Option<StuckReason> {
     }
 }
 
+/// Why a transaction in this state waits. A new owner has heard no answer yet: until the first one, what
+/// is stored of the last answer before counts.
+pub const fn hold(state: TxState, last_answer: Option<AnswerClass>) -> Option<StuckReason> {
+    match (state, last_answer) {
+        (TxState::Allocated(Allocated::InsufficientFunds), None) => {
+            Some(StuckReason::InsufficientFunds)
+        }
+        _ => hold_of(last_answer),
+    }
+}
+
 /// Whether a transaction is resent by itself, and whether that ever calls for a decision.
 enum Sending {
     No,
@@ -258,7 +269,7 @@ fn out_of_patience(
         return Some(StuckReason::TimedOut);
     }
     let grey = matches!(view.state, TxState::Allocated(_));
-    let hold = hold_of(view.last_answer);
+    let hold = hold(view.state, view.last_answer);
     // A node that says what it waits for is not silent: a hold has its own limit, below.
     if grey && hold.is_none() && waited >= rules.grey_zone_timeout {
         return Some(StuckReason::GreyZone);
@@ -344,6 +355,15 @@ mod tests {
         let broke = Some(AnswerClass::InsufficientFunds);
         let held = ResubmitView { last_answer: broke, ..view(GREY) };
         assert_eq!(decide(&rules(), &held, at(600)), ResubmitDecision::Resend);
+    }
+
+    #[test]
+    fn stored_lack_of_funds_is_a_hold_until_a_new_owner_hears_an_answer() {
+        let unfunded = TxState::Allocated(Allocated::InsufficientFunds);
+        assert_eq!(decide(&rules(), &view(unfunded), at(600)), ResubmitDecision::Resend);
+        let silent = ResubmitView { last_answer: Some(AnswerClass::Unknown), ..view(unfunded) };
+        let asked = ResubmitDecision::AskPolicy(StuckReason::GreyZone);
+        assert_eq!(decide(&rules(), &silent, at(600)), asked);
     }
 
     #[test]

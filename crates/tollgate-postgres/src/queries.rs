@@ -39,6 +39,7 @@ queries! {
     OUTBOX_FORGET = "outbox_forget",
     OUTBOX_INSERT = "outbox_insert",
     OUTBOX_PAGE = "outbox_page",
+    PATIENCE_DELETE = "patience_delete",
     PATIENCE_PUT = "patience_put",
     RECEIPT_PUT = "receipt_put",
     RECYCLABLE_LOCK = "recyclable_lock",
@@ -81,4 +82,6 @@ queries! {
     TX_PAGE_OPEN = "tx_page_open",
     TX_SLOTS = "tx_slots",
     TX_UPDATE = "tx_update",
+    UNPROVEN_DELETE = "unproven_delete",
+    UNPROVEN_PUT = "unproven_put",
 }

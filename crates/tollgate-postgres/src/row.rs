@@ -171,6 +171,7 @@ pub(crate) fn open_tx(row: &Row) -> Result<OpenTx, StoreError> {
         record: tx_record(row)?,
         attempts: Vec::new(),
         patience: since.map(|since| Patience { since, resends }),
+        unproven_since: optional_time(row, "unproven_since")?,
         new_fork: get(row, "new_fork")?,
     })
 }

@@ -17,7 +17,8 @@ select t.tx_id, t.chain_id, t.submitter, t.request_id, t.nonce, t.payload, t.pay
          where r.tx_id = t.tx_id and r.block_hash = t.block_hash) as contract_address,
        (select p.since from tx_patience p where p.tx_id = t.tx_id) as patience_since,
        (select p.resends from tx_patience p where p.tx_id = t.tx_id) as patience_resends,
-       coalesce((select c.new_fork from confirmation c where c.tx_id = t.tx_id), 0) as new_fork
+       coalesce((select c.new_fork from confirmation c where c.tx_id = t.tx_id), 0) as new_fork,
+       (select u.since from tx_unproven u where u.tx_id = t.tx_id) as unproven_since
   from managed_tx t indexed by managed_tx_open
  where t.chain_id = ?1 and t.submitter = ?2 and t.tx_id > ?3 and t.finished_at is null
  order by t.tx_id limit ?4

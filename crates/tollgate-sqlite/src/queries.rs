@@ -61,6 +61,9 @@ queries! {
     CONFIRMATION_GET = "confirmation_get";
     DIAGNOSIS_PUT = "diagnosis_put";
     PATIENCE_PUT = "patience_put";
+    PATIENCE_DELETE = "patience_delete";
+    UNPROVEN_PUT = "unproven_put";
+    UNPROVEN_DELETE = "unproven_delete";
     RECEIPT_PUT = "receipt_put";
     COMPLETION_NUMBER = "completion_number";
     COMPLETION_INSERT = "completion_insert";

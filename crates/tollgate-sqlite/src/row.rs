@@ -145,8 +145,9 @@ pub(crate) fn tx_record(row: &Row<'_>) -> Decoded<TxRecord> {
 pub(crate) fn open_tx(row: &Row<'_>) -> Decoded<OpenTx> {
     let (since, resends) = (time_or_none(row, 30)?, get::<Option<u32>>(row, 31)?);
     let patience = since.zip(resends).map(|(since, resends)| Patience { since, resends });
-    let new_fork = get(row, 32)?;
-    Ok(OpenTx { record: tx_record(row)?, attempts: Vec::new(), patience, new_fork })
+    let (new_fork, unproven_since) = (get(row, 32)?, time_or_none(row, 33)?);
+    let (record, attempts) = (tx_record(row)?, Vec::new());
+    Ok(OpenTx { record, attempts, patience, unproven_since, new_fork })
 }
 
 fn mined_in(row: &Row<'_>, at: usize, details_at: usize) -> Decoded<Option<MinedIn>> {

@@ -9,10 +9,12 @@ mod state;
 mod trouble;
 mod tx;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::watch;
 use tollgate_model::answer::AnswerClass;
+use tollgate_model::port::MinedIn;
 use tollgate_model::port::batch::Fees;
 use tollgate_model::port::chain::BlockRef;
 use tollgate_model::{Address, Bytes, GasPrice, TxHash, U256};
@@ -34,6 +36,8 @@ pub struct FakeChain {
     state: Mutex<State>,
     head: watch::Sender<BlockRef>,
     trouble: Trouble,
+    heads_asked: AtomicUsize,
+    counts_asked: AtomicUsize,
 }
 
 impl Default for FakeChain {
@@ -63,7 +67,9 @@ impl FakeChain {
     pub fn new() -> Self {
         let state = State::new(price(TIP_WEI));
         let head = watch::Sender::new(genesis());
-        Self { state: Mutex::new(state), head, trouble: Trouble::default() }
+        let (state, trouble) = (Mutex::new(state), Trouble::default());
+        let (heads_asked, counts_asked) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { state, head, trouble, heads_asked, counts_asked }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -304,6 +310,27 @@ impl FakeChain {
     /// From now on there is no safe and no finalized block.
     pub fn lack_tags(&self) {
         self.lock().lacks_tags = true;
+    }
+
+    /// From now on this block is the safe and the finalized one, wherever the head is.
+    pub fn set_tag(&self, number: u64) {
+        self.lock().tag = Some(number);
+    }
+
+    /// From now on the first endpoint shows the receipt of this transaction in searches, although its
+    /// block was replaced.
+    pub fn show_orphaned(&self, receipt: MinedIn) {
+        self.lock().orphaned_receipts.insert(receipt.tx_hash, receipt);
+    }
+
+    /// How often the head was asked for.
+    pub fn heads_asked(&self) -> usize {
+        self.heads_asked.load(Ordering::SeqCst)
+    }
+
+    /// How often the counts of accounts were asked for.
+    pub fn counts_asked(&self) -> usize {
+        self.counts_asked.load(Ordering::SeqCst)
     }
 
     /// From now on no endpoint shows its pool.

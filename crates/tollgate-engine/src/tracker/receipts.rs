@@ -127,6 +127,11 @@ impl ReceiptReader {
         true
     }
 
+    /// Whether any submitter of this node has an open attempt.
+    pub(super) fn is_waited_for(&self) -> bool {
+        !self.setup.attempts.is_empty()
+    }
+
     /// How long a receipt or block may be unreadable before people are told.
     pub(super) fn alert_after(&self) -> Duration {
         self.setup.alert_after

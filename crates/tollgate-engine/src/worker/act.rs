@@ -143,7 +143,7 @@ impl Desk {
         mut update: TxUpdate,
         attempt: NewAttempt,
         ground: Ground<'_>,
-    ) -> Result<TxHash, Stop> {
+    ) -> Result<TxHash, Halt> {
         let hash = attempt.tx_hash;
         self.reached(Checkpoint::AttemptsSigned).await;
         update.schedule = Schedule::In(self.context.options.resubmit.pause(open.tx_id, 0));
@@ -154,14 +154,17 @@ impl Desk {
         Ok(hash)
     }
 
-    async fn claim_action(&mut self, mut update: TxUpdate) -> Result<(), Stop> {
+    /// Nothing is done where the claim can't be written (I11).
+    async fn claim_action(&mut self, mut update: TxUpdate) -> Result<(), Halt> {
         let (tx_id, now) = (update.tx_id, self.context.clock.now());
         if self.book.get(tx_id).is_some_and(|open| open.waits.is_stored) {
             update.patience = Some(Patience::from(now));
         }
         let mut section = Section::new(self.lease);
         section.updates.push(update);
-        self.apply(section).await?;
+        if let Some(why) = self.apply(section).await?.only() {
+            return Err(ActError::Unavailable(format!("it can't be written: {why}")).into());
+        }
         if let Some(open) = self.book.get_mut(tx_id) {
             open.waits.renew(now);
             open.asked.decided_at = Some(now);

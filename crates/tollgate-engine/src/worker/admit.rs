@@ -125,8 +125,11 @@ impl Desk {
 
     /// One try: slots for what waits, then for what is new, as far as the window and a batch go.
     async fn admit_once(&mut self, mut creates: Vec<Create>) -> Result<Admitted, Stop> {
-        let most = self.admit_max();
-        let wanted = (self.book.queued.len() + creates.len()).min(most);
+        let (most, now) = (self.admit_max(), self.context.clock.now());
+        let wanted = (self.book.queued.ready(now).count() + creates.len()).min(most);
+        if wanted == 0 {
+            return Ok(Admitted::Done);
+        }
         let slots = match self.next_slots(wanted).await {
             Ok(slots) => slots,
             Err(Stop::Restart(why)) => {
@@ -135,8 +138,8 @@ impl Desk {
             }
             Err(stop) => return Err(stop),
         };
-        let now = self.context.clock.now();
-        let waiting: Vec<Waiting> = self.book.queued.iter().take(slots.len()).cloned().collect();
+        let ready = self.book.queued.ready(now).take(slots.len());
+        let waiting: Vec<Waiting> = ready.cloned().collect();
         if waiting.iter().any(|next| is_expired(next.valid_until, now)) {
             // No slot is opened for what nobody wants any more.
             self.expire().await?;
@@ -173,7 +176,14 @@ impl Desk {
         }
         let creates = self.answer_early(creates);
         let is_full = slots.len() >= most;
-        Ok(match self.carry_out(section, waiting, creates).await? {
+        let done = match self.carry_out(section, waiting, creates).await {
+            Ok(done) => done,
+            Err(stop) => {
+                refuse(later, &stop.answer());
+                return Err(stop);
+            }
+        };
+        Ok(match done {
             Admitted::Done if later.is_empty() && !is_full => Admitted::Done,
             Admitted::Done => Admitted::More(later),
             Admitted::More(left) => Admitted::More(joined(left, later)),
@@ -197,7 +207,14 @@ impl Desk {
         }
         let later = creates.split_off(self.admit_max().min(creates.len()));
         let section = self.section(&[], &creates, Vec::new())?;
-        Ok(match self.carry_out(section, Vec::new(), creates).await? {
+        let done = match self.carry_out(section, Vec::new(), creates).await {
+            Ok(done) => done,
+            Err(stop) => {
+                refuse(later, &stop.answer());
+                return Err(stop);
+            }
+        };
+        Ok(match done {
             Admitted::Done if later.is_empty() => Admitted::Done,
             Admitted::Done => Admitted::More(later),
             Admitted::More(left) => Admitted::More(joined(left, later)),
@@ -295,15 +312,32 @@ impl Desk {
             (Some(waiting), Flaw::Own(why)) => {
                 self.reject_waiting(waiting.tx_id, &why.to_string()).await?;
             }
-            // Not its own fault, as far as anybody knows: it is kept, and told.
-            (Some(waiting), Flaw::Store(why)) => {
-                let about = About { tx_id: Some(waiting.tx_id), nonce: None };
-                let detail = format!("the store refuses it a slot: {why}");
-                self.alarm.raise(AlertKind::Stuck, about, &detail, self.context.clock.now());
-                return Err(Stop::Restart(why));
-            }
+            // Not its own fault, as far as anybody knows: it is kept, and the others pass it.
+            (Some(waiting), Flaw::Store(why)) => self.pass_waiting(waiting.tx_id, &why).await?,
         }
         Ok(Admitted::More(Vec::new()))
+    }
+
+    /// Sets aside what waits and is refused a slot by the store, with the reason where people see it, so
+    /// that the line moves (I14). It is tried again later.
+    async fn pass_waiting(&mut self, tx_id: TxId, why: &str) -> Result<(), Stop> {
+        let Some(waiting) = self.book.queued.get(tx_id) else { return Ok(()) };
+        let detail = format!("the store refuses it a slot: {why}");
+        let mut update = TxUpdate::noted(tx_id, waiting.seen, "slot_refused");
+        update.last_error = Some(Text::lossy(&detail));
+        let now = self.context.clock.now();
+        let about = About { tx_id: Some(tx_id), nonce: None };
+        self.alarm.raise(AlertKind::Stuck, about, &detail, now);
+        error!(submitter = %self.submitter, %tx_id, why, "slot can't be written");
+        let mut section = Section::new(self.lease);
+        section.updates.push(update);
+        self.record(section).await?;
+        if let Some(waiting) = self.book.queued.get(tx_id) {
+            let (event, version) = (TxEvent::SlotAllocated.name(), waiting.seen.version);
+            let until = self.refusals.add(tx_id, event, version, why, now);
+            self.book.set_aside(tx_id, until);
+        }
+        Ok(())
     }
 
     /// Ends what waits for a slot and can never be written with one. It never had a nonce (I8), and what
@@ -317,7 +351,7 @@ impl Desk {
             (Some(Text::lossy(&detail)), Some(Text::lossy(&detail)));
         let mut section = Section::new(self.lease);
         section.updates.push(update);
-        self.apply(section).await?;
+        self.record(section).await?;
         error!(submitter = %self.submitter, %tx_id, why, "transaction rejected before it had a slot");
         let about = About { tx_id: Some(tx_id), nonce: None };
         self.alarm.raise(AlertKind::Rejected, about, &detail, self.context.clock.now());
@@ -358,6 +392,7 @@ impl Desk {
                 accepted_at: at,
                 valid_until: tx.valid_until,
                 unsigned: None,
+                set_aside_until: None,
             };
             match tx.slot {
                 Some(slot) => {

@@ -150,7 +150,7 @@ impl Desk {
                 section.updates.push(update);
             }
         }
-        self.apply(section).await?;
+        self.record(section).await?;
         for (place, why) in &unsigned.0 {
             let noted = waiting.get(*place).and_then(|it| self.book.waiting_mut(it.tx_id));
             if let Some(noted) = noted {

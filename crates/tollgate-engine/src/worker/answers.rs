@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tollgate_model::answer::{AnswerAction, AnswerClass, action_for, event_for};
 use tollgate_model::port::{AlertKind, Checkpoint, Section, TxUpdate};
 use tollgate_model::resubmit::hold_of;
-use tollgate_model::{Nonce, StuckReason, Text, Timestamp, TxEvent, TxHash};
+use tollgate_model::{Nonce, StuckReason, Text, Timestamp, TxEvent};
 use tracing::debug;
 
 use super::alarm::About;
@@ -13,14 +13,9 @@ use super::open::Open;
 use super::write::moved;
 use super::{Desk, Stop};
 use crate::notes::Answered;
-use crate::view::ChainView;
 
 impl Desk {
-    pub(super) async fn note_answers(
-        &mut self,
-        answers: Vec<Answered>,
-        view: &ChainView,
-    ) -> Result<(), Stop> {
+    pub(super) async fn note_answers(&mut self, answers: Vec<Answered>) -> Result<(), Stop> {
         let now = self.context.clock.now();
         // The newest word of each slot, from the lowest up.
         let mut newest: BTreeMap<Nonce, Answered> = BTreeMap::new();
@@ -43,12 +38,12 @@ impl Desk {
             if open.mined.is_some() {
                 continue;
             }
-            follow_up.add(open, *nonce, answered.answer.class);
+            follow_up.add(*nonce, answered.answer.class);
             section.updates.extend(update_for(open, answered, further.contains(nonce))?);
         }
         if !section.updates.is_empty() {
             self.reached(Checkpoint::AnswersSeen).await;
-            self.apply(section).await?;
+            self.record(section).await?;
             self.reached(Checkpoint::AnswersRecorded).await;
         }
         for answered in newest.values() {
@@ -68,8 +63,9 @@ impl Desk {
         }
         self.book.drift = true;
         self.agenda.reconcile_soon(now);
-        let receipts = self.receipts_of(follow_up.used).await;
-        self.note_receipts(receipts, view).await
+        self.want_look(&follow_up.used);
+        self.agenda.tick_now();
+        Ok(())
     }
 
     /// Somebody has paid in, or the market came down: what else was held is due now.
@@ -99,18 +95,18 @@ struct FollowUp {
     refused: Option<Nonce>,
     /// The lowest nonce that a node has now: what was refused behind it is sent again.
     taken: Option<Nonce>,
-    /// Attempts whose slots a node counts as used.
-    used: Vec<TxHash>,
+    /// Slots that a node counts as used.
+    used: Vec<Nonce>,
 }
 
 impl FollowUp {
     /// Adds an answer; from the lowest nonce up.
-    fn add(&mut self, open: &Open, nonce: Nonce, class: AnswerClass) {
+    fn add(&mut self, nonce: Nonce, class: AnswerClass) {
         match action_for(class) {
             // From the lowest up: the first is the lowest.
             AnswerAction::ResendPredecessor => self.refused = self.refused.or(Some(nonce)),
             AnswerAction::Track => self.taken = self.taken.or(Some(nonce)),
-            AnswerAction::FindReceipts => self.used.extend(open.hashes()),
+            AnswerAction::FindReceipts => self.used.push(nonce),
             AnswerAction::EarlierStands
             | AnswerAction::BumpOrHold
             | AnswerAction::TryElsewhereOrHold

@@ -171,7 +171,7 @@ impl Desk {
         update.detail = Some(detail);
         let mut section = Section::new(self.lease);
         section.updates.push(update);
-        self.apply(section).await?;
+        self.record(section).await?;
         if let Some(open) = self.book.get_mut(tx_id) {
             open.asked.noted = Some(noted);
         }

@@ -63,7 +63,15 @@ impl Book {
             accepted_at: record.created_at,
             valid_until: record.valid_until,
             unsigned: None,
+            set_aside_until: None,
         });
+    }
+
+    /// Lets what waits behind a transaction without a slot pass it until then.
+    pub(super) fn set_aside(&mut self, tx_id: TxId, until: Timestamp) {
+        if let Some(waiting) = self.queued.get_mut(tx_id) {
+            waiting.set_aside_until = Some(until);
+        }
     }
 
     pub(super) fn open_slot(&mut self, open: Open) {
@@ -91,6 +99,10 @@ impl Book {
 
     pub(super) fn get_mut(&mut self, tx_id: TxId) -> Option<&mut Open> {
         self.nonces.get(&tx_id).and_then(|nonce| self.open.get_mut(nonce))
+    }
+
+    pub(super) fn at(&self, nonce: Nonce) -> Option<&Open> {
+        self.open.get(&nonce)
     }
 
     pub(super) fn at_mut(&mut self, nonce: Nonce) -> Option<&mut Open> {

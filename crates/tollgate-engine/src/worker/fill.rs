@@ -66,7 +66,10 @@ impl Desk {
     /// would fill them.
     pub(super) async fn fill_marked(&mut self) -> Result<(), Stop> {
         let may_fill = self.book.status == SubmitterStatus::Active && self.has_key();
-        if !self.book.pool.has_marked() || !may_fill || !self.book.queued.is_empty() {
+        if !self.book.pool.has_marked()
+            || !may_fill
+            || self.book.queued.has_next(self.context.clock.now())
+        {
             return Ok(());
         }
         let slots = self.next_slots(PLACEHOLDERS_AT_ONCE).await?;
@@ -93,7 +96,7 @@ impl Desk {
         let mut section = Section::new(self.lease);
         section.cursor = Some(step);
         section.cursor_reason = Some(reason.clone());
-        self.apply(section).await?;
+        self.record(section).await?;
         self.book.drift = true;
         Ok(step)
     }

@@ -24,6 +24,7 @@ impl Desk {
     pub(super) async fn follow(&mut self, notes: Vec<Note>, view: &ChainView) -> Result<(), Stop> {
         let (mut receipts, mut answers, mut decisions) = (Vec::new(), Vec::new(), Vec::new());
         let (mut blocks_left, mut searched) = (HashSet::new(), Vec::new());
+        let mut looked = Vec::new();
         for note in notes {
             match note {
                 Note::Mined(receipt) => receipts.push(receipt),
@@ -31,6 +32,7 @@ impl Desk {
                     blocks_left.insert((number, hash));
                 }
                 Note::Searched(slots) => searched.extend(slots),
+                Note::Looked { number, looked: found } => looked.push((number, found)),
                 Note::Answered(answered) => answers.push(answered),
                 Note::Decided(decided) => decisions.push(decided),
                 Note::LeaseLost(_) | Note::Stop => {}
@@ -38,9 +40,12 @@ impl Desk {
         }
         self.note_receipts(receipts, view).await?;
         self.note_searched(searched, view).await?;
+        for (number, looked) in looked {
+            self.note_looked(number, looked, view).await?;
+        }
         self.note_forks(&blocks_left, view).await?;
         self.note_finality(view).await?;
-        self.note_answers(answers, view).await?;
+        self.note_answers(answers).await?;
         for decided in decisions {
             self.note_decision(*decided).await?;
         }
@@ -88,7 +93,7 @@ impl Desk {
             return Ok(());
         }
         self.reached(Checkpoint::ReceiptsSeen).await;
-        self.apply(section).await?;
+        self.record(section).await?;
         self.reached(Checkpoint::ReceiptsRecorded).await;
         Ok(())
     }
@@ -130,8 +135,8 @@ impl Desk {
             update.confirmations = Some(confirmations(mined, view, true));
             section.updates.push(update);
         }
-        self.apply(section).await?;
-        for tx_id in orphans {
+        let unwritten = self.apply(section).await?;
+        for tx_id in orphans.into_iter().filter(|tx_id| !unwritten.contains(*tx_id)) {
             warn!(%tx_id, "its block left the chain: tracked and sent again");
             self.dispatch(tx_id);
         }
@@ -171,7 +176,7 @@ impl Desk {
         }
         if !section.updates.is_empty() {
             self.reached(Checkpoint::FinalityJudged).await;
-            self.apply(section).await?;
+            self.record(section).await?;
             self.reached(Checkpoint::FinalityRecorded).await;
         }
         self.take_back(orphans, view).await

@@ -11,19 +11,17 @@ use tokio::time::Instant;
 use tollgate_model::expiry::{self, ExpiryDecision, ExpiryView};
 use tollgate_model::fees::is_covered;
 use tollgate_model::nonce::SubmitterStatus;
-use tollgate_model::port::chain::Sighting;
 use tollgate_model::port::{AlertKind, Checkpoint, Schedule, Section, TxUpdate};
-use tollgate_model::resubmit::{
-    self, Patience, ResubmitDecision, ResubmitView, hold_of, is_resent,
-};
+use tollgate_model::resubmit::{self, Patience, ResubmitDecision, ResubmitView, is_resent};
 use tollgate_model::stuck::Trigger;
 use tollgate_model::{
-    Allocated, Nonce, Queued, StuckReason, Text, Timestamp, TxEvent, TxId, TxState, U256, bump,
+    Nonce, Queued, StuckReason, Text, Timestamp, TxEvent, TxId, TxState, U256, bump,
 };
 use tracing::warn;
 
 use super::alarm::About;
 use super::finality::SettledSince;
+use super::look::Look;
 use super::open::Open;
 use super::write::moved;
 use super::{Desk, Stop, TICK};
@@ -32,9 +30,6 @@ use crate::sender::Parcel;
 
 /// How often it is looked whether the cause of a hold is gone.
 const HOLD_LOOK: Duration = Duration::from_secs(5);
-
-/// Sightings that fail in a row before the rest is left to a later tick.
-const GREY_ERRORS_MAX: u32 = 2;
 
 /// When what is to be looked at next.
 pub(super) struct Agenda {
@@ -75,6 +70,11 @@ impl Agenda {
         }
     }
 
+    /// Has the next tick come at once.
+    pub(super) const fn tick_now(&mut self) {
+        self.ticked_at = None;
+    }
+
     pub(super) fn is_tick_due(&self) -> bool {
         self.ticked_at.is_none_or(|at| at.elapsed() >= TICK)
     }
@@ -93,12 +93,20 @@ impl Desk {
         self.reconcile_if_due().await?;
         self.fill_marked().await?;
         self.settle_rejected().await?;
-        self.diagnose_head().await?;
+        let is_known = self.book.head().is_none_or(|head| !head.is_unknown());
+        if is_known {
+            self.diagnose_head().await?;
+        }
         self.note_head();
-        self.bump_head().await?;
+        if is_known {
+            self.bump_head().await?;
+        }
         self.resubmit().await?;
         self.watch_finality();
-        self.ask_about_head();
+        if is_known {
+            self.ask_about_head();
+        }
+        self.look();
         Ok(())
     }
 
@@ -112,7 +120,8 @@ impl Desk {
         let off = self.book.queued.iter().filter(|waiting| waiting.seen.state != wanted);
         let updates: Result<Vec<_>, _> =
             off.map(|waiting| TxUpdate::moved(waiting.tx_id, waiting.seen, event)).collect();
-        self.apply_all(updates.map_err(|error| Stop::Restart(error.to_string()))?).await
+        let updates = updates.map_err(|error| Stop::Restart(error.to_string()))?;
+        self.apply_all(updates).await.map(|_| ())
     }
 
     /// Ends what expired without a slot; has the policy asked about what has one.
@@ -129,7 +138,7 @@ impl Desk {
             updates.extend(expired(&view, waiting.tx_id, waiting.seen, now)?);
         }
         let mut marked = Vec::new();
-        for open in self.book.iter() {
+        for open in self.book.iter().filter(|open| !open.is_unknown()) {
             let view = ExpiryView {
                 state: open.seen.state,
                 valid_until: open.valid_until,
@@ -140,7 +149,8 @@ impl Desk {
             marked.extend(update.as_ref().map(|update| update.tx_id));
             updates.extend(update);
         }
-        self.apply_all(updates).await?;
+        let unwritten = self.apply_all(updates).await?;
+        marked.retain(|tx_id| !unwritten.contains(*tx_id));
         let marked: Vec<_> = marked.into_iter().map(|id| (id, StuckReason::Expired)).collect();
         self.marked_stuck(&marked, now);
         Ok(())
@@ -197,7 +207,9 @@ impl Desk {
         let head = self.agenda.head;
         let mut section = Section::new(self.lease);
         let (mut claimed, mut tried, mut gave_up) = (Vec::new(), HashMap::new(), Vec::new());
-        for open in self.book.iter().filter(|open| open.mined.is_none()) {
+        let mut unlooked = Vec::new();
+        let unmined = self.book.iter().filter(|open| open.mined.is_none());
+        for open in unmined.filter(|open| !open.is_unknown()) {
             let view = ResubmitView {
                 tx_id: open.tx_id,
                 state: open.seen.state,
@@ -216,6 +228,8 @@ impl Desk {
                     gave_up.push((open.tx_id, reason));
                 }
                 ResubmitDecision::Wait { .. } | ResubmitDecision::Leave if !is_due => {}
+                // It may be mined: it is looked for first, beside the work.
+                _ if !open.look.is_fresh(now) => unlooked.push(open.nonce),
                 ResubmitDecision::Wait { until } if open.waits.is_taken_over => {
                     let mut claim = resend_claim(open, until.since(now))?;
                     claim.patience = view.is_head.then_some(open.waits.patience());
@@ -234,72 +248,35 @@ impl Desk {
                 }
             }
         }
+        self.want_look(&unlooked);
         if self.context.options.breaks(PlantedBug::UnclaimedResends) {
             section.updates.retain(|update| !update.resubmitted);
         }
-        self.apply(section).await?;
+        let unwritten = self.apply(section).await?;
+        gave_up.retain(|(tx_id, _)| !unwritten.contains(*tx_id));
+        claimed.retain(|tx_id| !unwritten.contains(*tx_id));
         self.marked_stuck(&gave_up, now);
-        self.send_claimed(claimed, &tried).await
+        self.send_claimed(claimed, &tried).await;
+        Ok(())
     }
 
-    /// Looks once more for what is about to be sent again, and sends what has no receipt. What was just
-    /// taken over was looked for a moment ago. `tried` has what uses up a try by it.
-    async fn send_claimed(
-        &mut self,
-        claimed: Vec<TxId>,
-        tried: &HashMap<TxId, Patience>,
-    ) -> Result<(), Stop> {
+    /// Sends what was claimed. It was looked for a moment ago. `tried` has what uses up a try by it.
+    async fn send_claimed(&mut self, claimed: Vec<TxId>, tried: &HashMap<TxId, Patience>) {
         if claimed.is_empty() {
-            return Ok(());
+            return;
         }
         self.reached(Checkpoint::ActionClaimed).await;
-        let hashes = claimed.iter().filter_map(|id| self.book.get(*id));
-        let hashes = hashes.filter(|open| !open.waits.is_taken_over);
-        let hashes = hashes.flat_map(Open::hashes).collect();
-        let receipts = self.receipts_of(hashes).await;
-        let view = self.context.view.get();
-        self.note_receipts(receipts, &view).await?;
-        self.resolve_grey(&claimed).await?;
         for tx_id in claimed {
             let Some(open) = self.book.get_mut(tx_id) else { continue };
             let (patience, sent_at) = (tried.get(&tx_id), open.waits.sent_at);
             if let Some(patience) = patience {
                 open.waits.set(*patience);
             }
-            if open.mined.is_some() {
-                continue;
-            }
             self.dispatch(tx_id);
             if let Some(open) = self.book.get_mut(tx_id).filter(|_| patience.is_none()) {
                 open.waits.sent_at = sent_at;
             }
         }
-        Ok(())
-    }
-
-    /// What is in the grey zone and known to a node by its hash is with that node. A chain that does
-    /// not answer a few questions in a row is not asked on: a submitter's callers wait meanwhile
-    /// (I14).
-    async fn resolve_grey(&mut self, tx_ids: &[TxId]) -> Result<(), Stop> {
-        let grey = [Allocated::UnknownSubmitResult, Allocated::InsufficientFunds];
-        let grey = grey.map(TxState::Allocated);
-        let mut section = Section::new(self.lease);
-        let mut errors_in_a_row = 0;
-        let all = tx_ids.iter().filter_map(|id| self.book.get(*id));
-        'all: for open in all.filter(|open| grey.contains(&open.seen.state)) {
-            for form in &open.attempts {
-                match self.context.chain.sighting(form.hash).await {
-                    Ok(Some(Sighting::Pending)) => {
-                        section.updates.push(moved(open, TxEvent::NodeAccepted)?);
-                        break;
-                    }
-                    Ok(_) => errors_in_a_row = 0,
-                    Err(_) if errors_in_a_row >= GREY_ERRORS_MAX => break 'all,
-                    Err(_) => errors_in_a_row += 1,
-                }
-            }
-        }
-        self.apply(section).await
     }
 
     /// Hands a transaction's newest bytes to the sender.
@@ -307,7 +284,8 @@ impl Desk {
         let now = self.context.clock.now();
         let Some(open) = self.book.get_mut(tx_id) else { return };
         (open.waits.sent_at, open.waits.due_at, open.waits.is_taken_over) = (now, None, false);
-        open.heard.note_send();
+        open.look = Look::NOT_WANTED;
+        open.note_send();
         if let Some(form) = open.newest() {
             self.sender.send(Parcel::new(tx_id, form.raw.clone()));
         }
@@ -321,7 +299,7 @@ impl Desk {
             return;
         }
         let Some(head) = self.agenda.head.and_then(|head| self.book.get(head)) else { return };
-        let Some(hold) = hold_of(head.heard.last) else {
+        let Some(hold) = head.hold() else {
             self.agenda.hold_may_be_over = false;
             return;
         };

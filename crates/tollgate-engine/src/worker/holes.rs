@@ -42,7 +42,7 @@ impl Desk {
             patience,
             mode: self.book.mode,
             status: self.book.status,
-            next_waits: !self.book.queued.is_empty(),
+            next_waits: self.book.queued.has_next(now),
             has_key: self.has_key(),
             window: options.nonces.window,
             came_back: self.book.pool.recyclable.contains(&hole.first),

@@ -97,7 +97,9 @@ impl Desk {
         update.detail = Some(Text::lossy(&words.to_string()));
         let mut section = Section::new(self.lease);
         section.updates.push(update);
-        self.apply(section).await?;
+        if let Some(why) = self.apply(section).await?.only() {
+            return Err(ActError::Unavailable(format!("it can't be written: {why}")).into());
+        }
         Ok(Acted::Withdrawn)
     }
 
@@ -140,7 +142,7 @@ impl Desk {
         let mut section = Section::new(self.lease);
         section.mode = Some(ModeChange { from: was, to, reason: reason.clone() });
         section.cursor = cursor;
-        self.apply(section).await?;
+        self.record(section).await?;
         self.book.drift = true;
         let (submitter, from, to_name) = (self.submitter, was.name(), to.name());
         info!(%submitter, from, to = to_name, %reason, "mode changed by an operator");
@@ -162,7 +164,7 @@ impl Desk {
         let mut section = Section::new(self.lease);
         section.status = Some(self.status_change(to, reason.as_str()));
         section.cursor = cursor;
-        self.apply(section).await?;
+        self.record(section).await?;
         self.align_holds().await
     }
 }

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use tollgate_model::answer::{AnswerAction, AnswerClass, action_for};
+use tollgate_model::answer::AnswerClass;
 use tollgate_model::bump::{Offer, dearest};
 use tollgate_model::diagnose::Diagnosis;
 use tollgate_model::gap::LineSlot;
 use tollgate_model::port::{Attempt, AttemptKind, Fees, MinedIn, NewAttempt, OpenTx, Seen};
 use tollgate_model::reconcile::{BlockStanding, OpenSlot};
-use tollgate_model::resubmit::{Patience, ResubmitRules, hold_of};
+use tollgate_model::resubmit::{Patience, ResubmitRules, hold};
 use tollgate_model::stuck::Subject;
-use tollgate_model::{Bytes, Intent, Nonce, Timestamp, TxHash, TxId};
+use tollgate_model::{Bytes, Intent, Nonce, StuckReason, Timestamp, TxHash, TxId};
 
+use super::look::Look;
 use super::search::Searched;
 
 /// Answers that are remembered; beyond that not all of them are known (I13).
@@ -26,37 +27,40 @@ pub(super) struct Form {
     pub(super) fees: Fees,
     /// When it was made durable.
     pub(super) at: Timestamp,
-    /// A node is known to have had it.
-    was_taken: bool,
-    /// What the endpoints last answered to it together.
-    last_answer: Option<AnswerClass>,
+    /// How often it was sent.
+    sends: usize,
+    /// How often it was refused as too high by every endpoint; `None` if anything else was answered to
+    /// any send of it, or may have been: then a pool may hold it.
+    refused_as_too_high: Option<usize>,
 }
 
 impl Form {
     /// Takes notice of the endpoints' common answer to this form.
-    fn note(&mut self, class: AnswerClass) {
-        self.was_taken |= action_for(class) == AnswerAction::Track;
-        self.last_answer = Some(class);
+    fn note(&mut self, class: AnswerClass, doubted: bool) {
+        let is_too_high = class == AnswerClass::FeeTooHigh && !doubted;
+        let refused = self.refused_as_too_high.filter(|_| is_too_high);
+        self.refused_as_too_high = refused.map(|count| count.saturating_add(1));
     }
 
     fn offer(&self) -> Offer {
-        let is_too_high = self.last_answer == Some(AnswerClass::FeeTooHigh);
-        Offer { fees: self.fees, refused_as_too_high: is_too_high && !self.was_taken }
+        let refused = self.refused_as_too_high.filter(|count| *count > 0);
+        Offer { fees: self.fees, refused_as_too_high: refused == Some(self.sends) }
     }
 
     fn new(attempt: &NewAttempt, at: Timestamp) -> Self {
         let NewAttempt { tx_hash, raw, kind, fees } = attempt;
-        let (was_taken, last_answer) = (false, None);
+        let (sends, refused_as_too_high) = (0, Some(0));
         let (hash, raw, kind, fees) = (*tx_hash, raw.clone(), *kind, *fees);
-        Self { hash, raw, kind, fees, at, was_taken, last_answer }
+        Self { hash, raw, kind, fees, at, sends, refused_as_too_high }
     }
 }
 
 impl From<Attempt> for Form {
+    /// The answers that an earlier owner heard are not known: a pool may hold it.
     fn from(attempt: Attempt) -> Self {
         let Attempt { tx_hash, raw, kind, fees, created_at, .. } = attempt;
-        let (was_taken, last_answer) = (false, None);
-        Self { hash: tx_hash, raw, kind, fees, at: created_at, was_taken, last_answer }
+        let (sends, refused_as_too_high) = (0, None);
+        Self { hash: tx_hash, raw, kind, fees, at: created_at, sends, refused_as_too_high }
     }
 }
 
@@ -79,6 +83,7 @@ pub(super) struct Open {
     pub(super) heard: Heard,
     pub(super) asked: Asked,
     pub(super) searched: Searched,
+    pub(super) look: Look,
     pub(super) diagnosis: Option<Diagnosis>,
 }
 
@@ -154,6 +159,8 @@ pub(super) struct Heard {
     answers: Option<Vec<AnswerClass>>,
     /// Sends that were begun.
     sends: usize,
+    /// Answers that were heard.
+    count: u64,
     /// A node has answered to its newest form.
     pub(super) newest: bool,
     /// Its receipts were looked for since the last answer, and there are none.
@@ -173,10 +180,16 @@ impl Heard {
     /// Takes notice of an answer; `doubted` if an earlier send of the same bytes had no clear one.
     pub(super) fn note(&mut self, class: AnswerClass, doubted: bool) {
         (self.last, self.newest, self.no_receipts) = (Some(class), true, false);
+        self.count += 1;
         match &mut self.answers {
             Some(answers) if !doubted && answers.len() < ANSWERS_MAX => answers.push(class),
             Some(_) | None => self.answers = None,
         }
+    }
+
+    /// How many answers were heard.
+    pub(super) const fn count(&self) -> u64 {
+        self.count
     }
 
     /// The answers, if every send has had its own (I3).
@@ -200,7 +213,7 @@ impl Open {
     /// What the store has. The answers that an earlier owner heard are not known.
     pub(super) fn stored(tx: OpenTx, nonce: Nonce, rules: &ResubmitRules, now: Timestamp) -> Self {
         let waits = Waits::taken_over(&tx, rules, now);
-        let OpenTx { record, attempts, new_fork, .. } = tx;
+        let OpenTx { record, attempts, new_fork, unproven_since, .. } = tx;
         Self {
             tx_id: record.tx_id,
             nonce,
@@ -214,7 +227,8 @@ impl Open {
             waits,
             heard: Heard::default(),
             asked: Asked::default(),
-            searched: Searched::NOT_YET,
+            searched: Searched::taken_over(unproven_since),
+            look: Look::WANTED,
             diagnosis: None,
         }
     }
@@ -235,6 +249,7 @@ impl Open {
             heard: Heard::nothing(),
             asked: Asked::default(),
             searched: Searched::NOT_YET,
+            look: Look::NOT_WANTED,
             diagnosis: None,
         }
     }
@@ -242,7 +257,7 @@ impl Open {
     /// A further signed form, made durable now.
     pub(super) fn add(&mut self, attempt: &NewAttempt, now: Timestamp) {
         self.attempts.push(Form::new(attempt, now));
-        self.searched = Searched::NOT_YET;
+        self.searched.search_again();
         self.heard.newest = false;
     }
 
@@ -250,6 +265,14 @@ impl Open {
     pub(super) fn forget_older(&mut self) -> Vec<TxHash> {
         let last = self.attempts.len().saturating_sub(1);
         self.attempts.drain(..last).map(|form| form.hash).collect()
+    }
+
+    /// Takes notice that its newest form is sent.
+    pub(super) fn note_send(&mut self) {
+        self.heard.note_send();
+        if let Some(form) = self.attempts.last_mut() {
+            form.sends = form.sends.saturating_add(1);
+        }
     }
 
     pub(super) fn newest(&self) -> Option<&Form> {
@@ -283,7 +306,7 @@ impl Open {
     pub(super) fn note_answer(&mut self, raw: &Bytes, class: AnswerClass, doubted: bool) {
         self.heard.note(class, doubted);
         if let Some(form) = self.attempts.iter_mut().find(|form| form.raw == *raw) {
-            form.note(class);
+            form.note(class, doubted);
         }
     }
 
@@ -303,9 +326,19 @@ impl Open {
         }
     }
 
+    /// It was taken over, and has not been looked for yet: nothing is decided about it before that.
+    pub(super) const fn is_unknown(&self) -> bool {
+        self.waits.is_taken_over && !self.look.is_done() && self.mined.is_none()
+    }
+
     /// It waits for something that may come by itself.
     pub(super) fn is_held(&self) -> bool {
-        hold_of(self.heard.last).is_some()
+        self.hold().is_some()
+    }
+
+    /// Why it waits although nodes answer.
+    pub(super) const fn hold(&self) -> Option<StuckReason> {
+        hold(self.seen.state, self.heard.last)
     }
 
     /// What is asked about where a node lacks a lower nonce.

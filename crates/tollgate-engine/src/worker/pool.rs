@@ -190,7 +190,7 @@ impl Desk {
         if self.book.pool.recyclable.is_empty() || !is_below || has_looked {
             return;
         }
-        if self.book.queued.is_empty() {
+        if !self.book.queued.has_next(now) {
             self.book.pool.hole_looked_at = Some(now);
             self.agenda.reconcile_soon(now);
         }

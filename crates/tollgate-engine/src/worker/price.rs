@@ -7,7 +7,7 @@ use tollgate_model::resubmit::is_resent;
 use tollgate_model::{Text, TxId};
 use tracing::{info, warn};
 
-use super::act::{Ground, claim};
+use super::act::{Ground, Halt, claim};
 use super::alarm::About;
 use super::open::Open;
 use super::{Desk, Stop};
@@ -30,8 +30,13 @@ impl Desk {
                     let reason = format!("{} wei", attempt.fees.max_fee.wei());
                     let ground =
                         Ground { by, action, reason: &reason, trigger: None, fields: None };
-                    let hash = self.send_further(&open, update, attempt, ground).await?;
-                    info!(tx_id = %open.tx_id, %hash, "offers more");
+                    match self.send_further(&open, update, attempt, ground).await {
+                        Ok(hash) => info!(tx_id = %open.tx_id, %hash, "offers more"),
+                        Err(Halt::Stop(stop)) => return Err(stop),
+                        Err(Halt::Refused(why)) => {
+                            warn!(tx_id = %open.tx_id, %why, "can't offer more");
+                        }
+                    }
                 }
                 Err(why) => warn!(tx_id = %open.tx_id, %why, "can't offer more"),
             },
@@ -100,7 +105,7 @@ impl Desk {
         update.diagnosis = Some(Text::lossy(&diagnosis.to_string()));
         let mut section = Section::new(self.lease);
         section.updates.push(update);
-        self.apply(section).await?;
+        self.record(section).await?;
         if let Some(open) = self.book.get_mut(tx_id) {
             open.diagnosis = Some(diagnosis);
         }

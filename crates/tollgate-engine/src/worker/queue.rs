@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use tollgate_model::port::Seen;
-use tollgate_model::{Bytes, Timestamp, TxId};
+use tollgate_model::{Bytes, Queued, Timestamp, TxId, TxState};
 
 use super::open::Born;
 
@@ -17,9 +17,20 @@ pub(super) struct Waiting {
     pub(super) valid_until: Option<Timestamp>,
     /// Why it could not be signed, as far as it is written down.
     pub(super) unsigned: Option<String>,
+    /// The store refused a change of it: until then it gets no slot, and others pass it.
+    pub(super) set_aside_until: Option<Timestamp>,
 }
 
 impl Waiting {
+    /// Whether it may get a slot.
+    fn is_ready(&self, now: Timestamp) -> bool {
+        self.seen.state == TxState::Queued(Queued::Waiting) && !self.is_set_aside(now)
+    }
+
+    fn is_set_aside(&self, now: Timestamp) -> bool {
+        self.set_aside_until.is_some_and(|until| now < until)
+    }
+
     pub(super) const fn born(&self, seen: Seen) -> Born<'_> {
         Born {
             tx_id: self.tx_id,
@@ -53,6 +64,16 @@ impl Queue {
         self.line.values()
     }
 
+    /// Those that may get slots now.
+    pub(super) fn ready(&self, now: Timestamp) -> impl Iterator<Item = &Waiting> {
+        self.line.values().filter(move |waiting| waiting.is_ready(now))
+    }
+
+    /// Whether any will fill the next free nonce: HELD or not, unless it is set aside.
+    pub(super) fn has_next(&self, now: Timestamp) -> bool {
+        self.line.values().any(|waiting| !waiting.is_set_aside(now))
+    }
+
     pub(super) fn first(&self) -> Option<&Waiting> {
         self.line.values().next()
     }
@@ -83,7 +104,6 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate_model::{Queued, TxState};
     use uuid::Uuid;
 
     fn waiting(n: u128) -> Waiting {
@@ -94,6 +114,7 @@ mod tests {
             accepted_at: Timestamp::EPOCH,
             valid_until: None,
             unsigned: None,
+            set_aside_until: None,
         }
     }
 

@@ -23,7 +23,6 @@ use tracing::{error, info, warn};
 use super::act::Halt;
 use super::alarm::About;
 use super::open::Open;
-use super::search::Searched;
 use super::write::moved;
 use super::{Desk, Stop};
 use crate::act::{ActError, Reconciled};
@@ -73,13 +72,14 @@ impl Desk {
     /// The account's counts; remembered for the nonces that are given out next. Counts that are too far
     /// ahead for one endpoint's word are told and not used (I16): they would move the cursor for good.
     pub(super) async fn chain_counts(&mut self) -> Result<AccountCounts, ActError> {
+        // I3: it is as old as the question. What happened while the answer was awaited is not in it.
+        let read_at = self.context.clock.now();
         let counts = self.context.chain.counts(self.submitter.address).await;
         let counts = counts.map_err(|error| ActError::Unavailable(error.to_string()))?;
         let counts = match self.book.mode {
             Mode::Strict => without_lag(self.book.cursor, self.open_slots(), counts),
             Mode::Pipelined => counts,
         };
-        let read_at = self.context.clock.now();
         if let Some(doubt) = doubts(self.book.cursor, &counts, self.context.options.nonces.window) {
             self.alarm.raise(
                 AlertKind::CountDoubted,
@@ -210,7 +210,7 @@ impl Desk {
             }
         }
         let protected = section.status.is_some();
-        self.apply(section).await?;
+        self.record(section).await?;
         if protected { self.align_holds().await } else { Ok(()) }
     }
 
@@ -275,7 +275,7 @@ impl Desk {
     /// again.
     fn look_again(&mut self, nonce: Nonce, now: Timestamp) {
         if let Some(open) = self.book.at_mut(nonce).filter(|open| open.mined.is_none()) {
-            open.searched = Searched::NOT_YET;
+            open.searched.search_again();
             self.agenda.reconcile_soon(now.after(FOREIGN_LOOK));
         }
     }

@@ -4,29 +4,22 @@
 //! sent again with the same bytes. What was UNSENT goes to the grey zone, because the owner that
 //! could have said so is gone.
 
-use futures_util::{StreamExt, stream};
-use tollgate_model::port::{MinedIn, Page};
-use tollgate_model::{Allocated, TxEvent, TxHash, TxState};
+use tollgate_model::port::Page;
+use tollgate_model::{Allocated, TxEvent, TxState};
 use tracing::info;
 
 use super::write::moved;
 use super::{Desk, Stop};
-use crate::notes::Note;
 use crate::planted::PlantedBug;
-
-/// Receipts that are asked for at once.
-const ASKED_AT_ONCE: usize = 16;
-/// Errors in a row after which the rest is left to the tracker and the ticks.
-const ERRORS_IN_A_ROW_MAX: usize = 8;
 
 impl Desk {
     pub(super) async fn recover(&mut self) -> Result<(), Stop> {
         self.load().await?;
         self.doubt_what_was_unsent().await?;
-        let receipts = self.look_for_receipts().await;
         let view = self.context.view.get();
-        self.follow(receipts.into_iter().map(Note::Mined).collect(), &view).await?;
-        // Everything that was loaded is due to be sent again, where the rules send it by themselves.
+        self.follow(Vec::new(), &view).await?;
+        // Everything that was loaded is looked for beside this, and then sent again where the rules
+        // send it by themselves.
         self.govern().await
     }
 
@@ -48,6 +41,11 @@ impl Desk {
                 self.book.load(tx, &self.context.options.resubmit, now);
             }
         }
+        for (tx_id, version, until) in self.refusals.standing(now) {
+            if self.book.waiting(tx_id).is_some_and(|waiting| waiting.seen.version == version) {
+                self.book.set_aside(tx_id, until);
+            }
+        }
         for hash in self.book.all_hashes() {
             self.context.attempts.insert(hash, self.submitter);
         }
@@ -60,33 +58,6 @@ impl Desk {
         let unsent = self.book.iter().filter(|open| open.seen.state == unsent);
         let updates = unsent.map(|open| moved(open, TxEvent::AnswerUnclear));
         let updates = updates.collect::<Result<_, _>>()?;
-        self.apply_all(updates).await
-    }
-
-    /// The receipts of all attempts that have none on record yet. An error is no answer: the
-    /// tracker and the ticks will find what is not found here.
-    async fn look_for_receipts(&self) -> Vec<MinedIn> {
-        let unmined = self.book.iter().filter(|open| open.mined.is_none());
-        let hashes: Vec<_> =
-            unmined.flat_map(|open| open.attempts.iter().map(|form| form.hash)).collect();
-        self.receipts_of(hashes).await
-    }
-
-    /// Looks for receipts one by one, a few at a time. One that can't be read does not keep the
-    /// others; a chain that answers none of a few questions in a row is not asked on, because a
-    /// submitter's callers wait meanwhile (I14).
-    pub(super) async fn receipts_of(&self, hashes: Vec<TxHash>) -> Vec<MinedIn> {
-        let chain = &self.context.chain;
-        let mut answers =
-            stream::iter(hashes).map(|hash| chain.receipt(hash)).buffer_unordered(ASKED_AT_ONCE);
-        let (mut found, mut errors_in_a_row) = (Vec::new(), 0);
-        while let Some(answer) = answers.next().await {
-            errors_in_a_row = if answer.is_err() { errors_in_a_row + 1 } else { 0 };
-            found.extend(answer.ok().flatten());
-            if errors_in_a_row >= ERRORS_IN_A_ROW_MAX {
-                break;
-            }
-        }
-        found
+        self.apply_all(updates).await.map(|_| ())
     }
 }

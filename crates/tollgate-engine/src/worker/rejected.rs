@@ -25,8 +25,12 @@ impl Desk {
         if now < self.agenda.rejected_at {
             return Ok(());
         }
-        let rejected: Vec<TxId> =
-            self.book.iter().filter(|open| may_be_rejected(open)).map(|open| open.tx_id).collect();
+        let rejected: Vec<TxId> = self
+            .book
+            .iter()
+            .filter(|open| may_be_rejected(open) && !open.is_unknown())
+            .map(|open| open.tx_id)
+            .collect();
         if rejected.is_empty() {
             return Ok(());
         }
@@ -37,11 +41,7 @@ impl Desk {
         };
         self.agenda.rejected_at = now.after(LOOK);
         for tx_id in rejected {
-            let mut decision = self.judge_rejected(tx_id, counts);
-            if decision == RejectedDecision::FindReceipts {
-                self.look_for_rejected(tx_id).await?;
-                decision = self.judge_rejected(tx_id, counts);
-            }
+            let decision = self.judge_rejected(tx_id, counts);
             self.settle_one(tx_id, decision).await?;
         }
         Ok(())
@@ -62,37 +62,23 @@ impl Desk {
             counts,
             receipts_looked_for: open.heard.no_receipts,
             higher_open: self.book.has_above(open.nonce),
-            next_waits: !self.book.queued.is_empty(),
+            next_waits: self.book.queued.has_next(self.context.clock.now()),
             has_key: self.has_key(),
             closing: open.closing().is_some(),
         };
         decide(self.context.options.rejected_slot, &view)
     }
 
-    async fn look_for_rejected(&mut self, tx_id: TxId) -> Result<(), Stop> {
-        let Some(open) = self.book.get(tx_id) else { return Ok(()) };
-        let (mut found, mut all_answered) = (Vec::new(), true);
-        for hash in open.hashes() {
-            match self.context.chain.receipt(hash).await {
-                Ok(receipt) => found.extend(receipt),
-                // No answer is no evidence.
-                Err(_) => all_answered = false,
-            }
-        }
-        let none = all_answered && found.is_empty();
-        let view = self.context.view.get();
-        self.note_receipts(found, &view).await?;
-        if let Some(open) = self.book.get_mut(tx_id) {
-            open.heard.no_receipts = none;
-        }
-        Ok(())
-    }
-
     async fn settle_one(&mut self, tx_id: TxId, decision: RejectedDecision) -> Result<(), Stop> {
         let Some(open) = self.book.get(tx_id) else { return Ok(()) };
         let nonce = open.nonce;
         match decision {
-            RejectedDecision::Leave | RejectedDecision::FindReceipts => Ok(()),
+            RejectedDecision::Leave => Ok(()),
+            // It is decided about when the look has ended.
+            RejectedDecision::FindReceipts => {
+                self.want_look(&[nonce]);
+                Ok(())
+            }
             RejectedDecision::Hold(why) => {
                 self.alert_rejected(tx_id, nonce, &format!("nonce kept: {why}"));
                 Ok(())
@@ -117,7 +103,9 @@ impl Desk {
                 update.freed_nonce = Some(nonce);
                 let mut section = Section::new(self.lease);
                 section.updates.push(update);
-                self.apply(section).await?;
+                if self.apply(section).await?.contains(tx_id) {
+                    return Ok(());
+                }
                 info!(%tx_id, %nonce, "no node ever took it: its slot goes to the next");
                 Ok(())
             }
@@ -131,7 +119,7 @@ impl Desk {
 }
 
 /// Cheaply: whether the rule has anything to say about it.
-fn may_be_rejected(open: &Open) -> bool {
+pub(super) fn may_be_rejected(open: &Open) -> bool {
     use tollgate_model::{StuckReason, TxState};
     let rejects = open.heard.last.is_some_and(|class| class.may_lead_to_rejection());
     let marked = open.seen.state == TxState::Stuck(StuckReason::Rejected);

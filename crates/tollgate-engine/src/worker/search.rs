@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use tokio::task::JoinHandle;
+use tollgate_model::port::TxUpdate;
 use tollgate_model::port::chain::{Occupant, SlotSearch};
-use tollgate_model::reconcile::{Search, judge_search};
+use tollgate_model::reconcile::{Looked, Search, judge_search};
 use tollgate_model::{Nonce, StuckReason, Submitter, Timestamp, TxHash, TxState};
 use tracing::warn;
 
@@ -19,7 +20,7 @@ use super::open::Open;
 use super::{Desk, Stop};
 use crate::context::Context;
 use crate::notes::{Note, SlotSearched};
-use crate::view::ChainView;
+use crate::view::{ChainView, Standing};
 
 /// Slots of one search (I13); the others follow.
 const SLOTS_MAX: usize = 16;
@@ -72,14 +73,35 @@ impl Searched {
         due_at: None,
     };
 
+    /// What a new owner knows: since when searches of owners before it brought no proof.
+    pub(super) const fn taken_over(unproven_since: Option<Timestamp>) -> Self {
+        Self { unproven_since, ..Self::NOT_YET }
+    }
+
+    /// Has the slot searched anew. Patience goes on: a receipt that can't be taken notice of, and a
+    /// further attempt, prove nothing.
+    pub(super) fn search_again(&mut self) {
+        *self = Self::taken_over(self.unproven_since);
+    }
+
+    /// Whether the last search brought no proof.
+    pub(super) const fn is_in_vain(&self) -> bool {
+        matches!(self.result, Search::ReceiptMissing { .. } | Search::InVain)
+    }
+
     fn note(&mut self, result: Search, problem: Option<String>, now: Timestamp) {
         let is_proven = match result {
             Search::Ours { .. } | Search::Foreign { .. } => true,
             Search::NotYet | Search::ReceiptMissing { .. } | Search::InVain => false,
         };
+        let unproven_since = match result {
+            Search::Foreign { .. } => None,
+            // Proven once its receipt is taken notice of.
+            Search::Ours { .. } | Search::NotYet => self.unproven_since,
+            Search::ReceiptMissing { .. } | Search::InVain => self.unproven_since.or(Some(now)),
+        };
         let (result, tries) = (result, if is_proven { 0 } else { self.tries.saturating_add(1) });
         let pause = PAUSE_MIN.saturating_mul(1 << self.tries.min(8)).min(PAUSE_MAX);
-        let unproven_since = self.unproven_since.or(Some(now)).filter(|_| !is_proven);
         let due_at = Some(now.after(pause));
         *self = Self { result, unproven_since, problem, tries, due_at };
     }
@@ -111,7 +133,11 @@ impl Desk {
     /// begun at a later comparison.
     pub(super) fn search(&mut self, wanted: &[Nonce], now: Timestamp) {
         let mut due = Vec::new();
-        for open in self.book.iter().filter(|open| wanted.contains(&open.nonce)) {
+        for open in wanted.iter().filter_map(|nonce| self.book.at(*nonce)) {
+            if open.is_unknown() {
+                self.agenda.reconcile_soon(now.after(PAUSE_MIN));
+                continue;
+            }
             match open.searched.due_at.filter(|at| *at > now) {
                 // It is told already: the next regular comparison will do.
                 Some(_) if is_told(open) => {}
@@ -147,6 +173,7 @@ impl Desk {
         view: &ChainView,
     ) -> Result<(), Stop> {
         let now = self.context.clock.now();
+        let mut unproven = Vec::new();
         let receipts = searched.iter().filter_map(|slot| slot.receipt.clone()).collect();
         self.note_receipts(receipts, view).await?;
         for slot in searched {
@@ -155,20 +182,45 @@ impl Desk {
             // A further attempt meanwhile was not looked for.
             let Some(open) = open.filter(|open| open.hashes() == attempts) else { continue };
             let result = judge_search(&attempts, &looked, seen);
+            let before = open.searched.unproven_since;
             open.searched.note(result, problem, now);
-            if open.searched.unproven_since.is_some() {
+            if open.searched.is_in_vain() {
+                if before.is_none() {
+                    let mut update = TxUpdate::noted(open.tx_id, open.seen, "unproven");
+                    update.unproven_since = Some(now);
+                    unproven.push(update);
+                }
                 let reason = open.searched.reason();
                 warn!(submitter = %self.submitter, %nonce, reason, "used slot not proven");
+                // Without another comparison nobody would search again before the next regular one.
+                if let Some(at) = open.searched.due_at.filter(|_| !is_told(open)) {
+                    self.agenda.reconcile_soon(at);
+                }
             } else {
                 self.agenda.reconcile_soon(now);
             }
         }
-        Ok(())
+        // So that a new owner is as patient as this one.
+        self.apply_all(unproven).await.map(|_| ())
     }
 }
 
 fn is_told(open: &Open) -> bool {
     open.seen.state == TxState::Stuck(StuckReason::Unproven)
+}
+
+/// A receipt in a block that left the chain is none: who shows it says nothing about the slot (I9).
+fn without_orphaned(searched: SlotSearched, view: &ChainView) -> SlotSearched {
+    let receipt = searched.receipt.as_ref();
+    let standing = receipt.map(|it| view.standing(it.block_number, it.block_hash));
+    if standing != Some(Standing::Orphaned) {
+        return searched;
+    }
+    let mut looked = searched.looked;
+    for word in looked.iter_mut().flatten().filter(|word| **word == Looked::Found) {
+        *word = Looked::NoAnswer;
+    }
+    SlotSearched { looked, receipt: None, ..searched }
 }
 
 async fn look(
@@ -180,7 +232,8 @@ async fn look(
     let receipts = stream::iter(slots).map(|(nonce, attempts)| async move {
         let SlotSearch { looked, found } = chain.search(of, nonce, &attempts).await;
         let (receipt, seen, problem) = (found, None, None);
-        SlotSearched { nonce, attempts, looked, receipt, seen, problem }
+        let searched = SlotSearched { nonce, attempts, looked, receipt, seen, problem };
+        without_orphaned(searched, &context.view.get())
     });
     let mut searched: Vec<SlotSearched> = receipts.buffered(AT_ONCE).collect().await;
     let unknown = searched.iter().filter(|slot| slot.receipt.is_none());

@@ -12,6 +12,7 @@ use tracing::{debug, error, info};
 
 use super::alarm::About;
 use super::open::Open;
+use super::refusals::Unwritten;
 use super::search::Searched;
 use super::{Desk, Stop};
 use crate::planted::PlantedBug;
@@ -24,14 +25,14 @@ impl Desk {
 
     /// Commits a section without creates, and notes what it made of the rows. What is more than a batch
     /// takes goes in several commits, in order, with what changes of the submitter itself in the first.
-    /// What can't be written is marked STUCK, and the desk ends: whoever asked must not go on as if it
-    /// were written.
-    pub(super) async fn apply(&mut self, section: Section) -> Result<(), Stop> {
+    /// A change of a transaction that can't be written is set aside, and the others go on; a change of
+    /// the submitter itself that can't be written ends the desk.
+    pub(super) async fn apply(&mut self, mut section: Section) -> Result<Unwritten, Stop> {
+        let mut unwritten = self.skip_refused(&mut section);
         if section.updates.is_empty() && !changes_submitter(&section) {
-            return Ok(());
+            return Ok(unwritten);
         }
         let mut parts = VecDeque::from(section.split(self.context.options.batch_max));
-        let mut unwritable = None;
         while let Some(part) = parts.pop_front() {
             let Some((refused, why)) = self.apply_part(part).await? else { continue };
             match halves(refused) {
@@ -42,13 +43,31 @@ impl Desk {
                     parts.push_front(first);
                 }
                 Halves::One(update) => {
-                    self.mark_unwritable(&update, &why).await?;
-                    unwritable = Some(why);
+                    self.set_refused(&update, &why).await?;
+                    unwritten.add(update.tx_id, &why);
                 }
                 Halves::None => return Err(Stop::Restart(why)),
             }
         }
-        unwritable.map_or(Ok(()), |why| Err(Stop::Restart(why)))
+        Ok(unwritten)
+    }
+
+    /// Commits a section on which nothing else depends: what can't be written is set aside.
+    pub(super) async fn record(&mut self, section: Section) -> Result<(), Stop> {
+        self.apply(section).await.map(|_| ())
+    }
+
+    /// Takes out of a section what the store refused a while ago, and what waits behind such a change.
+    fn skip_refused(&mut self, section: &mut Section) -> Unwritten {
+        let (now, mut unwritten) = (self.context.clock.now(), Unwritten::default());
+        let (refusals, book) = (&self.refusals, &mut self.book);
+        section.updates.retain(|update| {
+            let Some((why, until)) = refusals.of(update, now) else { return true };
+            unwritten.add(update.tx_id, why);
+            book.set_aside(update.tx_id, until);
+            false
+        });
+        unwritten
     }
 
     /// Commits what one batch takes. Gives a section back that was refused: nothing of it is written.
@@ -97,33 +116,36 @@ impl Desk {
     }
 
     /// Commits updates, however many there are.
-    pub(super) async fn apply_all(&mut self, updates: Vec<TxUpdate>) -> Result<(), Stop> {
+    pub(super) async fn apply_all(&mut self, updates: Vec<TxUpdate>) -> Result<Unwritten, Stop> {
         let mut section = Section::new(self.lease);
         section.updates = updates;
         self.apply(section).await
     }
 
-    /// Marks a transaction STUCK whose change can't be written, so that the same change is not tried for
-    /// ever, people see why, and a policy is asked. One that is STUCK already, or mined, stays what it is.
-    async fn mark_unwritable(&mut self, refused: &TxUpdate, why: &str) -> Result<(), Stop> {
+    /// Remembers that a change can't be written, so that it is not tried at each tick, and tells people.
+    /// Its transaction is marked STUCK, so that a policy is asked; one that is STUCK already, or mined,
+    /// stays what it is, and one without a slot lets the others pass.
+    async fn set_refused(&mut self, refused: &TxUpdate, why: &str) -> Result<(), Stop> {
         let (tx_id, event) = (refused.tx_id, refused.event_name());
         error!(submitter = %self.submitter, %tx_id, event, why, "change can't be written");
+        let now = self.context.clock.now();
         let detail = format!("{event} can't be written: {why}");
-        let open = self.book.get(tx_id);
-        let about = About { tx_id: Some(tx_id), nonce: open.map(|open| open.nonce) };
-        let gave_up = TxEvent::GaveUp(StuckReason::Unwritable);
-        let marked = open.filter(|open| !matches!(open.seen.state, TxState::Stuck(_)));
-        let marked = marked.and_then(|open| TxUpdate::moved(tx_id, open.seen, gave_up).ok());
-        self.alarm.raise(AlertKind::Stuck, about, &detail, self.context.clock.now());
-        let Some(mut update) = marked else { return Ok(()) };
-        update.last_error = Some(Text::lossy(&detail));
-        update.detail = Some(Text::lossy(&detail));
-        let mut section = Section::new(self.lease);
-        section.updates.push(update);
-        match self.apply_part(section).await? {
-            None => Ok(()),
-            Some((_, why)) => Err(Stop::Restart(why)),
+        let nonce = self.book.get(tx_id).map(|open| open.nonce);
+        self.alarm.raise(AlertKind::Stuck, About { tx_id: Some(tx_id), nonce }, &detail, now);
+        let mark = self.book.get(tx_id).and_then(|open| unwritable(open, &detail));
+        if let Some(mark) = mark {
+            let mut section = Section::new(self.lease);
+            section.updates.push(mark);
+            if let Some((_, why)) = self.apply_part(section).await? {
+                error!(submitter = %self.submitter, %tx_id, why, "STUCK can't be written either");
+            }
         }
+        let open = self.book.get(tx_id).map(|open| open.seen);
+        let seen = open.or_else(|| self.book.waiting(tx_id).map(|waiting| waiting.seen));
+        let version = seen.unwrap_or(refused.seen).version;
+        let until = self.refusals.add(tx_id, event, version, why, now);
+        self.book.set_aside(tx_id, until);
+        Ok(())
     }
 
     /// The change of the submitter's status, to be written with whatever causes it.
@@ -141,6 +163,7 @@ impl Desk {
         if to.is_final() {
             info!(%tx_id, state = %to, "final");
             let hashes = self.book.close(tx_id);
+            self.refusals.forget(tx_id);
             self.context.attempts.remove(hashes);
             self.book.put_back(update.freed_nonce);
             // Strict mode compares the chain's count with our slots: one of before is no use now.
@@ -216,6 +239,18 @@ fn note_evidence(open: &mut Open, evidence: &Evidence) {
             open.searched = Searched::NOT_YET;
         }
     }
+}
+
+/// The change that marks a transaction STUCK because another change of it can't be written.
+fn unwritable(open: &Open, detail: &str) -> Option<TxUpdate> {
+    if matches!(open.seen.state, TxState::Stuck(_)) {
+        return None;
+    }
+    let gave_up = TxEvent::GaveUp(StuckReason::Unwritable);
+    let mut update = TxUpdate::moved(open.tx_id, open.seen, gave_up).ok()?;
+    update.last_error = Some(Text::lossy(detail));
+    update.detail = Some(Text::lossy(detail));
+    Some(update)
 }
 
 /// A move of an open transaction.

@@ -53,3 +53,4 @@ mod reservations;
 mod rig;
 mod slots;
 mod strict;
+mod unwritable;

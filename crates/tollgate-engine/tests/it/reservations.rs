@@ -388,3 +388,26 @@ impl<'a> Behind<'a> {
         self.rig.store.release(&self.node, &[self.lease]).await.unwrap();
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn count_that_was_long_on_its_way_hands_out_no_nonce_that_came_back() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", open());
+    let held = reserved(&engine, MINUTE).await;
+    assert_eq!(created(&rig, &engine, 1).await, 1);
+    rig.chain.stall(account(1).address, true);
+    let asked = rig.chain.counts_asked();
+    given_back(&engine, &held).await;
+    let create = engine.create(account(1), None, transfer(2));
+    let answer = async {
+        rig.eventually("the count is asked for", async || rig.chain.counts_asked() > asked).await;
+        // I3: what was sent meanwhile is not in the answer.
+        rig.clock.advance(Duration::from_secs(10));
+        rig.chain.stall(account(1).address, false);
+    };
+    let (create, ()) = tokio::join!(create, answer);
+    let tx = create.unwrap().tx_id();
+    rig.until(tx, "got a slot", |tx| tx.nonce.is_some()).await;
+    assert_eq!(rig.record(tx).await.nonce.unwrap().get(), 0, "what came back goes first");
+    assert!(rig.chain.counts_asked() >= asked + 2, "the old count is not used");
+}

@@ -144,3 +144,38 @@ async fn a_receipt_whose_block_left_the_chain_before_the_new_owner_came_is_not_w
     assert_eq!(rig.record(tx).await.seen.state, TxState::Confirmed);
     assert_eq!(rig.paid(account(1)), [1]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn takeover_delays_neither_creates_nor_finality_while_lookups_by_hash_hang() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", patient());
+    let mined = transfers(&engine, [10]).await;
+    rig.until(mined[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    rig.chain.mine();
+    rig.until(mined[0], "was mined", |tx| tx.mined.is_some()).await;
+    rig.chain.hold(Which::Value(11));
+    let open = transfers(&engine, [11, 12]).await;
+    for id in &open {
+        rig.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
+    }
+    engine.stop().await;
+    drop(engine);
+    rig.chain.hang_hashes(true);
+    let heir = rig.node("b", patient());
+    let new = tokio::time::timeout(Duration::from_secs(20), transfers(&heir, [13])).await;
+    let new = new.expect("a create waits for nothing that was taken over");
+    rig.mine_until_final(&mined).await;
+    for id in &open {
+        let hash = rig.attempts(*id).await[0].tx_hash;
+        assert_eq!(rig.chain.sends(hash), 1, "nothing is sent again before it was looked for");
+    }
+    rig.chain.hang_hashes(false);
+    rig.eventually("what was taken over is sent again", async || {
+        let hash = rig.attempts(open[0]).await[0].tx_hash;
+        rig.chain.sends(hash) == 2
+    })
+    .await;
+    rig.chain.release(Which::Value(11));
+    rig.mine_until_final(&[open, new].concat()).await;
+    assert_eq!(rig.paid(account(1)), [10, 11, 12, 13]);
+}

@@ -405,3 +405,47 @@ async fn create_does_not_wait_for_blocks_below_the_view_that_hang() {
     rig.mine_until_final(&later).await;
     assert!(!rig.record(ids[0]).await.seen.state.is_final(), "I8");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn finality_tag_that_moves_while_the_head_stands_ends_what_waits_for_it() {
+    let rig = Rig::new().await;
+    rig.chain.set_tag(0);
+    let engine = rig.node("a", EngineOptions { finality: FinalityRule::Safe, ..patient() });
+    let ids = transfers(&engine, [10]).await;
+    pending(&rig, &ids).await;
+    rig.chain.mine();
+    rig.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
+    rig.eventually("the tag is known", async || engine.view().tagged == Some(0)).await;
+    assert!(!rig.record(ids[0]).await.seen.state.is_final(), "I8");
+    rig.chain.set_tag(1);
+    rig.until(ids[0], "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+    assert_eq!(rig.chain.height(), 1, "no block came meanwhile");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn view_catches_up_though_heads_are_announced_too_far_ahead_to_be_delivered() {
+    const BLOCKS: u64 = 60;
+    let rig = Rig::new().await;
+    let engine = rig.node("a", patient());
+    let ids = transfers(&engine, [10]).await;
+    rig.mine_until_final(&ids).await;
+    let first = rig.chain.height() as u64;
+    rig.eventually("the view is at the head", async || {
+        engine.view().head().is_some_and(|head| head.number == first)
+    })
+    .await;
+    // All at once: the view is behind by so many.
+    rig.chain.fail(Question::Blocks, true);
+    rig.chain.announce_ahead(100_000);
+    for _ in 0..BLOCKS {
+        rig.chain.mine();
+    }
+    let before = rig.chain.heads_asked();
+    rig.chain.fail(Question::Blocks, false);
+    rig.eventually("the view is at the head", async || {
+        engine.view().head().is_some_and(|head| head.number == first + BLOCKS)
+    })
+    .await;
+    let asked = rig.chain.heads_asked() - before;
+    assert!(asked < BLOCKS as usize / 2, "one block for each announcement: {asked}");
+}

@@ -7,8 +7,9 @@ use super::AnswerClass;
 /// open.
 ///
 /// A price or a lack of funds tells more than a missing predecessor, which is often missing only
-/// where the earlier transactions did not go; and all of them tell more than silence. None of the
-/// living ones gives up a slot, so this order is about what is tried next, not about safety.
+/// where the earlier transactions did not go; and all of them tell more than silence, but for a price
+/// that is too high. None of the living ones gives up a slot, so the rest of this order is about what is
+/// tried next, not about safety.
 const fn rank(class: AnswerClass) -> u8 {
     match class {
         AnswerClass::Accepted => 0,
@@ -19,11 +20,13 @@ const fn rank(class: AnswerClass) -> u8 {
         AnswerClass::Underpriced => 5,
         AnswerClass::InsufficientFunds => 6,
         AnswerClass::NonceTooHigh => 7,
-        AnswerClass::FeeTooHigh => 8,
-        AnswerClass::PoolFull => 9,
-        AnswerClass::Unknown => 10,
-        AnswerClass::Transient => 11,
-        AnswerClass::RateLimited => 12,
+        AnswerClass::PoolFull => 8,
+        AnswerClass::Unknown => 9,
+        AnswerClass::Transient => 10,
+        AnswerClass::RateLimited => 11,
+        // Behind all that leave it open whether a pool holds it: a lower form is signed in the place of
+        // one that every endpoint refused as too high.
+        AnswerClass::FeeTooHigh => 12,
         AnswerClass::Reverted => 13,
         AnswerClass::GasLimit => 14,
         AnswerClass::Invalid => 15,
@@ -71,6 +74,12 @@ mod tests {
             (&[ReplacementUnderpriced, Underpriced], ReplacementUnderpriced),
             (&[Underpriced, NonceTooLow], NonceTooLow),
             (&[FeeTooHigh, NonceTooHigh], NonceTooHigh),
+            // Too high everywhere only if all say so.
+            (&[FeeTooHigh, FeeTooHigh], FeeTooHigh),
+            (&[FeeTooHigh, Unknown], Unknown),
+            (&[FeeTooHigh, Transient], Transient),
+            (&[FeeTooHigh, RateLimited], RateLimited),
+            (&[FeeTooHigh, PoolFull], PoolFull),
             (&[Transient, Unknown, RateLimited], Unknown),
         ];
         for (classes, expected) in table {

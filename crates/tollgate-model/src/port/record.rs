@@ -247,6 +247,8 @@ pub struct OpenTx {
     /// How long it had been waited for as the head of the line when that was last written; `None` if it
     /// was not the head then.
     pub patience: Option<Patience>,
+    /// Since when searches bring no proof of what is in its slot.
+    pub unproven_since: Option<Timestamp>,
     /// A stored confirmation list of it says that its receipt once left the canonical chain.
     pub new_fork: bool,
 }

@@ -69,6 +69,8 @@ columns!(Freed<'_>, rows = nonces, [chain_ids, submitters, nonces]);
 columns!(Diagnosed<'_>, rows = tx_ids, [tx_ids, diagnoses]);
 columns!(Receipts<'_>, rows = tx_ids, [tx_ids, block_hashes, indexes, prices, l1_fees, contracts,]);
 columns!(Patiences, rows = tx_ids, [tx_ids, since, resends]);
+columns!(Unproven, rows = tx_ids, [tx_ids, since]);
+columns!(Ended, rows = tx_ids, [tx_ids]);
 columns!(Confirmed, rows = tx_ids, [tx_ids, first_blocks, hashes, new_forks]);
 columns!(
     Completions<'_>,
@@ -438,6 +440,32 @@ impl Patiences {
         self.tx_ids.push(tx_id.uuid());
         self.since.push(patience.since.into());
         self.resends.push(i32::try_from(patience.resends).unwrap_or(i32::MAX));
+    }
+}
+
+/// Since when nothing is proven about the slots of transactions.
+#[derive(Default)]
+pub(super) struct Unproven {
+    tx_ids: Vec<Uuid>,
+    since: Vec<SystemTime>,
+}
+
+impl Unproven {
+    pub(super) fn push(&mut self, tx_id: TxId, since: Timestamp) {
+        self.tx_ids.push(tx_id.uuid());
+        self.since.push(since.into());
+    }
+}
+
+/// Transactions that end.
+#[derive(Default)]
+pub(super) struct Ended {
+    tx_ids: Vec<Uuid>,
+}
+
+impl Ended {
+    pub(super) fn push(&mut self, tx_id: TxId) {
+        self.tx_ids.push(tx_id.uuid());
     }
 }
 

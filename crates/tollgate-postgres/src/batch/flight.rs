@@ -5,7 +5,7 @@ use tokio_postgres::{Row, Statement};
 use tollgate_model::port::StoreError;
 
 use super::Failure;
-use super::columns::{Columns, Completions, Updates};
+use super::columns::{Columns, Completions, Ended, Updates};
 use super::write::{Rows, expect_rows};
 use crate::PgStore;
 use crate::connection::Connection;
@@ -27,6 +27,9 @@ pub(super) struct Flight<'t> {
     diagnosed: Statement,
     receipts: Statement,
     patience: Statement,
+    unproven: Statement,
+    forget_patience: Statement,
+    forget_unproven: Statement,
     completions: Statement,
 }
 
@@ -46,6 +49,9 @@ impl<'t> Flight<'t> {
             diagnosed: tx.prepared(queries::DIAGNOSIS_PUT).await?,
             receipts: tx.prepared(queries::RECEIPT_PUT).await?,
             patience: tx.prepared(queries::PATIENCE_PUT).await?,
+            unproven: tx.prepared(queries::UNPROVEN_PUT).await?,
+            forget_patience: tx.prepared(queries::PATIENCE_DELETE).await?,
+            forget_unproven: tx.prepared(queries::UNPROVEN_DELETE).await?,
             completions: tx.prepared(store.completion_sql()).await?,
         })
     }
@@ -72,8 +78,20 @@ impl<'t> Flight<'t> {
             self.send("tx_diagnosis", &self.diagnosed, &rows.diagnosed),
             self.send("tx_receipt", &self.receipts, &rows.receipts),
             self.send("tx_patience", &self.patience, &rows.patience),
+            self.send("tx_unproven", &self.unproven, &rows.unproven),
+            self.delete(&self.forget_patience, &rows.ended),
+            self.delete(&self.forget_unproven, &rows.ended),
         )?;
         Ok(())
+    }
+
+    /// Deletes what there is of these; most have nothing.
+    async fn delete(&self, statement: &Statement, of: &Ended) -> Result<(), Failure> {
+        if of.rows() == 0 {
+            return Ok(());
+        }
+        let deleted = self.client.execute(statement, &of.parameters()).await;
+        deleted.map(drop).map_err(Failure::statement)
     }
 
     /// Gives the outcomes their places in the feed.

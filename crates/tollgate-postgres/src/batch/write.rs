@@ -11,8 +11,8 @@ use tollgate_model::{NodeId, Timestamp};
 
 use super::Failure;
 use super::columns::{
-    Attempts, Completions, Confirmed, Cursors, Diagnosed, Events, Freed, History, Patiences,
-    Receipts, Taken, Transactions, Updates,
+    Attempts, Completions, Confirmed, Cursors, Diagnosed, Ended, Events, Freed, History, Patiences,
+    Receipts, Taken, Transactions, Unproven, Updates,
 };
 use super::flight::Flight;
 use crate::PgStore;
@@ -133,6 +133,8 @@ pub(super) struct Rows<'a> {
     pub(super) diagnosed: Diagnosed<'a>,
     pub(super) receipts: Receipts<'a>,
     pub(super) patience: Patiences,
+    pub(super) unproven: Unproven,
+    pub(super) ended: Ended,
     pub(super) completions: Completions<'a>,
 }
 
@@ -151,6 +153,8 @@ impl<'a> Rows<'a> {
             diagnosed: Diagnosed::default(),
             receipts: Receipts::default(),
             patience: Patiences::default(),
+            unproven: Unproven::default(),
+            ended: Ended::default(),
             completions: Completions::default(),
         }
     }
@@ -236,10 +240,14 @@ impl<'a> Rows<'a> {
         if let Some(patience) = update.patience {
             self.patience.push(update.tx_id, patience);
         }
+        if let Some(since) = update.unproven_since {
+            self.unproven.push(update.tx_id, since);
+        }
         if update.to().is_final() {
             let request_id = row::get(row, "request_id")?;
             let hash = row::get(row, "mined_hash")?;
             self.completions.push(submitter, update, request_id, hash);
+            self.ended.push(update.tx_id);
         }
         Ok(())
     }

@@ -78,6 +78,10 @@ impl Writer<'_> {
             let params = params![update.tx_id.uuid().into_bytes(), since.unix_micros(), resends];
             exec(self.conn, queries::PATIENCE_PUT, params)?;
         }
+        if let Some(since) = update.unproven_since {
+            let params = params![update.tx_id.uuid().into_bytes(), since.unix_micros()];
+            exec(self.conn, queries::UNPROVEN_PUT, params)?;
+        }
         let (from, to) = (update.seen.state, update.to());
         let version = i64::from(update.seen.version) + 1;
         let detail = update.detail.as_ref().map(|detail| detail.as_str());
@@ -85,6 +89,9 @@ impl Writer<'_> {
         self.history(update.tx_id, version, event, Some(from.code()), to.code(), detail)?;
         if to.is_final() {
             self.completion(update.tx_id, to, &updated)?;
+            for delete in [queries::PATIENCE_DELETE, queries::UNPROVEN_DELETE] {
+                exec(self.conn, delete, params![update.tx_id.uuid().into_bytes()])?;
+            }
         }
         self.event(update.tx_id, update.outbox.as_ref())?;
         Ok(UpdateAnswer::Applied)

@@ -331,6 +331,36 @@ pub async fn open_work_tells_how_long_the_head_was_waited_for_and_whether_it_was
     assert_eq!(known, [(Some(patience(2, 7)), false), (None, true), (None, false)]);
 }
 
+/// Since when nothing is proven about a slot is read back, and goes with the transaction's end, as does
+/// how long it was waited for.
+pub async fn waits_are_kept_while_a_transaction_is_open_and_deleted_when_it_ends(
+    world: &dyn World,
+) {
+    let a = world.node("a").await;
+    let b = world.node("b").await;
+    let lease = a.own(submitter(1)).await;
+    let txs: Vec<_> = (0..2).map(|n| intent().at(n)).collect();
+    a.write_whole(section(lease).cursor(0, 2).creates(txs.clone())).await;
+    let since = |seconds: i64| Timestamp::from_unix_micros(1_700_000_000_000_000 + seconds);
+    for tx in &txs {
+        for seconds in [1, 2] {
+            let mut note = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "unproven");
+            note.unproven_since = Some(since(seconds));
+            note.patience = Some(Patience { since: since(seconds), resends: 1 });
+            a.apply(lease, note).await;
+        }
+    }
+    let work = b.open_work(submitter(1), None, full_page()).await.unwrap();
+    assert!(work.iter().all(|open| open.unproven_since == Some(since(2))), "{work:?}");
+    a.mine(lease, txs[0].tx_id, 7).await;
+    a.step(lease, txs[0].tx_id, TxEvent::Finalised(Verdict::Executed)).await;
+    for table in ["tx_patience", "tx_unproven"] {
+        assert_eq!(world.count(table).await, 1, "{table} has the open one alone");
+        let ended = format!("{table} where tx_id = {}", world.id(txs[0].tx_id));
+        assert_eq!(world.count(&ended).await, 0, "{table}");
+    }
+}
+
 /// The nonces that transactions have, from one on, in pages.
 pub async fn slots_are_read_by_nonce_whatever_became_of_their_transactions(world: &dyn World) {
     let a = world.node("a").await;

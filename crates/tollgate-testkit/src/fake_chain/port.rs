@@ -1,5 +1,7 @@
 //! The fake chain as the engine sees it.
 
+use std::sync::atomic::Ordering;
+
 use async_trait::async_trait;
 use tollgate_model::answer::{AnswerAction, AnswerClass, action_for, combined};
 use tollgate_model::diagnose::{EndpointWord, PoolContent};
@@ -70,6 +72,7 @@ impl Chain for FakeChain {
     }
 
     async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable> {
+        self.heads_asked.fetch_add(1, Ordering::SeqCst);
         let mut changes = self.head.subscribe();
         loop {
             changes.mark_unchanged();
@@ -98,6 +101,9 @@ impl Chain for FakeChain {
         let number = match tag {
             BlockTag::Number(number) => number,
             BlockTag::Safe | BlockTag::Finalized if state.lacks_tags => return Ok(None),
+            BlockTag::Safe | BlockTag::Finalized if state.tag.is_some() => {
+                state.tag.unwrap_or_default()
+            }
             BlockTag::Latest | BlockTag::Safe | BlockTag::Finalized => {
                 state.shown().last().unwrap().at.number
             }
@@ -137,6 +143,7 @@ impl Chain for FakeChain {
     }
 
     async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {
+        self.trouble.pass_hash().await;
         self.trouble.check(Question::Receipts)?;
         self.trouble.check(Question::Receipt(of))?;
         let state = self.lock();
@@ -144,6 +151,7 @@ impl Chain for FakeChain {
     }
 
     async fn sighting(&self, of: TxHash) -> Result<Option<Sighting>, ChainUnavailable> {
+        self.trouble.pass_hash().await;
         let state = self.lock();
         if let Some(MinedIn { block_number: number, block_hash: hash, .. }) = state.receipt(of) {
             return Ok(Some(Sighting::InBlock { number, hash }));
@@ -152,6 +160,7 @@ impl Chain for FakeChain {
     }
 
     async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
+        self.counts_asked.fetch_add(1, Ordering::SeqCst);
         self.trouble.pass(of).await;
         self.trouble.check(Question::Counts(of))?;
         let state = self.lock();
@@ -184,10 +193,20 @@ impl Chain for FakeChain {
             };
             witnesses.map(word).collect()
         };
-        let looked: Vec<Vec<Looked>> = attempts.iter().map(look).collect();
+        let mut looked: Vec<Vec<Looked>> = attempts.iter().map(look).collect();
+        for (attempt, words) in attempts.iter().zip(&mut looked) {
+            let is_orphaned = state.orphaned_receipts.contains_key(attempt);
+            words
+                .first_mut()
+                .filter(|_| is_orphaned)
+                .into_iter()
+                .for_each(|it| *it = Looked::Found);
+        }
         let mut words = attempts.iter().zip(&looked);
-        let found = words.find(|(_, words)| words.contains(&Looked::Found));
-        SlotSearch { found: found.and_then(|(attempt, _)| state.receipt(*attempt)), looked }
+        let found = words.find(|(_, words)| words.contains(&Looked::Found)).map(|it| it.0);
+        let orphaned = found.and_then(|attempt| state.orphaned_receipts.get(attempt).cloned());
+        let found = orphaned.or_else(|| state.receipt(*found?));
+        SlotSearch { found, looked }
     }
 
     async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointWord> {

@@ -93,6 +93,10 @@ pub(super) struct State {
     pub(super) counts_lag: usize,
     /// There is no safe and no finalized block.
     pub(super) lacks_tags: bool,
+    /// The block that is safe and finalized, where it is not the head.
+    pub(super) tag: Option<u64>,
+    /// Receipts in blocks that were replaced, which the first endpoint still shows in searches.
+    pub(super) orphaned_receipts: HashMap<TxHash, MinedIn>,
 }
 
 /// The first block.
@@ -133,6 +137,8 @@ impl State {
             hidden: 0,
             counts_lag: 0,
             lacks_tags: false,
+            tag: None,
+            orphaned_receipts: HashMap::new(),
         }
     }
 

@@ -41,6 +41,7 @@ pub(super) struct Trouble {
     balance_reads: AtomicUsize,
     stalled: watch::Sender<HashSet<Address>>,
     searches_hang: AtomicBool,
+    hashes_hang: watch::Sender<bool>,
     hanging_block: Mutex<Option<u64>>,
     /// One in so many questions for blocks fails; none if it is 0.
     steady: AtomicUsize,
@@ -99,6 +100,12 @@ impl Trouble {
         }
     }
 
+    pub(super) async fn pass_hash(&self) {
+        let mut hang = self.hashes_hang.subscribe();
+        // It lives as long as the chain does.
+        let _ = hang.wait_for(|hangs| !hangs).await;
+    }
+
     pub(super) async fn pass_search(&self) {
         if self.searches_hang.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
@@ -117,6 +124,12 @@ impl FakeChain {
     /// From now on the question for the block of this number is never answered.
     pub fn hang_block(&self, number: u64) {
         *self.trouble.hanging_block.lock().unwrap() = Some(number);
+    }
+
+    /// Whether questions for a transaction or a receipt by its hash hang from now on. What hung is
+    /// answered when they don't any more.
+    pub fn hang_hashes(&self, hangs: bool) {
+        self.trouble.hashes_hang.send_replace(hangs);
     }
 
     /// From now on no search for what is in a slot comes to an end.

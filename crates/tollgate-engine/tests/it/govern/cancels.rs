@@ -173,3 +173,48 @@ async fn a_replacement_that_every_node_refuses_as_too_high_need_not_be_beaten() 
     assert_eq!(mined, attempts[2].tx_hash);
     assert_ne!(mined, hash);
 }
+
+/// The price of the second form, where one was signed.
+async fn prices(rig: &Rig, tx: tollgate_model::TxId) -> Vec<GasPrice> {
+    rig.attempts(tx).await.iter().map(|attempt| attempt.fees.max_fee).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusal_as_too_high_after_a_lost_answer_leaves_a_form_that_must_be_beaten() {
+    let rig = Rig::new().await;
+    // The first send is taken, and its answer lost; then it is refused.
+    rig.chain.lose_answers(1);
+    let engine = rig.node("a", patient());
+    let ids = transfers(&engine, [10]).await;
+    rig.chain.answer(Which::Value(10), AnswerClass::FeeTooHigh, 1);
+    rig.eventually("it was refused", async || rig.record(ids[0]).await.last_error.is_some()).await;
+    sign(&rig, &engine, ids[0], Action::SpeedUp).await;
+    let prices = prices(&rig, ids[0]).await;
+    assert!(prices[1] > prices[0], "a pool may hold the first: {prices:?}");
+    rig.mine_until_final(&ids).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn form_that_was_taken_over_must_be_beaten_though_it_is_refused_as_too_high() {
+    let rig = Rig::new().await;
+    rig.chain.lose_answers(1);
+    let engine = rig.node("a", patient());
+    let ids = transfers(&engine, [10]).await;
+    rig.chain.answer(Which::Value(10), AnswerClass::FeeTooHigh, 2);
+    rig.eventually("it was refused", async || rig.record(ids[0]).await.last_error.is_some()).await;
+    let hash = rig.attempts(ids[0]).await[0].tx_hash;
+    engine.stop().await;
+    drop(engine);
+    let before = rig.chain.sends(hash);
+    let heir = rig.node("b", patient());
+    rig.eventually("the new owner sends it", async || rig.chain.sends(hash) > before).await;
+    // The answer is taken notice of before the order.
+    rig.eventually("its answer is heard", async || {
+        rig.alerts.of(tollgate_model::port::AlertKind::FeeCap).len() == 2
+    })
+    .await;
+    sign(&rig, &heir, ids[0], Action::SpeedUp).await;
+    let prices = prices(&rig, ids[0]).await;
+    assert!(prices[1] > prices[0], "a pool may hold the first: {prices:?}");
+    rig.mine_until_final(&ids).await;
+}

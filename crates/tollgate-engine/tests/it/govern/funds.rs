@@ -1,11 +1,13 @@
 //! An account that can't pay: held, told, and by itself mined after somebody has paid in.
 
+use std::time::Duration;
+
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::AlertKind;
-use tollgate_model::{TxState, U256};
+use tollgate_model::{Allocated, TxState, U256};
 use tollgate_testkit::fake_chain::Which;
 
-use super::transfers;
+use super::{patient, transfers};
 use crate::rig::{Rig, account, options};
 
 const ETHER: u64 = 1_000_000_000_000_000_000;
@@ -33,4 +35,36 @@ async fn a_poor_account_is_held_with_an_alert_and_mined_in_order_after_funding()
     for id in ids {
         assert_eq!(rig.record(id).await.seen.state, TxState::Confirmed);
     }
+}
+
+/// Longer than `grey_zone.timeout`.
+const LONG: Duration = Duration::from_secs(700);
+const UNFUNDED: TxState = TxState::Allocated(Allocated::InsufficientFunds);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lack_of_funds_is_shown_as_such_after_a_takeover() {
+    let rig = Rig::new().await;
+    rig.chain.answer(Which::Any, AnswerClass::InsufficientFunds, usize::MAX);
+    let engine = rig.node("a", patient());
+    let ids = transfers(&engine, [10]).await;
+    rig.until(ids[0], "is held", |tx| tx.seen.state == UNFUNDED).await;
+    let hash = rig.attempts(ids[0]).await[0].tx_hash;
+    engine.stop().await;
+    drop(engine);
+    rig.clock.advance(LONG);
+    let heir = rig.node("b", patient());
+    rig.eventually("the new owner sends it", async || rig.chain.sends(hash) >= 2).await;
+    rig.eventually("its answer is heard", async || {
+        rig.alerts.of(AlertKind::InsufficientFunds).len() == 2
+    })
+    .await;
+    heir.reconcile(account(1)).await.unwrap();
+    assert_eq!(rig.record(ids[0]).await.seen.state, UNFUNDED);
+    rig.chain.answer_truly();
+    rig.clock.advance(Duration::from_secs(3_600 * 24));
+    rig.mine_until_final(&ids).await;
+    let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
+    let history = rig.history(ids[0]).await;
+    let was_doubted = |to: TxState| to == grey || matches!(to, TxState::Stuck(_));
+    assert!(!history.iter().any(|entry| was_doubted(entry.to)), "{history:?}");
 }

@@ -344,3 +344,57 @@ async fn our_own_is_not_called_foreign_by_nodes_that_lost_its_receipt() {
     rig.mine_until_final(&ids).await;
     assert_eq!(rig.record(ids[0]).await.seen.state, TxState::Confirmed);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn receipt_in_a_block_that_left_the_chain_does_not_keep_a_taken_slot_open() {
+    let rig = Rig::new().await;
+    rig.chain.set_witnesses(3);
+    let engine = rig.node("a", watchful(options()));
+    let ids = transfers(&engine, [10]).await;
+    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    rig.chain.mine();
+    rig.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
+    let receipt = rig.record(ids[0]).await.mined.unwrap();
+    rig.chain.hold(Which::Value(10));
+    rig.chain.reorg(1, Fate::Lost);
+    rig.until(ids[0], "left its block", |tx| tx.mined.is_none()).await;
+    rig.chain.show_orphaned(receipt);
+    rig.chain.outsider_mines(account(1).address);
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.record(ids[0]).await.seen.state, TAKEN);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn patience_with_an_unproven_slot_goes_on_over_takeovers() {
+    const SECOND: Duration = Duration::from_secs(1);
+    let rig = Rig::new().await;
+    let grey_zone_timeout = 60 * SECOND;
+    let options = watchful(options());
+    let resubmit = ResubmitRules { grey_zone_timeout, ..options.resubmit };
+    let options = EngineOptions { resubmit, lookback_blocks: 8, ..options };
+    let engine = rig.node("a", options.clone());
+    let ids = transfers(&engine, [10]).await;
+    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    engine.stop().await;
+    drop(engine);
+    for _ in 0..OUTAGE {
+        rig.chain.mine();
+    }
+    rig.chain.lose_receipts(true);
+    rig.chain.fail(Question::Occupants, true);
+    let mut engine = rig.node("heir", options.clone());
+    rig.eventually("a search in vain is written down", async || {
+        rig.history(ids[0]).await.iter().any(|entry| entry.event == "unproven")
+    })
+    .await;
+    for _ in 0..3 {
+        rig.clock.advance(25 * SECOND);
+        engine.stop().await;
+        drop(engine);
+        engine = rig.node("heir", options.clone());
+    }
+    rig.until(ids[0], "was unproven", |tx| tx.seen.state == UNPROVEN).await;
+    let noted = rig.history(ids[0]).await;
+    let noted = noted.iter().filter(|entry| entry.event == "unproven").count();
+    assert_eq!(noted, 1, "no owner begins anew");
+}

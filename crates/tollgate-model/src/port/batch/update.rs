@@ -10,6 +10,7 @@ use crate::port::record::{MinedIn, Seen};
 use crate::resubmit::Patience;
 use crate::state::TxState;
 use crate::text::Text;
+use crate::time::Timestamp;
 use crate::transition::{IllegalMove, TxEvent, transition};
 
 /// A change of one transaction, by comparison with what the writer saw.
@@ -37,6 +38,8 @@ pub struct TxUpdate {
     pub resubmitted: bool,
     /// How long it has been waited for as the head of the line; `None` keeps what is stored.
     pub patience: Option<Patience>,
+    /// Since when searches bring no proof of what is in its slot; `None` keeps what is stored.
+    pub unproven_since: Option<Timestamp>,
     /// The last error that the world gave for it.
     pub last_error: Option<Text<2000>>,
     /// What was last found out about its place in the nodes' pools; `None` keeps what is stored.
@@ -80,6 +83,7 @@ impl TxUpdate {
             schedule: Schedule::Keep,
             resubmitted: false,
             patience: None,
+            unproven_since: None,
             last_error: None,
             diagnosis: None,
             detail: None,
