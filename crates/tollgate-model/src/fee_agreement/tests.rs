@@ -1,3 +1,5 @@
+//! Tests of the prices that several endpoints come to.
+
 use super::*;
 
 const HALF_AN_HOUR: u64 = 30 * 60;
