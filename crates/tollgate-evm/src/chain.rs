@@ -22,6 +22,7 @@ mod router;
 mod search;
 mod send;
 mod trial;
+mod voices;
 mod watch;
 
 use std::collections::VecDeque;
@@ -41,8 +42,8 @@ use tollgate_model::diagnose::EndpointWord;
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainLimits,
-    ChainUnavailable, FeeQuote, Funds, OccupantSearch, SendAnswer, Sighting, SlotSearch, Speed,
-    Trial,
+    ChainUnavailable, FeeQuote, Funds, OccupantSearch, PastCount, SendAnswer, Sighting, SlotSearch,
+    Speed, Trial,
 };
 use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, Text, TxHash, U256, Wei};
 
@@ -59,6 +60,7 @@ pub struct EvmChain {
     marks: counts::Marks,
     walks: occupants::Walks,
     settled: blocks::Settled,
+    past_counts: history::PastCounts,
     fees: fees::FeeCache,
     /// How many transactions the blocks hold that were handed out lately.
     sizes: Mutex<VecDeque<(B256, usize)>>,
@@ -122,6 +124,7 @@ impl EvmChain {
             marks: counts::Marks::default(),
             walks: occupants::Walks::default(),
             settled: blocks::Settled::default(),
+            past_counts: history::PastCounts::default(),
             fees: fees::FeeCache::default(),
             sizes: Mutex::default(),
             _watchers: watchers,
@@ -335,9 +338,9 @@ impl Chain for EvmChain {
         counts::counts(&self.router, &self.marks, of).await
     }
 
-    async fn count_at(&self, of: Address, block: u64) -> Result<Nonce, ChainUnavailable> {
+    async fn count_at(&self, of: Address, block: u64) -> Result<PastCount, ChainUnavailable> {
         self.started().await?;
-        history::count_at(&self.router, of, block).await
+        history::count_at(&self.router, &self.past_counts, of, block).await
     }
 
     async fn search(&self, of: Address, nonce: Nonce, attempts: &[TxHash]) -> SlotSearch {

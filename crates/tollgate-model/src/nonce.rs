@@ -293,6 +293,21 @@ pub fn doubts(cursor: Nonce, counts: &AccountCounts, window: u32) -> Option<Doub
     (claimed > at_most).then_some(DoubtedCount { claimed, at_most })
 }
 
+/// A strict submitter's counts without an endpoint's lag: a mined count that lacks our own final slots
+/// gives way to the highest count that an endpoint tells, where our own slots explain that one (I15).
+/// One endpoint that counts too little must not stop the account; what our slots explain, its own
+/// transactions have brought about.
+pub fn without_lag(cursor: Nonce, unsettled_slots: u32, counts: AccountCounts) -> AccountCounts {
+    let lacks = unexplained(cursor, unsettled_slots, counts.mined)
+        .filter(|why| counts.mined < why.at_least)
+        .is_some();
+    if !lacks || unexplained(cursor, unsettled_slots, counts.highest).is_some() {
+        return counts;
+    }
+    let pending = counts.pending.max(counts.highest);
+    AccountCounts { mined: counts.highest, pending, ..counts }
+}
+
 /// Nonces below the cursor that came back: from slots that no node ever took, from callers that did
 /// not use them, and from holes.
 #[derive(Clone, Copy, Debug)]

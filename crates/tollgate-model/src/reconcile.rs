@@ -140,8 +140,10 @@ pub struct ReconcileView<'a> {
 /// An account's count in a settled block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SettledCount {
-    /// The count.
+    /// The count that two endpoints confirm, where there are several.
     pub count: Nonce,
+    /// The highest count that any endpoint tells for it.
+    pub highest: Nonce,
     /// The block is at or above the one in which our last final slot was mined, so that a count
     /// that lacks it does not come from a view that lags.
     pub covers_final_slots: bool,
@@ -315,7 +317,10 @@ fn settled_difference(view: &ReconcileView<'_>) -> Option<Unexplained> {
     let difference = unexplained(view.cursor, unsettled(view), settled.count)?;
     let is_too_low = |count: Nonce| count < difference.at_least;
     // A view that lags lacks final slots, and some nodes count zero where they have no state any more.
-    let is_lost = settled.covers_final_slots && is_too_low(view.counts.mined);
+    // Too low is only what every endpoint counts: one alone can be wrong.
+    let is_lost = settled.covers_final_slots
+        && is_too_low(settled.highest)
+        && is_too_low(view.counts.highest);
     (!is_too_low(settled.count) || is_lost).then_some(difference)
 }
 

@@ -7,8 +7,10 @@
 use std::time::Duration;
 
 use tollgate_model::finality::{is_settled, settled_up_to};
-use tollgate_model::nonce::{ChainCount, Mode, SubmitterStatus, Unexplained, doubts, unexplained};
-use tollgate_model::port::chain::{AccountCounts, Occupant};
+use tollgate_model::nonce::{
+    ChainCount, Mode, SubmitterStatus, Unexplained, doubts, unexplained, without_lag,
+};
+use tollgate_model::port::chain::{AccountCounts, Occupant, PastCount};
 use tollgate_model::port::{
     AlertKind, ListFilter, Page, Section, StateFilter, StatusChange, TxUpdate,
 };
@@ -73,6 +75,10 @@ impl Desk {
     pub(super) async fn chain_counts(&mut self) -> Result<AccountCounts, ActError> {
         let counts = self.context.chain.counts(self.submitter.address).await;
         let counts = counts.map_err(|error| ActError::Unavailable(error.to_string()))?;
+        let counts = match self.book.mode {
+            Mode::Strict => without_lag(self.book.cursor, self.open_slots(), counts),
+            Mode::Pipelined => counts,
+        };
         let read_at = self.context.clock.now();
         if let Some(doubt) = doubts(self.book.cursor, &counts, self.context.options.nonces.window) {
             self.alarm.raise(
@@ -136,24 +142,26 @@ impl Desk {
         let height = self.context.view.get().height();
         let rule = self.context.options.finality;
         let Some(block) = height.and_then(|at| settled_up_to(rule, at)) else { return Ok(None) };
-        let Ok(count) = self.context.chain.count_at(self.submitter.address, block).await else {
-            return Ok(None);
-        };
+        let past = self.context.chain.count_at(self.submitter.address, block).await;
+        let Ok(PastCount { count, highest }) = past else { return Ok(None) };
         let covers_final_slots = match unexplained.filter(|why| count < why.at_least) {
             Some(why) => {
                 self.last_final_block(why.at_least).await?.is_some_and(|last| last <= block)
             }
             None => false,
         };
-        Ok(Some(SettledCount { count, covers_final_slots }))
+        Ok(Some(SettledCount { count, highest, covers_final_slots }))
     }
 
     fn unexplained(&self, counts: AccountCounts) -> Option<Unexplained> {
-        let open = u32::try_from(self.book.iter().count()).unwrap_or(u32::MAX);
         match self.book.mode {
-            Mode::Strict => unexplained(self.book.cursor, open, counts.mined),
+            Mode::Strict => unexplained(self.book.cursor, self.open_slots(), counts.mined),
             Mode::Pipelined => None,
         }
+    }
+
+    fn open_slots(&self) -> u32 {
+        u32::try_from(self.book.iter().count()).unwrap_or(u32::MAX)
     }
 
     /// The block of the last of our final slots, which is the one below `end`; `None` if it is not

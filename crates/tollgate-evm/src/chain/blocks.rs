@@ -13,16 +13,24 @@ use tollgate_model::port::chain::{Block, BlockTag, ChainUnavailable};
 
 use super::counts::agreed;
 use super::router::{Needs, Router, unavailable};
+use super::voices::LoneVoice;
 use crate::endpoint::RpcErrorKind;
 use crate::endpoint::wire::{BlockWire, quantity};
 
 /// How many endpoints are asked how far a chain is settled.
 const VOTERS_MAX: usize = 3;
 
-/// The highest `safe` and `finalized` blocks that were agreed on; they never go back.
+/// How far the chain is settled, by tag.
 #[derive(Debug, Default)]
 pub(super) struct Settled {
-    blocks: Mutex<HashMap<&'static str, Block>>,
+    tags: Mutex<HashMap<&'static str, Tagged>>,
+}
+
+#[derive(Debug, Default)]
+struct Tagged {
+    /// The highest block that was agreed on; it never goes back.
+    mark: Option<Block>,
+    lone: LoneVoice,
 }
 
 fn block_of(wire: BlockWire) -> Option<Block> {
@@ -86,8 +94,8 @@ pub(super) async fn by_number(
     }
 }
 
-/// The block up to which the chain is settled, by the word of two endpoints where there are two:
-/// late is safe, early is not (I8).
+/// The block up to which the chain is settled, by the word of two endpoints where several are
+/// configured ([`LoneVoice`]): late is safe, early is not (I8).
 pub(super) async fn settled(
     router: &Router,
     marks: &Settled,
@@ -107,7 +115,10 @@ pub(super) async fn settled(
     for (endpoint, answer) in answers {
         match answer {
             Ok(block) => match Option::<BlockWire>::and_then(block, block_of) {
-                Some(block) if block.at.number <= head => blocks.push(block),
+                Some(block) if block.at.number <= head => {
+                    refusals.push(format!("{endpoint}: {}, by its word alone", block.at.number));
+                    blocks.push(block);
+                }
                 Some(_) => refusals.push(format!("{endpoint}: settled above the head")),
                 None => said_none = true,
             },
@@ -116,17 +127,19 @@ pub(super) async fn settled(
             Err(error) => refusals.push(format!("{endpoint}: {error}")),
         }
     }
-    let number = agreed(blocks.iter().map(|block| block.at.number));
-    let block = blocks.into_iter().find(|block| Some(block.at.number) == number);
-    let mut marks = marks.blocks.lock().unwrap_or_else(PoisonError::into_inner);
-    let mark = marks.get(name).filter(|mark| Some(mark.at.number) > number).cloned();
-    match (mark, block) {
-        (Some(mark), _) => Ok(Some(mark)),
-        (None, Some(block)) => {
-            marks.insert(name, block.clone());
-            Ok(Some(block))
-        }
-        (None, None) if said_none => Ok(None),
-        (None, None) => Err(unavailable(name, &refusals)),
+    let lacks_tag = blocks.is_empty() && said_none;
+    let mut tags = marks.tags.lock().unwrap_or_else(PoisonError::into_inner);
+    let tagged = tags.entry(name).or_default();
+    let (configured, after) = (router.readers_configured(), router.config.lone_voice_after);
+    if tagged.lone.is_enough(blocks.len(), configured, Instant::now(), after) {
+        let number = agreed(blocks.iter().map(|block| block.at.number));
+        let block = blocks.into_iter().find(|block| Some(block.at.number) == number);
+        let is_lower = tagged.mark.as_ref().is_some_and(|mark| Some(mark.at.number) > number);
+        tagged.mark = if is_lower { tagged.mark.take() } else { block };
+    }
+    match &tagged.mark {
+        Some(mark) => Ok(Some(mark.clone())),
+        None if lacks_tag => Ok(None),
+        None => Err(unavailable(name, &refusals)),
     }
 }

@@ -31,6 +31,9 @@ pub struct ChainConfig {
     pub lag_grace: Duration,
     /// How long a head stands that no healthy endpoint confirms any more.
     pub head_hold: Duration,
+    /// How long no second endpoint must have been heard before one endpoint's word is enough for what
+    /// makes a transaction final or puts an account into PROTECT, where several are read from.
+    pub lone_voice_after: Duration,
     /// How long a fee quote is good.
     pub fee_cache: Duration,
     /// What the nodes of this chain mean where they differ from all others.
@@ -52,6 +55,7 @@ impl ChainConfig {
             fan_out: 1,
             lag_grace: Duration::from_secs(5),
             head_hold: Duration::from_secs(30),
+            lone_voice_after: Duration::from_secs(300),
             fee_cache: Duration::from_secs(2),
             overrides: Overrides::default(),
             observer: None,

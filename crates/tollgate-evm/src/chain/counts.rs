@@ -14,11 +14,12 @@
 //!   are heard and don't confirm it: a lie told while nobody else was there does not last.
 //!
 //! Endpoints that rest or lag don't vote. What two of them say together is believed. How far the rest
-//! may be believed is for others to decide: what is **sure** is told beside the counts (I16).
+//! may be believed is for others to decide: what is **sure**, and the **highest** mined count that
+//! anybody tells, are told beside the counts (I16). Time makes nothing sure: however long one endpoint
+//! alone tells a count, it takes a second one or a person to move a cursor far.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 use serde_json::json;
@@ -82,10 +83,6 @@ fn settle(mark: Option<Mark>, readings: &[Reading], asked: usize, head: u64) -> 
     Some(if falls { next } else { mark })
 }
 
-/// How long a mined count has to stand on the word of the only endpoint that is heard before it is
-/// sure. Without it, an account would wait for ever beside endpoints that are gone (I15).
-const ALONE_PATIENCE: Duration = Duration::from_secs(60);
-
 /// One account's counts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
@@ -93,29 +90,16 @@ struct Account {
     marks: [Option<Mark>; 2],
     /// The highest count that is more than one endpoint's word.
     sure: u64,
-    /// A mined count that one endpoint alone tells, and since when it tells at least so much.
-    alone: Option<(u64, Instant)>,
 }
 
 impl Account {
     /// Finds out what is sure after the marks have settled.
-    fn ascertain(&mut self, is_only_reader: bool, now: Instant) {
+    fn ascertain(&mut self, is_only_reader: bool) {
         let [mined, pending] = self.marks;
         let mined_sure = mined.filter(|mark| mark.confirmed || is_only_reader);
         let pending_sure = pending.filter(|mark| mark.confirmed);
         let values = [mined_sure, pending_sure].into_iter().flatten().map(|mark| mark.value);
         self.sure = values.max().unwrap_or(self.sure);
-        let Some(mark) = mined.filter(|_| mined_sure.is_none()) else {
-            self.alone = None;
-            return;
-        };
-        let (value, since) =
-            self.alone.filter(|(value, _)| *value <= mark.value).unwrap_or((mark.value, now));
-        self.alone = Some((value, since));
-        if now.duration_since(since) >= ALONE_PATIENCE {
-            self.sure = self.sure.max(value);
-            self.alone = Some((mark.value, now));
-        }
     }
 }
 
@@ -142,7 +126,7 @@ impl Marks {
         for (mark, readings) in account.marks.iter_mut().zip(readings) {
             *mark = settle(*mark, readings, asked.voters, head);
         }
-        account.ascertain(asked.is_only_reader, Instant::now());
+        account.ascertain(asked.is_only_reader);
         *account
     }
 }
@@ -182,7 +166,8 @@ pub(super) async fn counts(
         return Err(unavailable("eth_getTransactionCount", &refusals));
     }
     let head = router.head().map_or(0, |head| head.number);
-    let is_only_reader = router.members.iter().filter(|member| member.reads()).count() < 2;
+    let is_only_reader = router.readers_configured() < 2;
+    let told = mined.iter().map(|reading| reading.value).max().unwrap_or_default();
     let asked = Asked { voters: voters.len(), is_only_reader };
     let Account { marks: [mined, pending], sure, .. } =
         marks.settle(of, [&mined, &pending], asked, head);
@@ -190,7 +175,8 @@ pub(super) async fn counts(
     // What is mined was pending; a node without a pool may say less.
     let pending = pending.map_or(mined, |mark| mark.value.max(mined));
     let nonce = |value| Nonce::new(value).map_err(|error| ChainUnavailable(error.to_string()));
-    Ok(AccountCounts { mined: nonce(mined)?, pending: nonce(pending)?, sure: nonce(sure)? })
+    let (highest, sure) = (nonce(told.max(mined))?, nonce(sure)?);
+    Ok(AccountCounts { mined: nonce(mined)?, pending: nonce(pending)?, sure, highest })
 }
 
 #[cfg(test)]
@@ -253,29 +239,24 @@ mod tests {
     }
 
     #[test]
-    fn a_mined_count_of_one_voice_is_sure_only_after_a_while_in_which_no_other_was_heard() {
+    fn count_that_one_of_several_endpoints_tells_is_never_sure() {
         let lone = |value| Some(Mark { value, head: 10, confirmed: false });
-        let begin = Instant::now();
         let mut account = Account { marks: [mark(5, 10), mark(5, 10)], ..Account::default() };
-        account.ascertain(false, begin);
+        account.ascertain(false);
         assert_eq!(account.sure, 5);
         account.marks = [lone(900), lone(950)];
-        account.ascertain(false, begin);
-        account.ascertain(false, begin + ALONE_PATIENCE / 2);
-        assert_eq!(account.sure, 5, "I16: one endpoint's word");
-        account.marks = [lone(100_000), lone(100_000)];
-        account.ascertain(false, begin + ALONE_PATIENCE);
-        assert_eq!(account.sure, 900, "I15: what stood for so long, and not what is new");
+        account.ascertain(false);
+        assert_eq!(account.sure, 5, "I16: one endpoint's word, however long it stands");
         account.marks = [mark(6, 10), mark(6, 10)];
-        account.ascertain(false, begin + ALONE_PATIENCE);
-        assert_eq!((account.sure, account.alone), (6, None), "two endpoints outvote it");
+        account.ascertain(false);
+        assert_eq!(account.sure, 6, "two endpoints outvote it");
     }
 
     #[test]
     fn the_only_endpoints_mined_count_is_sure_and_its_pending_count_is_not() {
         let lone = |value| Some(Mark { value, head: 10, confirmed: false });
         let mut account = Account { marks: [lone(7), lone(100_000)], ..Account::default() };
-        account.ascertain(true, Instant::now());
+        account.ascertain(true);
         assert_eq!(account.sure, 7);
     }
 }

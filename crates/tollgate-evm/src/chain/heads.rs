@@ -40,8 +40,9 @@ pub(super) struct Board {
     unbacked: Option<Instant>,
     /// Heights of the canonical branch, as far as they were seen.
     branch: BTreeMap<u64, B256>,
-    /// When each height was first seen, oldest first.
-    seen: VecDeque<(u64, Instant)>,
+    /// Heights that endpoints can be expected to have, and when each was first told, oldest first: two
+    /// endpoints have reached them, or the one that leads has delivered the block ([`Self::back`]).
+    backed: VecDeque<(u64, Instant)>,
 }
 
 impl Board {
@@ -52,11 +53,16 @@ impl Board {
         now: Instant,
         hold: Duration,
     ) -> Option<BlockRef> {
+        let mut numbers: Vec<_> = reports.iter().map(|report| report.head.number).collect();
+        numbers.sort_unstable_by_key(|number| std::cmp::Reverse(*number));
+        if let Some(second) = numbers.get(1) {
+            self.back(*second, now);
+        }
         match self.choose(reports, now, hold) {
             Some(next) => {
                 self.unbacked = None;
                 if self.head != Some(next) {
-                    self.take(next, now);
+                    self.take(next);
                 }
             }
             // Silence says nothing: an outage does not use up the time of the hold.
@@ -66,10 +72,21 @@ impl Board {
         self.head
     }
 
-    /// The height that every endpoint should have reached by now.
+    /// Notes a height that is more than one endpoint's word, first told at this time.
+    pub(super) fn back(&mut self, number: u64, since: Instant) {
+        if self.backed.back().is_none_or(|(highest, _)| number > *highest) {
+            self.backed.push_back((number, since));
+        }
+        while self.backed.len() > MEMORY {
+            self.backed.pop_front();
+        }
+    }
+
+    /// The height that every endpoint should have reached by now. One endpoint's word is not enough
+    /// (I16): everybody else would lag behind a head that nobody has, and it alone would be believed.
     pub(super) fn expected(&self, now: Instant, grace: Duration) -> Option<u64> {
         let old = |when: &Instant| now.saturating_duration_since(*when) >= grace;
-        self.seen.iter().rev().find(|(_, when)| old(when)).map(|(number, _)| *number)
+        self.backed.iter().rev().find(|(_, when)| old(when)).map(|(number, _)| *number)
     }
 
     /// The head that the reports speak for; `None` if it is not theirs to change.
@@ -93,8 +110,7 @@ impl Board {
         (switched || lapsed).then_some(leader)
     }
 
-    fn take(&mut self, head: BlockRef, now: Instant) {
-        let grew = self.head.is_none_or(|before| head.number > before.number);
+    fn take(&mut self, head: BlockRef) {
         self.head = Some(head);
         // What stood above is no longer on the branch; nor is what the new parent contradicts.
         self.branch.retain(|number, _| *number < head.number);
@@ -108,14 +124,7 @@ impl Board {
         while self.branch.len() > MEMORY {
             self.branch.pop_first();
         }
-        if grew {
-            self.seen.push_back((head.number, now));
-        } else {
-            self.seen.retain(|(number, _)| *number <= head.number);
-        }
-        while self.seen.len() > MEMORY {
-            self.seen.pop_front();
-        }
+        self.backed.retain(|(number, _)| *number <= head.number);
     }
 }
 
@@ -213,9 +222,23 @@ mod tests {
         let (mut board, now) = (Board::default(), Instant::now());
         let second = Duration::from_secs(1);
         for number in 1..=5 {
-            at(&mut board, &[says(block(number, 1))], now + second * number as u32);
+            let both = [says(block(number, 1)), says(block(number, 1))];
+            at(&mut board, &both, now + second * number as u32);
         }
         assert_eq!(board.expected(now + second * 5, second * 2), Some(3));
         assert_eq!(board.expected(now, second * 2), None);
+    }
+
+    #[test]
+    fn height_that_one_endpoint_alone_tells_is_expected_of_nobody_until_its_block_is_delivered() {
+        let (mut board, now) = (Board::default(), Instant::now());
+        let later = now + Duration::from_secs(60);
+        at(&mut board, &[says(block(9, 1)), says(block(5, 1))], now);
+        at(&mut board, &[says(block(9, 1))], now);
+        assert_eq!(board.expected(later, Duration::ZERO), Some(5));
+        at(&mut board, &[says(block(9, 1)), says(block(6, 1)), says(block(6, 1))], now);
+        assert_eq!(board.expected(later, Duration::ZERO), Some(6), "two have it");
+        board.back(9, now);
+        assert_eq!(board.expected(later, Duration::ZERO), Some(9));
     }
 }

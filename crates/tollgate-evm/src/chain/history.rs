@@ -1,23 +1,33 @@
 //! An account's past: how far it had counted at a block.
 //!
-//! Owns no state. A number means a block only as long as the endpoint that is asked has the same
+//! Owns no counts, only since when a single endpoint tells them. A number means a block only as long as the endpoint that is asked has the same
 //! block there. Nodes without old states say so with an error, which is never evidence, or count
 //! zero (Besu): that is too low, which only delays.
+
+use std::sync::{Mutex, PoisonError};
 
 use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::Instant;
-use tollgate_model::port::chain::ChainUnavailable;
+use tollgate_model::port::chain::{ChainUnavailable, PastCount};
 use tollgate_model::{Address, B256, Nonce};
 
 use super::counts::agreed;
 use super::member::Member;
 use super::router::{Needs, Router, unavailable};
+use super::voices::LoneVoice;
 use crate::endpoint::RpcError;
 use crate::endpoint::wire::{BlockWire, Quantity, quantity};
 
 /// How many endpoints are asked for a count in the past.
 const VOTERS_MAX: usize = 3;
+
+/// Since when past counts have been one endpoint's word. Endpoints differ in which states they keep,
+/// whatever the account.
+#[derive(Debug, Default)]
+pub(super) struct PastCounts {
+    lone: Mutex<LoneVoice>,
+}
 
 /// One endpoint, asked about one account.
 struct Asked<'a> {
@@ -26,13 +36,14 @@ struct Asked<'a> {
     deadline: Instant,
 }
 
-/// An account's count in the block of this number, by the word of two endpoints where there are
-/// two: too high a count makes a slot look used (I8).
+/// An account's count in the block of this number, by the word of two endpoints where several are
+/// configured ([`LoneVoice`]): too high a count makes a slot look used (I8).
 pub(super) async fn count_at(
     router: &Router,
+    past: &PastCounts,
     of: Address,
     number: u64,
-) -> Result<Nonce, ChainUnavailable> {
+) -> Result<PastCount, ChainUnavailable> {
     if router.head().is_none_or(|head| number > head.number) {
         return Err(ChainUnavailable(format!("there is no block {number} yet")));
     }
@@ -55,9 +66,18 @@ pub(super) async fn count_at(
         let nobody = readings.is_empty();
         return Err(if nobody { unavailable("a past count", &refusals) } else { differ() });
     };
-    let counts = readings.iter().filter(|(hash, _)| *hash == block).map(|(_, count)| *count);
+    let in_block = readings.iter().filter(|(hash, _)| *hash == block);
+    let counts: Vec<u64> = in_block.map(|(_, count)| *count).collect();
+    let (configured, after) = (router.readers_configured(), router.config.lone_voice_after);
+    let mut lone = past.lone.lock().unwrap_or_else(PoisonError::into_inner);
+    if !lone.is_enough(counts.len(), configured, Instant::now(), after) {
+        refusals.push("one endpoint's word alone".to_owned());
+        return Err(unavailable("a past count", &refusals));
+    }
     let nonce = |count| Nonce::new(count).map_err(|error| ChainUnavailable(error.to_string()));
-    nonce(agreed(counts).unwrap_or_default())
+    let highest = counts.iter().copied().max().unwrap_or_default();
+    let count = agreed(counts).unwrap_or_default();
+    Ok(PastCount { count: nonce(count)?, highest: nonce(highest)? })
 }
 
 /// The block that all have who answered, or else one that two have.
@@ -73,13 +93,12 @@ fn same_block(readings: &[(B256, u64)]) -> Option<B256> {
 impl Asked<'_> {
     async fn block(&self, which: &str) -> Result<Option<BlockWire>, RpcError> {
         let params = json!([which, false]);
-        self.member.endpoint.call_until("eth_getBlockByNumber", params, self.deadline).await
+        self.member.insist("eth_getBlockByNumber", params, self.deadline).await
     }
 
     async fn count(&self, number: u64) -> Result<u64, RpcError> {
         let params = json!([self.of.to_string(), quantity(number)]);
-        let endpoint = &self.member.endpoint;
-        let count = endpoint.call_until("eth_getTransactionCount", params, self.deadline).await;
+        let count = self.member.insist("eth_getTransactionCount", params, self.deadline).await;
         count.map(|count: Quantity<u64>| count.0)
     }
 

@@ -2,14 +2,18 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::json;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 use tollgate_model::port::chain::BlockRef;
 use tollgate_model::{B256, ChainId};
 
 use super::config::ConnectError;
-use crate::endpoint::wire::{BlockWire, Quantity};
-use crate::endpoint::{Endpoint, Role, RpcError};
+use crate::endpoint::wire::{BlockWire, Quantity, quantity};
+use crate::endpoint::{Endpoint, Role, RpcError, RpcErrorKind};
+
+/// How many times a call is made that is one of several for the same question.
+const TRIES_MAX: u32 = 3;
 
 /// Whether an endpoint is known to be on the chain.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,6 +55,17 @@ pub(super) struct Member {
 struct View {
     standing: Standing,
     head: Option<HeadSeen>,
+    /// A height that no other endpoint has reached yet, and when this one first told it.
+    lead: Option<Lead>,
+    /// It leads the others by blocks that it does not deliver.
+    is_doubted: bool,
+}
+
+/// A height that one endpoint alone tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Lead {
+    pub(super) number: u64,
+    pub(super) since: Instant,
 }
 
 /// What makes a chain this chain.
@@ -62,8 +77,9 @@ pub(super) struct Identity {
 
 impl Member {
     pub(super) fn new(endpoint: Endpoint, place: usize) -> Arc<Self> {
-        let view = Mutex::new(View { standing: Standing::Unchecked, head: None });
-        Arc::new(Self { endpoint, place, view })
+        let view =
+            View { standing: Standing::Unchecked, head: None, lead: None, is_doubted: false };
+        Arc::new(Self { endpoint, place, view: Mutex::new(view) })
     }
 
     pub(super) fn reads(&self) -> bool {
@@ -111,6 +127,67 @@ impl Member {
                 when,
             });
         });
+    }
+
+    /// Compares its head with the highest one of the other endpoints, and returns by what it leads. A
+    /// height keeps the time at which it was first told until another endpoint has reached it.
+    pub(super) fn compare_head(&self, others: u64, now: Instant) -> Option<Lead> {
+        self.with(|view| {
+            let number = view.head.map(|head| head.at.number).filter(|number| *number > others);
+            let kept = view.lead.filter(|lead| lead.number > others);
+            view.lead = number.map(|number| {
+                kept.filter(|lead| lead.number <= number).unwrap_or(Lead { number, since: now })
+            });
+            view.is_doubted &= view.lead.is_some();
+            view.lead
+        })
+    }
+
+    /// Keeps whether it delivered the block by which it leads. The next lead begins with its present
+    /// head.
+    pub(super) fn answered_for_lead(&self, delivered: bool, now: Instant) {
+        self.with(|view| {
+            view.is_doubted = !delivered;
+            if let (true, Some(head)) = (delivered, view.head) {
+                view.lead = Some(Lead { number: head.at.number, since: now });
+            }
+        });
+    }
+
+    /// Whether it leads the others by blocks that it does not deliver: what it tells comes from no
+    /// chain that anybody has seen.
+    pub(super) fn is_doubted(&self) -> bool {
+        self.with(|view| view.is_doubted)
+    }
+
+    /// Asks, and asks again where no node answered. For questions that take many calls: where each of
+    /// them fails now and then, they would hardly ever succeed all together (I15). An endpoint that
+    /// hangs, limits or keeps failing rests, and is not asked again.
+    pub(super) async fn insist<T: DeserializeOwned>(
+        &self,
+        method: &'static str,
+        params: Value,
+        deadline: Instant,
+    ) -> Result<T, RpcError> {
+        let mut tries = 1;
+        loop {
+            let answer = self.endpoint.call_until(method, params.clone(), deadline).await;
+            let is_answered = answer.as_ref().err().is_none_or(|error| {
+                matches!(error.kind, RpcErrorKind::Node | RpcErrorKind::Unreadable)
+            });
+            let rests = self.endpoint.health().is_resting(Instant::now());
+            if is_answered || rests || tries >= TRIES_MAX {
+                return answer;
+            }
+            tries += 1;
+        }
+    }
+
+    /// Its block at a height; `None` if it has none.
+    pub(super) async fn ask_block(&self, number: u64) -> Result<Option<BlockRef>, RpcError> {
+        let params = json!([quantity(number), false]);
+        let block: Option<BlockWire> = self.endpoint.call("eth_getBlockByNumber", params).await?;
+        Ok(block.and_then(|block| block.at()).filter(|at| at.number == number))
     }
 
     /// Keeps what its head says of the rules of blocks.

@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use futures_util::{StreamExt, stream};
 use serde_json::json;
+use tollgate_model::diagnose::witnesses_needed;
 use tollgate_model::port::chain::{Occupant, OccupantSearch};
 use tollgate_model::{Address, Nonce};
 
@@ -68,7 +69,8 @@ impl Walks {
     }
 }
 
-/// Asks one endpoint after the other for what the earlier ones did not show.
+/// Asks one endpoint after the other until each slot's transaction was shown by as many as it takes:
+/// two, where several are configured (I8). What one endpoint alone shows in a block may be made up.
 pub(super) async fn occupants(
     router: &Router,
     walks: &Walks,
@@ -78,6 +80,8 @@ pub(super) async fn occupants(
 ) -> OccupantSearch {
     let mut missing: BTreeSet<u64> = slots.iter().map(|slot| slot.get()).collect();
     let (mut seen, mut refusals) = (Vec::new(), Vec::new());
+    let needed = witnesses_needed(router.readers_configured());
+    let mut shown: Vec<Occupant> = Vec::new();
     for member in router.readers(Needs::Head, Instant::now()) {
         if missing.is_empty() {
             break;
@@ -92,9 +96,19 @@ pub(super) async fn occupants(
             counts: BTreeMap::new(),
             walk: walks.get(&key),
         };
-        let looked = look.find_all(&mut missing, &mut seen).await;
-        if let Err(why) = looked {
+        let mut found = Vec::new();
+        if let Err(why) = look.find_all(&mut missing.clone(), &mut found).await {
             refusals.push(format!("{name}: {why}"));
+        }
+        for occupant in found {
+            shown.push(occupant);
+            if shown.iter().filter(|other| **other == occupant).count() >= needed {
+                missing.remove(&occupant.nonce.get());
+                seen.push(occupant);
+            } else {
+                let Occupant { nonce, tx_hash, .. } = occupant;
+                refusals.push(format!("{name}: alone in showing {tx_hash} in slot {nonce} so far"));
+            }
         }
         if let Some((head, _)) = look.counts.last_key_value() {
             walks.keep(key, look.walk, *head);
@@ -276,13 +290,13 @@ impl Look<'_> {
         method: &'static str,
         params: serde_json::Value,
     ) -> Result<T, RpcError> {
-        self.member.endpoint.call_until(method, params, self.router.deadline()).await
+        self.member.insist(method, params, self.router.deadline()).await
     }
 }
 
 async fn read(router: &Router, member: &Member, number: u64) -> Result<FullBlockWire, String> {
     let params = json!([quantity(number), true]);
-    let call = member.endpoint.call_until("eth_getBlockByNumber", params, router.deadline());
+    let call = member.insist("eth_getBlockByNumber", params, router.deadline());
     let block: Option<FullBlockWire> = call.await.map_err(|error: RpcError| error.to_string())?;
     // Not to have a block is no word on what is in it.
     let block = block.ok_or("lacks a block below its head")?;

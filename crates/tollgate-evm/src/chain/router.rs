@@ -16,7 +16,7 @@ use tollgate_model::port::chain::{BlockRef, ChainUnavailable};
 use super::config::ChainConfig;
 use super::handed::Handed;
 use super::heads::{Board, Report};
-use super::member::{Member, Standing};
+use super::member::{Lead, Member, Standing};
 use crate::endpoint::RpcError;
 
 /// An endpoint in trouble has this share of the time that the others have, when all are asked.
@@ -65,13 +65,12 @@ impl Router {
         let healthy = |member: &&Arc<Member>| {
             member.reads() && member.is_good() && !member.endpoint.health().is_resting(now)
         };
-        let reports: Vec<_> = self
-            .members
-            .iter()
-            .filter(healthy)
-            .filter_map(|member| member.head())
-            .map(|head| Report { head: head.at, peak: head.peak })
-            .collect();
+        let mut heard: Vec<_> = self.members.iter().filter(healthy).collect();
+        if heard.iter().any(|member| !member.is_doubted() && member.head().is_some()) {
+            heard.retain(|member| !member.is_doubted());
+        }
+        let heads = heard.iter().filter_map(|member| member.head());
+        let reports: Vec<_> = heads.map(|head| Report { head: head.at, peak: head.peak }).collect();
         // Weighed and told under one lock, so that an older choice never follows a newer one.
         let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
         let head = board.update(&reports, now, self.config.head_hold);
@@ -89,6 +88,47 @@ impl Router {
         drop(board);
         let number = member.head().map(|head| head.at.number);
         expected.is_some_and(|expected| number.is_none_or(|number| number < expected))
+    }
+
+    /// How many endpoints of this chain are configured to be read from, whether they answer now or not.
+    pub(super) fn readers_configured(&self) -> usize {
+        let is_refused = |member: &Member| matches!(member.standing(), Standing::Refused(_));
+        self.members.iter().filter(|member| member.reads() && !is_refused(member)).count()
+    }
+
+    /// The heads of the healthy endpoints beside this one.
+    fn heads_beside(&self, member: &Member, now: Instant) -> Vec<BlockRef> {
+        let beside = self.members.iter().filter(|other| other.place != member.place);
+        let healthy = beside.filter(|other| {
+            other.reads() && other.is_good() && !other.endpoint.health().is_resting(now)
+        });
+        healthy.filter_map(|other| other.head()).map(|head| head.at).collect()
+    }
+
+    /// The lead of an endpoint over all others, if it has lasted so long that the others would lag.
+    pub(super) fn lasting_lead(&self, member: &Member, now: Instant) -> Option<Lead> {
+        let beside = self.heads_beside(member, now);
+        let highest = beside.iter().map(|head| head.number).max()?;
+        let lead = member.compare_head(highest, now)?;
+        (now.saturating_duration_since(lead.since) >= self.config.lag_grace).then_some(lead)
+    }
+
+    /// Has an endpoint that leads all others for a while deliver the block by which it leads. Only then
+    /// the others lag (I16); one that can't deliver it is neither voter nor head. Where two others are
+    /// behind, their word is enough against it, and nobody lags.
+    pub(super) async fn check_lead(&self, member: &Member) {
+        let now = Instant::now();
+        let Some(lead) = self.lasting_lead(member, now) else { return };
+        // An answer that is lost proves nothing, either way.
+        let Ok(block) = member.ask_block(lead.number).await else { return };
+        member.answered_for_lead(block.is_some(), now);
+        let beside = self.heads_beside(member, now);
+        let ([other], Some(_)) = (&beside[..], block) else { return };
+        // The same chain, further on, and not another one.
+        if matches!(member.ask_block(other.number).await, Ok(Some(at)) if at.hash == other.hash) {
+            let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
+            board.back(lead.number, lead.since);
+        }
     }
 
     /// Endpoints to read from, best first.
@@ -113,7 +153,8 @@ impl Router {
         let (head, health) = (self.head(), member.endpoint.health());
         // Who has the very head is on the same branch.
         let elsewhere = head.is_some() && member.head().map(|seen| seen.at) != head;
-        (health.is_resting(now), self.lags(member, now), elsewhere, health.expected())
+        let is_off = member.is_doubted() || self.lags(member, now);
+        (health.is_resting(now), is_off, elsewhere, health.expected())
     }
 
     /// Everybody who is read from and may be on this chain, best first, for a question that all are
@@ -137,12 +178,13 @@ impl Router {
         now + if is_resting { whole / RESTING_SHARE } else { whole }
     }
 
-    /// Endpoints whose word counts: healthy and up to date. If there are none, the best of the
-    /// rest, alone.
+    /// Endpoints whose word counts: healthy, up to date, and on a chain whose blocks they deliver. If
+    /// there are none, the best of the rest, alone.
     pub(super) fn voters(&self, needs: Needs, most: usize, now: Instant) -> Vec<Arc<Member>> {
         let mut readers = self.readers(needs, now);
         let counts = |member: &Arc<Member>| {
-            !member.endpoint.health().is_resting(now) && !self.lags(member, now)
+            let is_off = member.is_doubted() || self.lags(member, now);
+            !member.endpoint.health().is_resting(now) && !is_off
         };
         let good = readers.iter().take_while(|member| counts(member)).count();
         readers.truncate(good.clamp(1, most));

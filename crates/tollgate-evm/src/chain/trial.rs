@@ -30,20 +30,34 @@ pub(super) fn call_object(call: &Call) -> Value {
     object
 }
 
-/// Estimates the gas of a call. A revert is an answer. A refusal is one once everybody was asked and
-/// nobody says otherwise: what one endpoint does not take, another that is less behind may.
+/// Reverts that are enough for an answer.
+const REVERTS_ENOUGH: usize = 2;
+
+/// Estimates the gas of a call. A revert is an answer once two endpoints say so, or nobody else who is
+/// well says otherwise; a refusal is one once everybody was asked and nobody says otherwise: what one
+/// endpoint does not take, another that is less behind may.
 pub(super) async fn try_call(router: &Router, call: &Call) -> Result<Trial, ChainUnavailable> {
     let readers = router.readers(Needs::Head, Instant::now());
     let object = call_object(call);
     let (mut refused, mut unclear, mut said) = (None, None, Vec::new());
+    let (mut reverts, mut reverted) = (0, None);
     for (member, until) in router.in_turn(&readers) {
+        // A second opinion is not waited for where only endpoints in trouble are left to give it.
+        if reverted.is_some() && member.endpoint.health().is_resting(Instant::now()) {
+            break;
+        }
         let error = match estimate(member, &object, until).await {
             Ok(gas) => return Ok(Trial::Gas(gas)),
             Err(error) => error,
         };
         let class = class_of(router, &error);
         if class == AnswerClass::Reverted {
-            return Ok(Trial::Reverts(reason_in(&error)));
+            reverts += 1;
+            reverted.get_or_insert_with(|| Trial::Reverts(reason_in(&error)));
+            if reverts >= REVERTS_ENOUGH {
+                break;
+            }
+            continue;
         }
         said.push(format!("{}: {error}", member.endpoint.name()));
         if error.kind == RpcErrorKind::Node {
@@ -57,7 +71,7 @@ pub(super) async fn try_call(router: &Router, call: &Call) -> Result<Trial, Chai
         }
     }
     let refused = refused.or(unclear).map(Trial::Refused);
-    refused.ok_or_else(|| unavailable(ESTIMATE, &said))
+    reverted.or(refused).ok_or_else(|| unavailable(ESTIMATE, &said))
 }
 
 /// One endpoint's estimate, on the head where it can be told so, else on the block of its choice.

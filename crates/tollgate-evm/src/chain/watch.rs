@@ -51,6 +51,7 @@ async fn follow_once(router: Arc<Router>, member: Arc<Member>, chain: Identity) 
         if member.is_good() && member.reads() && !member.endpoint.health().is_limited(now) {
             // What went wrong is in the endpoint's health.
             let _ = member.ask_head().await;
+            router.check_lead(&member).await;
         }
         router.weigh_heads(Instant::now());
         if member.is_good() && !member.reads() {
@@ -98,6 +99,9 @@ async fn wait(
             let now = Instant::now();
             member.saw_head(head, base_fee.map(Some), now);
             router.weigh_heads(now);
+            if router.lasting_lead(member, now).is_some() {
+                return;
+            }
         }
     }
 }

@@ -16,6 +16,7 @@ mod router;
 mod signer;
 mod slots;
 mod traps;
+mod voices;
 
 use tollgate_evm::{RpcAnswer, classify};
 use tollgate_model::answer::AnswerClass;

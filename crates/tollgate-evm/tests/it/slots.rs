@@ -262,13 +262,13 @@ async fn the_count_at_a_block_is_the_count_at_that_block() {
     let chain = connect(vec![node.http()]).await;
     heads_at(&chain, 60).await;
     for (number, count) in [(10, 0), (14, 0), (15, 1), (19, 1), (20, 2), (60, 10)] {
-        assert_eq!(chain.count_at(SOMEBODY, number).await.unwrap(), nonce(count), "{number}");
+        assert_eq!(chain.count_at(SOMEBODY, number).await.unwrap().count, nonce(count), "{number}");
     }
     chain.count_at(SOMEBODY, 61).await.unwrap_err();
     node.set().oldest_state = 30;
     let error = chain.count_at(SOMEBODY, 29).await.unwrap_err().to_string();
     assert!(error.contains("missing trie node"), "{error}");
-    assert_eq!(chain.count_at(SOMEBODY, 30).await.unwrap(), nonce(4));
+    assert_eq!(chain.count_at(SOMEBODY, 30).await.unwrap().count, nonce(4));
     node.set().mood = Mood::Down;
     chain.count_at(SOMEBODY, 30).await.unwrap_err();
 }
@@ -282,12 +282,14 @@ async fn a_past_count_is_not_believed_on_one_word_of_two_nor_on_another_branch()
     heads_at(&two, 60).await;
     heads_at(&three, 60).await;
     nodes[0].set().fixed.insert("eth_getTransactionCount", Ok(json!("0x3e8")));
-    assert_eq!(two.count_at(SOMEBODY, 20).await.unwrap(), nonce(2), "too high by one word");
+    let past = two.count_at(SOMEBODY, 20).await.unwrap();
+    assert_eq!(past.count, nonce(2), "too high by one word");
+    assert_eq!(past.highest, nonce(1_000), "which is told beside it");
     nodes[0].set().fixed.clear();
     // One that has another block there is outvoted by two, and makes it doubtful for one.
     nodes[0].set().branch[20].0.hash = B256::repeat_byte(7);
     two.count_at(SOMEBODY, 20).await.unwrap_err();
-    assert_eq!(three.count_at(SOMEBODY, 20).await.unwrap(), nonce(2));
+    assert_eq!(three.count_at(SOMEBODY, 20).await.unwrap().count, nonce(2));
     // One whose block is replaced while it counts has counted nobody knows where.
     nodes[1].set().after.insert("eth_getTransactionCount", |state| {
         state.branch[30].0.hash = B256::repeat_byte(8);
@@ -296,9 +298,13 @@ async fn a_past_count_is_not_believed_on_one_word_of_two_nor_on_another_branch()
     heads_at(&alone, 60).await;
     let error = alone.count_at(SOMEBODY, 30).await.unwrap_err().to_string();
     assert!(error.contains("replaced"), "{error}");
-    // One without old states leaves it to the others.
+    // One without old states leaves it to the others, if there are two.
+    nodes[0].set().branch[20].0.hash = block(1, 20).hash;
+    nodes[1].set().after.clear();
     nodes[0].set().oldest_state = 50;
-    assert_eq!(two.count_at(SOMEBODY, 20).await.unwrap(), nonce(2));
+    assert_eq!(three.count_at(SOMEBODY, 20).await.unwrap().count, nonce(2));
+    let error = two.count_at(SOMEBODY, 20).await.unwrap_err().to_string();
+    assert!(error.contains("one endpoint's word alone"), "{error}");
 }
 
 /// Looks for one slot, and says what was seen in it, or why nothing was.
@@ -395,13 +401,34 @@ async fn later_look_at_a_node_without_old_states_goes_on_below_the_earlier_one()
 
 #[tokio::test]
 async fn occupant_is_asked_of_the_next_endpoint_where_one_can_not_tell() {
-    let (lagging, ill, well) = (Node::start().await, Node::start().await, Node::start().await);
-    past(&well);
-    past(&ill);
-    let chain = connect(vec![lagging.http(), ill.http(), well.http()]).await;
+    let (lagging, ill) = (Node::start().await, Node::start().await);
+    let (well, other) = (Node::start().await, Node::start().await);
+    [&ill, &well, &other].into_iter().for_each(past);
+    let all = [&lagging, &ill, &well, &other];
+    let chain = connect(all.iter().map(|node| node.http()).collect()).await;
     ill.set().fixed.insert("eth_getTransactionCount", Ok(json!("nonsense")));
     assert_eq!(occupant(&chain, SOMEBODY, 4, 1_000).await, Ok(in_slot(4)));
     well.set().mood = Mood::Down;
+    other.set().mood = Mood::Down;
     let problem = occupant(&chain, SOMEBODY, 4, 1_000).await.unwrap_err();
     assert!(problem.contains("slot 4 is unused"), "what each of them says: {problem}");
+}
+
+#[tokio::test]
+async fn occupant_that_one_of_several_endpoints_shows_alone_is_not_seen() {
+    let nodes = [Node::start().await, Node::start().await, Node::start().await];
+    nodes.iter().for_each(past);
+    // Another body in the block of slot 4, under the same hash.
+    nodes[0].set().branch[35].1 = vec![FOREIGN];
+    nodes[0].set().slots.insert(FOREIGN, (SOMEBODY, 4));
+    let two = connect(nodes[..2].iter().map(Node::http).collect()).await;
+    let three = connect(nodes.iter().map(Node::http).collect()).await;
+    heads_at(&two, 60).await;
+    heads_at(&three, 60).await;
+    let problem = occupant(&two, SOMEBODY, 4, 1_000).await.unwrap_err();
+    assert!(problem.contains(&format!("alone in showing {FOREIGN} in slot 4")), "{problem}");
+    assert_eq!(occupant(&three, SOMEBODY, 4, 1_000).await, Ok(in_slot(4)), "two show it");
+    // One that can't be asked leaves it open: a single one's word is no evidence (I8).
+    nodes[0].set().mood = Mood::Down;
+    occupant(&two, SOMEBODY, 4, 1_000).await.unwrap_err();
 }

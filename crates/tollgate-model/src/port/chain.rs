@@ -43,15 +43,32 @@ pub struct AccountCounts {
     /// With what the nodes hold pending.
     pub pending: Nonce,
     /// The highest count, mined or pending, that is more than one endpoint's word (I16): two say at
-    /// least so much; or it is the mined count of a chain's only endpoint, or of the only one that could
-    /// be heard for a while.
+    /// least so much; or it is the mined count of a chain's only endpoint.
     pub sure: Nonce,
+    /// The highest mined count that any endpoint tells now, on its word alone; never below `mined`.
+    pub highest: Nonce,
 }
 
 impl AccountCounts {
     /// Counts that more than one endpoint confirms.
     pub fn confirmed(mined: Nonce, pending: Nonce) -> Self {
-        Self { mined, pending, sure: mined.max(pending) }
+        Self { mined, pending, sure: mined.max(pending), highest: mined }
+    }
+}
+
+/// An account's count in a past block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PastCount {
+    /// What two endpoints confirm, where there are several.
+    pub count: Nonce,
+    /// The highest count that any endpoint tells, on its word alone; never below `count`.
+    pub highest: Nonce,
+}
+
+impl PastCount {
+    /// A count that nobody contradicts.
+    pub const fn undisputed(count: Nonce) -> Self {
+        Self { count, highest: count }
     }
 }
 
@@ -110,6 +127,12 @@ impl FeeQuote {
             max_priority_fee: self.max_priority_fee.map(|tip| tip.min(most)),
             ..self
         }
+    }
+
+    /// The same quote with at least this as the price; the tip stays.
+    #[must_use]
+    pub fn raised_to(self, least: GasPrice) -> Self {
+        Self { max_fee: self.max_fee.max(least), ..self }
     }
 }
 
@@ -257,7 +280,7 @@ pub trait Chain: Send + Sync {
     async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable>;
 
     /// An account's count in the canonical block with this number.
-    async fn count_at(&self, of: Address, block: u64) -> Result<Nonce, ChainUnavailable>;
+    async fn count_at(&self, of: Address, block: u64) -> Result<PastCount, ChainUnavailable>;
 
     /// Looks for the receipts of all attempts in an account's slot at *every* endpoint that is read
     /// from, those included that are not preferred now. An endpoint's "there is none" counts only

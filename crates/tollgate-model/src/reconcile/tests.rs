@@ -20,7 +20,7 @@ fn foreign(block: BlockStanding) -> OpenSlot {
 }
 
 fn settled(count: u64, covers_final_slots: bool) -> Option<SettledCount> {
-    Some(SettledCount { count: nonce(count), covers_final_slots })
+    Some(SettledCount { count: nonce(count), highest: nonce(count), covers_final_slots })
 }
 
 fn nonce(value: u64) -> Nonce {
@@ -100,6 +100,18 @@ fn strict_count_too_low_is_lag_unless_a_settled_block_above_our_final_slots_show
     let open = [slot(4, MINED, Search::NotYet)];
     let open = ReconcileView { settled: settled(4, true), ..view(Mode::Strict, 5, 5, &open) };
     assert_eq!(steps(&open), []);
+}
+
+#[test]
+fn strict_count_is_lost_only_where_every_endpoint_counts_too_little() {
+    let lost = ReconcileView { settled: settled(3, true), ..view(Mode::Strict, 5, 3, &[]) };
+    assert!(matches!(steps(&lost)[..], [ReconcileStep::Protect(_)]));
+    let highest = nonce(5);
+    let counts = AccountCounts { highest, ..lost.counts };
+    let waits = |view| assert!(matches!(steps(&view)[..], [ReconcileStep::AwaitProof(_)]));
+    waits(ReconcileView { counts, ..lost });
+    let settled = lost.settled.map(|settled| SettledCount { highest, ..settled });
+    waits(ReconcileView { settled, ..lost });
 }
 
 #[test]

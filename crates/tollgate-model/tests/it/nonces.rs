@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tollgate_model::nonce::{
     ChainCount, Mode, NonceDecision, NonceRules, NonceView, RECYCLE_COUNT_AGE_MAX, StrictAdvance,
-    SubmitterStatus, decide, doubts, unexplained,
+    SubmitterStatus, decide, doubts, unexplained, without_lag,
 };
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::{Nonce, Timestamp, Tracking, TxState};
@@ -92,8 +92,8 @@ fn nonces_that_came_back_wait_for_a_new_count_also_in_a_full_window() {
 #[test]
 fn a_count_beyond_the_window_needs_the_mined_count_or_a_second_endpoint() {
     let claimed = |mined, pending, sure| {
-        let counts =
-            AccountCounts { mined: nonce(mined), pending: nonce(pending), sure: nonce(sure) };
+        let counts = AccountCounts::confirmed(nonce(mined), nonce(pending));
+        let counts = AccountCounts { sure: nonce(sure), ..counts };
         doubts(nonce(10), &counts, 64).map(|doubt| (doubt.claimed.get(), doubt.at_most.get()))
     };
     assert_eq!(claimed(10, 74, 10), None, "a window ahead");
@@ -102,6 +102,21 @@ fn a_count_beyond_the_window_needs_the_mined_count_or_a_second_endpoint() {
     assert_eq!(claimed(5_000, 5_064, 5_000), None, "what is mined counts");
     assert_eq!(claimed(5_000, 5_000, 0), Some((5_000, 74)), "I16: mined by one word");
     assert_eq!(claimed(0, 0, 0), None, "a count that lags moves nothing");
+}
+
+#[test]
+fn strict_count_that_lacks_final_slots_gives_way_to_a_higher_one_that_our_slots_explain() {
+    let told = |mined, highest| {
+        let counts = AccountCounts::confirmed(nonce(mined), nonce(mined));
+        let counts = AccountCounts { highest: nonce(highest), ..counts };
+        without_lag(nonce(5), 1, counts).mined.get()
+    };
+    assert_eq!(told(2, 5), 5, "I15: one endpoint counts too little");
+    assert_eq!(told(2, 4), 4);
+    assert_eq!(told(4, 5), 4, "our open slot explains what both say");
+    assert_eq!(told(2, 3), 2, "nobody counts our final slots");
+    assert_eq!(told(2, 9), 2, "neither is explained");
+    assert_eq!(told(8, 9), 8, "too high is not a matter of lag");
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn any_open() -> impl Strategy<Value = Vec<OpenSlot>> {
 
 fn any_settled() -> impl Strategy<Value = Option<SettledCount>> {
     proptest::option::of((0u64..25, any::<bool>()).prop_map(|(count, covers_final_slots)| {
-        SettledCount { count: nonce(count), covers_final_slots }
+        SettledCount { count: nonce(count), highest: nonce(count), covers_final_slots }
     }))
 }
 

@@ -8,7 +8,8 @@ use tollgate_model::diagnose::EndpointWord;
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainLimits,
-    ChainUnavailable, FeeQuote, OccupantSearch, SendAnswer, Sighting, SlotSearch, Speed, Trial,
+    ChainUnavailable, FeeQuote, OccupantSearch, PastCount, SendAnswer, Sighting, SlotSearch, Speed,
+    Trial,
 };
 use tollgate_model::{Address, Bytes, ChainId, Nonce, Text, TxHash, U256, Wei};
 use tollgate_testkit::fake_chain::FakeChain;
@@ -87,7 +88,7 @@ impl Chain for Moody {
         self.chain.counts(of).await
     }
 
-    async fn count_at(&self, of: Address, block: u64) -> Result<Nonce, ChainUnavailable> {
+    async fn count_at(&self, of: Address, block: u64) -> Result<PastCount, ChainUnavailable> {
         self.mood()?;
         self.chain.count_at(of, block).await
     }

@@ -19,8 +19,8 @@ use tollgate_model::diagnose::EndpointWord;
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainLimits,
-    ChainUnavailable, FeeQuote, Funds, OccupantSearch, SendAnswer, Sighting, SlotSearch, Speed,
-    Trial,
+    ChainUnavailable, FeeQuote, Funds, OccupantSearch, PastCount, SendAnswer, Sighting, SlotSearch,
+    Speed, Trial,
 };
 use tollgate_model::{Address, Bytes, ChainId, Nonce, Text, TxHash, Wei};
 
@@ -32,6 +32,8 @@ use crate::world::World;
 
 /// How long a node waits before it tries to connect again.
 const CONNECT_PAUSE: Duration = Duration::from_secs(1);
+/// Short enough that what waits for a second endpoint ends before a standstill counts as one.
+const LONE_VOICE_AFTER: Duration = Duration::from_secs(30);
 /// How often the bug that wastes calls makes each of them.
 const WASTED: usize = 25;
 
@@ -161,6 +163,7 @@ impl ClientChain {
                 chain_id: Some(self.world.chain_id()),
                 read_deadline: Duration::from_secs(6),
                 send_deadline: Duration::from_secs(6),
+                lone_voice_after: LONE_VOICE_AFTER,
                 ..ChainConfig::new(endpoints.iter().map(endpoint).collect())
             };
             match EvmChain::connect(config).await {
@@ -248,7 +251,7 @@ impl Chain for ClientChain {
         self.heard("counts", counts).await
     }
 
-    async fn count_at(&self, of: Address, block: u64) -> Result<Nonce, ChainUnavailable> {
+    async fn count_at(&self, of: Address, block: u64) -> Result<PastCount, ChainUnavailable> {
         let count = self.client().await.count_at(of, block).await;
         self.heard("count_at", count).await
     }

@@ -15,7 +15,7 @@ use tollgate_model::answer::{AnswerAction, AnswerClass, action_for};
 use tollgate_model::diagnose::{EndpointWord, PoolContent};
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainUnavailable,
-    FeeQuote, Occupant, OccupantSearch, SendAnswer, Sighting, SlotSearch, Speed, Trial,
+    FeeQuote, Occupant, OccupantSearch, PastCount, SendAnswer, Sighting, SlotSearch, Speed, Trial,
 };
 use tollgate_model::port::{MinedIn, ReceiptDetails};
 use tollgate_model::reconcile::Looked;
@@ -268,12 +268,12 @@ impl Chain for NodeChain {
         Ok(AccountCounts::confirmed(nonce(mined), nonce(pending.max(mined))))
     }
 
-    async fn count_at(&self, of: Address, block: u64) -> Result<Nonce, ChainUnavailable> {
+    async fn count_at(&self, of: Address, block: u64) -> Result<PastCount, ChainUnavailable> {
         let count = self.ask("count_at", |state, at| {
             state.view(at).account(of, BlockId::Number(block)).map(|account| account.nonce)
         });
         let missing = || ChainUnavailable(format!("no block {block} yet"));
-        count.await?.map(nonce).ok_or_else(missing)
+        count.await?.map(nonce).map(PastCount::undisputed).ok_or_else(missing)
     }
 
     async fn search(&self, of: Address, slot: Nonce, attempts: &[TxHash]) -> SlotSearch {

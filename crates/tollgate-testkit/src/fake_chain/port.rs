@@ -6,8 +6,8 @@ use tollgate_model::diagnose::{EndpointWord, PoolContent};
 use tollgate_model::port::MinedIn;
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainLimits,
-    ChainUnavailable, FeeQuote, Occupant, OccupantSearch, SendAnswer, Sighting, SlotSearch, Speed,
-    Trial,
+    ChainUnavailable, FeeQuote, Occupant, OccupantSearch, PastCount, SendAnswer, Sighting,
+    SlotSearch, Speed, Trial,
 };
 use tollgate_model::reconcile::Looked;
 use tollgate_model::{Address, Bytes, ChainId, GasPrice, Nonce, Text, TxHash, Wei};
@@ -164,11 +164,11 @@ impl Chain for FakeChain {
         Ok(claimed.map_or(truth, |pending| AccountCounts { pending, ..truth }))
     }
 
-    async fn count_at(&self, of: Address, block: u64) -> Result<Nonce, ChainUnavailable> {
+    async fn count_at(&self, of: Address, block: u64) -> Result<PastCount, ChainUnavailable> {
         let state = self.lock();
         let blocks = state.blocks.get(..=block as usize);
         let blocks = blocks.ok_or_else(|| ChainUnavailable(format!("no block {block} yet")))?;
-        Ok(nonce(count_in(blocks, of)))
+        Ok(PastCount::undisputed(nonce(count_in(blocks, of))))
     }
 
     async fn search(&self, of: Address, nonce: Nonce, attempts: &[TxHash]) -> SlotSearch {

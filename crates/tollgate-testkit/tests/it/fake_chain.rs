@@ -151,7 +151,10 @@ async fn an_outsider_takes_a_slot_and_is_named() {
     assert_eq!(search.seen.len(), 1);
     assert_eq!((search.seen[0].nonce, search.seen[0].tx_hash), (nonce(0), foreign));
     assert!(search.problem.is_some(), "nothing is in slot 1");
-    let counts = [chain.count_at(FROM, 0).await.unwrap(), chain.count_at(FROM, 1).await.unwrap()];
+    let counts = [
+        chain.count_at(FROM, 0).await.unwrap().count,
+        chain.count_at(FROM, 1).await.unwrap().count,
+    ];
     assert_eq!(counts, [nonce(0), nonce(1)]);
     assert!(chain.count_at(FROM, 3).await.is_err(), "there is no such block yet");
     let (second, answer) = chain.outsider_sends(FROM, 1, 10);

@@ -2,12 +2,13 @@
 
 use tollgate_engine::EngineOptions;
 use tollgate_model::finality::FinalityRule;
-use tollgate_model::nonce::{Mode, NonceRules};
+use tollgate_model::nonce::{Mode, NonceRules, SubmitterStatus};
 
 use super::chains::ChainKind;
 use super::rig::{Pipeline, StoreKind, account, options};
 
 everywhere! {
+    endpoint_that_counts_too_little_does_not_stop_a_strict_account,
     thirty_strict_intents_are_mined_in_order_each_after_the_last_was_final,
 }
 
@@ -34,4 +35,32 @@ async fn thirty_strict_intents_are_mined_in_order_each_after_the_last_was_final(
         // A slot that opens when the last is final can't be mined before that.
         assert!(pair[1].block >= pair[0].block + CONFIRMATIONS, "one open slot: {pair:?}");
     }
+}
+
+/// I15: two endpoints, one of which lacks three of the account's transactions. The node that finds them
+/// so has nothing but their word to start from.
+async fn endpoint_that_counts_too_little_does_not_stop_a_strict_account(
+    store: StoreKind,
+    chain: ChainKind,
+) {
+    let pipeline = Pipeline::on(store, chain).await;
+    let odd = pipeline.chain.breakable().await;
+    let urls = [odd.url(), pipeline.chain.url()];
+    let nonces = NonceRules { mode: Mode::Strict, ..options().nonces };
+    let finality = FinalityRule::Confirmations(CONFIRMATIONS);
+    let mut sent = Vec::new();
+    for (name, values) in [("a", 0..4), ("b", 4..8)] {
+        let options = EngineOptions { nonces, finality, ..options() };
+        let engine = pipeline.node_over(name, options, &urls).await;
+        for value in values {
+            sent.extend(pipeline.send(&engine, account(0), [value]).await);
+        }
+        pipeline.mine_until_final(&sent).await;
+        engine.stop().await;
+        odd.set_nonce_offset(-3);
+    }
+    let mined = pipeline.verify(account(0), &sent).await;
+    assert!(mined.iter().map(|tx| tx.value).eq(0..8), "in the order of the intents");
+    let record = pipeline.store.submitter(account(0)).await.unwrap().unwrap();
+    assert_eq!(record.status, SubmitterStatus::Active, "no PROTECT on one endpoint's word");
 }

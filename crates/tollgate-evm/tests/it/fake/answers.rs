@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tollgate_model::port::chain::BlockRef;
 use tollgate_model::{B256, TxHash};
 
-use super::{State, Taking};
+use super::{State, Taking, block};
 
 type Chosen = Option<(BlockRef, Vec<TxHash>)>;
 
@@ -65,6 +65,10 @@ pub(super) fn result_of(
     Some(Ok(match method {
         "eth_chainId" => hex(state.chain_id),
         "eth_getBlockByNumber" => match params[0].as_str()? {
+            "latest" if state.head_ahead > 0 => wire_of(state, |branch| {
+                let (at, _) = branch.last()?;
+                Some((block(9, at.number + state.head_ahead), Vec::new()))
+            }),
             "latest" => wire_of(state, |branch| branch.last().cloned()),
             "finalized" => state.finalized.map_or(Value::Null, by_number),
             _ => {

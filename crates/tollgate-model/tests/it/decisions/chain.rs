@@ -158,8 +158,11 @@ pub(super) fn reconcile() -> String {
     };
     let open = |search| in_slot(search, BlockStanding::Open, 0);
     let foreign = |block| in_slot(Search::Foreign { seen: seen(FOREIGN) }, block, 0);
-    let at =
-        |count, covers_final_slots| Some(SettledCount { count: nonce(count), covers_final_slots });
+    let settled = |count, highest, covers_final_slots| {
+        let (count, highest) = (nonce(count), nonce(highest));
+        Some(SettledCount { count, highest, covers_final_slots })
+    };
+    let at = |count, covers_final_slots| settled(count, count, covers_final_slots);
     let ours = Search::ReceiptMissing { attempt: 0, seen: seen(OURS) };
     let unproven = |search| in_slot(search, BlockStanding::Open, 600);
     let none = Vec::new;
@@ -175,6 +178,7 @@ pub(super) fn reconcile() -> String {
             at(3, false),
         ),
         ("the same in a settled block above it", counts(3, 3), none(), at(3, true)),
+        ("the same, but one endpoint counts 5 there", counts(3, 3), none(), settled(3, 5, true)),
         ("cursor 5, count 5, slot 4 open", counts(5, 5), open(Search::NotYet), None),
         (
             "the same, the receipt of an attempt was found",

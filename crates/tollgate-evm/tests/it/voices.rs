@@ -1,0 +1,161 @@
+//! One endpoint of several that is wrong about everything at once decides nothing (I8, I12, I16), and
+//! one that is gone for ever holds nothing up for ever (I15).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tollgate_evm::chain::{ChainConfig, EvmChain};
+use tollgate_model::port::chain::{BlockTag, Call, Chain, Speed, Trial};
+use tollgate_model::{Address, B256, Bytes, Nonce, U256, Wei};
+
+use crate::fake::{Mood, Node, block, config, until};
+
+const SOMEBODY: Address = Address::repeat_byte(0x11);
+const HONEST_MAX_FEE: u128 = 2 * 0x44c + 0x14;
+
+fn nonce(nonce: u64) -> Nonce {
+    Nonce::new(nonce).unwrap()
+}
+
+/// A chain on which a head that nobody has is soon given up.
+fn hasty(nodes: &[&Node]) -> ChainConfig {
+    let endpoints = nodes.iter().map(|node| node.http()).collect();
+    ChainConfig { head_hold: Duration::from_millis(50), ..config(endpoints) }
+}
+
+async fn finalized(chain: &EvmChain) -> Result<Option<u64>, String> {
+    let block = chain.block(BlockTag::Finalized).await;
+    block.map(|block| block.map(|block| block.at.number)).map_err(|error| error.to_string())
+}
+
+#[tokio::test]
+async fn endpoint_that_tells_a_head_it_can_not_deliver_decides_nothing() {
+    for honest_count in [1, 2] {
+        let liar = Node::start().await;
+        let honest = [Node::start().await, Node::start().await];
+        let honest = &honest[..honest_count];
+        liar.set().head_ahead = 500;
+        (liar.set().mined, liar.set().pending, liar.set().finalized) = (20, 30, Some(10));
+        let dear = json!({
+            "oldestBlock": "0x1", "gasUsedRatio": [0.5],
+            "baseFeePerGas": ["0x746a528800", "0x746a528800"],
+            "reward": [["0x746a528800", "0x746a528800", "0x746a528800"]],
+        });
+        liar.set().fixed.insert("eth_feeHistory", Ok(dear));
+        for node in honest {
+            (node.set().mined, node.set().pending, node.set().finalized) = (5, 6, Some(5));
+        }
+        let nodes: Vec<&Node> = std::iter::once(&liar).chain(honest).collect();
+        let chain = EvmChain::connect(hasty(&nodes)).await.unwrap();
+        until("its head is given up", || async {
+            chain.head_after(None).await == Ok(block(1, 10))
+        })
+        .await;
+        let counts = chain.counts(SOMEBODY).await.unwrap();
+        assert_eq!((counts.mined, counts.pending), (nonce(5), nonce(6)));
+        let quote = chain.fee_quote(Speed::Fast).await.unwrap();
+        assert!(quote.max_fee.wei() < 2 * HONEST_MAX_FEE, "{quote:?}");
+        match honest_count {
+            1 => assert!(finalized(&chain).await.is_err(), "late is safe"),
+            _ => assert_eq!(finalized(&chain).await, Ok(Some(5))),
+        }
+        // It comes back to what it has, and counts again.
+        liar.set().head_ahead = 0;
+        (liar.set().mined, liar.set().pending, liar.set().finalized) = (5, 6, Some(5));
+        until("it has a vote", || async { finalized(&chain).await == Ok(Some(5)) }).await;
+    }
+}
+
+#[tokio::test]
+async fn endpoint_behind_another_that_delivers_its_blocks_has_no_vote() {
+    let (lagging, ahead) = (Node::start().await, Node::start().await);
+    let chain = EvmChain::connect(hasty(&[&lagging, &ahead])).await.unwrap();
+    for node in [&lagging, &ahead] {
+        (node.set().mined, node.set().pending) = (5, 5);
+    }
+    chain.counts(SOMEBODY).await.unwrap();
+    (ahead.set().mined, ahead.set().pending) = (7, 7);
+    for number in 11..=14 {
+        ahead.mine(1, number, Vec::new());
+    }
+    until("the count of the one ahead counts", || async {
+        chain.counts(SOMEBODY).await.unwrap().mined == nonce(7)
+    })
+    .await;
+    assert_eq!(chain.counts(SOMEBODY).await.unwrap().sure, nonce(5), "I16: by one word");
+}
+
+#[tokio::test]
+async fn finality_tag_of_one_endpoint_counts_only_after_no_second_was_heard_for_long() {
+    for is_gone in [true, false] {
+        let (one, other) = (Node::start().await, Node::start().await);
+        one.set().finalized = Some(8);
+        let config = hasty(&[&one, &other]);
+        let patient = EvmChain::connect(config.clone()).await.unwrap();
+        let after = Duration::from_millis(200);
+        let hasty = ChainConfig { lone_voice_after: after, ..config };
+        let hasty = EvmChain::connect(hasty).await.unwrap();
+        if is_gone {
+            other.set().mood = Mood::Down;
+        }
+        let said = finalized(&patient).await.unwrap_err();
+        assert!(said.contains("by its word alone"), "{said}");
+        until("I15: it ends", || async { finalized(&hasty).await == Ok(Some(8)) }).await;
+        assert!(finalized(&patient).await.is_err());
+        (one.set().finalized, other.set().finalized) = (Some(9), Some(9));
+        other.set().mood = Mood::Well;
+        until("two say so", || async { finalized(&patient).await == Ok(Some(9)) }).await;
+        other.set().mood = Mood::Down;
+        one.set().finalized = Some(10);
+        assert_eq!(finalized(&patient).await, Ok(Some(9)), "what two said stands");
+    }
+}
+
+#[tokio::test]
+async fn past_count_of_one_endpoint_counts_only_after_no_second_was_heard_for_long() {
+    let (one, other) = (Node::start().await, Node::start().await);
+    let config = hasty(&[&one, &other]);
+    let patient = EvmChain::connect(config.clone()).await.unwrap();
+    let hasty = ChainConfig { lone_voice_after: Duration::from_millis(200), ..config };
+    let hasty = EvmChain::connect(hasty).await.unwrap();
+    other.set().oldest_state = 10;
+    patient.count_at(SOMEBODY, 9).await.unwrap_err();
+    until("I15: it ends", || async { hasty.count_at(SOMEBODY, 9).await.is_ok() }).await;
+    patient.count_at(SOMEBODY, 9).await.unwrap_err();
+    patient.count_at(SOMEBODY, 10).await.unwrap();
+}
+
+fn reverts() -> Result<Value, Value> {
+    Err(json!({"code": 3, "message": "execution reverted: no"}))
+}
+
+#[tokio::test]
+async fn revert_of_an_estimate_needs_a_second_endpoint_that_does_not_estimate_it() {
+    let nodes = [Node::start().await, Node::start().await];
+    let config = hasty(&[&nodes[0], &nodes[1]]);
+    let unpolled = ChainConfig { poll_interval: Duration::from_secs(600), ..config };
+    let chain = EvmChain::connect(unpolled).await.unwrap();
+    until("both tell their heads", || async {
+        chain.endpoints().iter().all(|endpoint| endpoint.head.is_some())
+    })
+    .await;
+    let (to, value, data) = (Some(SOMEBODY), Wei(U256::ZERO), Bytes::new());
+    let call = Call { from: SOMEBODY, to, value, data };
+    let tried = async || chain.try_call(&call).await.unwrap();
+    for (wrong, right) in [(0, 1), (1, 0)] {
+        nodes[wrong].set().fixed.insert("eth_estimateGas", reverts());
+        nodes[right].set().fixed.clear();
+        // A call that failed makes it the second to be asked.
+        nodes[right].set().mood = Mood::Down;
+        chain.sighting(B256::ZERO).await.unwrap();
+        nodes[right].set().mood = Mood::Well;
+        let asked = nodes[wrong].calls_of("eth_estimateGas");
+        assert_eq!(tried().await, Trial::Gas(21_000));
+        assert_eq!(nodes[wrong].calls_of("eth_estimateGas"), asked + 1);
+    }
+    nodes[0].set().fixed.insert("eth_estimateGas", reverts());
+    nodes[1].set().fixed.insert("eth_estimateGas", reverts());
+    assert!(matches!(tried().await, Trial::Reverts(_)), "two say so");
+    nodes[1].set().mood = Mood::Down;
+    assert!(matches!(tried().await, Trial::Reverts(_)), "nobody says otherwise");
+}
