@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout, timeout_at};
 use tollgate_model::GasPrice;
 use tollgate_model::fee_agreement::{Agreement, RecentPrice, agree};
-use tollgate_model::port::chain::{ChainUnavailable, FeeQuote, Speed};
+use tollgate_model::port::chain::{BlockRef, ChainUnavailable, FeeQuote, Speed};
 
 use super::member::Member;
 use super::router::{Needs, Router, unavailable};
@@ -62,8 +62,23 @@ struct Known {
     last: Option<(Quotes, Instant)>,
     /// Why nothing came of the last try, if that took long.
     failed: Option<(ChainUnavailable, Instant)>,
-    /// What the next quote of each speed is compared with, and since when.
-    reference: [Option<(GasPrice, Instant)>; 3],
+    /// What the next quote of each speed is compared with.
+    reference: [Option<Reference>; 3],
+}
+
+/// A price to compare with, since a time.
+#[derive(Clone, Copy, Debug)]
+struct Reference {
+    price: GasPrice,
+    confirmed: bool,
+    since: Instant,
+}
+
+/// Quotes that were settled on, and which of them more than one endpoint confirms.
+#[derive(Clone, Copy, Debug)]
+struct Settled {
+    quotes: Quotes,
+    confirmed: [bool; 3],
 }
 
 impl Known {
@@ -72,20 +87,23 @@ impl Known {
     }
 
     fn recent_prices(&self) -> RecentPrices {
-        let recent =
-            |(price, since): (GasPrice, Instant)| RecentPrice { price, age: since.elapsed() };
+        let recent = |Reference { price, confirmed, since }: Reference| RecentPrice {
+            price,
+            age: since.elapsed(),
+            confirmed,
+        };
         self.reference.map(|reference| reference.map(recent))
     }
 
-    fn keep(&mut self, quotes: Quotes) {
+    fn keep(&mut self, Settled { quotes, confirmed }: Settled) {
         let now = Instant::now();
-        let recent = self.recent_prices();
-        for (reference, (before, quote)) in
-            self.reference.iter_mut().zip(recent.into_iter().zip(quotes))
-        {
-            let after = before.map(|recent| recent.followed_by(quote.max_fee));
-            if after.is_none() || after != before {
-                *reference = Some((quote.max_fee, now));
+        for (place, before) in self.recent_prices().into_iter().enumerate() {
+            let (price, confirmed) = (quotes[place].max_fee, confirmed[place]);
+            let first = RecentPrice { price, age: Duration::ZERO, confirmed };
+            let next = before.map_or(first, |recent| recent.followed_by(price, confirmed));
+            if Some(next) != before {
+                let RecentPrice { price, confirmed, .. } = next;
+                self.reference[place] = Some(Reference { price, confirmed, since: now });
             }
         }
         (self.last, self.failed) = (Some((quotes, now)), None);
@@ -116,9 +134,9 @@ pub(super) async fn quote(
     let begun = Instant::now();
     let asked = fetch(router, known.recent_prices());
     let error = match timeout(patience.min(router.config.read_deadline), asked).await {
-        Ok(Ok(quotes)) => {
-            known.keep(quotes);
-            return Ok(quotes[speed as usize]);
+        Ok(Ok(settled)) => {
+            known.keep(settled);
+            return Ok(settled.quotes[speed as usize]);
         }
         Ok(Err(error)) => error,
         Err(_) => ChainUnavailable("no quote of fees in time".to_owned()),
@@ -131,10 +149,10 @@ pub(super) async fn quote(
 
 /// Asks several endpoints at once and settles on one of their answers (I16). The rest are asked one
 /// by one if none of the first can answer.
-async fn fetch(router: &Router, recent: RecentPrices) -> Result<Quotes, ChainUnavailable> {
+async fn fetch(router: &Router, recent: RecentPrices) -> Result<Settled, ChainUnavailable> {
     let now = Instant::now();
     // A chain with one endpoint has no second opinion to wait for: only the caps bound its word.
-    let is_alone = router.members.iter().filter(|member| member.reads()).count() < 2;
+    let is_alone = router.readers_configured() < 2;
     let recent = recent.map(|recent| recent.filter(|_| !is_alone));
     let readers = router.readers(Needs::Head, now);
     let deadline = router.deadline_of(&readers);
@@ -143,11 +161,21 @@ async fn fetch(router: &Router, recent: RecentPrices) -> Result<Quotes, ChainUna
     let mut refusals = Vec::new();
     for round in std::iter::once(voters).chain(others) {
         let voices = voices(round, deadline, &mut refusals).await;
-        if let Some(quotes) = settle(&voices, recent) {
-            return Ok(quotes);
+        if let Some(settled) = settle(&voices, recent, agreed_base_fee(router)) {
+            return Ok(settled);
         }
     }
     Err(unavailable("fee quote", &refusals))
+}
+
+/// The base fee of the newest head of which two endpoints say the same. No price below it is mined,
+/// whoever says so.
+fn agreed_base_fee(router: &Router) -> Option<u128> {
+    let readers = router.members.iter().filter(|member| member.reads() && member.is_good());
+    let heads = readers.filter(|member| !member.is_doubted()).filter_map(|member| member.head());
+    let told: Vec<_> = heads.filter_map(|head| Some((head.at, head.base_fee?))).collect();
+    let by_two = |one: &&(BlockRef, u128)| told.iter().filter(|other| *other == *one).count() >= 2;
+    told.iter().filter(by_two).max_by_key(|(at, _)| at.number).map(|(_, fee)| *fee)
 }
 
 /// One endpoint's name and its quotes.
@@ -181,33 +209,45 @@ async fn voices(
 
 /// The quotes to go by. Each speed is agreed on by itself: an endpoint whose normal price is the one to
 /// go by does not decide what the fast ones pay (I16).
-fn settle(voices: &[Voice], recent: RecentPrices) -> Option<Quotes> {
-    let mut settled = [None; 3];
-    for speed in [Speed::Slow, Speed::Normal, Speed::Fast] {
-        settled[speed as usize] = Some(settle_one(voices, speed, recent[speed as usize])?);
-    }
-    let [slow, normal, fast] = settled;
-    let (slow, normal, fast) = (slow?, normal?, fast?);
+fn settle(voices: &[Voice], recent: RecentPrices, base: Option<u128>) -> Option<Settled> {
+    let one = |speed: Speed| settle_one(voices, speed, recent[speed as usize]);
+    let (slow, normal, fast) = (one(Speed::Slow)?, one(Speed::Normal)?, one(Speed::Fast)?);
+    let confirmed = [slow.1, normal.1, fast.1];
+    // What is offered leaves room for the base fee to double, as in any quote.
+    let least = base.and_then(|base| price(base.saturating_mul(2)).ok());
+    let raised = |(quote, _): (FeeQuote, bool)| match least {
+        Some(least) if quote.base_fee.is_some() => quote.raised_to(least),
+        Some(_) | None => quote,
+    };
+    let (slow, normal, fast) = (raised(slow), raised(normal), raised(fast));
     // Faster is never cheaper, whoever said what.
     let normal = if normal.max_fee < slow.max_fee { slow } else { normal };
     let fast = if fast.max_fee < normal.max_fee { normal } else { fast };
-    Some([slow, normal, fast])
+    Some(Settled { quotes: [slow, normal, fast], confirmed })
 }
 
-fn settle_one(voices: &[Voice], speed: Speed, recent: Option<RecentPrice>) -> Option<FeeQuote> {
+/// The quote of one speed to go by, and whether more than one endpoint confirms it.
+fn settle_one(
+    voices: &[Voice],
+    speed: Speed,
+    recent: Option<RecentPrice>,
+) -> Option<(FeeQuote, bool)> {
     let quotes = || voices.iter().map(|(name, quotes)| (name, quotes[speed as usize]));
     let prices: Vec<_> = quotes().map(|(_, quote)| quote.max_fee).collect();
-    let Agreement { voice, at_most, disputed } = agree(&prices, recent)?;
+    let Agreement { voice, within, confirmed, disputed } = agree(&prices, recent)?;
     if disputed {
         let said = quotes().map(|(name, quote)| format!("{name}: {} wei", quote.max_fee));
         let said = said.collect::<Vec<_>>().join(", ");
         tracing::warn!(said, ?speed, "endpoints disagree about fees");
     }
     let (name, quote) = quotes().nth(voice)?;
-    let Some(most) = at_most.filter(|most| *most < quote.max_fee) else { return Some(quote) };
-    let (quoted, used) = (quote.max_fee.wei(), most.wei());
-    tracing::warn!(endpoint = name, quoted, used, "a single endpoint raised its fee too fast");
-    Some(quote.limited_to(most))
+    let bounded = within.map_or(quote, |(least, most)| quote.limited_to(most).raised_to(least));
+    if bounded.max_fee != quote.max_fee {
+        let (quoted, used) = (quote.max_fee.wei(), bounded.max_fee.wei());
+        let why = "a single endpoint's fee is far from what two agreed on";
+        tracing::warn!(endpoint = name, quoted, used, why, "fee quote bounded");
+    }
+    Some((bounded, confirmed))
 }
 
 /// What one endpoint would have a transaction pay.

@@ -7,7 +7,7 @@ use tollgate_evm::chain::EvmChain;
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_model::port::chain::{Chain, Speed};
 
-use crate::fake::{Mood, Node, config, connect};
+use crate::fake::{Mood, Node, config, connect, until};
 
 /// A fee history that asks for 500 gwei, or for next to nothing.
 fn false_history(base: &str, tip: &str) -> serde_json::Value {
@@ -106,4 +106,30 @@ async fn a_fee_quote_does_not_wait_for_an_endpoint_that_hangs() {
     let quote = chain.fee_quote(Speed::Normal).await.unwrap();
     assert_eq!(quote.max_fee.wei(), HONEST_MAX_FEE);
     assert!(begun.elapsed() < timeout / 2, "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn low_fee_of_one_endpoint_is_neither_offered_nor_remembered() {
+    for is_lie_first in [true, false] {
+        let nodes = [Node::start().await, Node::start().await];
+        let mut config = config(nodes.iter().map(Node::http).collect());
+        config.fee_cache = Duration::ZERO;
+        let chain = EvmChain::connect(config).await.unwrap();
+        until("both tell their heads", || async {
+            chain.endpoints().iter().all(|endpoint| endpoint.head.is_some())
+        })
+        .await;
+        let price = async || chain.fee_quote(Speed::Normal).await.unwrap().max_fee.wei();
+        if !is_lie_first {
+            assert_eq!(price().await, HONEST_MAX_FEE);
+        }
+        nodes[0].set().fixed.insert("eth_feeHistory", Ok(false_history("0x1", "0x1")));
+        let least = 2 * 1_000;
+        assert!(price().await >= least, "both blocks tell a base fee of 1,000");
+        nodes[1].set().mood = Mood::Down;
+        assert!(price().await >= least);
+        nodes[1].set().mood = Mood::Well;
+        nodes[0].set().fixed.clear();
+        until("both are heard", || async { price().await == HONEST_MAX_FEE }).await;
+    }
 }
