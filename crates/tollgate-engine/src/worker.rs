@@ -26,6 +26,7 @@ mod queue;
 mod reconcile;
 mod recover;
 mod refusals;
+mod refused;
 mod rejected;
 mod reserve;
 mod screen;

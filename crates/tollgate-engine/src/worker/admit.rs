@@ -8,18 +8,17 @@ use std::collections::{HashMap, HashSet};
 
 use tokio::sync::oneshot;
 use tollgate_model::expiry::is_expired;
-use tollgate_model::ids::InvalidId;
 use tollgate_model::port::{
-    AlertKind, BatchLimits, Checkpoint, CreateAnswer, Section, SectionOutcome, Seen, StoreError,
-    TxRecord, TxUpdate, UpdateAnswer,
+    BatchLimits, Checkpoint, CreateAnswer, Section, SectionOutcome, Seen, StoreError, TxRecord,
+    UpdateAnswer,
 };
-use tollgate_model::{Bytes, RequestId, Text, Timestamp, TxEvent, TxId};
+use tollgate_model::{Bytes, RequestId, Timestamp, TxId};
 use tracing::{error, warn};
 
-use super::alarm::About;
 use super::allot::{Unfilled, in_order, refuse_misfits};
 use super::open::Open;
 use super::queue::Waiting;
+use super::refused::Flaw;
 use super::screen::Screened;
 use super::{Create, Desk, Stop};
 use crate::create::{CreateError, Created};
@@ -292,72 +291,6 @@ impl Desk {
         }
     }
 
-    /// After a section that was refused as a whole: nothing of it is written. What is to blame is looked
-    /// for by halves, and fails alone (I14).
-    async fn set_aside(
-        &mut self,
-        waiting: &[Waiting],
-        creates: Vec<Create>,
-        flaw: Flaw,
-    ) -> Result<Admitted, Stop> {
-        let ops = waiting.len() + creates.len();
-        if ops > 1 {
-            self.admit_max = Some(ops / 2);
-            return Ok(Admitted::More(creates));
-        }
-        self.admit_max = None;
-        refuse(creates, &flaw.answer());
-        match (waiting.first(), flaw) {
-            (None, _) => {}
-            (Some(waiting), Flaw::Own(why)) => {
-                self.reject_waiting(waiting.tx_id, &why.to_string()).await?;
-            }
-            // Not its own fault, as far as anybody knows: it is kept, and the others pass it.
-            (Some(waiting), Flaw::Store(why)) => self.pass_waiting(waiting.tx_id, &why).await?,
-        }
-        Ok(Admitted::More(Vec::new()))
-    }
-
-    /// Sets aside what waits and is refused a slot by the store, with the reason where people see it, so
-    /// that the line moves (I14). It is tried again later.
-    async fn pass_waiting(&mut self, tx_id: TxId, why: &str) -> Result<(), Stop> {
-        let Some(waiting) = self.book.queued.get(tx_id) else { return Ok(()) };
-        let detail = format!("the store refuses it a slot: {why}");
-        let mut update = TxUpdate::noted(tx_id, waiting.seen, "slot_refused");
-        update.last_error = Some(Text::lossy(&detail));
-        let now = self.context.clock.now();
-        let about = About { tx_id: Some(tx_id), nonce: None };
-        self.alarm.raise(AlertKind::Stuck, about, &detail, now);
-        error!(submitter = %self.submitter, %tx_id, why, "slot can't be written");
-        let mut section = Section::new(self.lease);
-        section.updates.push(update);
-        self.record(section).await?;
-        if let Some(waiting) = self.book.queued.get(tx_id) {
-            let (event, version) = (TxEvent::SlotAllocated.name(), waiting.seen.version);
-            let until = self.refusals.add(tx_id, event, version, why, now);
-            self.book.set_aside(tx_id, until);
-        }
-        Ok(())
-    }
-
-    /// Ends what waits for a slot and can never be written with one. It never had a nonce (I8), and what
-    /// stands behind it goes on.
-    async fn reject_waiting(&mut self, tx_id: TxId, why: &str) -> Result<(), Stop> {
-        let Some(waiting) = self.book.queued.get(tx_id) else { return Ok(()) };
-        let update = TxUpdate::moved(tx_id, waiting.seen, TxEvent::Refused);
-        let mut update = update.map_err(|error| Stop::Restart(error.to_string()))?;
-        let detail = format!("can't be written: {why}");
-        (update.last_error, update.detail) =
-            (Some(Text::lossy(&detail)), Some(Text::lossy(&detail)));
-        let mut section = Section::new(self.lease);
-        section.updates.push(update);
-        self.record(section).await?;
-        error!(submitter = %self.submitter, %tx_id, why, "transaction rejected before it had a slot");
-        let about = About { tx_id: Some(tx_id), nonce: None };
-        self.alarm.raise(AlertKind::Rejected, about, &detail, self.context.clock.now());
-        Ok(())
-    }
-
     /// Enters what was committed into the book, and gives it to the sender: durable first (I5).
     fn enter(
         &mut self,
@@ -424,30 +357,13 @@ struct Sorted {
 }
 
 /// How a try at admitting ended.
-enum Admitted {
+pub(super) enum Admitted {
     Done,
     /// A part is durable or answered, or was too much for one section: go on with these, and with what
     /// waits.
     More(Vec<Create>),
     /// It was overtaken: these are still new.
     Again(Vec<Create>),
-}
-
-/// Why a section was refused.
-enum Flaw {
-    /// It can't be written, whatever the database holds.
-    Own(InvalidId),
-    /// The database's own rules refuse it.
-    Store(String),
-}
-
-impl Flaw {
-    fn answer(&self) -> CreateError {
-        match self {
-            Self::Own(invalid) => CreateError::Invalid(invalid.clone()),
-            Self::Store(why) => CreateError::Unavailable(why.clone()),
-        }
-    }
 }
 
 fn joined(mut first: Vec<Create>, mut then: Vec<Create>) -> Vec<Create> {
@@ -488,7 +404,7 @@ fn answer_all_but_new(creates: Vec<Create>, answers: Vec<CreateAnswer>) -> Vec<C
     new
 }
 
-fn refuse(creates: Vec<Create>, why: &CreateError) {
+pub(super) fn refuse(creates: Vec<Create>, why: &CreateError) {
     for create in creates {
         let _ = create.reply.send(Err(why.clone()));
     }
