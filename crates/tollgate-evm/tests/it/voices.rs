@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_model::port::chain::{BlockTag, Call, Chain, Speed, Trial};
-use tollgate_model::{Address, Bytes, Nonce, U256, Wei};
+use tollgate_model::{Address, B256, Bytes, Nonce, U256, Wei};
 
 use crate::fake::{Mood, Node, block, config, until};
 
@@ -132,14 +132,26 @@ fn reverts() -> Result<Value, Value> {
 #[tokio::test]
 async fn revert_of_an_estimate_needs_a_second_endpoint_that_does_not_estimate_it() {
     let nodes = [Node::start().await, Node::start().await];
-    let chain = EvmChain::connect(hasty(&[&nodes[0], &nodes[1]])).await.unwrap();
+    let config = hasty(&[&nodes[0], &nodes[1]]);
+    let unpolled = ChainConfig { poll_interval: Duration::from_secs(600), ..config };
+    let chain = EvmChain::connect(unpolled).await.unwrap();
+    until("both tell their heads", || async {
+        chain.endpoints().iter().all(|endpoint| endpoint.head.is_some())
+    })
+    .await;
     let (to, value, data) = (Some(SOMEBODY), Wei(U256::ZERO), Bytes::new());
     let call = Call { from: SOMEBODY, to, value, data };
     let tried = async || chain.try_call(&call).await.unwrap();
     for (wrong, right) in [(0, 1), (1, 0)] {
         nodes[wrong].set().fixed.insert("eth_estimateGas", reverts());
         nodes[right].set().fixed.clear();
+        // A call that failed makes it the second to be asked.
+        nodes[right].set().mood = Mood::Down;
+        chain.sighting(B256::ZERO).await.unwrap();
+        nodes[right].set().mood = Mood::Well;
+        let asked = nodes[wrong].calls_of("eth_estimateGas");
         assert_eq!(tried().await, Trial::Gas(21_000));
+        assert_eq!(nodes[wrong].calls_of("eth_estimateGas"), asked + 1);
     }
     nodes[0].set().fixed.insert("eth_estimateGas", reverts());
     nodes[1].set().fixed.insert("eth_estimateGas", reverts());
