@@ -396,7 +396,10 @@ fn each_rule_sees_what_it_is_for_and_nothing_else() {
     let on_model = "[dependencies]\ntollgate-model.workspace = true\n";
     let good = || {
         let mut tree = vec![
-            File::new("ARCHITECTURE.md", "I1 I2 I3 I4 I5 I6 I7 I8 I9 I10 I11, **I12** `I13` I14."),
+            File::new(
+                "ARCHITECTURE.md",
+                "I1 I2 I3 I4 I5 I6 I7 I8 I9 I10 I11, **I12** `I13` I14 I15 I16.",
+            ),
             File::new("crates/tollgate-model/Cargo.toml", "[dev-dependencies]\ntokio = \"1\"\n"),
             File::new(
                 "crates/tollgate-model/src/lib.rs",
@@ -445,7 +448,11 @@ fn each_rule_sees_what_it_is_for_and_nothing_else() {
         (wrong_dependencies, sqlite, "[dependencies]\nrusqlite = \"1\"".into()),
         (unmirrored_queries, "crates/tollgate-postgres/queries/b.sql", "-- B.".into()),
         (unmirrored_queries, "crates/tollgate-sqlite/queries/b.sql", "-- B.".into()),
-        (unnamed_promises, "ARCHITECTURE.md", "I2 I3 I4 I5 I6 I7 I8 I9 I10 I11 I12 I13 I14".into()),
+        (
+            unnamed_promises,
+            "ARCHITECTURE.md",
+            "I2 I3 I4 I5 I6 I7 I8 I9 I10 I11 I12 I13 I14 I15 I16".into(),
+        ),
         (wildcard_arms, transition, "    _ => {}".into()),
         (wildcard_arms, transition, "(_, _) => {}".into()),
     ];
