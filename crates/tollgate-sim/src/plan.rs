@@ -85,6 +85,10 @@ pub(crate) enum Lie {
     Counts(i64),
     /// What it says of prices is this many times too much.
     Fees(u64),
+    /// Its `safe` and `finalized` blocks are its head.
+    TagsAtHead,
+    /// It lies about all of it at once: head, tags, counts and prices.
+    Together,
     /// It takes transactions and keeps them to itself.
     Swallows,
     /// It takes calls and never answers.
@@ -109,7 +113,7 @@ impl Lie {
 
     /// Draws any of them.
     fn any(rng: &mut Rng) -> Self {
-        match rng.below(9) {
+        match rng.below(11) {
             0 => Self::HeadAhead(1 + rng.below(2) * 499),
             1 => Self::PendingCounts(1 + 99_999 * rng.below(2) as i64),
             2 => Self::Counts([-3, 5, 100_000][rng.below(3) as usize]),
@@ -118,6 +122,8 @@ impl Lie {
             5 => Self::IsSilent,
             6 => Self::Balancer(1 + rng.below(4)),
             7 => Self::Estimates(1 << (30 + rng.below(30))),
+            8 => Self::TagsAtHead,
+            9 => Self::Together,
             _ => Self::of_the_model(rng),
         }
     }
@@ -252,7 +258,14 @@ impl Plan {
     fn leave_others_well(&mut self) {
         if matches!(
             self.steady.lie,
-            Some(Lie::HeadAhead(_) | Lie::PendingCounts(_) | Lie::Counts(_) | Lie::Fees(_))
+            Some(
+                Lie::HeadAhead(_)
+                    | Lie::PendingCounts(_)
+                    | Lie::Counts(_)
+                    | Lie::Fees(_)
+                    | Lie::TagsAtHead
+                    | Lie::Together
+            )
         ) {
             let faults = &mut self.faults;
             (faults.lose_chain, faults.slow) = (0.0, 0.0);

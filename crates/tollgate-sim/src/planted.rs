@@ -94,11 +94,15 @@ pub enum Bug {
     GasGuessed,
     /// An operator is told that a submitter takes work again, and nothing is written.
     ResumeForgotten,
+    /// Which block is settled is one endpoint's word.
+    OneVoiceTags,
+    /// Nobody but one endpoint is asked about anything.
+    OneVoiceInAll,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 38] = [
         Self::SkippedGuard,
         Self::RewindingTakeover,
         Self::SlotFreedOnTimeout,
@@ -135,6 +139,8 @@ impl Bug {
         Self::OneVoiceEstimates,
         Self::GasGuessed,
         Self::ResumeForgotten,
+        Self::OneVoiceTags,
+        Self::OneVoiceInAll,
     ];
 
     /// The mistake of that name.
@@ -179,7 +185,9 @@ impl Bug {
             | Self::BalancerTrusted
             | Self::OneVoiceEstimates
             | Self::GasGuessed
-            | Self::ResumeForgotten => None,
+            | Self::ResumeForgotten
+            | Self::OneVoiceTags
+            | Self::OneVoiceInAll => None,
         }
     }
 
@@ -220,7 +228,9 @@ impl Bug {
             | Self::BalancerTrusted
             | Self::OneVoiceEstimates
             | Self::GasGuessed
-            | Self::ResumeForgotten => None,
+            | Self::ResumeForgotten
+            | Self::OneVoiceTags
+            | Self::OneVoiceInAll => None,
         }
     }
 
@@ -234,7 +244,7 @@ impl Bug {
             }
             Self::OlderHashesForgotten => plan.bumps = true,
             // Endpoints that answer leave nothing to misunderstand.
-            Self::SilenceIsNo => plan.faults.lose_chain = 0.3,
+            Self::SilenceIsNo => (plan.real_client, plan.faults.lose_chain) = (false, 0.3),
             Self::OneVoiceFees => plan.tell(Lie::Fees(100_000)),
             Self::OneVoiceCounts => plan.tell(Lie::PendingCounts(100_000)),
             Self::OneVoiceHeads => plan.tell(Lie::HeadAhead(500)),
@@ -258,6 +268,9 @@ impl Bug {
                 plan.real_client = false;
                 plan.rejected_slot = RejectedSlot::Recycle;
                 plan.steady.lie = Some(Lie::TakesSmallOnesOnly);
+                // Several are sent together only where one account has much to do.
+                (plan.mode, plan.submitters, plan.intents, plan.window) =
+                    (Mode::Pipelined, 1, 40, 8);
                 plan.faults.lose_send = 0.4;
             }
             Self::ChainsMixed => plan.second_chain = true,
@@ -280,6 +293,11 @@ impl Bug {
             Self::BalancerTrusted => plan.tell(Lie::Balancer(4)),
             Self::OneVoiceEstimates => plan.tell(Lie::Estimates(1 << 40)),
             Self::ResumeForgotten => plan.faults.operator = 0.8,
+            Self::OneVoiceTags => {
+                plan.tell(Lie::TagsAtHead);
+                plan.finality = FinalityRule::Finalized;
+            }
+            Self::OneVoiceInAll => plan.tell(Lie::Together),
             Self::SkippedGuard
             | Self::RewindingTakeover
             | Self::SendFirst

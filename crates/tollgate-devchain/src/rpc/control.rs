@@ -63,6 +63,10 @@ pub(super) fn call(endpoint: &Endpoint, name: &str, params: &Value) -> Answer {
             let ahead = params.number(0, "blocks")?.unwrap_or(0);
             lie(endpoint, |untruths| untruths.head_ahead = ahead)
         }
+        "setTagsAtHead" => {
+            let at_head = params.flag(0, "atHead").unwrap_or(true);
+            lie(endpoint, |untruths| untruths.tags_at_head = at_head)
+        }
         "setPendingOffset" => {
             let offset = params.signed(0, "offset")?;
             lie(endpoint, |untruths| untruths.pending_offset = offset)

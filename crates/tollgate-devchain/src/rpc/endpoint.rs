@@ -41,6 +41,8 @@ pub(crate) struct Settings {
 pub(crate) struct Untruths {
     /// Its head is this many blocks above its real one, in blocks that it can't deliver.
     pub(crate) head_ahead: u64,
+    /// `safe` and `finalized` are its head.
+    pub(crate) tags_at_head: bool,
     /// What is added to every pending count, on top of the offset of all counts.
     pub(crate) pending_offset: i64,
     /// Everything that it says about prices, times this.

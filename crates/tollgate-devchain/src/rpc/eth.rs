@@ -88,7 +88,12 @@ impl Ask<'_> {
     }
 
     pub(super) fn block(&self) -> Answer {
-        let id = self.params.block(0)?;
+        let id = match self.params.block(0)? {
+            BlockId::Safe | BlockId::Finalized if self.settings.untruths.tags_at_head => {
+                BlockId::Latest
+            }
+            id => id,
+        };
         let is_full = self.params.flag(1, "full").unwrap_or(false);
         let block = self.seen_block(id);
         let ahead = self.settings.untruths.head_ahead;

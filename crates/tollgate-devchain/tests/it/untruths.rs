@@ -84,6 +84,25 @@ async fn head_ahead_is_announced_in_blocks_that_cannot_be_had() {
 }
 
 #[tokio::test]
+async fn tags_at_head_name_the_head_as_this_endpoint_tells_it() {
+    let (devchain, second) = two().await;
+    devchain.mine(40);
+    let tagged = async |url: &str, tag: &str| {
+        let block = result(url, "eth_getBlockByNumber", json!([tag, false])).await;
+        number(&block["number"])
+    };
+    result(&second.url(), "devchain_setTagsAtHead", json!([])).await;
+    for tag in ["safe", "finalized"] {
+        assert_eq!(tagged(&second.url(), tag).await, 40, "{tag}");
+        assert!(tagged(&devchain.url(), tag).await < 40, "{tag}");
+    }
+    result(&second.url(), "devchain_setHeadAhead", json!([500])).await;
+    assert_eq!(tagged(&second.url(), "finalized").await, 540);
+    result(&second.url(), "devchain_setTagsAtHead", json!([false])).await;
+    assert!(tagged(&second.url(), "finalized").await < 40);
+}
+
+#[tokio::test]
 async fn counts_fees_and_estimates_lie_at_one_endpoint_only() {
     let (devchain, second) = two().await;
     let sender = account(0).address;

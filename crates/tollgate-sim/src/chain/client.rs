@@ -32,6 +32,11 @@ use crate::world::World;
 
 /// How long a node waits before it tries to connect again.
 const CONNECT_PAUSE: Duration = Duration::from_secs(1);
+/// What an endpoint that lies about everything says: how many blocks and transactions too many, and how
+/// many times too dear.
+const AHEAD: u64 = 500;
+const TOO_MANY: u64 = 100_000;
+const TOO_DEAR: u64 = 100_000;
 /// How long the bug that waits for silent endpoints does so.
 const FOR_EVER: Duration = Duration::from_secs(3_600);
 /// How often the bug that wastes calls makes each of them.
@@ -62,6 +67,13 @@ pub(super) fn views(local: &LocalChain, seed: u64, plan: &Plan) -> Vec<LocalView
             Some(Lie::PendingCounts(offset)) => set("setPendingOffset", json!(offset)),
             Some(Lie::Counts(offset)) => set("setNonceOffset", json!(offset)),
             Some(Lie::Fees(factor)) => set("setFeeFactor", json!(factor)),
+            Some(Lie::TagsAtHead) => set("setTagsAtHead", json!(true)),
+            Some(Lie::Together) => {
+                set("setHeadAhead", json!(AHEAD));
+                set("setTagsAtHead", json!(true));
+                set("setNonceOffset", json!(TOO_MANY));
+                set("setFeeFactor", json!(TOO_DEAR));
+            }
             Some(Lie::IsSilent) => set("goSilent", json!(true)),
             Some(Lie::Balancer(lag)) => set("setBalancer", json!(lag)),
             // These two are in the endpoint's pool.
@@ -193,7 +205,10 @@ impl ClientChain {
     }
 
     async fn client(&self) -> &EvmChain {
-        let all: Vec<usize> = (0..self.world.plan.endpoints).collect();
+        let all: Vec<usize> = match self.world.has(Bug::OneVoiceInAll) {
+            true => vec![SECOND],
+            false => (0..self.world.plan.endpoints).collect(),
+        };
         let client = self.client.get_or_init(|| self.connect(&all)).await;
         if self.world.has(Bug::WastedCalls) {
             for _ in 0..WASTED {
@@ -225,7 +240,11 @@ impl Chain for ClientChain {
     }
 
     async fn block(&self, tag: BlockTag) -> Result<Option<Block>, ChainUnavailable> {
-        let block = self.client_unless(Bug::OneVoiceBlocks).await.block(tag).await;
+        let client = match tag {
+            BlockTag::Safe | BlockTag::Finalized => self.client_unless(Bug::OneVoiceTags).await,
+            BlockTag::Latest | BlockTag::Number(_) => self.client_unless(Bug::OneVoiceBlocks).await,
+        };
+        let block = client.block(tag).await;
         let read = block.as_ref().map(|block| block.as_ref().map(|block| block.at.number));
         self.world.note(format_args!("{} reads block {tag:?}: {read:?}", self.line.name));
         self.heard("block", block).await

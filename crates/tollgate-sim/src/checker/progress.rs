@@ -13,9 +13,9 @@ use crate::plan::Lie;
 use crate::run::Tally;
 use crate::world::World;
 
-/// How many times the highest honest price an attempt may offer: some bumps and speed-ups, and far
-/// less than what a lie about fees comes to.
-const PRICE_FACTOR: u128 = 1_000;
+/// How many times the highest honest price an attempt may offer: some bumps and speed-ups. The default
+/// cap of the engine, to which a lie about fees comes down, is 300 times the price at the start.
+const PRICE_FACTOR: u128 = 100;
 
 impl World {
     /// Something that Tollgate can't help stands in a submitter's way: a hole that only others can

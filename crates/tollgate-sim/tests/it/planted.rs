@@ -46,7 +46,7 @@ bugs! {
     waiting_work_that_no_new_owner_takes_up_is_noticed: WaitingLeftOut breaks "I6" "I15";
     request_names_that_differ_by_node_are_noticed: OwnNames breaks "I7";
     finality_one_block_early_is_noticed: EarlyFinality breaks "I8";
-    silence_that_is_taken_for_no_receipt_is_noticed: SilenceIsNo breaks "I8";
+    silence_that_is_taken_for_no_receipt_is_noticed: SilenceIsNo breaks "I8" "I15";
     forks_that_are_ignored_are_noticed: ForksIgnored breaks "I8" "I9";
     a_feed_that_skips_is_noticed: FeedSkips breaks "I10";
     resends_that_are_not_claimed_are_noticed: UnclaimedResends breaks "I11";
@@ -73,4 +73,6 @@ bugs! {
     estimates_on_one_endpoints_word_are_noticed: OneVoiceEstimates breaks "I15" "I6";
     gas_that_is_guessed_is_noticed: GasGuessed breaks "I15" "I6";
     resume_that_is_not_written_is_noticed: ResumeForgotten breaks "I6";
+    tags_on_one_endpoints_word_are_noticed: OneVoiceTags breaks "I8";
+    one_endpoint_believed_in_everything_is_noticed: OneVoiceInAll breaks "I6" "I15" "I16";
 }
