@@ -149,8 +149,15 @@ impl Look<'_> {
         let params = json!(["latest", false]);
         let head: Option<BlockWire> =
             self.call("eth_getBlockByNumber", params).await.map_err(said)?;
-        let head = head.and_then(|block| block.at()).ok_or("does not tell its head")?.number;
-        let counted = self.count(head).await.map_err(said)?;
+        let mut head = head.and_then(|block| block.at()).ok_or("does not tell its head")?.number;
+        let mut counted = self.count(head).await;
+        // It may tell a head that it does not have: what others have, it may have, too.
+        let common = self.router.common_height().filter(|common| *common < head);
+        if let (true, Some(common)) = (counted.is_err(), common) {
+            head = common;
+            counted = self.count(head).await;
+        }
+        let counted = counted.map_err(said)?;
         let mut problem = Ok(());
         for nonce in missing.clone().into_iter().rev() {
             // I8: who does not count a slot can't say what is in it.

@@ -96,6 +96,15 @@ impl Router {
         self.members.iter().filter(|member| member.reads() && !is_refused(member)).count()
     }
 
+    /// The highest number that two endpoints have reached.
+    pub(super) fn common_height(&self) -> Option<u64> {
+        let readers = self.members.iter().filter(|member| member.reads() && member.is_good());
+        let heads = readers.filter_map(|member| member.head());
+        let mut numbers: Vec<_> = heads.map(|head| head.at.number).collect();
+        numbers.sort_unstable_by_key(|number| std::cmp::Reverse(*number));
+        numbers.get(1).copied()
+    }
+
     /// The heads of the healthy endpoints beside this one.
     fn heads_beside(&self, member: &Member, now: Instant) -> Vec<BlockRef> {
         let beside = self.members.iter().filter(|other| other.place != member.place);

@@ -428,6 +428,11 @@ async fn occupant_that_one_of_several_endpoints_shows_alone_is_not_seen() {
     let problem = occupant(&two, SOMEBODY, 4, 1_000).await.unwrap_err();
     assert!(problem.contains(&format!("alone in showing {FOREIGN} in slot 4")), "{problem}");
     assert_eq!(occupant(&three, SOMEBODY, 4, 1_000).await, Ok(in_slot(4)), "two show it");
+    // One that tells a head that it does not have shows what it has.
+    nodes[0].set().branch[35].1 = nodes[1].set().branch[35].1.clone();
+    nodes[0].set().head_ahead = 1;
+    assert_eq!(occupant(&two, SOMEBODY, 4, 1_000).await, Ok(in_slot(4)));
+    nodes[0].set().head_ahead = 0;
     // One that can't be asked leaves it open: a single one's word is no evidence (I8).
     nodes[0].set().mood = Mood::Down;
     occupant(&two, SOMEBODY, 4, 1_000).await.unwrap_err();
