@@ -5,8 +5,10 @@
 //! runs share the next one: a busy node pays for reads by their duration, not by the number of creates.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::time::Instant;
 use tollgate_model::port::{KnownRequest, Store, StoreError};
 use tollgate_model::{RequestId, Submitter};
 
@@ -14,6 +16,8 @@ use crate::supervisor::{Deaths, supervise};
 
 /// Requests that may wait for a read (I13); beyond that callers wait.
 const WAITING_MAX: usize = 4_096;
+/// A read that failed sooner than this is repeated once.
+const REREAD_WITHIN: Duration = Duration::from_secs(1);
 /// Requests in one read (I13).
 const READ_MAX: usize = 500;
 
@@ -55,6 +59,21 @@ impl RequestLookup {
     }
 }
 
+/// Reads once more where a connection broke: the pool may have kept one that the server had closed. A
+/// read that took long is not repeated, so that callers of a silent store are answered in time.
+async fn read(
+    store: &Arc<dyn Store>,
+    requests: &[(Submitter, RequestId)],
+) -> Result<Vec<Option<KnownRequest>>, StoreError> {
+    let began = Instant::now();
+    match store.known_requests(requests).await {
+        Err(StoreError::Unavailable(_)) if began.elapsed() < REREAD_WITHIN => {
+            store.known_requests(requests).await
+        }
+        read => read,
+    }
+}
+
 async fn run(store: Arc<dyn Store>, inbox: Arc<Mutex<mpsc::Receiver<Job>>>) {
     let mut inbox = inbox.lock().await;
     let mut jobs = Vec::new();
@@ -66,7 +85,7 @@ async fn run(store: Arc<dyn Store>, inbox: Arc<Mutex<mpsc::Receiver<Job>>>) {
         if requests.is_empty() {
             continue;
         }
-        match store.known_requests(&requests).await {
+        match read(&store, &requests).await {
             Ok(found) => {
                 for (reply, known) in replies.into_iter().zip(found) {
                     let _ = reply.send(Ok(known));

@@ -112,7 +112,9 @@ mod tests {
         let address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
         let eleven = "test test test test test test test test test test test";
         let prose = "the file can't be read: there is no such file or folder, or it is not yours";
-        for text in ["", "tollgate.toml", "é", address, &KEY[..40], eleven, prose] {
+        let chain = crate::ChainId::new(31_337).unwrap();
+        let store = crate::port::StoreError::OtherChain { chain_id: chain }.to_string();
+        for text in ["", &store, "tollgate.toml", "é", address, &KEY[..40], eleven, prose] {
             assert_eq!(masked(text), text);
         }
     }

@@ -53,7 +53,7 @@ pub(crate) async fn reserve(world: Arc<World>) {
             }
             // One may have been given, and nobody knows of it: it comes back.
             Some(Err(ReserveError::Unavailable(_))) | None => comes_back(&world, of),
-            Some(Err(_)) => {}
+            Some(Err(why)) => world.note(format_args!("no nonce of {of}: {why:?}")),
         }
     }
 }

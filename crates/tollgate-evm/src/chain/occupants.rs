@@ -7,7 +7,7 @@
 //! that a transaction does not exist (I8).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::{StreamExt, stream};
 use serde_json::json;
@@ -81,8 +81,9 @@ pub(super) async fn occupants(
     let mut missing: BTreeSet<u64> = slots.iter().map(|slot| slot.get()).collect();
     let (mut seen, mut refusals) = (Vec::new(), Vec::new());
     let needed = witnesses_needed(router.readers_configured());
-    let mut shown: Vec<Occupant> = Vec::new();
-    for member in router.readers(Needs::Head, Instant::now()) {
+    let mut shown: Vec<(Occupant, Arc<Member>)> = Vec::new();
+    let readers = router.readers(Needs::Head, Instant::now());
+    for member in &readers {
         if missing.is_empty() {
             break;
         }
@@ -90,7 +91,7 @@ pub(super) async fn occupants(
         let key = (name.to_owned(), of);
         let mut look = Look {
             router,
-            member: &member,
+            member,
             of,
             budget: usize::try_from(lookback.max(LOOKBACK_MIN)).unwrap_or(usize::MAX),
             counts: BTreeMap::new(),
@@ -101,21 +102,46 @@ pub(super) async fn occupants(
             refusals.push(format!("{name}: {why}"));
         }
         for occupant in found {
-            shown.push(occupant);
-            if shown.iter().filter(|other| **other == occupant).count() >= needed {
+            shown.push((occupant, member.clone()));
+            if shown.iter().filter(|(other, _)| *other == occupant).count() >= needed {
                 missing.remove(&occupant.nonce.get());
                 seen.push(occupant);
-            } else {
-                let Occupant { nonce, tx_hash, .. } = occupant;
-                refusals.push(format!("{name}: alone in showing {tx_hash} in slot {nonce} so far"));
             }
         }
         if let Some((head, _)) = look.counts.last_key_value() {
             walks.keep(key, look.walk, *head);
         }
     }
+    // Who counts too little finds nothing by itself, and may have the very block all the same.
+    for (occupant, by) in &shown {
+        let nonce = occupant.nonce.get();
+        if !missing.contains(&nonce) {
+            continue;
+        }
+        let mut witnesses = 1;
+        for other in readers.iter().filter(|other| other.place != by.place) {
+            witnesses += usize::from(shows(router, other, of, occupant).await);
+            if witnesses >= needed {
+                missing.remove(&nonce);
+                seen.push(*occupant);
+                break;
+            }
+        }
+        if witnesses < needed {
+            let (name, tx_hash) = (by.endpoint.name(), occupant.tx_hash);
+            refusals.push(format!("{name}: alone in showing {tx_hash} in slot {nonce}"));
+        }
+    }
     let problem = || unavailable("what is in the slot", &refusals).0;
     OccupantSearch { problem: (!missing.is_empty()).then(problem), seen }
+}
+
+/// Whether an endpoint has the same transaction in the same block.
+async fn shows(router: &Router, member: &Member, of: Address, occupant: &Occupant) -> bool {
+    let Ok(block) = read(router, member, occupant.block_number).await else { return false };
+    let mut shown = BTreeMap::new();
+    note(of, &block, &mut shown);
+    shown.get(&occupant.nonce.get()) == Some(occupant)
 }
 
 /// One look at one endpoint.

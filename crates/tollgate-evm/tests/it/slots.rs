@@ -433,6 +433,9 @@ async fn occupant_that_one_of_several_endpoints_shows_alone_is_not_seen() {
     nodes[0].set().head_ahead = 1;
     assert_eq!(occupant(&two, SOMEBODY, 4, 1_000).await, Ok(in_slot(4)));
     nodes[0].set().head_ahead = 0;
+    // One that counts too little finds nothing by itself, and has the block all the same.
+    nodes[0].set().fixed.insert("eth_getTransactionCount", Ok(json!("0x1")));
+    assert_eq!(occupant(&two, SOMEBODY, 4, 1_000).await, Ok(in_slot(4)));
     // One that can't be asked leaves it open: a single one's word is no evidence (I8).
     nodes[0].set().mood = Mood::Down;
     occupant(&two, SOMEBODY, 4, 1_000).await.unwrap_err();

@@ -19,7 +19,10 @@ pub enum StoreError {
     #[error("chain {0} is not registered")]
     UnknownChain(ChainId),
     /// The database belongs to another chain with the same id. Nothing was written.
-    #[error("chain {chain_id} has another genesis block than the one this database was made for")]
+    #[error(
+        "this database was made for another chain of id {chain_id} (its genesis block differs): \
+         use a new database"
+    )]
     OtherChain {
         /// The id that both chains have.
         chain_id: ChainId,

@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use tollgate_engine::{Destination, Place};
 use tollgate_model::ids::parse_address;
+use tollgate_model::secret::masked;
 use tollgate_model::{ChainId, NodeId, Submitter};
 use tollgate_outbound::Posted;
 
@@ -91,7 +92,7 @@ fn check_chain(headers: &HeaderMap, own: ChainId) -> Result<(), Problem> {
         Some(said) if said == own.to_string().as_bytes() => return Ok(()),
         None if !passed_on => return Ok(()),
         Some(said) => {
-            let said = String::from_utf8_lossy(said);
+            let said = masked(&String::from_utf8_lossy(said));
             let detail = format!("{said:?} is another chain than this node's, {own}");
             if !passed_on {
                 return Err(Problem::of_field(Code::WrongChain, CHAIN_ID.as_str(), detail));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tollgate_engine::{CreateError, Created, Engine};
 use tollgate_model::port::{Checkpoint, Store};
-use tollgate_model::{Intent, TxId};
+use tollgate_model::{Intent, RequestId, TxId};
 use tollgate_postgres::PgStore;
 use tollgate_testkit::wait::{until, within};
 use tollgate_testkit::wire::{HeldStatement, Wire};
@@ -58,9 +58,21 @@ impl Wired {
     }
 
     fn create(&self, value: u64) -> JoinHandle<Result<Created, CreateError>> {
+        self.spawn_create(value, request(&format!("request-{value}")))
+    }
+
+    /// A create that reaches the worker without a read of the store or the chain: it has no request id
+    /// to look up, and names its gas.
+    fn create_unnamed(&self, value: u64) -> JoinHandle<Result<Created, CreateError>> {
+        self.spawn_create(value, None)
+    }
+
+    fn spawn_create(
+        &self,
+        value: u64,
+        name: Option<RequestId>,
+    ) -> JoinHandle<Result<Created, CreateError>> {
         let engine = self.engine.clone();
-        let name = request(&format!("request-{value}"));
-        // With gas, nothing is asked before the worker has it.
         let intent = Intent { gas: Some(21_000), ..transfer(value) };
         tokio::spawn(async move { engine.create(account(0), name, intent).await })
     }
@@ -95,7 +107,7 @@ async fn a_create_whose_commit_lost_its_answer_is_new_and_made_once() {
     let first = wired.create(10);
     hold.reached().await;
     // These wait while the first one's commit is under way.
-    let behind: Vec<_> = (11..20).map(|value| wired.create(value)).collect();
+    let behind: Vec<_> = (11..20).map(|value| wired.create_unnamed(value)).collect();
     wired.wire.go_deaf();
     hold.release();
     let stored = wired.stored(10).await;
