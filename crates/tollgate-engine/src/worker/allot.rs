@@ -17,6 +17,7 @@ use tollgate_model::{Bytes, Intent, Nonce, Text, TxEvent, Wei};
 use super::alarm::About;
 use super::queue::Waiting;
 use super::reconcile::FOREIGN_LOOK;
+use super::screen::Quotes;
 use super::{Create, Desk, Stop};
 use crate::create::CreateError;
 use crate::planted::PlantedBug;
@@ -74,10 +75,13 @@ impl Desk {
         let waiting = waiting.iter().map(|waiting| (&waiting.payload, None));
         let creates = creates.iter().map(|create| (create.payload.bytes(), create.signed.as_ref()));
         let (mut forms, mut drafts) = (Vec::new(), Vec::new());
+        // One quote for each speed: with one for each slot, a share of failed calls would leave a long
+        // line without slots for ever (I15).
+        let mut quotes = Quotes::default();
         for (slot, (payload, signed)) in slots.iter().zip(waiting.chain(creates)) {
             forms.push(match signed {
                 Some((_, attempt)) => Ok(Some(attempt.clone())),
-                None => match self.draft(payload, slot.nonce).await {
+                None => match self.draft(payload, slot.nonce, &mut quotes).await {
                     Ok(draft) => {
                         drafts.push(draft);
                         Ok(None)
@@ -109,11 +113,23 @@ impl Desk {
         if unsigned.0.is_empty() { Ok(filled) } else { Err(Unfilled::Unsigned(unsigned)) }
     }
 
-    async fn draft(&self, payload: &Bytes, nonce: Nonce) -> Result<TxDraft, Undrafted> {
+    async fn draft(
+        &self,
+        payload: &Bytes,
+        nonce: Nonce,
+        quotes: &mut Quotes,
+    ) -> Result<TxDraft, Undrafted> {
         let wrong = Undrafted::Wrong;
         let intent = Intent::from_payload(payload).map_err(|error| wrong(error.to_string()))?;
-        let quote = self.context.chain.fee_quote(intent.speed).await;
-        let quote = quote.map_err(|error| Undrafted::NoQuote(error.to_string()))?;
+        let known = quotes.of(intent.speed);
+        let quote = match *known {
+            Some(quote) => quote,
+            None => {
+                let quote = self.context.chain.fee_quote(intent.speed).await;
+                let quote = quote.map_err(|error| Undrafted::NoQuote(error.to_string()))?;
+                *known.insert(quote)
+            }
+        };
         let gas = intent.gas.ok_or_else(|| wrong("no gas limit".to_owned()))?;
         let (fees, kind) = first_offer(&intent, &quote, gas, &self.context.options.fee_caps);
         Ok(TxDraft {

@@ -136,11 +136,13 @@ impl Desk {
             // A further attempt, or an answer, meanwhile: what was not asked is not known.
             let is_current = open.hashes() == one.attempts && open.heard.count() == one.heard;
             open.look = Look::done(now);
-            if is_current {
-                open.heard.no_receipts = one.is_answered && one.receipts.is_empty();
-            }
-            if may_be_rejected(open) {
-                self.agenda.rejected_at = now;
+            if is_current && one.is_answered && one.receipts.is_empty() {
+                open.heard.no_receipts = true;
+                // Else it is looked for again later: a chain that fails at once must not be asked in a
+                // loop.
+                if may_be_rejected(open) {
+                    self.agenda.rejected_at = now;
+                }
             }
         }
         self.agenda.tick_now();

@@ -84,6 +84,12 @@ fn is_younger(at: Timestamp, age: Duration, now: Timestamp) -> bool {
 #[derive(Default)]
 pub(super) struct Quotes([Option<FeeQuote>; 3]);
 
+impl Quotes {
+    pub(super) fn of(&mut self, speed: Speed) -> &mut Option<FeeQuote> {
+        &mut self.0[speed as usize]
+    }
+}
+
 /// What became of the creates of one batch that were not refused, each in order.
 #[derive(Default)]
 pub(super) struct Screened {
@@ -228,7 +234,7 @@ impl Desk {
     }
 
     async fn quote(&mut self, speed: Speed, quotes: &mut Quotes) -> Option<FeeQuote> {
-        let known = &mut quotes.0[speed as usize];
+        let known = quotes.of(speed);
         if known.is_none() {
             let context = self.context.clone();
             *known = self.heard(context.chain.fee_quote(speed)).await;

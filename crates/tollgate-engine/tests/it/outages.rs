@@ -1,7 +1,7 @@
 //! Questions that the chain does not answer: no answer is never taken for one (I8), and nobody waits
 //! for what another one asked (I14).
 
-use tollgate_model::{Queued, TxState};
+use tollgate_model::{Intent, Queued, TxState};
 use tollgate_testkit::fake_chain::Question;
 use tollgate_testkit::wait::within;
 
@@ -99,6 +99,24 @@ async fn a_block_that_can_not_be_fetched_is_fetched_later_and_none_is_skipped() 
     }
     let first = numbers[0];
     assert!(numbers.iter().copied().eq(first..=4), "each once and in order: {numbers:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_line_gets_slots_although_a_share_of_fee_quotes_fails() {
+    let rig = Rig::new().await;
+    let engine = rig.node("a", options());
+    rig.chain.fail(Question::Fees, true);
+    let mut ids = Vec::new();
+    for value in 0..30 {
+        let intent = Intent { gas: Some(30_000), ..transfer(value) };
+        ids.push(id(engine.create(account(1), None, intent).await.unwrap()));
+    }
+    assert!(rig.record(ids[29]).await.nonce.is_none(), "without a quote there are no slots");
+    // Never 30 good ones in a row.
+    rig.chain.fail_fees_steadily(5);
+    rig.chain.fail(Question::Fees, false);
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.paid(account(1)).len(), 30);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -245,7 +245,7 @@ impl Chain for FakeChain {
     }
 
     async fn fee_quote(&self, _speed: Speed) -> Result<FeeQuote, ChainUnavailable> {
-        self.trouble.check(Question::Fees)?;
+        self.trouble.check_fees()?;
         let (base_fee, tip) = {
             let state = self.lock();
             (state.base_fee, state.tip)

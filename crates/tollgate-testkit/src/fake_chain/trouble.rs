@@ -46,6 +46,9 @@ pub(super) struct Trouble {
     /// One in so many questions for blocks fails; none if it is 0.
     steady: AtomicUsize,
     asked: AtomicUsize,
+    /// One in so many questions for fees fails; none if it is 0.
+    steady_fees: AtomicUsize,
+    asked_fees: AtomicUsize,
     /// How often each block was asked for by its number.
     blocks_asked: Mutex<HashMap<u64, usize>>,
     /// Pending counts that one endpoint alone tells.
@@ -77,6 +80,17 @@ impl Trouble {
         let left = wrong_hashes.get_mut(&number).filter(|left| **left > 0)?;
         *left -= 1;
         Some(B256::repeat_byte(0xbd))
+    }
+
+    /// Fails one in so many questions for fees.
+    pub(super) fn check_fees(&self) -> Result<(), ChainUnavailable> {
+        self.check(Question::Fees)?;
+        let one_in = self.steady_fees.load(Ordering::SeqCst);
+        if one_in == 0 || !self.asked_fees.fetch_add(1, Ordering::SeqCst).is_multiple_of(one_in) {
+            return Ok(());
+        }
+        self.failed.fetch_add(1, Ordering::SeqCst);
+        Err(ChainUnavailable("a steady share of the questions for fees fails".to_owned()))
     }
 
     /// Fails one in so many, whoever asks and whatever for.
@@ -155,6 +169,11 @@ impl FakeChain {
             Some(count) => claims.insert(of, count),
             None => claims.remove(&of),
         };
+    }
+
+    /// From now on one in so many questions for fees fails; none if it is 0.
+    pub fn fail_fees_steadily(&self, one_in: usize) {
+        self.trouble.steady_fees.store(one_in, Ordering::SeqCst);
     }
 
     /// From now on one in so many questions for blocks is answered with an error, for ever.
