@@ -182,11 +182,11 @@ async fn prices(rig: &Rig, tx: tollgate_model::TxId) -> Vec<GasPrice> {
 #[tokio::test(flavor = "multi_thread")]
 async fn refusal_as_too_high_after_a_lost_answer_leaves_a_form_that_must_be_beaten() {
     let rig = Rig::new().await;
-    // The first send is taken, and its answer lost; then it is refused.
-    rig.chain.lose_answers(1);
+    // The answer to the first send is lost, and the second is refused.
+    rig.chain.answer(Which::Value(10), AnswerClass::Unknown, 1);
+    rig.chain.answer(Which::Value(10), AnswerClass::FeeTooHigh, 1);
     let engine = rig.node("a", patient());
     let ids = transfers(&engine, [10]).await;
-    rig.chain.answer(Which::Value(10), AnswerClass::FeeTooHigh, 1);
     rig.eventually("it was refused", async || rig.record(ids[0]).await.last_error.is_some()).await;
     sign(&rig, &engine, ids[0], Action::SpeedUp).await;
     let prices = prices(&rig, ids[0]).await;
@@ -197,10 +197,10 @@ async fn refusal_as_too_high_after_a_lost_answer_leaves_a_form_that_must_be_beat
 #[tokio::test(flavor = "multi_thread")]
 async fn form_that_was_taken_over_must_be_beaten_though_it_is_refused_as_too_high() {
     let rig = Rig::new().await;
-    rig.chain.lose_answers(1);
+    rig.chain.answer(Which::Value(10), AnswerClass::Unknown, 1);
+    rig.chain.answer(Which::Value(10), AnswerClass::FeeTooHigh, 2);
     let engine = rig.node("a", patient());
     let ids = transfers(&engine, [10]).await;
-    rig.chain.answer(Which::Value(10), AnswerClass::FeeTooHigh, 2);
     rig.eventually("it was refused", async || rig.record(ids[0]).await.last_error.is_some()).await;
     let hash = rig.attempts(ids[0]).await[0].tx_hash;
     engine.stop().await;
