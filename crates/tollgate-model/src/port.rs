@@ -1,8 +1,8 @@
-//! The ports: what the engine asks of the world, and what the world must promise.
+//! The ports: the interfaces through which the engine reaches databases, chains, signers and clocks.
 //!
 //! [`Store`] is the database, split by area: [`LeaseStore`] (who may write), [`TxStore`] (the
 //! fenced batch and everything read back), [`FeedStore`] (outcomes in order), [`ReservationStore`]
-//! (nonces for callers that send by themselves), [`NodeStore`] (who is alive).
+//! (nonces for callers that send by themselves), [`NodeStore`] (the live nodes).
 //! [`Chain`](chain::Chain), [`Signer`](signer::Signer), [`Clock`](clock::Clock),
 //! [`Ids`](ids::Ids) and [`StuckPolicy`](policy::StuckPolicy) are the rest.
 

@@ -1,53 +1,53 @@
-//! Who is told when something needs a person's eyes.
+//! Alerts: conditions that need an operator.
 //!
-//! An alert moves nothing and is never waited for. Whoever raises one keeps quiet about the same
-//! thing for a while; receivers need not.
+//! Raising an alert changes no state and never blocks. The code that raises an alert suppresses
+//! repeats of the same condition for a while; receivers need not.
 
 use std::fmt;
 
 use crate::ids::{Nonce, Submitter, TxId};
 
-/// What an alert is about.
+/// The condition that an alert reports.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum AlertKind {
-    /// A transaction was marked STUCK, or the head of a line does not move.
+    /// A transaction was marked STUCK, or a submitter's head of line makes no progress.
     Stuck,
-    /// Too much waits, or the oldest has waited too long.
+    /// Too many transactions are open, or the oldest has been open for too long.
     Backlog,
-    /// The account can't pay for what is asked of it.
+    /// The account's balance does not cover an open transaction.
     InsufficientFunds,
-    /// The market is above what may be offered.
+    /// The market price is above the fee cap.
     FeeCap,
     /// Every endpoint rejects a transaction.
     Rejected,
-    /// The chain waits for a nonce that nothing of ours is in.
+    /// The chain waits for a nonce in which Tollgate has no transaction.
     Hole,
     /// A submitter went to PROTECT (I12).
     Protect,
-    /// A foreign transaction is in one of our slots.
+    /// A foreign transaction was mined in one of the submitter's slots.
     NonceTaken,
-    /// A transaction that waits for a slot can't be signed, and holds up what waits behind it.
+    /// A queued transaction can't be signed, and those queued behind it wait.
     Unsigned,
-    /// A caller said to use a nonce that no endpoint has, and everything above waits for it.
+    /// A reservation was reported as used, no endpoint has its transaction, and higher nonces wait for it.
     ReservationUnsent,
-    /// One endpoint alone counts far more than the account's cursor; the count is not used (I16).
+    /// A single endpoint counts far more than the account's cursor; the count is not used (I16).
     CountDoubted,
-    /// The receipt of a transaction that is in a block can't be read from any endpoint.
+    /// No endpoint delivers the receipt of a mined transaction.
     ReceiptUnread,
-    /// The next block can't be read from any endpoint, so no receipt becomes final. It concerns all
-    /// submitters of the chain and is raised for one of them.
+    /// No endpoint delivers the next block, so no receipt becomes final. This concerns all
+    /// submitters of the chain; the alert names one of them.
     BlockUnread,
-    /// Something mined waits for finality, and the settled height does not rise.
+    /// A mined transaction waits for finality, and the finalized height does not rise.
     FinalityStalled,
-    /// What a policy decided can't be done, or the policy could not be asked.
+    /// A stuck policy's decision can't be carried out, or the policy could not be asked.
     Policy,
-    /// A submitter has open work, and no live node serves it: it is followed, but nothing can be
+    /// A submitter has open work and no live node serves it: it is tracked, but nothing can be
     /// signed.
     Unserved,
 }
 
 impl AlertKind {
-    /// Every kind there is.
+    /// All kinds.
     pub const ALL: [Self; 16] = [
         Self::Stuck,
         Self::Backlog,
@@ -67,7 +67,7 @@ impl AlertKind {
         Self::Unserved,
     ];
 
-    /// The word for it in logs, metrics and sinks.
+    /// The name in logs, metrics and alert sinks.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Stuck => "stuck",
@@ -96,23 +96,23 @@ impl fmt::Display for AlertKind {
     }
 }
 
-/// Something that needs a person's eyes.
+/// One alert.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Alert {
-    /// What it is about.
+    /// The condition.
     pub kind: AlertKind,
-    /// Whose.
+    /// The submitter concerned.
     pub submitter: Submitter,
-    /// Which transaction, if it is about one.
+    /// The transaction concerned, if there is one.
     pub tx_id: Option<TxId>,
-    /// Which slot, if it is about one.
+    /// The slot concerned, if there is one.
     pub nonce: Option<Nonce>,
-    /// More, for people.
+    /// Details for the operator.
     pub detail: String,
 }
 
-/// Takes alerts.
+/// Receives alerts.
 pub trait Alerts: Send + Sync + 'static {
-    /// Never waits and never fails.
+    /// Delivers an alert. Must neither block nor fail.
     fn raise(&self, alert: &Alert);
 }

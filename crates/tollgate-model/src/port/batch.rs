@@ -29,19 +29,19 @@ use crate::text::Text;
 pub struct BatchLimits;
 
 impl BatchLimits {
-    /// Creates and updates in one batch.
+    /// Maximum number of creates and updates in one batch.
     pub const OPS: usize = 5_000;
-    /// Bytes of one payload, and of one signed transaction: twice what nodes take.
+    /// Maximum size of one payload and of one signed transaction: twice what nodes accept.
     pub const PAYLOAD_BYTES: usize = 256 * 1024;
-    /// Blocks in one confirmation list.
+    /// Maximum number of blocks in one confirmation list.
     pub const CONFIRMATIONS: usize = 4_096;
-    /// Bytes of one outbox event.
+    /// Maximum size of one outbox event.
     pub const EVENT_BYTES: usize = 64 * 1024;
-    /// Gas of one transaction: a store's signed 64 bits. No chain has blocks of that size.
+    /// Maximum gas of one transaction: what a signed 64-bit column holds. No chain has larger blocks.
     pub const GAS: u64 = i64::MAX as u64;
 }
 
-/// Critical writes of one node, at most one section per submitter.
+/// The critical writes of one node: at most one section per submitter.
 #[derive(Clone, Debug)]
 pub struct FencedBatch {
     node: NodeId,
@@ -49,45 +49,45 @@ pub struct FencedBatch {
 }
 
 impl FencedBatch {
-    /// Checks everything that can be checked without the database; nothing that a store is given
-    /// is half-valid.
+    /// Checks everything that can be checked without the database, so that a store never sees an
+    /// invalid batch.
     pub fn new(node: NodeId, sections: Vec<Section>) -> Result<Self, InvalidId> {
         check::batch(&sections)?;
         Ok(Self { node, sections })
     }
 
-    /// The node that writes.
+    /// The writing node.
     pub const fn node(&self) -> &NodeId {
         &self.node
     }
 
-    /// The sections, in the order of the answers.
+    /// The sections, in the order of the outcomes.
     pub fn sections(&self) -> &[Section] {
         &self.sections
     }
 }
 
-/// Critical writes for one submitter: all of them or none.
+/// The critical writes for one submitter; either all are committed or none.
 #[derive(Clone, Debug)]
 pub struct Section {
-    /// The proof.
+    /// The lease under which the section is written.
     pub lease: Lease,
-    /// Where the cursor must be and where it goes. Needed to open slots.
+    /// The expected and the new cursor. Required if the section opens slots.
     pub cursor: Option<CursorMove>,
-    /// Why an operator moves the cursor; `None` where nobody asked for it.
+    /// The operator's reason for moving the cursor; `None` if no operator asked for it.
     pub cursor_reason: Option<Text<500>>,
-    /// Pause, PROTECT or resume.
+    /// Pauses, protects or resumes the submitter.
     pub status: Option<StatusChange>,
-    /// Pipelined to strict, or back.
+    /// Changes the submitter's mode.
     pub mode: Option<ModeChange>,
-    /// New transactions.
+    /// Transactions to create.
     pub creates: Vec<NewTx>,
-    /// Changes of existing ones.
+    /// Changes to existing transactions.
     pub updates: Vec<TxUpdate>,
 }
 
 impl Section {
-    /// An empty section, to be filled in.
+    /// Creates an empty section.
     pub const fn new(lease: Lease) -> Self {
         Self {
             lease,
@@ -100,19 +100,19 @@ impl Section {
         }
     }
 
-    /// How many creates and updates it holds.
+    /// The number of creates and updates.
     pub const fn ops(&self) -> usize {
         self.creates.len() + self.updates.len()
     }
 
-    /// Checks everything that can be checked without the database. A batch that holds a section for
-    /// which this fails is refused as a whole, so whoever puts a batch together asks first (I14).
+    /// Checks everything that can be checked without the database. A batch that holds an invalid
+    /// section is refused as a whole, so the committer checks each section before it joins a batch (I14).
     pub fn check(&self) -> Result<(), InvalidId> {
         check::section(self)
     }
 
-    /// The same changes in sections of at most `ops` updates. What changes of the submitter itself,
-    /// and the creates, go with the first of them.
+    /// Splits the updates into sections of at most `ops`. Changes of the submitter itself and the
+    /// creates go with the first section.
     pub fn split(mut self, ops: usize) -> Vec<Self> {
         let ops = ops.clamp(1, BatchLimits::OPS);
         let mut rest = self.updates.split_off(ops.min(self.updates.len())).into_iter().peekable();
@@ -131,42 +131,42 @@ impl Section {
         created.chain(self.updates.iter().map(|update| update.tx_id))
     }
 
-    /// The slots that this section opens. Transactions that waited come first: they are older, so
-    /// they get the lower nonces.
+    /// The slots that this section opens. Queued transactions come before new ones because they are
+    /// older and get the lower nonces.
     pub fn slots(&self) -> impl Iterator<Item = &Slot> {
         let waited = self.updates.iter().filter_map(|update| update.slot.as_ref());
         waited.chain(self.creates.iter().filter_map(|tx| tx.slot.as_ref()))
     }
 }
 
-/// The cursor's step, by comparison: if it is not at `from`, nothing of the section is written.
+/// A compare-and-set of the cursor: if it is not at `from`, nothing of the section is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CursorMove {
-    /// Where the writer believes it to be.
+    /// The expected cursor.
     pub from: Nonce,
-    /// Where it goes; never below `from` (I4).
+    /// The new cursor; never below `from` (I4).
     pub to: Nonce,
 }
 
-/// A submitter's status changes, by comparison.
+/// A compare-and-set of a submitter's status.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StatusChange {
-    /// What the writer believes it to be.
+    /// The expected status.
     pub from: SubmitterStatus,
-    /// What it becomes.
+    /// The new status.
     pub to: SubmitterStatus,
-    /// Why.
+    /// The operator's or rule's reason.
     pub reason: Text<500>,
 }
 
-/// A submitter's mode changes, by comparison. A store writes it only while nothing of the submitter is
-/// open and callers hold none of its nonces: [`crate::mode::change`] is the rule.
+/// A compare-and-set of a submitter's mode. A store writes it only while the submitter has no open
+/// transaction and no reservation; [`crate::mode::change`] is the rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ModeChange {
-    /// What the writer believes it to be.
+    /// The expected mode.
     pub from: Mode,
-    /// What it becomes.
+    /// The new mode.
     pub to: Mode,
-    /// Why.
+    /// The operator's reason.
     pub reason: Text<500>,
 }

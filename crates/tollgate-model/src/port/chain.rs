@@ -1,4 +1,4 @@
-//! A chain as the engine sees it: one canonical view over however many endpoints there are.
+//! One chain as the engine sees it: a canonical view over all configured endpoints.
 
 use alloy_primitives::{Address, B256, Bytes};
 use async_trait::async_trait;
@@ -15,37 +15,37 @@ use crate::answer::{AnswerAction, action_for};
 use crate::diagnose::EndpointWord;
 use crate::reconcile::Looked;
 
-/// A block's place in the chain.
+/// A block's position in the chain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BlockRef {
-    /// Its number.
+    /// The block number.
     pub number: u64,
-    /// Its hash.
+    /// The block hash.
     pub hash: B256,
-    /// The hash of the block before it.
+    /// The parent block's hash.
     pub parent: B256,
 }
 
-/// A block with the hashes of what it holds.
+/// A block with the hashes of its transactions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Block {
-    /// Its place.
+    /// The block's position.
     pub at: BlockRef,
-    /// Its transactions, in order.
+    /// The transaction hashes, in block order.
     pub transactions: Vec<TxHash>,
 }
 
-/// An account's counts, as high as they were ever confirmed.
+/// An account's nonce counts: the highest values that were ever confirmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AccountCounts {
-    /// In the canonical head.
+    /// The count in the canonical head.
     pub mined: Nonce,
-    /// With what the nodes hold pending.
+    /// The count including pending transactions.
     pub pending: Nonce,
-    /// The highest count, mined or pending, that is more than one endpoint's word (I16): two say at
-    /// least so much; or it is the mined count of a chain's only endpoint.
+    /// The highest count, mined or pending, that does not rest on one endpoint alone (I16): two
+    /// endpoints report at least this much, or it is the mined count of the chain's only endpoint.
     pub sure: Nonce,
-    /// The highest mined count that any endpoint tells now, on its word alone; never below `mined`.
+    /// The highest mined count that any single endpoint reports now; never below `mined`.
     pub highest: Nonce,
 }
 
@@ -56,49 +56,49 @@ impl AccountCounts {
     }
 }
 
-/// An account's count in a past block.
+/// An account's nonce count at a past block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PastCount {
-    /// What two endpoints confirm, where there are several.
+    /// The count that two endpoints confirm, if there are several.
     pub count: Nonce,
-    /// The highest count that any endpoint tells, on its word alone; never below `count`.
+    /// The highest count that any single endpoint reports; never below `count`.
     pub highest: Nonce,
 }
 
 impl PastCount {
-    /// A count that nobody contradicts.
+    /// A count that no endpoint contradicts.
     pub const fn undisputed(count: Nonce) -> Self {
         Self { count, highest: count }
     }
 }
 
-/// Which block to ask for.
+/// A block to read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BlockTag {
     /// The head.
     Latest,
-    /// The head that is unlikely to be reorganised.
+    /// The newest block that is unlikely to be reorganised.
     Safe,
-    /// The head that can't be reorganised.
+    /// The newest block that can't be reorganised.
     Finalized,
-    /// By number.
+    /// The block with this number.
     Number(u64),
 }
 
-/// A node's answer to a send.
+/// A node's classified answer to a send.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SendAnswer {
-    /// What it means.
+    /// The class of the answer.
     pub class: AnswerClass,
-    /// What it said, for people.
+    /// The node's text, for operators.
     pub said: String,
 }
 
-/// How fast a transaction should be mined; a price level.
+/// How soon a transaction should be mined; selects a price level.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Speed {
-    /// Whenever it is cheap.
+    /// When the price is low.
     Slow,
     /// Within a few blocks.
     #[default]
@@ -107,7 +107,7 @@ pub enum Speed {
     Fast,
 }
 
-/// What a transaction has to pay now. A chain without a base fee quotes a legacy gas price.
+/// The current price of a transaction. A chain without a base fee quotes a legacy gas price.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FeeQuote {
     /// The base fee of the next block, where the chain has one.
@@ -119,7 +119,7 @@ pub struct FeeQuote {
 }
 
 impl FeeQuote {
-    /// The same quote with nothing above a price.
+    /// Lowers the quote to at most this price.
     #[must_use]
     pub fn limited_to(self, most: GasPrice) -> Self {
         Self {
@@ -129,61 +129,61 @@ impl FeeQuote {
         }
     }
 
-    /// The same quote with at least this as the price; the tip stays.
+    /// Raises the price to at least this one; the tip stays.
     #[must_use]
     pub fn raised_to(self, least: GasPrice) -> Self {
         Self { max_fee: self.max_fee.max(least), ..self }
     }
 }
 
-/// A call to be tried without sending it.
+/// A call to estimate without sending it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Call {
-    /// Who calls.
+    /// The calling account.
     pub from: Address,
-    /// What is called; `None` creates a contract.
+    /// The called contract or recipient; `None` creates a contract.
     pub to: Option<Address>,
-    /// What is paid.
+    /// The value to transfer.
     pub value: Wei,
-    /// What is said.
+    /// The call data.
     pub data: Bytes,
 }
 
-/// How a tried call went.
+/// The result of an estimated call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Trial {
-    /// It would use this much gas.
+    /// The call succeeds and uses this much gas.
     Gas(u64),
-    /// It would revert, with this reason.
+    /// The call reverts with this reason.
     Reverts(Text<2000>),
-    /// A node would not take it.
+    /// A node refuses the call.
     Refused(SendAnswer),
 }
 
-/// What the newest blocks allow, as far as it is known without asking.
+/// Limits of the newest blocks, as far as they are cached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ChainLimits {
-    /// The gas of a block, by the endpoint that says most; `None` if nobody has said.
+    /// The highest block gas limit that an endpoint reported; `None` if none has.
     pub block_gas: Option<u64>,
-    /// Call data has a floor price (EIP-7623), as every endpoint's head shows.
+    /// Call data has a floor price (EIP-7623) according to every endpoint's head.
     pub has_calldata_floor: bool,
 }
 
-/// One endpoint's word on what an account has.
+/// One endpoint's report of an account's funds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Funds {
-    /// Its balance in the head.
+    /// The balance at the head.
     pub balance: Wei,
-    /// Its count in the head, read after the balance: what is below it is off the balance, or more.
+    /// The mined count at the head, read after the balance: transactions below it are already paid.
     pub mined: Nonce,
 }
 
-/// Where a transaction was seen by its hash.
+/// Where a transaction was found by its hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sighting {
-    /// A node holds it.
+    /// In a node's pool.
     Pending,
-    /// It is in this block.
+    /// In this block.
     InBlock {
         /// The block's number.
         number: u64,
@@ -197,7 +197,7 @@ pub enum Sighting {
 pub struct Occupant {
     /// The slot.
     pub nonce: Nonce,
-    /// The transaction.
+    /// The transaction's hash.
     pub tx_hash: TxHash,
     /// The block's number.
     pub block_number: u64,
@@ -205,44 +205,44 @@ pub struct Occupant {
     pub block_hash: B256,
 }
 
-/// What the search for the transactions in used slots has brought. A slot that nobody showed says
-/// nothing: absence is never evidence (I8).
+/// The result of a search for the transactions in used slots. A slot without a result is
+/// undecided: absence is never evidence (I8).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct OccupantSearch {
-    /// What was seen, at most one for each slot.
+    /// The transactions that were seen, at most one per slot.
     pub seen: Vec<Occupant>,
-    /// Why the others were not seen, for people; `None` if all were.
+    /// Why other slots were not resolved, for operators; `None` if all were.
     pub problem: Option<String>,
 }
 
-/// What the endpoints say about the receipts of a slot's attempts.
+/// The endpoints' answers about the receipts of a slot's attempts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SlotSearch {
-    /// For each attempt, in the order asked, the word of each endpoint: what
-    /// [`crate::reconcile::judge_search`] judges.
+    /// For each attempt, in the order asked, the answer of each endpoint; the input of
+    /// [`crate::reconcile::judge_search`].
     pub looked: Vec<Vec<Looked>>,
     /// The receipt of the attempt that was found, if one was.
     pub found: Option<MinedIn>,
 }
 
-/// What the endpoints delivered of the receipts of one block.
+/// The receipts of one block that the endpoints delivered.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BlockReceipts {
-    /// The receipts that could be read, each of the very block that was asked for.
+    /// The receipts that could be read, each from exactly the requested block.
     pub found: Vec<MinedIn>,
-    /// Why the others could not be read now, for people. A receipt that is missing here is to be
-    /// asked for again; that it is missing is never evidence of anything (I8).
+    /// Why other receipts could not be read, for operators. Ask again for a missing receipt; its
+    /// absence is never evidence (I8).
     pub problem: Option<String>,
 }
 
 impl BlockReceipts {
-    /// Nothing could be read.
+    /// No receipt could be read.
     pub fn unreadable(problem: String) -> Self {
         Self { found: Vec::new(), problem: Some(problem) }
     }
 }
 
-/// No endpoint could answer a question. Never evidence of anything about a transaction.
+/// No endpoint answered. This is never evidence about a transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the chain can't be asked: {0}")]
 pub struct ChainUnavailable(pub String);
@@ -250,81 +250,81 @@ pub struct ChainUnavailable(pub String);
 /// Reads from and sends to one chain.
 #[async_trait]
 pub trait Chain: Send + Sync {
-    /// Which chain.
+    /// The chain's id.
     fn chain_id(&self) -> ChainId;
 
-    /// Waits until the head is another one than `known`, however it is learnt, and returns it. A
-    /// head that was replaced by one of the same or a lower number is another one.
+    /// Waits until the head differs from `known` and returns the new head. A head that was replaced
+    /// by one of the same or a lower number counts as different.
     async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable>;
 
-    /// A block, or `None` if the chain has none there (yet).
+    /// Reads a block; `None` if the chain has no such block (yet).
     async fn block(&self, tag: BlockTag) -> Result<Option<Block>, ChainUnavailable>;
 
-    /// Receipts of these transactions in this very block, without reasons for reverts unless the
-    /// node gives them by itself. There is no error: each receipt is found or missing by itself.
+    /// Reads receipts of these transactions in exactly this block, without revert reasons unless the
+    /// node includes them. Each receipt is found or missing by itself, so there is no error.
     async fn receipts(&self, block: &BlockRef, of: &[TxHash]) -> BlockReceipts;
 
-    /// Why a mined transaction failed, as far as a replay can tell: for people, never evidence.
+    /// Replays a mined transaction to find out why it failed. For operators, never evidence.
     async fn revert_reason(&self, _of: &MinedIn) -> Option<Text<2000>> {
         None
     }
 
-    /// The receipt of one transaction wherever it is. `None` is an answer, not an error.
+    /// Reads the receipt of one transaction in any block. `None` is an answer, not an error.
     async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable>;
 
-    /// Where any endpoint has seen a transaction. `None`: none of those that answered knows it,
+    /// Finds a transaction at any endpoint. `None` means that no endpoint that answered knows it,
     /// which proves nothing.
     async fn sighting(&self, of: TxHash) -> Result<Option<Sighting>, ChainUnavailable>;
 
-    /// An account's counts.
+    /// Reads an account's nonce counts.
     async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable>;
 
-    /// An account's count in the canonical block with this number.
+    /// Reads an account's nonce count at the canonical block with this number.
     async fn count_at(&self, of: Address, block: u64) -> Result<PastCount, ChainUnavailable>;
 
-    /// Looks for the receipts of all attempts in an account's slot at *every* endpoint that is read
-    /// from, those included that are not preferred now. An endpoint's "there is none" counts only
+    /// Looks for the receipts of all attempts in an account's slot at *every* readable endpoint,
+    /// including those that are not preferred now. An endpoint's "not found" counts only
     /// if its own count is past the slot.
     async fn search(&self, of: Address, nonce: Nonce, attempts: &[TxHash]) -> SlotSearch;
 
-    /// What each endpoint that is read from has of an account in its pool, and whether it knows any
-    /// of these attempts by hash; one entry each, those that could not tell included.
+    /// Reads what each readable endpoint has of an account in its pool and whether it knows any of
+    /// these attempts by hash. There is one entry per endpoint, including those that did not answer.
     async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointWord>;
 
-    /// Looks for the transactions that used an account's slots, by its count in past blocks as far
-    /// back as there are blocks. Where an endpoint has no old states, `lookback` whole blocks are
-    /// read instead, and the next call goes on below them.
+    /// Searches for the transactions that used an account's slots by its count at past blocks, as
+    /// far back as there are blocks. Where an endpoint has no old states, `lookback` whole blocks are
+    /// read instead, and the next call continues below them.
     async fn occupants(&self, of: Address, slots: &[Nonce], lookback: u64) -> OccupantSearch;
 
-    /// An account's balance in the head.
+    /// Reads an account's balance at the head.
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable>;
 
-    /// What up-to-date endpoints say an account has; at least one word.
+    /// Reads an account's funds from the up-to-date endpoints; at least one answer.
     async fn funds(&self, of: Address) -> Result<Vec<Funds>, ChainUnavailable> {
         let balance = self.balance(of).await?;
         Ok(vec![Funds { balance, mined: self.counts(of).await?.mined }])
     }
 
-    /// What the newest blocks allow. Never asks.
+    /// Returns the cached limits of the newest blocks. Never performs I/O.
     fn limits(&self) -> ChainLimits {
         ChainLimits::default()
     }
 
-    /// What a transaction has to pay now.
+    /// Quotes the current price.
     async fn fee_quote(&self, speed: Speed) -> Result<FeeQuote, ChainUnavailable>;
 
-    /// Tries a call on the head.
+    /// Estimates a call on the head.
     async fn try_call(&self, call: &Call) -> Result<Trial, ChainUnavailable>;
 
-    /// Hands signed bytes to a node. There is no error: what is not clear is
-    /// [`AnswerClass::Unknown`], and it is [`AnswerClass::Invalid`] and the like only if every
-    /// endpoint that was asked says so.
+    /// Sends signed bytes to nodes. There is no error: an unclear result is
+    /// [`AnswerClass::Unknown`], and a rejection such as [`AnswerClass::Invalid`] is returned only if every
+    /// endpoint that was asked agrees.
     async fn send(&self, raw: &Bytes) -> SendAnswer;
 
-    /// Hands several over in this order: none reaches a node before those ahead of it were handed
-    /// over. Stops at the first one whose answer calls for the same bytes again
+    /// Sends several transactions in this order: none reaches a node before those ahead of it were
+    /// sent. Stops at the first one whose answer calls for the same bytes again
     /// ([`AnswerAction::ResendSame`](crate::answer::AnswerAction::ResendSame)): there are no answers
-    /// for what is behind it, and nothing is known of it.
+    /// for the transactions behind it, and their outcome is unknown.
     async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
         let mut answers = Vec::with_capacity(raws.len());
         for raw in raws {

@@ -1,35 +1,35 @@
-//! Named places in the life of a transaction, so that tests can stop there or die there.
+//! Checkpoints: named points in the life of a transaction at which tests pause or kill a process.
 //!
-//! A race is only tested when it is made to happen: the suites hold a writer at a checkpoint while
-//! another node acts, and kill the process at each of them. In production nobody watches, and
-//! reaching one costs a virtual call. `docs/failpoints.md` shows the same table to people.
+//! The suites hold a writer at a checkpoint while another node acts, and kill the process at each
+//! of them. In production nothing listens, and reaching a checkpoint costs one virtual call.
+//! `docs/failpoints.md` has the same table.
 
 use async_trait::async_trait;
 
-/// A place in the work of a store or an engine.
+/// A point in the work of a store or an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Checkpoint {
     /// Nonces are chosen; nothing is signed.
     SlotsChosen,
     /// Attempts are signed; nothing is durable.
     AttemptsSigned,
-    /// A fenced batch has proved its leases and holds them still.
+    /// A fenced batch has proved its leases and still holds them.
     BatchGuarded,
     /// A fenced batch has written everything and is about to commit.
     BatchWritten,
-    /// A fenced batch has committed; the caller does not know yet.
+    /// A fenced batch has committed; the caller has not been informed yet.
     BatchCommitted,
-    /// The worker knows that slots and attempts are durable; nothing is sent, nobody is answered.
+    /// The worker knows that slots and attempts are durable; nothing was sent and no caller answered.
     CreatesCommitted,
-    /// The first byte is about to go to a node.
+    /// The first byte is about to be sent to a node.
     Sending,
-    /// A node has answered; nobody was told.
+    /// A node has answered; the worker has not been informed.
     NodeAnswered,
-    /// The worker is about to record what nodes answered.
+    /// The worker is about to record the nodes' answers.
     AnswersSeen,
-    /// What nodes answered is recorded.
+    /// The nodes' answers are recorded.
     AnswersRecorded,
-    /// What a rule, a policy or a person wants done is claimed and durable; nothing of it is sent.
+    /// An action of a rule, a policy or a person is claimed and durable; nothing of it was sent.
     ActionClaimed,
     /// The worker is about to record receipts.
     ReceiptsSeen,
@@ -64,7 +64,7 @@ impl Checkpoint {
         Self::TakeoverStarted,
     ];
 
-    /// The word for it.
+    /// The name in tests and in `docs/failpoints.md`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::SlotsChosen => "slots_chosen",
@@ -86,20 +86,20 @@ impl Checkpoint {
         }
     }
 
-    /// The checkpoint of that name.
+    /// The checkpoint with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|checkpoint| checkpoint.name() == name)
     }
 }
 
-/// Somebody who wants to know.
+/// Is called at each checkpoint.
 #[async_trait]
 pub trait Checkpoints: Send + Sync + 'static {
-    /// Work waits here until this returns.
+    /// The work continues when this returns.
     async fn reached(&self, at: Checkpoint);
 }
 
-/// Nobody watches.
+/// Ignores all checkpoints; used in production.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unwatched;
 

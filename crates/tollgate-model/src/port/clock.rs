@@ -2,8 +2,8 @@
 
 use crate::time::Timestamp;
 
-/// Reads the time. Leases are judged by the database's clock instead.
+/// Reads the wall clock. Leases are judged by the database's clock instead.
 pub trait Clock: Send + Sync {
-    /// Now.
+    /// The current time.
     fn now(&self) -> Timestamp;
 }

@@ -1,4 +1,4 @@
-//! Outcomes in order, and events on their way out.
+//! The completion feed and the event outbox.
 
 use async_trait::async_trait;
 
@@ -8,22 +8,22 @@ use crate::state::TxState;
 use crate::time::Timestamp;
 use alloy_primitives::Bytes;
 
-/// One outcome. A transaction has exactly one.
+/// One entry of the completion feed. A transaction has exactly one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Completion {
-    /// Its place in the feed: consecutive from 1, in the order of commits (I10).
+    /// The position in the feed: consecutive from 1, in commit order (I10).
     pub seq: Seq,
-    /// Which transaction ended.
+    /// The transaction that became final.
     pub tx_id: TxId,
-    /// Whose it was.
+    /// Its submitter.
     pub submitter: Submitter,
-    /// The caller's name for it.
+    /// Its request id.
     pub request_id: Option<RequestId>,
-    /// How it ended.
+    /// Its final state.
     pub state: TxState,
-    /// The hash that was mined, if any was.
+    /// The mined hash, if one was mined.
     pub tx_hash: Option<TxHash>,
-    /// When.
+    /// When it became final.
     pub at: Timestamp,
 }
 
@@ -32,15 +32,15 @@ pub struct Completion {
 pub struct FeedPage {
     /// The chain's completions, in the order of the feed.
     pub items: Vec<Completion>,
-    /// The last place of the whole feed, seen together with the items: of whatever chain it is, no
-    /// completion up to it is still to come (I10).
+    /// The last position of the whole feed, read together with the items: no completion of any chain
+    /// can still appear at or below it (I10).
     pub end: Seq,
 }
 
 impl FeedPage {
-    /// Where the reader of this page goes on, after a page of `asked` that began after `after`. A
-    /// page that is not full was read to the end: what is there of other chains is passed over once
-    /// and never looked at again.
+    /// The position to continue from, after a page of `asked` that began after `after`. A page that
+    /// is not full was read to the end of the feed, so entries of other chains are skipped once and
+    /// never read again.
     pub fn next(&self, after: Seq, asked: Page) -> Seq {
         let is_full = self.items.len() >= asked.limit() as usize;
         match self.items.last() {
@@ -53,25 +53,25 @@ impl FeedPage {
 /// An event that waits for delivery.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OutboxEvent {
-    /// Its number; not a place in an order of commits.
+    /// The event's number; not in commit order.
     pub id: i64,
     /// `TxAccepted`, `TxSubmitted`, ….
     pub kind: String,
     /// Receivers drop a second event with the same key.
     pub key: String,
-    /// The transaction that it tells of.
+    /// The transaction that the event is about.
     pub tx_id: TxId,
-    /// What receivers get.
+    /// The event's body.
     pub body: Bytes,
-    /// When the change was written.
+    /// When the change was committed.
     pub created_at: Timestamp,
 }
 
 /// The completions feed and the outbox.
 #[async_trait]
 pub trait FeedStore: Send + Sync {
-    /// A page of a chain's completions after a place. A reader that remembers only
-    /// [`FeedPage::next`] never misses one, whatever the order of commits was (I10).
+    /// Reads a page of a chain's completions after a position. A reader that remembers only
+    /// [`FeedPage::next`] never misses one, whatever the commit order was (I10).
     async fn completions(
         &self,
         chain_id: ChainId,
@@ -79,13 +79,13 @@ pub trait FeedStore: Send + Sync {
         page: Page,
     ) -> Result<FeedPage, StoreError>;
 
-    /// The place of a chain's last completion; zero before the first. One cheap read, for whoever
-    /// waits for the next one.
+    /// The position of a chain's last completion; zero before the first. One cheap read, for readers
+    /// that wait for the next one.
     async fn feed_end(&self, chain_id: ChainId) -> Result<Seq, StoreError>;
 
-    /// The oldest events that were not delivered.
+    /// Reads the oldest undelivered events.
     async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError>;
 
-    /// Forgets events that were delivered.
+    /// Deletes delivered events.
     async fn forget_outbox(&self, ids: &[i64]) -> Result<(), StoreError>;
 }

@@ -1,14 +1,14 @@
-//! Where new ids come from: chance in production, a seed in simulations.
+//! The source of new ids: random in production, seeded in simulations.
 
 use uuid::Uuid;
 
 use crate::ids::TxId;
 
-/// Makes ids that nobody else has.
+/// Generates unique ids.
 pub trait Ids: Send + Sync {
-    /// For a new transaction. Ids of one node ascend with time (UUID v7).
+    /// Generates the id of a new transaction. Ids of one node ascend with time (UUID v7).
     fn tx_id(&self) -> TxId;
 
-    /// For a caller that is given a nonce; nobody can guess it.
+    /// Generates the unguessable owner token of a reservation.
     fn owner_token(&self) -> Uuid;
 }

@@ -1,4 +1,4 @@
-//! The right to write for a submitter.
+//! Leases: the right to write for a submitter.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use super::{StoreError, SubmitterRecord};
 use crate::ids::{ChainId, FencingToken, InvalidId, NodeId, Submitter};
 
-/// How long leases last. All comparisons are made by the database's clock.
+/// The lease's timing parameters. All comparisons use the database's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LeaseTerms {
     duration: Duration,
@@ -17,7 +17,7 @@ pub struct LeaseTerms {
 }
 
 impl LeaseTerms {
-    /// Checks the three against each other: a lease must survive one missed renewal.
+    /// Checks the three values against each other: a lease must survive one missed renewal.
     pub fn new(
         duration: Duration,
         renew_interval: Duration,
@@ -39,17 +39,17 @@ impl LeaseTerms {
         Ok(Self { duration, renew_interval, clock_skew_allowance })
     }
 
-    /// How long a lease is good for after it was acquired or renewed.
+    /// How long a lease is valid after it was acquired or renewed.
     pub const fn duration(&self) -> Duration {
         self.duration
     }
 
-    /// How often the owner renews.
+    /// How often the owner renews its lease.
     pub const fn renew_interval(&self) -> Duration {
         self.renew_interval
     }
 
-    /// How long after expiry others wait before they take over.
+    /// How long other nodes wait after expiry before they take over.
     pub const fn clock_skew_allowance(&self) -> Duration {
         self.clock_skew_allowance
     }
@@ -65,61 +65,61 @@ impl Default for LeaseTerms {
     }
 }
 
-/// The proof that goes with every critical write: this submitter, under this token.
+/// The proof that accompanies every critical write: a submitter and its fencing token.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Lease {
-    /// Whose writes it allows.
+    /// The submitter that may be written.
     pub submitter: Submitter,
     /// The token that the store must still hold when the write commits (I2).
     pub token: FencingToken,
 }
 
-/// The answer to an attempt to acquire.
+/// The result of an attempt to acquire a lease.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Acquisition {
-    /// The node may write.
+    /// The node holds the lease.
     Granted {
-        /// The proof to write with.
+        /// The lease to write under.
         lease: Lease,
-        /// How it came about.
+        /// How the lease was obtained.
         kind: GrantKind,
-        /// The submitter as it stood *after* the grant committed, so that it includes everything
-        /// that any earlier owner ever wrote.
+        /// The submitter's row, read *after* the grant committed, so that it includes everything
+        /// that any earlier owner wrote.
         submitter: SubmitterRecord,
     },
-    /// Another node may.
+    /// Another node holds the lease.
     Held(Owner),
 }
 
-/// How a lease came to its owner.
+/// How a lease was obtained.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum GrantKind {
-    /// Nobody ever had it.
+    /// No node held it before.
     First,
-    /// The node had it already; its time was extended.
+    /// The node held it already; it was extended.
     Renewed,
-    /// Another owner's time was over, or it let go: token + 1.
+    /// The previous owner's lease had expired or was released: the token grew by one.
     TakenOver,
 }
 
-/// Who holds a lease.
+/// The holder of a lease.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Owner {
     /// The node.
     pub node: NodeId,
     /// The token it holds.
     pub token: FencingToken,
-    /// Where the other nodes reach it, if it is in the list of live nodes.
+    /// The URL at which other nodes reach it, if it is a live node.
     pub advertise_url: Option<String>,
-    /// How long the lease still lasts, by the database's clock; zero if its time is over.
+    /// How long the lease is still valid by the database's clock; zero if it has expired.
     pub remaining: Duration,
 }
 
 /// Leases: acquire, renew, release, look up.
 #[async_trait]
 pub trait LeaseStore: Send + Sync {
-    /// Takes the lease if it is free, extends it if `node` has it, takes it over if its time is
-    /// over; else says who has it. Never waits longer than the store's lock timeout.
+    /// Acquires the lease if it is free, extends it if `node` holds it, takes it over if it has
+    /// expired; otherwise returns its owner. Never waits longer than the store's lock timeout.
     async fn acquire(
         &self,
         submitter: Submitter,
@@ -127,8 +127,8 @@ pub trait LeaseStore: Send + Sync {
         terms: &LeaseTerms,
     ) -> Result<Acquisition, StoreError>;
 
-    /// Extends all of a node's leases in one statement; returns those that were extended. One that
-    /// is missing from the answer is lost: nothing may be written under it any more.
+    /// Extends all of a node's leases in one statement and returns those that were extended. A lease
+    /// that is missing from the result is lost: nothing may be written under it any more.
     async fn renew(
         &self,
         node: &NodeId,
@@ -136,16 +136,15 @@ pub trait LeaseStore: Send + Sync {
         terms: &LeaseTerms,
     ) -> Result<Vec<Lease>, StoreError>;
 
-    /// Lets leases go at once: the token grows, so nothing in flight under them can commit (I2).
-    /// Returns how many were still the node's.
+    /// Releases leases at once: the token grows, so nothing in flight under them can commit (I2).
+    /// Returns how many of them the node still held.
     async fn release(&self, node: &NodeId, leases: &[Lease]) -> Result<u64, StoreError>;
 
-    /// Who holds each of the leases, in the order asked; `None` if nobody does.
+    /// Returns the owner of each submitter, in the order asked; `None` if there is none.
     async fn owners(&self, submitters: &[Submitter]) -> Result<Vec<Option<Owner>>, StoreError>;
 
-    /// Looks at the next `limit` submitters of a chain that have open work, in the order of their
-    /// addresses from above `after` on, for those without an owner. Submitters without open work are
-    /// not looked at and cost nothing.
+    /// Examines the next `limit` submitters of a chain that have open work, by address above `after`,
+    /// and returns those without an owner. Submitters without open work are not read.
     async fn orphans(
         &self,
         chain_id: ChainId,
@@ -157,9 +156,9 @@ pub trait LeaseStore: Send + Sync {
 /// Submitters with open work and no owner, in the order of their addresses.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct OrphanPage {
-    /// Those that were found.
+    /// The submitters without an owner.
     pub orphans: Vec<Submitter>,
-    /// The last submitter that was looked at, if there may be more above it.
+    /// The last submitter that was examined, if there may be more above it.
     pub next: Option<Address>,
 }
 

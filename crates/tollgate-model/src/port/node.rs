@@ -1,4 +1,4 @@
-//! Who is alive, and whom each node works for.
+//! Live nodes and the accounts that each of them serves.
 
 use std::time::Duration;
 
@@ -9,35 +9,34 @@ use super::StoreError;
 use crate::ids::{ChainId, NodeId};
 use crate::text::Text;
 
-/// A node as the others see it.
+/// A node as the other nodes see it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LiveNode {
-    /// Which.
+    /// The node's id.
     pub node: NodeId,
-    /// The chain that it works on. Nodes of other chains are no peers: they can't do its work.
+    /// The chain that the node serves. Nodes of other chains are not peers.
     pub chain_id: ChainId,
-    /// Where the others reach it.
+    /// The URL at which other nodes reach it.
     pub advertise_url: Text<500>,
-    /// It finishes what it has and takes nothing new.
+    /// The node finishes its work and accepts nothing new.
     pub draining: bool,
-    /// The digest of the accounts that it serves. `None`: a node of an older version, which does not
-    /// say.
+    /// The digest of the accounts that the node serves; `None` for a node of an older version.
     pub serves: Option<B256>,
 }
 
-/// The accounts that a node serves: it signs for them, or takes what their owners have signed.
+/// The accounts that a node serves: it signs for them, or accepts transactions that their owners signed.
 ///
-/// Published under its digest, so that nodes with the same accounts share one copy, and a node that
-/// reads the list of nodes reads a set only once.
+/// A set is published under its digest, so that nodes with the same accounts share one copy and
+/// each set is read only once.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServedSet {
-    /// In order, each once.
+    /// Sorted, without duplicates.
     accounts: Vec<Address>,
     digest: B256,
 }
 
 impl ServedSet {
-    /// The set of these accounts, in any order.
+    /// Creates a set from accounts in any order.
     pub fn new(accounts: impl IntoIterator<Item = Address>) -> Self {
         let mut accounts: Vec<Address> = accounts.into_iter().collect();
         accounts.sort_unstable();
@@ -46,27 +45,27 @@ impl ServedSet {
         Self { accounts, digest }
     }
 
-    /// The same set always has the same digest, and no other set has it.
+    /// The digest that identifies the set.
     pub const fn digest(&self) -> B256 {
         self.digest
     }
 
-    /// Whether an account is in it.
+    /// Whether the set contains an account.
     pub fn contains(&self, account: Address) -> bool {
         self.accounts.binary_search(&account).is_ok()
     }
 
-    /// All of them, in order.
+    /// All accounts, in ascending order.
     pub fn accounts(&self) -> impl Iterator<Item = Address> {
         self.accounts.iter().copied()
     }
 
-    /// As it is stored: 20 bytes for each account, in order.
+    /// The stored form: 20 bytes per account, in ascending order.
     pub fn to_bytes(&self) -> Vec<u8> {
         bytes_of(&self.accounts)
     }
 
-    /// The set that was stored so; `None` if these are no whole addresses.
+    /// Parses the stored form; `None` if it does not consist of whole addresses.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let whole = bytes.chunks_exact(Address::len_bytes());
         if !whole.remainder().is_empty() {
@@ -80,28 +79,28 @@ fn bytes_of(accounts: &[Address]) -> Vec<u8> {
     accounts.iter().flat_map(|account| account.as_slice()).copied().collect()
 }
 
-/// The list of nodes, kept by heartbeats and the database's clock.
+/// The list of live nodes, maintained by heartbeats and the database's clock.
 #[async_trait]
 pub trait NodeStore: Send + Sync {
-    /// Says that a node is alive.
+    /// Records that a node is alive.
     async fn heartbeat(&self, node: &LiveNode) -> Result<(), StoreError>;
 
-    /// The nodes of a chain whose last heartbeat is younger than `within`, in the order of their ids.
-    /// A node that did not say which chain it works on (one of an older version) is not among them.
+    /// Lists the nodes of a chain whose last heartbeat is younger than `within`, ordered by id.
+    /// A node of an older version that did not record its chain is left out.
     async fn live_nodes(
         &self,
         chain_id: ChainId,
         within: Duration,
     ) -> Result<Vec<LiveNode>, StoreError>;
 
-    /// Makes a set of accounts readable for other nodes. Costs one look if it is already.
+    /// Makes a set of accounts readable for other nodes. Costs one read if it already is.
     async fn publish_served(&self, set: &ServedSet) -> Result<(), StoreError>;
 
-    /// The set that was published under a digest, if it is still there.
+    /// Reads the set that was published under a digest, if it still exists.
     async fn served_set(&self, digest: B256) -> Result<Option<ServedSet>, StoreError>;
 
-    /// Takes a node off the list. Sets that no node on the list names are forgotten a day after they
-    /// were published.
+    /// Removes a node from the list. Sets that no listed node names are deleted a day after they were
+    /// published.
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError>;
 }
 

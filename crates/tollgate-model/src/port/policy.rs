@@ -1,4 +1,4 @@
-//! Who decides what is done about a transaction that is stuck, and what it may pay.
+//! Policies: what to do about a stuck transaction, and what a transaction may pay.
 
 use std::time::Duration;
 
@@ -16,49 +16,49 @@ use crate::stuck::Trigger;
 use crate::text::Text;
 use crate::time::Timestamp;
 
-/// What a policy is told.
+/// The input of a stuck policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StuckContext {
-    /// The number of this very question under its token: asked again later it is another one.
+    /// The number of this question under its fencing token; a later question has another number.
     pub question: u64,
-    /// Why it is asked.
+    /// Why the policy is asked.
     pub trigger: Trigger,
-    /// The transaction: the head of its submitter's line, unless the trigger says otherwise.
+    /// The transaction: the submitter's head of line, unless the trigger says otherwise.
     pub tx: TxRecord,
-    /// Its attempts.
+    /// The transaction's attempts.
     pub attempts: Vec<Attempt>,
-    /// What the nodes last answered.
+    /// The class of the nodes' last answer.
     pub last_answer: Option<AnswerClass>,
-    /// What the pools say, where that is looked at.
+    /// The mempool diagnosis, if it is enabled.
     pub diagnosis: Option<Diagnosis>,
-    /// How long it has been open.
+    /// How long the transaction has been open.
     pub age: Duration,
     /// How many of the submitter's transactions wait behind it.
     pub depth: u64,
 }
 
-/// What a policy answers.
+/// The actions that a policy can choose.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum StuckAction {
-    /// Nothing but an alert.
+    /// Only raise an alert.
     #[default]
     Noop,
     /// Send the same bytes again.
     Resubmit,
     /// Send the intent at a higher price, or a new payload if the transaction allows it.
     Replace,
-    /// Close the slot because nobody wants the transaction any more.
+    /// Close the slot because the caller no longer wants the transaction.
     Cancel,
-    /// Close the slot because no node takes the transaction.
+    /// Close the slot because no node accepts the transaction.
     Placeholder,
 }
 
 impl StuckAction {
-    /// Every action there is.
+    /// All actions.
     pub const ALL: [Self; 5] =
         [Self::Noop, Self::Resubmit, Self::Replace, Self::Cancel, Self::Placeholder];
 
-    /// The word for it in configuration, hooks, logs and the audit trail.
+    /// The name in configuration, hooks, logs and the audit trail.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Noop => "noop",
@@ -69,62 +69,62 @@ impl StuckAction {
         }
     }
 
-    /// The action of that name.
+    /// The action with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|action| action.name() == name)
     }
 }
 
-/// What stands in a transaction's place: its own call at another price, or another call.
+/// The replacement of a transaction: its own call at another price, or another call.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Replacement {
-    /// The price that is demanded: signed as it is, or nothing is. What replacement needs and the
-    /// market asks if it is not given.
+    /// The price to sign: exactly this or nothing is signed. If it is `None`, the price follows from
+    /// the replacement minimum and the market.
     pub max_fee_per_gas: Option<GasPrice>,
-    /// The tip that is wanted, in the same way.
+    /// The tip to sign, by the same rule.
     pub max_priority_fee_per_gas: Option<GasPrice>,
-    /// Another call, where the caller of the transaction allows one.
+    /// Another call, if the transaction's caller allows one.
     pub call: Option<NewCall>,
 }
 
 impl Replacement {
-    /// The prices that are demanded.
+    /// The prices that the replacement demands.
     pub const fn demand(&self) -> Demand {
         Demand { max_fee: self.max_fee_per_gas, max_priority_fee: self.max_priority_fee_per_gas }
     }
 }
 
-/// A call in the place of another one.
+/// A call that replaces another one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewCall {
-    /// What is called; `None` creates a contract.
+    /// The called contract or recipient; `None` creates a contract.
     pub to: Option<Address>,
-    /// What is paid.
+    /// The value to transfer.
     pub value: U256,
-    /// What is said.
+    /// The call data.
     pub data: Bytes,
-    /// The most gas it may use; estimated if it is not given.
+    /// The gas limit; estimated if it is `None`.
     pub gas: Option<u64>,
 }
 
-/// A decision and why; all of it goes to the audit trail.
+/// A decision with its reason; all of it is written to the audit trail.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StuckDecision {
-    /// What to do.
+    /// The action to take.
     pub action: StuckAction,
-    /// Why.
+    /// The reason.
     pub reason: Text<500>,
-    /// With what, for [`StuckAction::Replace`].
+    /// The replacement, for [`StuckAction::Replace`].
     pub replacement: Replacement,
-    /// The policy's own words for the audit trail, as JSON text.
+    /// The policy's own fields for the audit trail, as JSON text.
     pub fields: Option<Text<2000>>,
-    /// The policy could not be asked, or gave no valid answer: then the action is a noop, and the
-    /// reason says what was wrong.
+    /// The policy could not be asked or gave no valid answer: the action is a noop, and the reason
+    /// says what was wrong.
     pub failed: bool,
 }
 
 impl StuckDecision {
-    /// A decision without words of its own.
+    /// A decision without fields of its own.
     pub fn new(action: StuckAction, reason: &str) -> Self {
         Self {
             action,
@@ -138,21 +138,22 @@ impl StuckDecision {
 
 /// Decides what a transaction may pay; never signs. [`crate::bump::BumpRules`] is the default.
 pub trait BumpPolicy: Send + Sync {
-    /// Whether transactions ever offer more by themselves; if not, [`Self::decide`] is not asked.
+    /// Whether transactions are ever bumped automatically; if not, [`Self::decide`] is not called.
     fn is_on(&self) -> bool {
         true
     }
 
-    /// Whether a transaction offers more by itself now.
+    /// Decides whether a transaction is bumped now.
     fn decide(&self, view: &BumpView, now: Timestamp) -> BumpDecision;
 
-    /// An offer that replaces `last`, whoever asks for it, at the price that is demanded if one is.
+    /// Computes the fees of an attempt that replaces `last`, at the demanded price if there is one.
     fn raise(&self, last: &Fees, quote: &FeeQuote, ceiling: &Ceiling, demand: &Demand) -> Raise;
 }
 
-/// Decides; never acts. The engine claims the decision under the fence before it acts (I11).
+/// Decides about stuck transactions; never acts. The engine claims the decision under the fence
+/// before it acts (I11).
 #[async_trait]
 pub trait StuckPolicy: Send + Sync {
-    /// What to do about this transaction.
+    /// Decides about this transaction.
     async fn decide(&self, context: &StuckContext) -> StuckDecision;
 }

@@ -1,4 +1,4 @@
-//! What a store gives back: rows as values.
+//! The rows that a store returns, as values.
 
 use crate::amount::{GasPrice, Wei};
 use crate::ids::{
@@ -13,100 +13,100 @@ use crate::text::Text;
 use crate::time::Timestamp;
 use alloy_primitives::{Address, B256, Bytes, U256};
 
-/// A chain that nodes of this database work on.
+/// A chain that is registered in the database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChainRegistration {
-    /// Its id.
+    /// The chain's id.
     pub chain_id: ChainId,
-    /// The hash of its block 0, so that a chain that was reset is not taken for the old one.
+    /// The hash of block 0, so that a chain that was reset is not taken for the old one.
     pub genesis: B256,
 }
 
 /// A submitter as a node is configured to run it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SubmitterSetup {
-    /// Which.
+    /// The submitter.
     pub submitter: Submitter,
-    /// Pipelined or strict; only the first registration counts. Later it changes by an order to the
-    /// submitter's owner alone ([`ModeChange`](super::ModeChange)).
+    /// Pipelined or strict; only the first registration sets it. Later only the submitter's owner
+    /// changes it ([`ModeChange`](super::ModeChange)).
     pub mode: Mode,
-    /// Where the cursor starts; only the first registration counts (I4).
+    /// The first nonce; only the first registration sets it (I4).
     pub start_from: Nonce,
 }
 
-/// A submitter's own row.
+/// A submitter's row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SubmitterRecord {
-    /// Which.
+    /// The submitter.
     pub submitter: Submitter,
-    /// The cursor: the next nonce to give out.
+    /// The cursor: the next nonce to assign.
     pub next_nonce: Nonce,
     /// Pipelined or strict.
     pub mode: Mode,
-    /// Whether it takes work.
+    /// Whether the submitter accepts work.
     pub status: SubmitterStatus,
     /// The reason given with the last change of its status.
     pub status_reason: Option<Text<500>>,
 }
 
-/// A submitter with its lease and its load, as operators see it.
+/// A submitter with its lease and its load, for operators.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SubmitterOverview {
-    /// Its own row.
+    /// The submitter's row.
     pub record: SubmitterRecord,
-    /// Who owns it and under which token; `None` if nobody does.
+    /// The owner and its token; `None` if there is no owner.
     pub owner: Option<super::Owner>,
-    /// How many open transactions there are in each state.
+    /// The number of open transactions in each state.
     pub depth: Vec<(TxState, u64)>,
     /// When the oldest open transaction was accepted.
     pub oldest_open: Option<Timestamp>,
 }
 
-/// The version and state of a row as its reader saw it: the condition of the next write.
+/// The version and state of a row as it was read: the condition of the next write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Seen {
     /// The state.
     pub state: TxState,
-    /// Grows by one with each change of the row.
+    /// The row's version; grows by one with each change.
     pub version: u32,
 }
 
-/// A request id that is taken.
+/// A request id that is already in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KnownRequest {
-    /// By which transaction.
+    /// The transaction that uses it.
     pub tx_id: TxId,
-    /// The digest of its payload: another digest is another request (I7).
+    /// The digest of its payload: another digest means another request (I7).
     pub payload_digest: B256,
 }
 
-/// The block that holds the receipt of one of a transaction's attempts.
+/// The receipt of one of a transaction's attempts, and the block that holds it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MinedIn {
-    /// Which attempt was mined.
+    /// The hash of the mined attempt.
     pub tx_hash: TxHash,
     /// The block's number.
     pub block_number: u64,
     /// The block's hash.
     pub block_hash: B256,
-    /// Gas that it used.
+    /// The gas used.
     pub gas_used: u64,
-    /// Whether the receipt says success.
+    /// Whether the receipt reports success.
     pub succeeded: bool,
-    /// What the contract said, if it said no.
+    /// The contract's revert reason, if the transaction reverted.
     pub revert_reason: Option<Text<2000>>,
-    /// What else the receipt says.
+    /// Optional fields of the receipt.
     pub details: ReceiptDetails,
 }
 
 impl MinedIn {
-    /// Whether both are the receipt of one attempt in one block, however much each knows of it.
+    /// Whether both are the receipt of one attempt in one block, whatever details each of them has.
     pub fn is_same_receipt(&self, other: &Self) -> bool {
         (self.tx_hash, self.block_hash) == (other.tx_hash, other.block_hash)
     }
 
-    /// The same receipt with the price that a legacy attempt was signed with, where the node does not
-    /// tell what was charged. What a dynamic-fee attempt paid is not known then.
+    /// Fills in the effective price of a legacy attempt from its signed price, if the node did not
+    /// report it. The price that a dynamic-fee attempt paid stays unknown.
     pub fn priced_by(mut self, signed: &Fees) -> Self {
         let legacy_price = signed.max_priority_fee.is_none().then_some(signed.max_fee);
         let told = self.details.effective_gas_price;
@@ -114,8 +114,8 @@ impl MinedIn {
         self
     }
 
-    /// What the sender paid in fees: gas used × effective price, and the fee for data on the base
-    /// chain where the receipt has one. `None` if the price is not known.
+    /// The fee that the sender paid: gas used × effective price, plus the L1 data fee if the receipt
+    /// has one. `None` if the price is unknown.
     pub fn fee(&self) -> Option<Wei> {
         let price = U256::from(self.details.effective_gas_price?.wei());
         let execution = price.saturating_mul(U256::from(self.gas_used));
@@ -123,30 +123,29 @@ impl MinedIn {
     }
 }
 
-/// What a receipt says beyond where and how it went. Nodes may leave any of it out, and so do rows
-/// that were written by versions that did not keep it.
+/// Optional fields of a receipt. Nodes may omit any of them, and rows written by older versions do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReceiptDetails {
-    /// The transaction's place in its block.
+    /// The transaction's index in its block.
     pub transaction_index: Option<u32>,
-    /// What was charged for one unit of gas.
+    /// The price charged per unit of gas.
     pub effective_gas_price: Option<GasPrice>,
-    /// What was charged for data on the base chain (`l1Fee` of OP-stack receipts).
+    /// The fee charged for data on the base chain (`l1Fee` of OP-stack receipts).
     pub l1_fee: Option<Wei>,
-    /// The contract that it deployed.
+    /// The address of the deployed contract.
     pub contract_address: Option<Address>,
 }
 
 /// A managed transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TxRecord {
-    /// Its id.
+    /// The transaction's id.
     pub tx_id: TxId,
-    /// Whose it is.
+    /// The submitter.
     pub submitter: Submitter,
-    /// The caller's name for it.
+    /// The caller's request id.
     pub request_id: Option<RequestId>,
-    /// Its slot, once it has one.
+    /// The nonce, once one is assigned.
     pub nonce: Option<Nonce>,
     /// The intent, as it was accepted.
     pub payload: Bytes,
@@ -158,30 +157,30 @@ pub struct TxRecord {
     pub fencing_token: FencingToken,
     /// How many attempts it has.
     pub attempts: u16,
-    /// The hash of its newest attempt.
+    /// The hash of the newest attempt.
     pub newest_hash: Option<TxHash>,
-    /// When it is to be sent again.
+    /// When the newest attempt is sent again.
     pub next_resubmit_at: Option<Timestamp>,
-    /// How often it was sent again.
+    /// How often an attempt was sent again.
     pub resubmits: u32,
-    /// The last error that the world gave for it.
+    /// The last error that a node answered.
     pub last_error: Option<Text<2000>>,
-    /// What was last found out about its place in the nodes' pools. Advice, never evidence.
+    /// The last mempool diagnosis. Advice, never evidence.
     pub diagnosis: Option<Text<300>>,
-    /// Where it was mined, while it is.
+    /// The receipt, while the transaction is mined.
     pub mined: Option<MinedIn>,
     /// When the intent expires.
     pub valid_until: Option<Timestamp>,
-    /// When it was accepted.
+    /// When the transaction was accepted.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// When the row last changed.
     pub updated_at: Timestamp,
-    /// When it became final.
+    /// When the transaction became final.
     pub finished_at: Option<Timestamp>,
 }
 
 impl TxRecord {
-    /// What a store reads back right after it has accepted a create.
+    /// The row that a store returns right after it accepted a create.
     pub fn accepted(tx: &NewTx, lease: Lease, at: Timestamp) -> Self {
         Self {
             tx_id: tx.tx_id,
@@ -210,89 +209,89 @@ impl TxRecord {
 /// One signed form of a transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Attempt {
-    /// Whose.
+    /// The transaction.
     pub tx_id: TxId,
-    /// 1 for the first.
+    /// The attempt's number, starting at 1.
     pub number: u16,
-    /// Its hash.
+    /// The attempt's hash.
     pub tx_hash: TxHash,
-    /// The bytes to send.
+    /// The signed bytes.
     pub raw: Bytes,
-    /// What it is for.
+    /// The purpose of the attempt.
     pub kind: AttemptKind,
-    /// What it pays.
+    /// The attempt's fees.
     pub fees: Fees,
-    /// When it was made durable.
+    /// When the attempt became durable.
     pub created_at: Timestamp,
 }
 
-/// The head of a submitter's line: its lowest open slot without a receipt.
+/// A submitter's head of line: its lowest open slot without a receipt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LineHead {
-    /// The transaction in it.
+    /// The transaction in the slot.
     pub tx_id: TxId,
-    /// The slot.
+    /// The nonce.
     pub nonce: Nonce,
-    /// Where the transaction is.
+    /// The transaction's state.
     pub state: TxState,
 }
 
-/// An open transaction with all its attempts: everything a new owner needs to go on.
+/// An open transaction with all its attempts: everything that a new owner needs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OpenTx {
     /// The transaction.
     pub record: TxRecord,
-    /// Its attempts, first to last. Each is maybe sent (I5).
+    /// The attempts in the order of their numbers. Each may have been sent (I5).
     pub attempts: Vec<Attempt>,
-    /// How long it had been waited for as the head of the line when that was last written; `None` if it
-    /// was not the head then.
+    /// How long it had waited as the head of line when that was last written; `None` if it was not the
+    /// head then.
     pub patience: Option<Patience>,
-    /// Since when searches bring no proof of what is in its slot.
+    /// Since when searches have brought no proof of the transaction in its slot.
     pub unproven_since: Option<Timestamp>,
-    /// A stored confirmation list of it says that its receipt once left the canonical chain.
+    /// A stored confirmation list says that the receipt once left the canonical chain.
     pub new_fork: bool,
 }
 
-/// One line of a transaction's audit trail. There is exactly one for each version of the row.
+/// One entry of a transaction's audit trail. There is exactly one for each version of the row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HistoryEntry {
-    /// The version that this change made.
+    /// The version that this change created.
     pub version: u32,
-    /// When, by the database's clock.
+    /// When it was committed, by the database's clock.
     pub at: Timestamp,
-    /// Which node did it.
+    /// The node that made the change.
     pub node: NodeId,
-    /// Under which token.
+    /// The fencing token under which it was made.
     pub token: FencingToken,
-    /// What happened, one word.
+    /// The event's name.
     pub event: String,
-    /// Where it was; `None` for the first entry.
+    /// The previous state; `None` for the first entry.
     pub from: Option<TxState>,
-    /// Where it is since.
+    /// The new state.
     pub to: TxState,
-    /// More, for people.
+    /// Details for operators.
     pub detail: Option<Text<4000>>,
 }
 
-/// One line of a submitter's audit trail: a change of its status, or a move of its cursor that
+/// One entry of a submitter's audit trail: a change of its status or mode, or a cursor move that
 /// opened no slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SubmitterEntry {
-    /// Ascends with the commits of one submitter.
+    /// Ascends with the submitter's commits.
     pub number: u64,
-    /// When, by the database's clock.
+    /// When it was committed, by the database's clock.
     pub at: Timestamp,
-    /// Which node did it.
+    /// The node that made the change.
     pub node: NodeId,
-    /// Under which token.
+    /// The fencing token under which it was made.
     pub token: FencingToken,
-    /// What happened, one word.
+    /// The event's name.
     pub event: String,
-    /// Why, or from where to where.
+    /// The reason, or the old and the new value.
     pub detail: Option<Text<500>>,
 }
 
-/// Turns the code of a stored state into the state.
+/// Decodes a stored state.
 pub fn stored_state(code: i16) -> Result<TxState, InvalidId> {
     TxState::from_code(code).ok_or_else(|| InvalidId::new("state", format!("no state {code}")))
 }

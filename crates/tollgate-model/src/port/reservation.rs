@@ -1,4 +1,4 @@
-//! Nonces for callers that send by themselves.
+//! Reservations: nonces for callers that send by themselves.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use crate::ids::{InvalidId, NodeId, Nonce, Submitter, TxHash};
 use crate::text::Text;
 use crate::time::Timestamp;
 
-/// Where a reserved nonce is.
+/// The state of a reserved nonce.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ReservationState {
-    /// A caller has it until the deadline.
+    /// A caller holds it until the deadline.
     Reserved,
-    /// It is spent: a caller said so, or a managed transaction took it from the pool.
+    /// It is spent: a caller reported it as used, or a managed transaction took it from the pool.
     Used,
-    /// It is free: the lowest one is handed out before the cursor moves.
+    /// It is free: the lowest recyclable nonce is assigned before the cursor moves.
     Recyclable,
 }
 
 impl ReservationState {
-    /// Every state there is.
+    /// All states.
     pub const ALL: [Self; 3] = [Self::Reserved, Self::Used, Self::Recyclable];
 
     /// The number under which stores keep the state.
@@ -44,73 +44,73 @@ impl ReservationState {
     }
 }
 
-/// A nonce in a caller's hands, or back from there.
+/// A nonce that a caller holds or held.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reservation {
-    /// Of which account.
+    /// The submitter.
     pub submitter: Submitter,
-    /// Which nonce.
+    /// The nonce.
     pub nonce: Nonce,
-    /// Where it is.
+    /// Its state.
     pub state: ReservationState,
-    /// Who has it: an answer with another token is late.
+    /// The caller's token: a later report with another token is stale.
     pub owner_token: Uuid,
-    /// When it returns by itself.
+    /// When it becomes recyclable by itself.
     pub deadline: Timestamp,
-    /// What it was used for.
+    /// The hash of the transaction that uses it.
     pub tx_hash: Option<TxHash>,
-    /// Why it came back.
+    /// Why it was returned.
     pub reason: Option<Text<500>>,
 }
 
-/// What to reserve.
+/// A request to reserve a nonce.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reserve {
-    /// The right to write for the submitter.
+    /// The lease to write under.
     pub lease: Lease,
-    /// The caller's proof for its later answer.
+    /// The token that the caller must present later.
     pub owner_token: Uuid,
-    /// How long the caller may take.
+    /// How long the caller may hold it.
     pub hold: Duration,
-    /// The higher of the chain's mined and pending counts: nothing below it is handed out. I3: what
-    /// only a pool counts may be a caller's that sent it and let its time run out.
+    /// The higher of the chain's mined and pending counts: no nonce below it is assigned. I3: a
+    /// nonce that only a pool counts may belong to a caller that sent it after its deadline.
     pub floor: Nonce,
     /// How many nonces callers may hold at once (I13).
     pub outstanding_max: u32,
 }
 
 impl Reserve {
-    /// The floor that follows from an account's counts.
+    /// The floor for an account with these counts.
     pub fn floor_of(counts: AccountCounts) -> Nonce {
         counts.mined.max(counts.pending)
     }
 }
 
-/// Nonces that an operator hands back.
+/// Nonces that an operator returns to the pool.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HandBack {
-    /// Which, at most [`Page::MAX`].
+    /// The nonces, at most [`Page::MAX`].
     pub nonces: Vec<Nonce>,
-    /// Also those that callers said to use: the operator vouches that they will not be sent.
+    /// Also return nonces that callers reported as used: the operator vouches that they will not be sent.
     pub used: bool,
-    /// Why: kept with each nonce and in the audit trail.
+    /// The reason, kept with each nonce and in the audit trail.
     pub reason: Text<500>,
 }
 
-/// Reservations: the same lease, cursor and fence as everything else.
+/// Reservations, under the same lease, cursor and fence as everything else.
 #[async_trait]
 pub trait ReservationStore: Send + Sync {
-    /// Hands out the lowest recyclable nonce, else the cursor's; `None` if too many are out or the
-    /// submitter takes no work.
+    /// Assigns the lowest recyclable nonce, else the cursor's; `None` if too many are reserved or the
+    /// submitter accepts no work.
     async fn reserve(
         &self,
         node: &NodeId,
         ask: &Reserve,
     ) -> Result<Option<Reservation>, StoreError>;
 
-    /// The caller uses it: told before it is sent, so that it is known whatever happens next. Told
-    /// again with the same hash it is the same answer. `None`: the token is stale, the nonce is not
-    /// the caller's any more.
+    /// Records that the caller uses a nonce, before the caller sends it. Repeating the report with the
+    /// same hash gives the same answer. `None` if the token is stale: the nonce is no longer the
+    /// caller's.
     async fn reservation_used(
         &self,
         node: &NodeId,
@@ -120,7 +120,7 @@ pub trait ReservationStore: Send + Sync {
         tx_hash: TxHash,
     ) -> Result<Option<Reservation>, StoreError>;
 
-    /// The caller did not use it, and will not. `None`: the token is stale.
+    /// Records that the caller did not and will not use a nonce. `None` if the token is stale.
     async fn reservation_recyclable(
         &self,
         node: &NodeId,
@@ -130,14 +130,14 @@ pub trait ReservationStore: Send + Sync {
         reason: &Text<500>,
     ) -> Result<Option<Reservation>, StoreError>;
 
-    /// Returns reservations whose deadline has passed to the pool; returns their nonces.
+    /// Makes reservations recyclable whose deadline has passed; returns their nonces.
     async fn expire_reservations(
         &self,
         node: &NodeId,
         lease: Lease,
     ) -> Result<Vec<Nonce>, StoreError>;
 
-    /// Marks what is in the pool below the mined count as used: whoever did it, it is spent. Returns
+    /// Marks recyclable nonces below the mined count as used, because the chain has spent them. Returns
     /// the nonces.
     async fn retire_passed(
         &self,
@@ -146,8 +146,8 @@ pub trait ReservationStore: Send + Sync {
         mined: Nonce,
     ) -> Result<Vec<Nonce>, StoreError>;
 
-    /// Puts nonces below the cursor that neither a managed transaction nor a reservation has into
-    /// the pool, so that the next one fills them; returns those. At most [`Page::MAX`] at once.
+    /// Adds nonces below the cursor that belong to neither a managed transaction nor a reservation to
+    /// the pool and returns them. At most [`Page::MAX`] per call.
     async fn adopt(
         &self,
         node: &NodeId,
@@ -156,9 +156,9 @@ pub trait ReservationStore: Send + Sync {
         reason: &Text<500>,
     ) -> Result<Vec<Nonce>, StoreError>;
 
-    /// Puts nonces below the cursor into the pool by an operator's word, with an entry in the audit
-    /// trail; returns those that are free now. What a managed transaction or a caller has keeps its
-    /// owner (I3), unless the operator vouches for what callers said to use.
+    /// Adds nonces below the cursor to the pool at an operator's request, with an audit entry; returns
+    /// those that are recyclable now. A nonce that belongs to a managed transaction or a caller keeps
+    /// its owner (I3), unless the operator vouches for those reported as used.
     async fn hand_back(
         &self,
         node: &NodeId,
@@ -166,7 +166,7 @@ pub trait ReservationStore: Send + Sync {
         wanted: &HandBack,
     ) -> Result<Vec<Nonce>, StoreError>;
 
-    /// A page of a submitter's reservations that are not used, lowest first, after a nonce.
+    /// Lists a submitter's unused reservations after a nonce, lowest first.
     async fn reservations(
         &self,
         submitter: Submitter,
@@ -174,8 +174,8 @@ pub trait ReservationStore: Send + Sync {
         page: Page,
     ) -> Result<Vec<Reservation>, StoreError>;
 
-    /// A page of a submitter's nonces that are used, from a nonce on, lowest first: what callers, or
-    /// transactions with a recycled slot, have sent or will.
+    /// Lists a submitter's used nonces from a nonce on, lowest first: those that callers, or
+    /// transactions in a recycled slot, have sent or will send.
     async fn used_from(
         &self,
         submitter: Submitter,

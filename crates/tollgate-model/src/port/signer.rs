@@ -1,4 +1,4 @@
-//! Who signs.
+//! Signing.
 
 use alloy_primitives::{Address, B256, Bytes};
 use async_trait::async_trait;
@@ -9,11 +9,11 @@ use super::batch::Fees;
 use crate::amount::Wei;
 use crate::ids::{ChainId, Nonce, TxHash};
 
-/// The form in which a transaction is encoded.
+/// The encoding of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum TxKind {
-    /// Before EIP-2718, with replay protection (EIP-155).
+    /// Pre-EIP-2718, with replay protection (EIP-155).
     Legacy,
     /// EIP-2930.
     AccessList,
@@ -21,60 +21,60 @@ pub enum TxKind {
     DynamicFee,
 }
 
-/// Storage that a transaction says it will touch.
+/// One entry of an access list.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AccessListEntry {
-    /// Of this contract.
+    /// The contract.
     pub address: Address,
-    /// At these places.
+    /// The storage slots.
     pub storage_keys: Vec<B256>,
 }
 
 /// A transaction, complete but for its signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TxDraft {
-    /// The chain that it is for.
+    /// The chain's id.
     pub chain_id: ChainId,
-    /// Whose it is.
+    /// The sender.
     pub from: Address,
-    /// Its slot.
+    /// The nonce.
     pub nonce: Nonce,
-    /// What is called; `None` creates a contract.
+    /// The called contract or recipient; `None` creates a contract.
     pub to: Option<Address>,
-    /// What is paid.
+    /// The value to transfer.
     pub value: Wei,
-    /// What is said.
+    /// The call data.
     pub data: Bytes,
-    /// Storage that it says it will touch; empty for [`TxKind::Legacy`].
+    /// The access list; empty for [`TxKind::Legacy`].
     pub access_list: Vec<AccessListEntry>,
-    /// What it pays. [`TxKind::DynamicFee`] needs a priority fee, the others have none.
+    /// The fees. [`TxKind::DynamicFee`] needs a priority fee, the others have none.
     pub fees: Fees,
-    /// How it is encoded.
+    /// The encoding.
     pub kind: TxKind,
 }
 
-/// A transaction that can be sent.
+/// A signed transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SignedTx {
-    /// Its hash.
+    /// The hash.
     pub tx_hash: TxHash,
-    /// The bytes to send (EIP-2718).
+    /// The encoded bytes (EIP-2718).
     pub raw: Bytes,
 }
 
-/// A transaction that somebody else has signed, read back.
+/// A transaction that the caller signed, decoded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PreSigned {
-    /// Its hash.
+    /// The hash.
     pub tx_hash: TxHash,
-    /// The bytes to send (EIP-2718).
+    /// The encoded bytes (EIP-2718).
     pub raw: Bytes,
-    /// What was signed, and by whom.
+    /// The decoded transaction and its recovered sender.
     pub draft: TxDraft,
 }
 
-/// Why there is no signature. Never holds key material.
+/// Why signing failed. Never holds key material.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SignError {
     /// The signer has no key for this account.
@@ -91,24 +91,24 @@ pub enum SignError {
     Refused(String),
 }
 
-/// Signs for the accounts that it has keys of.
+/// Signs for the accounts whose keys it has.
 #[async_trait]
 pub trait Signer: Send + Sync {
-    /// The accounts that it signs for.
+    /// The accounts with a key.
     fn accounts(&self) -> Vec<Address>;
 
-    /// Whether it signs for an account.
+    /// Whether it has the key of an account.
     fn signs_for(&self, account: Address) -> bool {
         self.accounts().contains(&account)
     }
 
-    /// Reads back what was signed, by whomever.
+    /// Decodes a signed transaction and recovers its sender.
     ///
     /// # Errors
     /// The bytes are not a transaction for this chain.
     fn read(&self, chain_id: ChainId, raw: &Bytes) -> Result<TxDraft, SignError>;
 
-    /// Signs drafts, with an answer for each, in order. How much of it runs side by side is the
-    /// signer's business.
+    /// Signs drafts and returns a result for each, in order. The signer decides how many it signs
+    /// concurrently.
     async fn sign(&self, drafts: Vec<TxDraft>) -> Vec<Result<SignedTx, SignError>>;
 }

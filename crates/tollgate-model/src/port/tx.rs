@@ -1,4 +1,4 @@
-//! Transactions: the fenced batch, and everything that is read back.
+//! Transactions: the fenced batch and all reads.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::nonce::Mode;
 use crate::state::TxState;
 use crate::time::Timestamp;
 
-/// How many rows one read may return (I13).
+/// The maximum number of rows of one read (I13).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Page(u32);
 
@@ -25,7 +25,7 @@ impl Page {
     /// The largest page.
     pub const MAX: u32 = 1_000;
 
-    /// Takes a page size of 1 to [`Self::MAX`].
+    /// Accepts a page size of 1 to [`Self::MAX`].
     pub fn new(limit: u32) -> Result<Self, InvalidId> {
         if (1..=Self::MAX).contains(&limit) {
             Ok(Self(limit))
@@ -34,7 +34,7 @@ impl Page {
         }
     }
 
-    /// Whether a list is no longer than the largest page.
+    /// Checks that a list is no longer than the largest page.
     pub fn fits(length: usize) -> Result<(), InvalidId> {
         match u32::try_from(length) {
             Ok(length) if length <= Self::MAX => Ok(()),
@@ -44,41 +44,41 @@ impl Page {
         }
     }
 
-    /// The size.
+    /// The page size.
     pub const fn limit(self) -> u32 {
         self.0
     }
 }
 
-/// Which transactions to list, newest first.
+/// A filter for the list of transactions.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ListFilter {
-    /// On this chain.
+    /// Only this chain.
     pub chain_id: Option<ChainId>,
-    /// Of this account.
+    /// Only this submitter.
     pub submitter: Option<Submitter>,
-    /// In one of these states.
+    /// Only these states.
     pub states: StateFilter,
-    /// Accepted at this time or later.
+    /// Only transactions accepted at this time or later.
     pub from: Option<Timestamp>,
-    /// Accepted before this time.
+    /// Only transactions accepted before this time.
     pub to: Option<Timestamp>,
 }
 
-/// How far the time in a transaction's id may be from the time at which it was accepted. The id is made
-/// by the clock of the node that takes the request in, before it waits for its commit; the time is the
-/// database's, at the commit.
+/// How far the time in a transaction's id may be from its acceptance time. The id is made by the
+/// accepting node's clock before the commit; the acceptance time is the database's, at the
+/// commit.
 const ID_SLACK: Duration = Duration::from_secs(600);
 
 impl ListFilter {
-    /// The lowest id that what was accepted from [`Self::from`] on can have. Ids begin with their time, so
-    /// a store need not walk over everything that is older.
+    /// The lowest id that a transaction accepted from [`Self::from`] on can have. Ids begin with their
+    /// time, so a store can skip everything older.
     pub fn lowest_id(&self) -> Option<TxId> {
         self.from.map(|from| TxId::first_at(from.before(ID_SLACK)))
     }
 
-    /// The id that a page lies below: the place that was asked for, or the lowest one that what was
-    /// accepted before [`Self::to`] can't have any more.
+    /// The exclusive upper bound of ids: the page's position, or the lowest id that a transaction
+    /// accepted before [`Self::to`] can't have.
     pub fn below(&self, after: Option<TxId>) -> Option<TxId> {
         let end = self.to.map(|to| TxId::first_at(to.after(ID_SLACK)));
         [after, end].into_iter().flatten().min()
@@ -93,40 +93,40 @@ impl ListFilter {
     }
 }
 
-/// Which states to list. The kinds differ in how a store finds them without scanning what is
-/// finished.
+/// A filter by state. The variants differ in how a store finds the rows without scanning finished
+/// ones.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum StateFilter {
-    /// All of them.
+    /// All states.
     #[default]
     Any,
-    /// These.
+    /// Only these states.
     Of(Vec<TxState>),
 }
 
-/// What a fresh look under the fence found, after a commit whose answer was lost.
+/// The state under the fence after a commit with unknown outcome was resolved.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settled {
-    /// The submitter as it stands; the unknown commit can no longer change it.
+    /// The submitter's row; the unknown commit can no longer change it.
     pub submitter: SubmitterRecord,
-    /// For each transaction asked for: what it is, or `None` if it does not exist.
+    /// The row version of each transaction asked for; `None` if it does not exist.
     pub rows: Vec<Option<Seen>>,
 }
 
-/// Transactions, their attempts, their history, and the submitters they belong to.
+/// Transactions, attempts, history and submitters.
 #[async_trait]
 pub trait TxStore: Send + Sync {
-    /// Makes a chain known, or checks that it is the one that is known under this id.
+    /// Registers a chain, or checks that the registered one is the same chain.
     async fn register_chain(&self, chain: &ChainRegistration) -> Result<(), StoreError>;
 
-    /// Makes submitters known. One that is known stays as it is: cursor (I4) and mode.
+    /// Registers submitters. One that is already registered keeps its cursor (I4) and mode.
     async fn register_submitters(&self, setups: &[SubmitterSetup]) -> Result<(), StoreError>;
 
-    /// Writes a batch in one transaction, with an outcome for each section, in order.
+    /// Commits a batch in one database transaction; returns an outcome for each section, in order.
     async fn commit(&self, batch: &FencedBatch) -> Result<Vec<SectionOutcome>, StoreError>;
 
-    /// Finds out what became of an unknown commit: proves the lease anew and waits until nothing
-    /// that was sent under it before can still land.
+    /// Resolves a commit with unknown outcome: proves the lease anew and waits until nothing that was
+    /// sent under it before can still be committed.
     async fn settle(
         &self,
         node: &crate::ids::NodeId,
@@ -134,26 +134,26 @@ pub trait TxStore: Send + Sync {
         tx_ids: &[TxId],
     ) -> Result<Settled, StoreError>;
 
-    /// Which of these requests are known, in the order asked: the pre-check of a create.
+    /// Looks up these requests, in the order asked: the idempotency pre-check of a create.
     async fn known_requests(
         &self,
         requests: &[(Submitter, RequestId)],
     ) -> Result<Vec<Option<KnownRequest>>, StoreError>;
 
-    /// One transaction.
+    /// Reads one transaction.
     async fn tx(&self, tx_id: TxId) -> Result<Option<TxRecord>, StoreError>;
 
-    /// One transaction by the caller's name for it.
+    /// Reads one transaction by its request id.
     async fn tx_by_request(
         &self,
         submitter: Submitter,
         request_id: &RequestId,
     ) -> Result<Option<TxRecord>, StoreError>;
 
-    /// The transactions that these attempts belong to; hashes that are not ours are left out.
+    /// Maps attempt hashes to their transactions; unknown hashes are left out.
     async fn tx_ids_by_hash(&self, hashes: &[TxHash]) -> Result<Vec<(TxHash, TxId)>, StoreError>;
 
-    /// A page of transactions, newest first, after (older than) a place.
+    /// Lists transactions, newest first, after (older than) a position.
     async fn list(
         &self,
         filter: &ListFilter,
@@ -161,10 +161,10 @@ pub trait TxStore: Send + Sync {
         page: Page,
     ) -> Result<Vec<TxRecord>, StoreError>;
 
-    /// The attempts of one transaction, first to last.
+    /// Reads the attempts of one transaction in the order of their numbers.
     async fn attempts(&self, tx_id: TxId) -> Result<Vec<Attempt>, StoreError>;
 
-    /// A page of one transaction's audit trail, oldest first, after a version.
+    /// Reads a page of one transaction's audit trail, oldest first, after a version.
     async fn history(
         &self,
         tx_id: TxId,
@@ -172,7 +172,7 @@ pub trait TxStore: Send + Sync {
         page: Page,
     ) -> Result<Vec<HistoryEntry>, StoreError>;
 
-    /// A page of one submitter's audit trail, oldest first, after a number.
+    /// Reads a page of one submitter's audit trail, oldest first, after a number.
     async fn submitter_history(
         &self,
         submitter: Submitter,
@@ -180,11 +180,11 @@ pub trait TxStore: Send + Sync {
         page: Page,
     ) -> Result<Vec<SubmitterEntry>, StoreError>;
 
-    /// The confirmation list that was last stored for a transaction.
+    /// Reads the confirmation list that was last stored for a transaction.
     async fn confirmations(&self, tx_id: TxId) -> Result<Option<Confirmations>, StoreError>;
 
-    /// A page of a submitter's open transactions with their attempts, oldest first: what a new
-    /// owner goes on with.
+    /// Reads a page of a submitter's open transactions with their attempts, oldest first: the work
+    /// that a new owner continues.
     async fn open_work(
         &self,
         submitter: Submitter,
@@ -192,8 +192,7 @@ pub trait TxStore: Send + Sync {
         page: Page,
     ) -> Result<Vec<OpenTx>, StoreError>;
 
-    /// A page of the nonces, from one on, that transactions of a submitter have, lowest first. Nothing
-    /// else of them is read.
+    /// Lists the nonces, from one on, that a submitter's transactions occupy, lowest first.
     async fn slots_from(
         &self,
         submitter: Submitter,
@@ -201,10 +200,10 @@ pub trait TxStore: Send + Sync {
         page: Page,
     ) -> Result<Vec<Nonce>, StoreError>;
 
-    /// The head of a submitter's line ([`crate::stuck::head`]): what all its other work waits for.
+    /// Reads a submitter's head of line ([`crate::stuck::head`]).
     async fn line_head(&self, submitter: Submitter) -> Result<Option<LineHead>, StoreError>;
 
-    /// A page of a chain's submitters with owner and load, in the order of their addresses.
+    /// Reads a page of a chain's submitters with owner and load, ordered by address.
     async fn submitters(
         &self,
         chain_id: ChainId,
@@ -212,10 +211,10 @@ pub trait TxStore: Send + Sync {
         page: Page,
     ) -> Result<Vec<SubmitterOverview>, StoreError>;
 
-    /// The mode of each of these, in the order asked; `None` if it is not known.
+    /// Reads the mode of each of these, in the order asked; `None` if it is not registered.
     async fn modes(&self, submitters: &[Submitter]) -> Result<Vec<Option<Mode>>, StoreError>;
 
-    /// One submitter's own row.
+    /// Reads one submitter's row.
     async fn submitter(&self, submitter: Submitter) -> Result<Option<SubmitterRecord>, StoreError>;
 }
 

@@ -1,35 +1,35 @@
-//! Slots, and the signed forms that use them.
+//! Slots and the signed attempts that occupy them.
 
 use alloy_primitives::Bytes;
 
 use crate::amount::GasPrice;
 use crate::ids::{Nonce, TxHash};
 
-/// A nonce for a transaction, with the first signed form that uses it (I5).
+/// A nonce for a transaction, with the first attempt that uses it (I5).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Slot {
     /// The nonce.
     pub nonce: Nonce,
-    /// It comes from the pool of recyclable nonces below the cursor, not from the cursor.
+    /// The nonce comes from the recyclable nonces below the cursor, not from the cursor.
     pub recycled: bool,
-    /// What will be sent.
+    /// The first attempt.
     pub attempt: NewAttempt,
 }
 
-/// A signed form to be kept for ever.
+/// A signed attempt to store. Attempts are never deleted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewAttempt {
-    /// Its hash.
+    /// The hash.
     pub tx_hash: TxHash,
-    /// The bytes to send.
+    /// The signed bytes.
     pub raw: Bytes,
-    /// What it is for.
+    /// The purpose of the attempt.
     pub kind: AttemptKind,
-    /// What it pays.
+    /// The fees.
     pub fees: Fees,
 }
 
-/// What an attempt is for.
+/// The purpose of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AttemptKind {
     /// The intent, as first signed.
@@ -38,18 +38,18 @@ pub enum AttemptKind {
     Bump,
     /// A new payload that the caller allowed.
     Replacement,
-    /// A transfer to self that a caller asked for.
+    /// A self-transfer that a caller asked for in order to cancel.
     Cancellation,
-    /// A transfer to self that closes the slot of a transaction no node would take.
+    /// A self-transfer that closes the slot of a transaction no node accepts.
     Placeholder,
 }
 
 impl AttemptKind {
-    /// Every kind there is.
+    /// All kinds.
     pub const ALL: [Self; 5] =
         [Self::Intent, Self::Bump, Self::Replacement, Self::Cancellation, Self::Placeholder];
 
-    /// The word for it in the API and in hooks.
+    /// The name in the API and in hooks.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Intent => "intent",
@@ -60,7 +60,7 @@ impl AttemptKind {
         }
     }
 
-    /// The number under which stores keep the kind.
+    /// The number under which stores save the kind.
     pub const fn code(self) -> i16 {
         match self {
             Self::Intent => 1,
@@ -71,16 +71,16 @@ impl AttemptKind {
         }
     }
 
-    /// The kind that a store keeps under `code`, if there is one.
+    /// The kind that stores save under `code`, if there is one.
     pub fn from_code(code: i16) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 }
 
-/// What an attempt pays.
+/// The fees of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fees {
-    /// The most gas it may use.
+    /// The gas limit.
     pub gas_limit: u64,
     /// `maxFeePerGas`, or the gas price of a legacy transaction.
     pub max_fee: GasPrice,

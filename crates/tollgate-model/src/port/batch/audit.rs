@@ -1,21 +1,21 @@
-//! What a section leaves in the audit trail of its submitter.
+//! Entries that a section adds to its submitter's audit trail.
 
 use super::{CursorMove, ModeChange, Section, StatusChange};
 use crate::ids::Nonce;
 use crate::nonce::SubmitterStatus;
 use crate::text::Text;
 
-/// An entry to be written with the change that it tells of.
+/// An audit entry, written together with the change that it describes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SubmitterNote {
-    /// What happened, one word.
+    /// The event's name.
     pub event: &'static str,
-    /// Why, or from where to where.
+    /// The reason, or the old and the new value.
     pub detail: Text<500>,
 }
 
 impl SubmitterNote {
-    /// A change of status, with the reason that was given.
+    /// A change of status, with its reason.
     pub fn status(change: &StatusChange) -> Self {
         let event = match change.to {
             SubmitterStatus::Active => "resumed",
@@ -25,21 +25,21 @@ impl SubmitterNote {
         Self { event, detail: change.reason.clone() }
     }
 
-    /// A change of mode: from what to what, and the reason that was given.
+    /// A change of mode: the old and new mode, and the reason.
     pub fn mode(change: &ModeChange) -> Self {
         let ModeChange { from, to, reason } = change;
         let detail = format!("from {} to {}: {reason}", from.name(), to.name());
         Self { event: "mode_changed", detail: Text::lossy(&detail) }
     }
 
-    /// Nonces, lowest first, that an operator has handed back; `None` if there are none.
+    /// Nonces, lowest first, that an operator returned to the pool; `None` if there are none.
     pub fn handed_back(nonces: &[Nonce], reason: &str) -> Option<Self> {
         let (first, last) = (nonces.first()?, nonces.last()?);
         let detail = format!("{} nonces from {first} to {last}: {reason}", nonces.len());
         Some(Self { event: "nonces_handed_back", detail: Text::lossy(&detail) })
     }
 
-    /// Nonces that the cursor passes without a slot or a reservation in them; `None` if there are
+    /// Nonces that the cursor skips without a slot or a reservation in them; `None` if there are
     /// none.
     pub fn skipped(from: Nonce, to: Nonce) -> Option<Self> {
         let detail = || Text::lossy(&format!("from {from} to {to}"));
@@ -48,8 +48,8 @@ impl SubmitterNote {
 }
 
 impl Section {
-    /// What the audit trail of the submitter gets: the changes of status and mode, and the part of the
-    /// cursor's step that opens no slot.
+    /// The audit entries of this section: changes of status and mode, and the part of the cursor's move
+    /// that opens no slot.
     pub fn notes(&self) -> Vec<SubmitterNote> {
         let skipped = self.cursor.and_then(|CursorMove { from, to }| {
             let first = self.slots().find(|slot| !slot.recycled).map_or(to, |slot| slot.nonce);

@@ -1,4 +1,4 @@
-//! What a batch must be before a store sees it.
+//! The checks that a batch must pass before a store sees it.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::port::record::MinedIn;
 use crate::state::{Tracking, TxState};
 use crate::transition::TxEvent;
 
-/// The last version that every store can hold.
+/// The highest row version that every store can hold.
 const VERSION_MAX: u32 = i32::MAX as u32;
 
 pub(super) fn batch(sections: &[Section]) -> Result<(), InvalidId> {
@@ -28,7 +28,7 @@ pub(super) fn batch(sections: &[Section]) -> Result<(), InvalidId> {
     Ok(())
 }
 
-/// Everything about one section that can be checked without the database and its neighbours.
+/// Checks a section without the database and independently of its neighbours.
 pub(super) fn section(section: &Section) -> Result<(), InvalidId> {
     operations(section.ops())?;
     let mut tx_ids = HashSet::new();
@@ -53,8 +53,8 @@ fn operations(ops: usize) -> Result<(), InvalidId> {
     Ok(())
 }
 
-/// I3, I4: slots from the cursor lie in ascending order within the cursor's step; recycled ones lie
-/// below it; none occurs twice.
+/// I3, I4: slots from the cursor ascend within the cursor's move; recycled ones lie below it; no slot
+/// occurs twice.
 fn slots(section: &Section) -> Result<(), InvalidId> {
     let Some(CursorMove { from, to }) = section.cursor else {
         return match section.slots().next() {
@@ -83,7 +83,7 @@ fn slots(section: &Section) -> Result<(), InvalidId> {
     Ok(())
 }
 
-/// I12: a mode changes while nothing is open, so nothing comes with it.
+/// I12: a mode changes only while nothing is open, so the section holds nothing else.
 fn mode(section: &Section) -> Result<(), InvalidId> {
     let alone = section.creates.is_empty() && section.updates.is_empty();
     if section.mode.is_some() && !alone {
@@ -94,7 +94,7 @@ fn mode(section: &Section) -> Result<(), InvalidId> {
 
 fn update(update: &TxUpdate) -> Result<(), InvalidId> {
     if update.seen.state.is_final() {
-        // I9: nothing about it changes any more, not even a note.
+        // I9: a final transaction never changes, not even by a note.
         return refuse("update", format!("{} is final", update.tx_id));
     }
     if update.seen.version >= VERSION_MAX {
@@ -117,7 +117,7 @@ fn update(update: &TxUpdate) -> Result<(), InvalidId> {
         Evidence::Keep => !is(TxEvent::Mined) && !is(TxEvent::Orphaned),
     };
     if !evidence_fits {
-        // I8: MINED has a receipt, and nothing else has one that is not final.
+        // I8: only MINED and the states that end it carry a receipt.
         return refuse("update", format!("the receipt does not fit a move to {}", update.to()));
     }
     if let Evidence::Set(mined) = &update.evidence {
@@ -142,7 +142,7 @@ fn attempt(attempt: &NewAttempt) -> Result<(), InvalidId> {
 }
 
 impl MinedIn {
-    /// Whether a store can hold it. A receipt that no store can hold is a node's mistake: no chain has
+    /// Checks that a store can hold the receipt. Values beyond that are a node's mistake: no chain has
     /// such numbers.
     pub fn check(&self) -> Result<(), InvalidId> {
         storable("blockNumber", self.block_number)?;
@@ -150,7 +150,7 @@ impl MinedIn {
     }
 }
 
-/// Whether a store's signed 64 bits hold a number.
+/// Checks that a number fits a signed 64-bit column.
 fn storable(field: &'static str, number: u64) -> Result<(), InvalidId> {
     match i64::try_from(number) {
         Ok(_) => Ok(()),

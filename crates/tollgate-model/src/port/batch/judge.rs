@@ -1,5 +1,5 @@
-//! Whether a section still fits what is stored. Both stores gather the facts under their locks and
-//! ask here.
+//! Decides whether a section still fits what is stored. Both stores gather the facts under their
+//! locks and call [`judge`].
 
 use std::collections::HashMap;
 
@@ -8,24 +8,24 @@ use crate::ids::{Nonce, RequestId};
 use crate::nonce::{Mode, SubmitterStatus};
 use crate::port::record::{KnownRequest, Seen};
 
-/// What a store found under its locks; none of it can change until the commit.
+/// What a store read under its locks; none of it can change before the commit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SectionFacts {
-    /// Where the cursor is.
+    /// The stored cursor.
     pub cursor: Nonce,
     /// The submitter's status.
     pub status: SubmitterStatus,
     /// The submitter's mode.
     pub mode: Mode,
-    /// For each create: who has its request id already.
+    /// For each create: the transaction that already uses its request id.
     pub known: Vec<Option<KnownRequest>>,
-    /// For each update that brings a slot: its row, if it is the section's submitter's.
+    /// For each update that brings a slot: its row, if it belongs to the section's submitter.
     pub slotted_rows: Vec<Option<Seen>>,
-    /// For each recycled slot, in the order of [`Section::slots`]: whether the pool has it.
+    /// For each recycled slot, in the order of [`Section::slots`]: whether it is recyclable.
     pub recyclable: Vec<bool>,
 }
 
-/// What to do with a section whose lease stands.
+/// What to do with a section whose lease is valid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Judgement {
     /// Write what is [`CreateAnswer::Created`], and the updates.
@@ -36,8 +36,9 @@ pub enum Judgement {
 
 /// Judges a section by the facts.
 ///
-/// A create without a slot that is known already is simply answered. One *with* a slot makes the
-/// whole section stale: writing its neighbours would leave its nonce as a hole (I3, I7).
+/// A create without a slot whose request is known is answered with the existing transaction. One *with*
+/// a slot makes the whole section stale: writing its neighbours would leave its nonce as a hole
+/// (I3, I7).
 pub fn judge(section: &Section, facts: &SectionFacts) -> Judgement {
     let creates = judge_creates(section, &facts.known);
     let mut slotted_rows = facts.slotted_rows.iter();
@@ -60,7 +61,7 @@ pub fn judge(section: &Section, facts: &SectionFacts) -> Judgement {
         .all(|(tx, answer)| tx.slot.is_none() || *answer == CreateAnswer::Created);
     let updates_fit = updates.iter().all(|answer| *answer == UpdateAnswer::Applied);
     let pool_fits = facts.recyclable.iter().all(|there| *there);
-    // I12: whatever the writer believed, a submitter that takes no work opens no slot.
+    // I12: a submitter that accepts no work opens no slot, whatever the writer assumed.
     let may_open = section.slots().next().is_none() || facts.status == SubmitterStatus::Active;
 
     if cursor_fits
@@ -78,7 +79,7 @@ pub fn judge(section: &Section, facts: &SectionFacts) -> Judgement {
     }
 }
 
-/// I7: a request id is taken by what is stored, and by earlier creates of the same section.
+/// I7: a request id is in use if it is stored, or if an earlier create of the section has it.
 fn judge_creates(section: &Section, known: &[Option<KnownRequest>]) -> Vec<CreateAnswer> {
     let mut here: HashMap<&RequestId, KnownRequest> = HashMap::new();
     let mut known = known.iter();

@@ -1,4 +1,4 @@
-//! What became of a batch.
+//! The outcomes of a batch.
 
 use super::Payload;
 use crate::ids::Nonce;
@@ -6,40 +6,40 @@ use crate::nonce::SubmitterStatus;
 use crate::port::record::KnownRequest;
 use crate::time::Timestamp;
 
-/// What became of one section.
+/// The outcome of one section.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SectionOutcome {
-    /// It is durable, but for what the answers say.
+    /// The section is durable, except for what the answers say.
     Committed {
-        /// When its creates were accepted, by the database's clock.
+        /// When the creates were accepted, by the database's clock.
         at: Timestamp,
-        /// One for each create, in order.
+        /// One answer for each create, in order.
         creates: Vec<CreateAnswer>,
-        /// One for each update, in order.
+        /// One answer for each update, in order.
         updates: Vec<UpdateAnswer>,
     },
-    /// Nothing was written: the lease is gone (I2).
+    /// Nothing was written: the lease was lost (I2).
     Fenced,
-    /// Nothing was written: the section's slots would not fit what is stored. The cursor is
-    /// elsewhere, a request is known already, a row has moved. Drop the cached nonce, leave out
-    /// what the answers name, and allocate again.
+    /// Nothing was written: the section's slots do not fit what is stored. The cursor has moved, a
+    /// request is known already, or a row has changed. Drop the cached nonce, leave out what the
+    /// answers name, and allocate again.
     Stale {
-        /// Where the cursor is.
+        /// The stored cursor.
         cursor: Nonce,
         /// The submitter's status.
         status: SubmitterStatus,
-        /// What would have become of each create.
+        /// What the outcome of each create would have been.
         creates: Vec<CreateAnswer>,
-        /// What would have become of each update.
+        /// What the outcome of each update would have been.
         updates: Vec<UpdateAnswer>,
     },
-    /// Nothing was written: the database's own rules (the second line) refused the section, by
-    /// the constraint named here. A clash of ids, or a defect; its neighbours were not harmed.
+    /// Nothing was written: a database constraint refused the section; it is named here. This is a clash
+    /// of ids or a defect; the neighbouring sections are not affected.
     Refused(String),
 }
 
 impl SectionOutcome {
-    /// The answers to creates and updates, if it is durable.
+    /// The answers to creates and updates, if the section is durable.
     pub fn answers(self) -> Option<(Vec<CreateAnswer>, Vec<UpdateAnswer>)> {
         match self {
             Self::Committed { creates, updates, .. } => Some((creates, updates)),
@@ -48,19 +48,19 @@ impl SectionOutcome {
     }
 }
 
-/// What became of one create.
+/// The outcome of one create.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CreateAnswer {
-    /// It is new.
+    /// The transaction was created.
     Created,
-    /// The same request made this transaction already (I7).
+    /// The same request created this transaction earlier (I7).
     Duplicate(KnownRequest),
-    /// The request id belongs to another payload (I7).
+    /// The request id is in use with another payload (I7).
     Conflict(KnownRequest),
 }
 
 impl CreateAnswer {
-    /// The answer for a create whose request id is, or is not, taken.
+    /// The answer to a create, given the transaction that already uses its request id.
     pub fn judge(payload: &Payload, known: Option<KnownRequest>) -> Self {
         match known {
             None => Self::Created,
@@ -70,11 +70,11 @@ impl CreateAnswer {
     }
 }
 
-/// What became of one update.
+/// The outcome of one update.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UpdateAnswer {
     /// The row is now what [`TxUpdate::applied`](super::TxUpdate::applied) says.
     Applied,
-    /// The row was not what the writer had seen: read it again.
+    /// The row had changed since the writer read it: read it again.
     Lost,
 }

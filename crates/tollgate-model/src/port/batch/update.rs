@@ -1,4 +1,4 @@
-//! Changes of transactions that exist.
+//! Changes to existing transactions.
 
 use std::time::Duration;
 
@@ -13,44 +13,46 @@ use crate::text::Text;
 use crate::time::Timestamp;
 use crate::transition::{IllegalMove, TxEvent, transition};
 
-/// A change of one transaction, by comparison with what the writer saw.
+/// A change of one transaction, conditional on the row version that the writer read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TxUpdate {
-    /// Which.
+    /// The transaction.
     pub tx_id: TxId,
-    /// What the writer saw; if the row has moved since, the answer is [`UpdateAnswer::Lost`](super::UpdateAnswer::Lost).
+    /// The expected row version; if the row has changed, the answer is
+    /// [`UpdateAnswer::Lost`](super::UpdateAnswer::Lost).
     pub seen: Seen,
     to: TxState,
     event: Change,
-    /// A slot for a queued transaction; belongs to [`TxEvent::SlotAllocated`] alone.
+    /// A slot for a queued transaction; only with [`TxEvent::SlotAllocated`].
     pub slot: Option<Slot>,
     /// A further attempt at the same nonce.
     pub attempt: Option<NewAttempt>,
-    /// The slot that goes back to the pool; belongs to [`TxEvent::SlotRecycled`] alone.
+    /// The slot that becomes recyclable; only with [`TxEvent::SlotRecycled`].
     pub freed_nonce: Option<Nonce>,
-    /// The receipt.
+    /// The change of the stored receipt.
     pub evidence: Evidence,
-    /// The confirmation list, replacing the stored one as a whole.
+    /// The confirmation list, which replaces the stored one as a whole.
     pub confirmations: Option<Confirmations>,
-    /// When to send it again.
+    /// The change of the resubmission schedule.
     pub schedule: Schedule,
-    /// One more resubmission to count.
+    /// Counts one more resubmission.
     pub resubmitted: bool,
-    /// How long it has been waited for as the head of the line; `None` keeps what is stored.
+    /// How long it has waited as the head of line; `None` keeps the stored value.
     pub patience: Option<Patience>,
-    /// Since when searches bring no proof of what is in its slot; `None` keeps what is stored.
+    /// Since when searches have brought no proof of the transaction in its slot; `None` keeps the stored
+    /// value.
     pub unproven_since: Option<Timestamp>,
-    /// The last error that the world gave for it.
+    /// The last error that a node answered.
     pub last_error: Option<Text<2000>>,
-    /// What was last found out about its place in the nodes' pools; `None` keeps what is stored.
+    /// The mempool diagnosis; `None` keeps the stored value.
     pub diagnosis: Option<Text<300>>,
-    /// More for the audit trail.
+    /// Details for the audit trail.
     pub detail: Option<Text<4000>>,
-    /// What to tell the world.
+    /// The event to publish.
     pub outbox: Option<NewEvent>,
 }
 
-/// What an update's audit entry is called.
+/// What kind of change the audit entry names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Change {
     Moved(TxEvent),
@@ -58,13 +60,13 @@ enum Change {
 }
 
 impl TxUpdate {
-    /// A move of the state machine; one that it does not have can't be written.
+    /// A transition of the state machine; an illegal one can't be constructed.
     pub fn moved(tx_id: TxId, seen: Seen, event: TxEvent) -> Result<Self, IllegalMove> {
         let to = transition(seen.state, event)?;
         Ok(Self::build(tx_id, seen, to, Change::Moved(event)))
     }
 
-    /// A change that leaves the state as it is: a claim, a schedule, a further attempt (I11).
+    /// A change that keeps the state: a claim, a schedule, a further attempt (I11).
     pub const fn noted(tx_id: TxId, seen: Seen, what: &'static str) -> Self {
         Self::build(tx_id, seen, seen.state, Change::Noted(what))
     }
@@ -91,12 +93,12 @@ impl TxUpdate {
         }
     }
 
-    /// Where it goes.
+    /// The state after the change.
     pub const fn to(&self) -> TxState {
         self.to
     }
 
-    /// The move that it is, unless it only leaves a note.
+    /// The transition, unless the state stays.
     pub const fn event(&self) -> Option<TxEvent> {
         match self.event {
             Change::Moved(event) => Some(event),
@@ -104,7 +106,7 @@ impl TxUpdate {
         }
     }
 
-    /// The word for it in the audit trail.
+    /// The event's name in the audit trail.
     pub const fn event_name(&self) -> &'static str {
         match self.event {
             Change::Moved(event) => event.name(),
@@ -112,30 +114,30 @@ impl TxUpdate {
         }
     }
 
-    /// The signed form that this change adds, with a slot or without.
+    /// The attempt that this change adds, with a slot or without.
     pub fn new_attempt(&self) -> Option<&NewAttempt> {
         self.slot.as_ref().map(|slot| &slot.attempt).or(self.attempt.as_ref())
     }
 
-    /// What the row will be if this change is applied.
+    /// The row version after the change.
     pub const fn applied(&self) -> Seen {
         Seen { state: self.to, version: self.seen.version.saturating_add(1) }
     }
 }
 
-/// What an update says of the receipt.
+/// A change of the stored receipt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Evidence {
-    /// Nothing.
+    /// Keep it.
     Keep,
-    /// It is in this block.
+    /// Store this receipt.
     Set(MinedIn),
-    /// It is in no block any more.
+    /// Remove it: the transaction is in no canonical block any more.
     Clear,
 }
 
 impl Evidence {
-    /// The number that statements know it by, the same in every store.
+    /// The number that statements use, the same in every store.
     pub const fn code(&self) -> i16 {
         match self {
             Self::Keep => 0,
@@ -144,7 +146,7 @@ impl Evidence {
         }
     }
 
-    /// The receipt that it brings.
+    /// The receipt to store.
     pub const fn mined(&self) -> Option<&MinedIn> {
         match self {
             Self::Set(mined) => Some(mined),
@@ -153,19 +155,19 @@ impl Evidence {
     }
 }
 
-/// When to send again, counted from the commit by the database's clock.
+/// A change of the resubmission schedule, counted from the commit by the database's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Schedule {
-    /// As it is.
+    /// Keep it.
     Keep,
-    /// After this long.
+    /// Resubmit after this long.
     In(Duration),
-    /// Not by itself.
+    /// Do not resubmit automatically.
     Never,
 }
 
 impl Schedule {
-    /// The number that statements know it by, the same in every store.
+    /// The number that statements use, the same in every store.
     pub const fn code(self) -> i16 {
         match self {
             Self::Keep => 0,
@@ -174,7 +176,7 @@ impl Schedule {
         }
     }
 
-    /// The delay that it brings; zero where there is none.
+    /// The delay; zero if there is none.
     pub const fn delay(self) -> Duration {
         match self {
             Self::In(delay) => delay,
@@ -183,14 +185,14 @@ impl Schedule {
     }
 }
 
-/// The blocks on top of a receipt, from its own block on.
+/// The blocks on top of a receipt, starting with its own block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Confirmations {
     /// The number of the receipt's block.
     pub first_block: u64,
-    /// The hashes of it and its successors.
+    /// The hashes of that block and its successors.
     pub hashes: Vec<B256>,
-    /// The list differs from an earlier one in more than its length.
+    /// The list is no extension of an earlier one.
     pub new_fork: bool,
 }
 
@@ -198,7 +200,7 @@ pub struct Confirmations {
 mod tests {
     use super::*;
 
-    /// The statements of every store compare with these numbers.
+    /// Every store's statements compare with these numbers.
     #[test]
     fn evidence_and_schedule_have_one_code_each_and_keep_is_zero() {
         let mined = MinedIn {
