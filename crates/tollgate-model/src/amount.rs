@@ -1,4 +1,4 @@
-//! Money: amounts of a chain's native token, and prices per unit of gas.
+//! Amounts of a chain's native token, and gas prices.
 
 use std::fmt;
 
@@ -23,9 +23,9 @@ impl fmt::Debug for Wei {
     }
 }
 
-/// A price of one unit of gas, in wei.
+/// A gas price in wei per unit of gas.
 ///
-/// Bounded by what a store's 64-bit integer holds: 9.2 ether for one unit of gas.
+/// Bounded by a signed 64-bit integer: at most 9.2 ether per unit of gas.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "u64", into = "u64")]
 pub struct GasPrice(u64);
@@ -43,7 +43,7 @@ impl GasPrice {
             .ok_or_else(|| InvalidId::new("gasPrice", format!("{wei} wei is above {}", Self::MAX)))
     }
 
-    /// Takes a price as a store gives it back.
+    /// Decodes a stored price.
     pub fn from_i64(wei: i64) -> Result<Self, InvalidId> {
         u128::try_from(wei)
             .map_err(|_| InvalidId::new("gasPrice", format!("{wei} is negative")))
@@ -55,7 +55,7 @@ impl GasPrice {
         self.0 as u128
     }
 
-    /// The price as stores hold it; never negative by construction.
+    /// The price as stores save it; never negative.
     pub const fn as_i64(self) -> i64 {
         self.0 as i64
     }

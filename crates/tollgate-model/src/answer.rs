@@ -1,9 +1,8 @@
-//! What a node's answer to a send means, and what to do about it.
+//! Classes of a node's answer to a send, and the action that each class calls for.
 //!
-//! One answer is one endpoint's word. It never ends a transaction: even the classes that look dead
-//! are acted on only when every endpoint agrees (I3, I8). The words of the nodes are read
-//! elsewhere; here is only what follows from them. `docs/errors/send-answers.md` shows the same
-//! table to people.
+//! A single endpoint's answer never ends a transaction: even the classes that look fatal are acted on
+//! only when every endpoint agrees (I3, I8). `tollgate-evm` classifies the node's text; this module
+//! decides what follows from the class. `docs/errors/send-answers.md` has the same table.
 
 mod combined;
 
@@ -14,48 +13,47 @@ pub use combined::combined;
 use crate::state::{Allocated, StuckReason, TxState};
 use crate::transition::TxEvent;
 
-/// What a node's answer to a send means.
+/// The class of a node's answer to a send.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum AnswerClass {
-    /// The node took it and returned a hash.
+    /// The node accepted it and returned a hash.
     Accepted,
-    /// This very transaction is in the pool, or mined.
+    /// This transaction is already in the pool, or mined.
     AlreadyKnown,
-    /// The account's count is past this nonce: ours was mined, a foreign one was, or the node is
-    /// ahead of what we have seen.
+    /// The account's count is past this nonce: one of our attempts was mined, a foreign transaction was,
+    /// or the node is ahead of our view.
     NonceTooLow,
     /// A lower nonce is missing at the node.
     NonceTooHigh,
-    /// The pool holds another transaction with this nonce, and the new one doesn't pay enough more.
+    /// The pool holds another transaction with this nonce, and the new one does not pay enough more.
     ReplacementUnderpriced,
-    /// Too cheap for the pool at this moment; no floor is named.
+    /// The price is too low for the pool now; the node names no minimum.
     Underpriced,
-    /// Below the base fee or a minimum that the node names.
+    /// The price is below the base fee or a minimum that the node names.
     FeeTooLow,
-    /// Above the fee that the node is set to let through. Another node may have taken it.
+    /// The price is above the node's configured cap. Another node may have accepted it.
     FeeTooHigh,
-    /// The account can't pay for value and gas.
+    /// The balance does not cover value and gas.
     InsufficientFunds,
-    /// The gas limit is below what the transaction needs to start, or above what a block or a
-    /// transaction may have.
+    /// The gas limit is below the intrinsic gas, or above what a block or a transaction may have.
     GasLimit,
-    /// The contract said no. Some chains answer so after they have *mined* the failure.
+    /// The call reverted. Some chains answer so after they have *mined* the failure.
     Reverted,
-    /// No node could take these bytes: malformed, wrongly signed, for another chain, of a type that
-    /// is not supported, oversized or forbidden.
+    /// No node could accept these bytes: malformed, wrongly signed, for another chain, of an unsupported
+    /// type, oversized or forbidden.
     Invalid,
     /// The pool, or the sender's share of it, is full.
     PoolFull,
-    /// The endpoint's quota is used up.
+    /// The endpoint's quota is exhausted.
     RateLimited,
-    /// A timeout, a node out of sync, an outage: nothing is known of the transaction.
+    /// A timeout, a node out of sync, an outage: the outcome is unknown.
     Transient,
-    /// Nothing can safely be concluded.
+    /// The answer allows no safe conclusion.
     Unknown,
 }
 
 impl AnswerClass {
-    /// Every class, in the order of the documentation.
+    /// All classes, in the order of the documentation.
     pub const ALL: [Self; 16] = [
         Self::Accepted,
         Self::AlreadyKnown,
@@ -75,7 +73,7 @@ impl AnswerClass {
         Self::Unknown,
     ];
 
-    /// The word for it in configuration, logs and the API.
+    /// The name in configuration, logs and the API.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Accepted => "accepted",
@@ -97,13 +95,12 @@ impl AnswerClass {
         }
     }
 
-    /// The class of that name.
+    /// The class with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|class| class.name() == name)
     }
 
-    /// Whether it can lead to a rejection, should every endpoint agree. The classes to be most
-    /// careful with.
+    /// Whether the class leads to a rejection if every endpoint agrees. These classes need the most care.
     pub const fn may_lead_to_rejection(self) -> bool {
         matches!(action_for(self), AnswerAction::RejectIfAllAgree)
     }
@@ -115,17 +112,17 @@ impl fmt::Display for AnswerClass {
     }
 }
 
-/// What to do about an answer. None of them gives up a slot.
+/// The action that an answer calls for. None of them gives up a slot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum AnswerAction {
-    /// It is with a node: follow it to a receipt.
+    /// A node has it: wait for its receipt.
     Track,
-    /// Look for receipts of all own attempts at that nonce, then judge: ours is mined, a foreign
-    /// one took the slot, or a node lags.
+    /// Look for receipts of all own attempts at that nonce, then decide: ours is mined, a foreign
+    /// transaction used the slot, or a node lags.
     FindReceipts,
     /// The predecessor is missing at the node: send it again, then this one.
     ResendPredecessor,
-    /// An earlier attempt stands: go on following all attempts.
+    /// An earlier attempt is in the pool: keep tracking all attempts.
     EarlierStands,
     /// Raise the fee if the policy allows it, else hold and send the same bytes later.
     BumpOrHold,
@@ -133,15 +130,15 @@ pub enum AnswerAction {
     TryElsewhereOrHold,
     /// Hold, alert, and send the same bytes again with growing pauses.
     HoldForFunds,
-    /// Ask the other endpoints. Only when every one agrees is it rejected, and then the policy for
-    /// rejected slots decides about the slot.
+    /// Ask the other endpoints. It is rejected only if all of them agree; then the policy for rejected
+    /// slots decides about the slot.
     RejectIfAllAgree,
-    /// The grey zone: possibly sent. Look for it by hash, and send the same bytes again.
+    /// Grey zone: possibly sent. Look for it by hash, and send the same bytes again.
     ResendSame,
 }
 
 impl AnswerAction {
-    /// Every action.
+    /// All actions.
     pub const ALL: [Self; 9] = [
         Self::Track,
         Self::FindReceipts,
@@ -154,7 +151,7 @@ impl AnswerAction {
         Self::ResendSame,
     ];
 
-    /// The word for it in logs and the API.
+    /// The name in logs and the API.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Track => "track",
@@ -176,7 +173,7 @@ impl fmt::Display for AnswerAction {
     }
 }
 
-/// What follows from an answer: the one table.
+/// The action for a class of answer.
 pub const fn action_for(class: AnswerClass) -> AnswerAction {
     match class {
         AnswerClass::Accepted | AnswerClass::AlreadyKnown => AnswerAction::Track,
@@ -184,8 +181,8 @@ pub const fn action_for(class: AnswerClass) -> AnswerAction {
         AnswerClass::NonceTooHigh => AnswerAction::ResendPredecessor,
         AnswerClass::ReplacementUnderpriced => AnswerAction::EarlierStands,
         AnswerClass::Underpriced | AnswerClass::FeeTooLow => AnswerAction::BumpOrHold,
-        // A fee cap is one node's setting. Others have none, so this one's refusal proves nothing
-        // about them: a nonce that was reused on its word had been accepted elsewhere.
+        // A fee cap is one node's setting, so a refusal says nothing about other nodes. Reusing the nonce
+        // on such an answer would double-spend a slot that another node accepted.
         AnswerClass::FeeTooHigh => AnswerAction::TryElsewhereOrHold,
         AnswerClass::InsufficientFunds => AnswerAction::HoldForFunds,
         AnswerClass::GasLimit | AnswerClass::Reverted | AnswerClass::Invalid => {
@@ -198,13 +195,13 @@ pub const fn action_for(class: AnswerClass) -> AnswerAction {
     }
 }
 
-/// Whether the transaction may be with a node after this answer: true unless the answer proves
+/// Whether a node may have the transaction after this answer: true unless the answer proves
 /// otherwise.
 ///
-/// An endpoint is often a crowd of nodes behind one URL, so a refusal that follows from one node's
-/// settings, pool or head proves nothing about its neighbours. Nor does a revert: chains that
-/// execute before they answer have mined the failure by then. Only bytes that no node could take
-/// are proof, and then only for this endpoint.
+/// An endpoint is often many nodes behind one URL, so a refusal that follows from one node's settings,
+/// pool or head proves nothing about the others. Neither does a revert: chains that execute before
+/// they answer may have mined the failure. Only bytes that no node could accept are proof, and only
+/// for this endpoint.
 pub const fn may_be_with_a_node(class: AnswerClass) -> bool {
     match class {
         AnswerClass::GasLimit | AnswerClass::Invalid => false,
@@ -225,9 +222,9 @@ pub const fn may_be_with_a_node(class: AnswerClass) -> bool {
     }
 }
 
-/// What an answer does to a transaction in `state` with so many `attempts`; `None` if it changes
-/// nothing. What was with a node, or may be, is never taken back on an answer's word (I3, I8):
-/// `doubted` says that an earlier send of the same bytes had no clear answer.
+/// The state-machine event of an answer for a transaction in `state` with `attempts` attempts; `None` if
+/// nothing changes. A transaction that a node has or may have never goes back because of an answer
+/// (I3, I8): `doubted` means that an earlier send of the same bytes had no clear answer.
 pub fn event_for(
     action: AnswerAction,
     state: TxState,
@@ -241,13 +238,13 @@ pub fn event_for(
     let unclear = (unsent || unfunded).then_some(TxEvent::AnswerUnclear);
     match action {
         AnswerAction::Track => accepted,
-        // With one attempt, what stands in its place may be somebody else's.
+        // With a single attempt, the transaction in the pool may be a foreign one.
         AnswerAction::EarlierStands if attempts > 1 => accepted,
         AnswerAction::RejectIfAllAgree if !doubted => {
             unsent.then_some(TxEvent::GaveUp(StuckReason::Rejected))
         }
-        // It is shown already. Whether a node may have it is not read off the state alone (I3): that
-        // takes every answer to every send ([`crate::rejected::provably_never_accepted`]).
+        // The state shows it already. Whether a node may have it does not follow from the state alone (I3):
+        // that takes every answer to every send ([`crate::rejected::provably_never_accepted`]).
         AnswerAction::HoldForFunds if unfunded => None,
         AnswerAction::HoldForFunds if !doubted => unsent.then_some(TxEvent::FundsMissing),
         AnswerAction::RejectIfAllAgree
@@ -290,7 +287,7 @@ mod tests {
     fn no_class_gives_up_a_slot_by_itself() {
         for class in AnswerClass::ALL {
             match action_for(class) {
-                // The one way out needs the word of every endpoint, not of this answer.
+                // A rejection needs the agreement of all endpoints, not this one answer.
                 AnswerAction::RejectIfAllAgree => {
                     assert!(class.may_lead_to_rejection(), "{class}");
                     assert!(

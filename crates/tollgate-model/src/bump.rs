@@ -1,9 +1,8 @@
-//! Whether a transaction offers more, and how much: the default bump policy.
+//! The default bump policy: whether a transaction's fees are raised, and by how much.
 //!
-//! Pure: a worker asks for the head of its submitter's line, signs what comes out as a further
-//! attempt of the same transaction in the same slot, and makes it durable before it is sent (I5).
-//! All earlier attempts stay tracked. A cap that is reached holds the transaction where it is; it
-//! never fails it.
+//! Pure functions. The worker asks about its submitter's head of line, signs the result as a further
+//! attempt in the same slot, and makes it durable before it is sent (I5). All earlier attempts stay
+//! tracked. A cap that is reached holds the transaction; it never fails it.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,19 +20,19 @@ use crate::port::policy::BumpPolicy;
 use crate::port::signer::TxKind;
 use crate::time::Timestamp;
 
-/// How a submitter bumps.
+/// The settings of bumping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BumpRules {
     /// `gasbump.enabled`.
     pub enabled: bool,
-    /// What a bump offers of the last offer, in thousandths (`gasbump.multiplier`).
+    /// The new price relative to the last one, in thousandths (`gasbump.multiplier`).
     pub multiplier_permille: u32,
-    /// How much more a pool wants before it replaces, in percent of price and of tip alike
-    /// (`gasbump.replacement_percent`). Blob transactions, which need 100, are not sent here.
+    /// The increase that a pool requires of a replacement, in percent of price and of tip
+    /// (`gasbump.replacement_percent`). Blob transactions, which need 100, are not supported.
     pub replacement_percent: u32,
     /// The shortest time between two attempts (`gasbump.min_interval`).
     pub min_interval: Duration,
-    /// So many bumps and no more (`gasbump.max_attempts`).
+    /// The maximum number of bumps (`gasbump.max_attempts`).
     pub max_attempts: u16,
 }
 
@@ -49,7 +48,7 @@ impl Default for BumpRules {
     }
 }
 
-/// What may be offered at most, and who says so.
+/// The caps on an attempt's price.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ceiling {
     /// The chain's caps.
@@ -58,19 +57,19 @@ pub struct Ceiling {
     pub callers: Option<GasPrice>,
 }
 
-/// Whether what closes a slot, a cancellation or a placeholder, may offer more than the caller's own
-/// cap (`cancel.may_exceed_cap`). The chain's caps hold in any case.
+/// Whether an attempt that closes a slot (a cancellation or a placeholder) may exceed the caller's
+/// cap (`cancel.may_exceed_cap`). The chain's caps always hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ClosingPrice {
-    /// No: the caller's cap is a promise (I16).
+    /// The caller's cap is a promise (I16).
     #[default]
     WithinCallersCap,
-    /// Yes: getting the slot closed is worth more than the cap.
+    /// Closing the slot is worth more than the cap.
     MayExceedCallersCap,
 }
 
 impl Ceiling {
-    /// What an attempt may offer at most.
+    /// The caps for an attempt.
     pub fn of(
         chain: FeeCaps,
         callers: Option<GasPrice>,
@@ -82,21 +81,21 @@ impl Ceiling {
     }
 }
 
-/// A limit that stands in the way of a higher offer.
+/// A cap that limits an attempt's price.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cap {
-    /// The caller's own.
+    /// The caller's cap.
     Callers,
     /// `chain.max_fee_per_gas`.
     ChainPrice,
     /// `chain.max_tx_fee`.
     ChainTotal,
-    /// No store holds a higher price.
+    /// The highest price that stores can save.
     Storable,
 }
 
 impl Cap {
-    /// The word for it in alerts.
+    /// The name in alerts.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Callers => "maxFeePerGas",
@@ -108,7 +107,7 @@ impl Cap {
 }
 
 impl Ceiling {
-    /// The highest price that no cap forbids, and the cap that sets it.
+    /// The highest price within all caps, and the cap that sets it.
     pub fn price_for(&self, gas_limit: u64) -> (GasPrice, Cap) {
         let total = FeeCaps { max_fee_per_gas: None, ..self.chain };
         [
@@ -123,20 +122,20 @@ impl Ceiling {
     }
 }
 
-/// What came of the attempt to offer more.
+/// The result of raising an attempt's fees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Raise {
-    /// This replaces what is there.
+    /// These fees replace the attempt.
     To(Fees),
-    /// What would replace it is above a cap.
+    /// The fees that would replace it are above a cap.
     AboveCap(CapReached),
-    /// What was demanded does not replace it.
+    /// The demanded fees do not replace it.
     TooLow(Minimum),
 }
 
 impl Raise {
-    /// Lowers what would be signed to a price, as far as nobody demands more (I16); a cap that stands
-    /// in the way stays in the way.
+    /// Lowers the fees to at most this price, unless more is demanded (I16); a cap that is reached stays
+    /// reached.
     #[must_use]
     pub fn at_most(self, most: Option<GasPrice>, demand: &Demand) -> Self {
         let (Self::To(fees), Some(most)) = (self, most) else { return self };
@@ -147,12 +146,12 @@ impl Raise {
         Self::To(Fees { max_fee, max_priority_fee, ..fees })
     }
 
-    /// Offers what the cap allows where a replacement would need more.
+    /// Uses the cap's price where a replacement would need more.
     ///
-    /// For the placeholder of a slot that every endpoint rejects, where the answers that prove it are
-    /// lost (another node had them). No cap is exceeded. Most likely no pool holds an earlier attempt
-    /// and this is accepted; one that does answers that it is underpriced, and the earlier attempt
-    /// stands.
+    /// For the placeholder of a slot that every endpoint rejects, when the answers that prove it are lost
+    /// (another node had received them). No cap is exceeded. Most likely no pool holds an earlier attempt
+    /// and the placeholder is accepted; a pool that does answers that it is underpriced, and the earlier
+    /// attempt stays.
     pub fn or_at_cap(self, last: &Fees) -> Self {
         let Self::AboveCap(CapReached { allows, .. }) = self else { return self };
         let max_priority_fee = last.max_priority_fee.map(|tip| tip.min(allows));
@@ -160,14 +159,14 @@ impl Raise {
     }
 }
 
-/// A cap that forbids what would replace an attempt.
+/// A cap below the price of a replacement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CapReached {
-    /// Which cap.
+    /// The cap.
     pub cap: Cap,
     /// The highest price that it allows.
     pub allows: GasPrice,
-    /// The price that would be signed without it, in wei.
+    /// The price that would be signed without the cap, in wei.
     pub needed: u128,
 }
 
@@ -178,7 +177,7 @@ impl fmt::Display for CapReached {
     }
 }
 
-/// The least that replaces an attempt, in wei.
+/// The minimum fees that replace an attempt, in wei.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Minimum {
     /// The price.
@@ -197,13 +196,13 @@ impl fmt::Display for Minimum {
     }
 }
 
-/// A price that whoever asks names. It is signed as it is or not at all: what is left open is
-/// filled in by [`raise`].
+/// A price demanded by a caller, an operator or a policy. It is signed exactly or not at all; a field
+/// that is `None` is filled in by [`raise`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Demand {
     /// `maxFeePerGas`, or the gas price of a legacy transaction.
     pub max_fee: Option<GasPrice>,
-    /// `maxPriorityFeePerGas`. A transaction without tips can't have one ([`Self::check`]).
+    /// `maxPriorityFeePerGas`. Only a dynamic-fee transaction can have one ([`Self::check`]).
     pub max_priority_fee: Option<GasPrice>,
 }
 
@@ -211,12 +210,12 @@ pub struct Demand {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[error("only a transaction of type dynamicFee has a tip: leave it out")]
 pub struct NoTip {
-    /// How the transaction is encoded.
+    /// The transaction's kind.
     pub kind: TxKind,
 }
 
 impl Demand {
-    /// Whether a transaction of this kind can be signed as it is demanded.
+    /// Checks that a transaction of this kind can be signed as demanded.
     ///
     /// # Errors
     /// [`NoTip`].
@@ -228,16 +227,16 @@ impl Demand {
     }
 }
 
-/// Offers more than `last`: by the multiplier, at least by what replacement needs, at least what
+/// Computes fees above `last`: by the multiplier, at least by what replacement needs, at least what
 /// the market asks, and at most what the caps allow.
 ///
-/// Who asks doesn't matter: a bump, a speed-up by hand, a cancellation or a placeholder. Of several
-/// attempts `last` is the dearest that a pool may hold ([`to_beat`]). What closes a
-/// slot has its own gas limit, to be set in `last` first; whose caps hold for it is said by the
-/// ceiling.
+/// The rule is the same for a bump, a speed-up, a cancellation and a placeholder. With several
+/// attempts, `last` is the most expensive one that a pool may hold ([`to_beat`]). A closing
+/// attempt has its own gas limit, which the caller sets in `last` first; the ceiling says which caps
+/// apply to it.
 ///
-/// A demanded price is signed as it is (I16): one that replaces nothing is [`Raise::TooLow`], one
-/// above a cap [`Raise::AboveCap`].
+/// A demanded price is signed exactly (I16): if it does not replace `last` the result is
+/// [`Raise::TooLow`], if it is above a cap [`Raise::AboveCap`].
 pub fn raise(
     rules: &BumpRules,
     last: &Fees,
@@ -247,7 +246,7 @@ pub fn raise(
 ) -> Raise {
     let floor_tip = last.max_priority_fee.map(|tip| rules.floor(tip));
     let demanded_tip = demand.max_priority_fee.filter(|_| floor_tip.is_some());
-    // A tip above the price is no transaction, so the price follows the tip.
+    // A tip above the price is invalid, so the price follows the tip.
     let least_tip = demanded_tip.map(GasPrice::wei).max(floor_tip).unwrap_or_default();
     let floor_fee = rules.floor(last.max_fee).max(least_tip);
     let is_low = |given: Option<GasPrice>, floor: u128| given.is_some_and(|at| at.wei() < floor);
@@ -271,11 +270,11 @@ pub fn raise(
     Raise::To(Fees { gas_limit: last.gas_limit, max_fee, max_priority_fee })
 }
 
-/// The price of a further attempt where no pool can hold an earlier one: what the market asks, within
-/// the caps, as for a first attempt. There is nothing to replace, so nothing has to be beaten; it may
-/// well be lower than `last`, which nodes may have refused for being too high.
+/// The fees of a further attempt when no pool can hold an earlier one: the market price within the
+/// caps, as for a first attempt. Nothing has to be replaced, so the result may be lower than `last`,
+/// which nodes may have refused as too high.
 ///
-/// What is demanded is signed as it is, as by [`raise`]: the price follows a demanded tip.
+/// A demanded price is signed exactly, as by [`raise`]: the price follows a demanded tip.
 pub fn offer_anew(last: &Fees, quote: &FeeQuote, ceiling: &Ceiling, demand: &Demand) -> Raise {
     let (most, cap) = ceiling.price_for(last.gas_limit);
     let demanded_tip = demand.max_priority_fee.filter(|_| last.max_priority_fee.is_some());
@@ -311,8 +310,8 @@ impl BumpPolicy for BumpRules {
 }
 
 impl BumpRules {
-    /// The least that replaces a price, rounded up; and never the same again, so that nothing
-    /// replaces a tip of zero by zero.
+    /// The minimum that replaces a price, rounded up, and always above it, so that a tip of zero is not
+    /// replaced by zero.
     fn floor(&self, price: GasPrice) -> u128 {
         let percent = u128::from(self.replacement_percent) + 100;
         (price.wei() * percent).div_ceil(100).max(price.wei() + 1)
@@ -323,8 +322,8 @@ impl BumpRules {
     }
 }
 
-/// The highest price and the highest tip of all attempts: what a replacement has to beat, whichever
-/// of them a pool holds.
+/// The highest price and the highest tip of all attempts: what a replacement has to exceed, whichever
+/// attempt a pool holds.
 pub fn dearest(attempts: impl IntoIterator<Item = Fees>) -> Option<Fees> {
     attempts.into_iter().reduce(|one, other| Fees {
         gas_limit: one.gas_limit.max(other.gas_limit),
@@ -333,25 +332,25 @@ pub fn dearest(attempts: impl IntoIterator<Item = Fees>) -> Option<Fees> {
     })
 }
 
-/// What one attempt offers, and what came of it.
+/// The fees of one attempt, and whether they were refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Offer {
     /// The fees.
     pub fees: Fees,
-    /// Every endpoint refused it as too high, and none was ever known to have it: no pool holds it at
-    /// this price. It stays tracked all the same (I5).
+    /// Every endpoint refused it as too high and none ever had it, so no pool holds it. It stays tracked
+    /// all the same (I5).
     pub refused_as_too_high: bool,
 }
 
-/// What a replacement has to beat: the dearest of those attempts that a pool may hold. `None` if no
-/// pool can hold any.
+/// The fees that a replacement has to exceed: those of the most expensive attempt that a pool may
+/// hold. `None` if no pool can hold any.
 pub fn to_beat(offers: impl IntoIterator<Item = Offer>) -> Option<Fees> {
     dearest(offers.into_iter().filter(|offer| !offer.refused_as_too_high).map(|offer| offer.fees))
 }
 
-/// The highest price worth offering with this gas limit after attempts were refused as too high: an
-/// eighth less than the lowest of them. Nodes that have such a limit compare all of the gas at the
-/// price with it. `None` if nothing was refused so.
+/// The highest useful price with this gas limit after attempts were refused as too high: an eighth below
+/// the lowest of them. Nodes with such a cap compare gas limit × price with it. `None` if no attempt was
+/// refused so.
 pub fn below_refused(offers: impl IntoIterator<Item = Offer>, gas_limit: u64) -> Option<GasPrice> {
     let refused = offers.into_iter().filter(|offer| offer.refused_as_too_high);
     let totals = refused.map(|Offer { fees, .. }| {
@@ -367,8 +366,8 @@ pub fn below_refused(offers: impl IntoIterator<Item = Offer>, gas_limit: u64) ->
     )
 }
 
-/// Whether an offer is what the market asks for now: it covers the next block's base fee and leaves
-/// the tip that others pay.
+/// Whether an attempt pays the current market price: it covers the next block's base fee and leaves
+/// the usual tip.
 pub fn pays_the_market(fees: &Fees, quote: &FeeQuote) -> bool {
     let Some(base_fee) = quote.base_fee else { return fees.max_fee >= quote.max_fee };
     let tip = quote.max_priority_fee.unwrap_or_default();
@@ -376,58 +375,57 @@ pub fn pays_the_market(fees: &Fees, quote: &FeeQuote) -> bool {
     fees.max_fee.wei() >= base_fee.wei() + tip.wei() && offered_tip >= tip
 }
 
-/// What is known of one open transaction without a receipt.
+/// The facts about one open transaction without a receipt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BumpView {
-    /// The account's key is here, and the caller did not sign it: a further form can be signed.
+    /// This node has the account's key and the caller did not sign the transaction.
     pub may_sign: bool,
-    /// It is the lowest open slot without a receipt.
+    /// It is the submitter's head of line.
     pub is_head: bool,
-    /// What the dearest of its attempts that a pool may hold offers ([`to_beat`]).
+    /// The fees of the most expensive attempt that a pool may hold ([`to_beat`]).
     pub last: Fees,
-    /// When its newest attempt was made durable.
+    /// When the newest attempt became durable.
     pub last_at: Timestamp,
-    /// How many attempts it has beyond the first.
+    /// The number of attempts beyond the first.
     pub bumps: u16,
-    /// What the market asks now, at the intent's speed. Who could not ask the chain does not ask
-    /// here.
+    /// The current market price at the intent's speed. Without a quote, [`decide`] is not called.
     pub quote: FeeQuote,
-    /// What may be offered at most.
+    /// The caps.
     pub ceiling: Ceiling,
-    /// What the nodes last answered.
+    /// The class of the nodes' last answer.
     pub last_answer: Option<AnswerClass>,
-    /// What the pools say, where that is looked at.
+    /// The mempool diagnosis, if it is enabled.
     pub diagnosis: Option<Diagnosis>,
 }
 
-/// What to do about the price of one open transaction.
+/// The decision about the price of one open transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BumpDecision {
     /// Sign this as a further attempt.
     Bump {
-        /// What it offers.
+        /// The new fees.
         to: Fees,
     },
-    /// Alert, and resend as it is: the market is above what may be offered. It goes on by itself
-    /// when the market comes down.
+    /// Alert, and resend unchanged: the market is above a cap. The transaction continues when the
+    /// market comes down.
     HoldAtCap {
-        /// Which cap.
+        /// The cap.
         why: Cap,
     },
-    /// Leave the price: it is not what holds the transaction back.
+    /// Keep the price: it is not what holds the transaction back.
     NotPrice,
-    /// Nothing before then.
+    /// Do nothing yet.
     Wait {
         /// When to ask again.
         until: Timestamp,
     },
-    /// All bumps are used up: resend as it is, and let the stuck policy be asked in its time.
+    /// All bumps are used: resend unchanged and leave the rest to the stuck policy.
     Exhausted,
-    /// Bumping is off, or nobody here can sign it.
+    /// Bumping is disabled, or this node can't sign the transaction.
     Off,
 }
 
-/// Decides whether a transaction offers more.
+/// Decides whether a transaction's fees are raised.
 pub fn decide(rules: &BumpRules, view: &BumpView, now: Timestamp) -> BumpDecision {
     if !rules.enabled || !view.may_sign {
         return BumpDecision::Off;
@@ -445,7 +443,7 @@ pub fn decide(rules: &BumpRules, view: &BumpView, now: Timestamp) -> BumpDecisio
     match raise(rules, &view.last, &view.quote, &view.ceiling, &Demand::default()) {
         Raise::To(to) => BumpDecision::Bump { to },
         Raise::AboveCap(reached) => BumpDecision::HoldAtCap { why: reached.cap },
-        // Nobody demands a price here.
+        // Unreachable in practice: this rule demands no price.
         Raise::TooLow(_) => BumpDecision::NotPrice,
     }
 }
@@ -459,11 +457,11 @@ fn price_holds_it_back(view: &BumpView) -> bool {
         return false;
     }
     match view.last_answer {
-        // A node's own word weighs more than the market's.
+        // The node's answer takes precedence over the market.
         Some(
             AnswerClass::Underpriced | AnswerClass::FeeTooLow | AnswerClass::ReplacementUnderpriced,
         ) => true,
-        // More would make it worse, or change nothing.
+        // A higher price would make it worse or change nothing.
         Some(
             AnswerClass::FeeTooHigh
             | AnswerClass::InsufficientFunds

@@ -1,8 +1,8 @@
-//! Why a transaction has no receipt, as far as the nodes' pools tell. Advice only.
+//! Mempool diagnosis: why a transaction has no receipt, according to the nodes' pools. Advice only.
 //!
-//! Owns no state and moves nothing: what is said here is stored on the transaction and shown, and
-//! rules may mention it. A pool is one node's memory. Nothing is called lost on one node's word
-//! where there are more, and "lost" still means that the same bytes are sent again.
+//! Owns no state and changes none: the diagnosis is stored on the transaction and shown, and stuck rules
+//! may refer to it. With several nodes, nothing is called lost on a single node's answer, and a
+//! transaction that is probably lost is still only resent.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,29 +10,29 @@ use std::fmt;
 use crate::ids::{Nonce, TxHash};
 use crate::port::chain::AccountCounts;
 
-/// What the pools say about a transaction.
+/// The diagnosis of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Diagnosis {
-    /// A node holds one of its attempts, ready to be mined: time or price moves it on.
+    /// A node holds one of its attempts, ready to be mined: it waits for time or price.
     InPool,
-    /// Every node that could tell says that it has none of its attempts: resending moves it on.
+    /// Every node that answered has none of its attempts: it needs a resend.
     ProbablyLost,
-    /// A node holds another transaction in its slot: a policy or a person moves it on.
+    /// A node holds another transaction in its slot: a policy or an operator has to act.
     ReplacedByAnother {
-        /// What stands there.
+        /// The hash of the other transaction.
         hash: TxHash,
     },
-    /// Nodes lack a lower nonce: what moves that one on moves this one on.
+    /// Nodes lack a lower nonce, which has to be sent first.
     BlockedByLowerNonce {
-        /// The lowest that they lack.
+        /// The lowest missing nonce.
         nonce: Nonce,
     },
-    /// Nobody can tell.
+    /// No conclusion is possible.
     Unknown,
 }
 
 impl Diagnosis {
-    /// The word for it in configuration, logs and the API.
+    /// The name in configuration, logs and the API.
     pub const fn name(self) -> &'static str {
         match self {
             Self::InPool => "in_pool",
@@ -43,7 +43,7 @@ impl Diagnosis {
         }
     }
 
-    /// Every word of [`Self::name`].
+    /// All names of [`Self::name`].
     pub const NAMES: [&'static str; 5] =
         ["in_pool", "probably_lost", "replaced_by_another", "blocked_by_lower_nonce", "unknown"];
 }
@@ -58,40 +58,40 @@ impl fmt::Display for Diagnosis {
     }
 }
 
-/// A sender's part of one node's pool (`txpool_contentFrom`).
+/// One sender's part of one node's pool (`txpool_contentFrom`).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PoolContent {
-    /// What can be mined next, by nonce.
+    /// Transactions that can be mined next, by nonce.
     pub pending: BTreeMap<Nonce, TxHash>,
-    /// What waits for a lower nonce, by nonce.
+    /// Transactions that wait for a lower nonce, by nonce.
     pub queued: BTreeMap<Nonce, TxHash>,
 }
 
-/// What one endpoint could tell. The default is an endpoint that could tell nothing.
+/// One endpoint's knowledge of a sender. The default is an endpoint that did not answer.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EndpointWord {
-    /// The sender's part of its pool, where it shows it.
+    /// The sender's part of its pool, if the endpoint exposes it.
     pub pool: Option<PoolContent>,
-    /// Whether it knows any of the attempts by hash; `None` if not all were asked for and answered.
+    /// Whether it knows any of the attempts by hash; `None` if not all look-ups were answered.
     pub knows_it: Option<bool>,
 }
 
-/// What is known about one open transaction without a receipt.
+/// The facts about one open transaction without a receipt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DiagnosisView<'a> {
     /// Its slot.
     pub nonce: Nonce,
     /// The hashes of all its attempts.
     pub attempts: &'a [TxHash],
-    /// What each endpoint of the chain told, those that did not answer included.
+    /// The answer of each endpoint of the chain, including those that did not answer.
     pub endpoints: &'a [EndpointWord],
-    /// The account's counts, if the chain could be asked.
+    /// The account's counts, if the chain answered.
     pub counts: Option<AccountCounts>,
 }
 
 /// Diagnoses one open transaction.
 pub fn diagnose(view: &DiagnosisView<'_>) -> Diagnosis {
-    // A slot that is used is no matter of pools: its receipts are looked for elsewhere.
+    // A used slot is no matter of pools: its receipts are searched elsewhere.
     if view.counts.is_some_and(|counts| counts.mined > view.nonce) {
         return Diagnosis::Unknown;
     }
@@ -102,13 +102,13 @@ pub fn diagnose(view: &DiagnosisView<'_>) -> Diagnosis {
     }
     let queued = pools().any(|pool| ours(pool.queued.get(&view.nonce)));
     let known = view.endpoints.iter().any(|word| word.knows_it == Some(true));
-    // What the nodes hold without a break ends at the pending count: there the first one is missing.
+    // What the nodes hold without a gap ends at the pending count: the first missing nonce.
     let missing = view.counts.map(|counts| counts.pending.max(counts.mined));
     let missing_below = missing.filter(|missing| *missing < view.nonce);
     match missing_below {
         Some(nonce) => return Diagnosis::BlockedByLowerNonce { nonce },
         None if known => return Diagnosis::InPool,
-        // Waiting for a lower nonce that nobody named.
+        // It waits for a lower nonce that no endpoint named.
         None if queued => return Diagnosis::Unknown,
         None => {}
     }
@@ -118,7 +118,7 @@ pub fn diagnose(view: &DiagnosisView<'_>) -> Diagnosis {
     if let Some(hash) = stranger {
         return Diagnosis::ReplacedByAnother { hash };
     }
-    // Past the slot, but nobody showed with what.
+    // The count is past the slot, but no endpoint showed with what.
     if missing.is_some_and(|missing| missing > view.nonce) {
         return Diagnosis::Unknown;
     }
@@ -130,8 +130,8 @@ pub fn diagnose(view: &DiagnosisView<'_>) -> Diagnosis {
     }
 }
 
-/// Whether an endpoint says that it has none of the attempts. A pool that shows something else in
-/// the slot never comes here, so an answer of either kind will do.
+/// Whether an endpoint has none of the attempts. The caller has handled pools that show something else in
+/// the slot, so either kind of answer will do.
 const fn denies(word: &EndpointWord) -> bool {
     match word.knows_it {
         Some(known) => !known,
@@ -139,7 +139,7 @@ const fn denies(word: &EndpointWord) -> bool {
     }
 }
 
-/// How many endpoints must say the same before it is believed: two, where there are two.
+/// How many endpoints must agree before an answer is believed: two, if there are two.
 pub const fn witnesses_needed(endpoints: usize) -> usize {
     if endpoints < 2 { 1 } else { 2 }
 }

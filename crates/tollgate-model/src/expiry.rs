@@ -1,53 +1,52 @@
-//! What happens when an intent's `validUntil` passes.
+//! Expiry of an intent's `validUntil`.
 //!
-//! Pure: intake, the writer and the worker ask, each where it stands. Without a slot an expired
-//! intent ends at once; with one the slot is never abandoned: the policy is asked what closes it.
+//! Pure functions, called by intake, by the writer and by upkeep. Without a slot an expired intent ends
+//! at once. A slot is never abandoned: the stuck policy decides what closes it.
 
 use crate::state::{Queued, StuckReason, Tracking, TxState};
 use crate::time::Timestamp;
 use crate::transition::TxEvent;
 
-/// Whether an intent is past its time. At the very instant of `valid_until` it is: "until" ends
-/// there.
+/// Whether an intent has expired. It has at the exact instant of `valid_until`.
 ///
-/// Intake asks before and after it prepares, and refuses what is expired: nothing is created. The
-/// writer asks once more right before it opens a slot, with the clock that it signs by.
+/// Intake checks before and after it prepares a create and refuses an expired one: nothing is created.
+/// The writer checks once more right before it opens a slot, with the clock that it signs by.
 pub fn is_expired(valid_until: Option<Timestamp>, now: Timestamp) -> bool {
     valid_until.is_some_and(|until| now >= until)
 }
 
-/// What is known of one transaction.
+/// The facts about one transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ExpiryView {
-    /// Where it is.
+    /// Its state.
     pub state: TxState,
     /// When its intent expires.
     pub valid_until: Option<Timestamp>,
     /// It has a cancellation or a placeholder among its attempts: its slot is being closed.
     pub closing: bool,
-    /// When a policy or a person last decided what becomes of its slot.
+    /// When a policy or an operator last decided about its slot.
     pub decided_at: Option<Timestamp>,
 }
 
-/// What to do about one transaction's time.
+/// The decision about one transaction's expiry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExpiryDecision {
-    /// Nothing: it never expires, is mined or final, or somebody has decided already.
+    /// Nothing: it never expires, is mined or final, or a decision was made already.
     Leave,
-    /// Nothing before then.
+    /// Nothing yet.
     Wait {
         /// When to ask again.
         until: Timestamp,
     },
     /// End it: it never had a slot, and no nonce is used ([`TxEvent::Withdrawn`]).
     Withdraw,
-    /// Mark it STUCK/EXPIRED and have the stuck policy asked. It is not resent by itself any more;
-    /// tracking goes on, because a node may have it.
+    /// Mark it STUCK/EXPIRED and ask the stuck policy. It is no longer resent automatically; tracking
+    /// continues, because a node may have it.
     AskPolicy,
 }
 
 impl ExpiryDecision {
-    /// The move that carries it out.
+    /// The event that carries the decision out.
     pub const fn event(self) -> Option<TxEvent> {
         match self {
             Self::Leave | Self::Wait { .. } => None,
@@ -72,8 +71,8 @@ pub fn decide(view: &ExpiryView, now: Timestamp) -> ExpiryDecision {
             | StuckReason::FeeCap
             | StuckReason::Unwritable,
         ) => ExpiryDecision::AskPolicy,
-        // What is mined, or in a used slot, happened in time, as far as anybody can still choose. STUCK/REJECTED stays
-        // what it is: its slot may be recyclable, and that would be forgotten (I3).
+        // A mined transaction, or one in a used slot, can no longer be stopped. STUCK/REJECTED stays:
+        // its slot may be recyclable, and that information would be lost (I3).
         TxState::Tracking(Tracking::Mined)
         | TxState::Stuck(StuckReason::Rejected | StuckReason::Expired | StuckReason::Unproven)
         | TxState::Confirmed
@@ -83,7 +82,7 @@ pub fn decide(view: &ExpiryView, now: Timestamp) -> ExpiryDecision {
     let leave = match at_the_deadline {
         ExpiryDecision::Leave | ExpiryDecision::Wait { .. } => true,
         ExpiryDecision::AskPolicy => decided,
-        // Who has no slot has none to close, and nobody else to ask.
+        // A transaction without a slot is simply withdrawn.
         ExpiryDecision::Withdraw => false,
     };
     if leave {

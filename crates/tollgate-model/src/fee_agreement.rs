@@ -1,31 +1,31 @@
-//! Which of several endpoints' prices to go by (I16).
+//! Agreement on a price among several endpoints (I16).
 //!
-//! Pure. No single endpoint decides what is paid: with three or more prices the median counts, with
-//! two the lower one, and a price that only one endpoint confirms stays near the last one that two
-//! agreed on: at most four times as much and at least a quarter. While the others are gone, that range
-//! moves with the lone price once in half an hour, so that an endpoint that is silent for ever does not
-//! keep prices out of the market for ever (I15). A chain with a single endpoint has nothing to compare
-//! with: there only the caps of the chain and of the caller bound the price.
+//! Pure functions. No single endpoint decides what is paid: with three or more prices the median counts,
+//! with two the lower one. A price that only one endpoint confirms stays near the last price that two
+//! agreed on: between a quarter and four times of it. While the other endpoints are away, that range
+//! follows the lone price once in half an hour, so that an endpoint that is silent for ever does not
+//! keep prices out of the market for ever (I15). With a single endpoint there is nothing to compare:
+//! only the caps of the chain and of the caller bound the price.
 
 use std::time::Duration;
 
 use crate::amount::GasPrice;
 
-/// How far a price may move within [`MOVE_EVERY`] on the word of one endpoint.
+/// The factor by which a price may move within [`MOVE_EVERY`] on one endpoint's answer.
 const MOVE_MAX: u128 = 4;
 /// The time in which a price may move by [`MOVE_MAX`].
 const MOVE_EVERY: Duration = Duration::from_secs(30 * 60);
-/// How many such times count where no price was asked for meanwhile, besides the first.
+/// The maximum number of further moves for the time in which no price was asked for.
 const MOVES_MAX: u64 = 2;
 
 /// A price to compare with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RecentPrice {
-    /// What was to be paid for a unit of gas.
+    /// The price per unit of gas.
     pub price: GasPrice,
     /// How long ago.
     pub age: Duration,
-    /// More than one endpoint said so.
+    /// More than one endpoint confirmed it.
     pub confirmed: bool,
 }
 
@@ -35,13 +35,13 @@ impl RecentPrice {
         MOVE_MAX.saturating_pow(u32::try_from(moves).unwrap_or(u32::MAX).saturating_add(1))
     }
 
-    /// The highest price that one endpoint alone may ask for by now.
+    /// The highest price that a single endpoint may set now.
     pub fn ceiling(&self) -> GasPrice {
         let ceiling = self.price.wei().saturating_mul(self.factor());
         GasPrice::from_wei(ceiling).unwrap_or(GasPrice::MAX)
     }
 
-    /// The lowest price that one endpoint alone may ask for by now.
+    /// The lowest price that a single endpoint may set now.
     pub fn floor(&self) -> GasPrice {
         GasPrice::from_wei(self.price.wei() / self.factor()).unwrap_or(GasPrice::MAX)
     }
@@ -50,8 +50,8 @@ impl RecentPrice {
         (self.floor()..=self.ceiling()).contains(&price)
     }
 
-    /// What the next price is compared with: what two agree on at once, one endpoint's price only after
-    /// a while, so that many small steps are bounded like a large one.
+    /// The next reference price: a confirmed price at once, a single endpoint's price only after a while, so
+    /// that many small steps are bounded like a large one.
     #[must_use]
     pub fn followed_by(self, price: GasPrice, confirmed: bool) -> Self {
         let replaced = confirmed || self.age >= MOVE_EVERY;
@@ -59,17 +59,16 @@ impl RecentPrice {
     }
 }
 
-/// What a set of prices comes to.
+/// The result of comparing prices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Agreement {
-    /// The place of the price to go by.
+    /// The index of the price to use.
     pub voice: usize,
-    /// The lowest and the highest price that may be made of it, if only one endpoint confirms it and
-    /// there is a price to compare with.
+    /// The bounds to apply to it, if only one endpoint confirms it and there is a reference price.
     pub within: Option<(GasPrice, GasPrice)>,
     /// More than one endpoint confirms it.
     pub confirmed: bool,
-    /// The prices differ by more than a market moves: somebody lies, lags or is on another chain.
+    /// The prices differ by more than a market moves: an endpoint lies, lags or is on another chain.
     pub disputed: bool,
 }
 
@@ -81,8 +80,8 @@ pub fn agree(prices: &[GasPrice], recent: Option<RecentPrice>) -> Option<Agreeme
     let disputed = is_far_below(prices[lowest], prices[highest]);
     let (voice, confirmed) = match order[..] {
         [only] => (only, false),
-        // A price that is too low would leave the transaction waiting: the other is taken, if it alone
-        // is borne out by what two agreed on.
+        // A price that is too low would leave the transaction waiting: the higher one is used if only it is
+        // within the range of the confirmed reference.
         [low, high] if disputed => {
             let is_borne_out = |place: usize| {
                 let recent = recent.filter(|recent| recent.confirmed);
@@ -90,8 +89,8 @@ pub fn agree(prices: &[GasPrice], recent: Option<RecentPrice>) -> Option<Agreeme
             };
             (if is_borne_out(high) && !is_borne_out(low) { high } else { low }, false)
         }
-        // The higher price confirms the lower one; of three or more, the median has others on
-        // both sides.
+        // With two, the higher price confirms the lower one; with three or more, the median has others
+        // on both sides.
         _ => (order[(order.len() - 1) / 2], true),
     };
     let within = recent.filter(|_| !confirmed).map(|recent| (recent.floor(), recent.ceiling()));

@@ -1,4 +1,4 @@
-//! What a transaction offers to pay.
+//! The fees of a transaction's first attempt.
 
 use alloy_primitives::U256;
 
@@ -8,51 +8,50 @@ use crate::port::batch::Fees;
 use crate::port::chain::FeeQuote;
 use crate::port::signer::TxKind;
 
-/// What an estimate is raised by, in percent: state may change before it is mined.
+/// The margin above a gas estimate, in percent: state may change before the transaction is mined.
 const GAS_MARGIN_PERCENT: u64 = 20;
 
-/// A gas limit with room above an estimate.
+/// The gas limit for an estimate, including the margin.
 pub const fn gas_limit(estimate: u64) -> u64 {
     estimate.saturating_add(estimate.saturating_mul(GAS_MARGIN_PERCENT) / 100)
 }
 
-/// The most that a transaction may cost: value, and all of its gas at the highest price. Nodes
-/// want all of it to be there.
+/// The maximum cost of a transaction: value plus gas limit × price. Nodes require a balance of at
+/// least this.
 pub fn cost(value: U256, fees: &Fees) -> U256 {
     let gas = U256::from(fees.max_fee.wei()).saturating_mul(U256::from(fees.gas_limit));
     gas.saturating_add(value)
 }
 
-/// Whether a balance covers what a transaction pays and all that it may cost.
+/// Whether a balance covers the maximum cost.
 pub fn is_covered(value: U256, fees: &Fees, balance: Wei) -> bool {
     balance.0 >= cost(value, fees)
 }
 
-/// What no transaction of a chain may offer, whatever the market and the caller say.
+/// The chain's caps on fees, which hold whatever the market and the caller say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FeeCaps {
-    /// The most for one unit of gas (`chain.max_fee_per_gas`).
+    /// The maximum price per unit of gas (`chain.max_fee_per_gas`).
     pub max_fee_per_gas: Option<GasPrice>,
-    /// The most that a transaction may cost in fees if it uses all of its gas
-    /// (`chain.max_tx_fee`).
+    /// The maximum fee of a transaction that uses all of its gas (`chain.max_tx_fee`).
     pub max_tx_fee: Option<Wei>,
 }
 
 impl FeeCaps {
-    /// The caps of a node that nobody has given others (I16): 1000 gwei for a unit of gas, and one
-    /// ether for all of a transaction's gas. A transfer costs 0.021 ether at most.
+    /// The default caps (I16): 1000 gwei per unit of gas, and one ether for all of a transaction's gas. A
+    /// transfer costs at most 0.021 ether.
     pub fn by_default() -> Self {
         let max_fee_per_gas = GasPrice::from_wei(1_000 * 1_000_000_000).ok();
         let max_tx_fee = Some(Wei(U256::from(1_000_000_000_000_000_000_u64)));
         Self { max_fee_per_gas, max_tx_fee }
     }
 
-    /// The highest price that a transaction with this gas limit may offer.
+    /// The highest price of a transaction with this gas limit.
     pub fn price_for(&self, gas_limit: u64) -> GasPrice {
         let by_total = self.max_tx_fee.and_then(|Wei(total)| {
             // Rounded down, so that price times gas stays within the total.
             let price = total.checked_div(U256::from(gas_limit))?;
-            // A price that no store holds is no limit.
+            // A price that no store can save is no limit.
             u128::try_from(price).ok().and_then(|price| GasPrice::from_wei(price).ok())
         });
         let by_price = self.max_fee_per_gas.unwrap_or(GasPrice::MAX);
@@ -60,11 +59,11 @@ impl FeeCaps {
     }
 }
 
-/// The fees of an intent's first attempt, and how it is encoded.
+/// The fees and the encoding of an intent's first attempt.
 ///
-/// Neither the caller's cap nor the chain's are ever exceeded: where the quote is above the lowest
-/// of them, that is offered, and the transaction waits for the price to come down. It never fails
-/// for a cap. A tip of the caller's above the market's comes on top of the market's price.
+/// Neither the caller's cap nor the chain's caps are ever exceeded: if the quote is above the lowest cap,
+/// the cap is offered, and the transaction waits for the market to come down. A cap never fails a
+/// transaction. A caller's tip above the market's is added to the market's price.
 pub fn first_offer(
     intent: &Intent,
     quote: &FeeQuote,
@@ -89,8 +88,7 @@ pub fn first_offer(
     (Fees { gas_limit, max_fee, max_priority_fee: tip }, kind)
 }
 
-/// The market's price for a unit of gas, with the caller's tip in place of the market's if it is
-/// higher.
+/// The market price per unit of gas, with the caller's tip in place of the market's if it is higher.
 fn with_callers_tip(intent: &Intent, quote: &FeeQuote) -> GasPrice {
     let (Some(market), Some(given)) = (quote.max_priority_fee, intent.max_priority_fee_per_gas)
     else {

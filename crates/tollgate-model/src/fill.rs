@@ -1,8 +1,8 @@
-//! What an operator may do about nonces that the chain waits for and nobody has.
+//! Operator commands for nonces that the chain waits for and no transaction occupies.
 //!
-//! Pure. A cursor never goes back (I4), so that an account whose cursor is far ahead of the chain is
-//! healed from below: nonces are handed back to the pool, a bounded range at a time, and the next
-//! transactions or placeholders fill them. The store has the last word on who has a nonce (I3).
+//! Pure functions. A cursor never goes back (I4), so an account whose cursor is far ahead of the chain is
+//! healed from below: nonces are returned to the pool, a bounded range at a time, and the next
+//! transactions or placeholders fill them. The store decides who owns a nonce (I3).
 
 use thiserror::Error;
 
@@ -12,27 +12,27 @@ use crate::port::batch::CursorMove;
 use crate::port::chain::AccountCounts;
 use crate::text::Text;
 
-/// Nonces that are handed back in one call (I13).
+/// The maximum number of nonces returned in one call (I13).
 pub const FILL_MAX: u64 = 1_000;
-/// Nonces of a submitter that may be free at once (I13).
+/// The maximum number of a submitter's recyclable nonces (I13).
 pub const FREE_MAX: usize = 10_000;
-/// How the stored reason of a free nonce begins that a placeholder is to fill.
+/// The prefix of the stored reason of a recyclable nonce that a placeholder has to fill.
 const PLACEHOLDER_MARK: &str = "placeholder: ";
 
-/// What fills nonces that were handed back.
+/// What fills nonces that an operator returned.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FillWith {
-    /// The next transactions, whenever they come.
+    /// The next transactions.
     Next,
-    /// Zero-value transfers to self, as soon as no transaction waits.
+    /// Zero-value self-transfers, as soon as no transaction is queued.
     Placeholder,
 }
 
 impl FillWith {
-    /// Every way there is.
+    /// All variants.
     pub const ALL: [Self; 2] = [Self::Next, Self::Placeholder];
 
-    /// The word for it in the API and on the command line.
+    /// The name in the API and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Next => "next",
@@ -40,8 +40,8 @@ impl FillWith {
         }
     }
 
-    /// The reason that is stored with each nonce: it outlives the process, and with it what is to
-    /// fill the nonce.
+    /// The reason that is stored with each nonce; it records what is to fill the nonce beyond the life of
+    /// the process.
     pub fn stored_reason(self, reason: &str) -> Text<500> {
         match self {
             Self::Next => Text::lossy(reason.strip_prefix(PLACEHOLDER_MARK).unwrap_or(reason)),
@@ -49,14 +49,14 @@ impl FillWith {
         }
     }
 
-    /// What fills a free nonce that was stored with this reason.
+    /// What fills a recyclable nonce that was stored with this reason.
     pub fn of_stored(reason: Option<&str>) -> Self {
         let is_marked = reason.is_some_and(|reason| reason.starts_with(PLACEHOLDER_MARK));
         if is_marked { Self::Placeholder } else { Self::Next }
     }
 }
 
-/// Consecutive nonces.
+/// A range of consecutive nonces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NonceRange {
     /// The lowest.
@@ -65,54 +65,54 @@ pub struct NonceRange {
     pub last: Nonce,
 }
 
-/// What is known of a submitter whose nonces are to be filled.
+/// The facts about a submitter whose nonces are to be filled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FillView {
-    /// How its nonces are given out.
+    /// The submitter's mode.
     pub mode: Mode,
-    /// Its cursor.
+    /// The cursor.
     pub cursor: Nonce,
-    /// What the chain counts.
+    /// The chain's counts.
     pub counts: AccountCounts,
-    /// Its key is here.
+    /// This node has the account's key.
     pub has_key: bool,
-    /// How many of its nonces are free.
+    /// The number of recyclable nonces.
     pub free: usize,
 }
 
-/// Why nonces are not handed back, or a cursor is not moved. Nothing was changed.
+/// Why nonces are not returned or a cursor is not moved. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum NoncesRefused {
-    /// I12: a strict submitter's nonces come from the cursor alone.
+    /// I12: a strict submitter's nonces come only from the cursor.
     #[error("nonces of a strict submitter are neither handed back nor passed over")]
     Strict,
     /// The range ends before it begins.
     #[error("the range ends at {last}, before its first nonce {first}")]
     Backward {
-        /// Where it begins.
+        /// The first nonce.
         first: Nonce,
-        /// Where it ends.
+        /// The last nonce.
         last: Nonce,
     },
-    /// I13: in smaller steps.
+    /// I13: the range is too long for one call.
     #[error("{wanted} nonces are more than {FILL_MAX} in one call")]
     TooLong {
-        /// How many there are in the range.
+        /// The length of the range.
         wanted: u64,
     },
-    /// Nonces from the cursor on were never given out.
+    /// Nonces from the cursor on were never assigned.
     #[error("the account's next nonce is {cursor}: the range must end below it")]
     AboveCursor {
         /// The cursor.
         cursor: Nonce,
     },
-    /// There is nothing to sign placeholders with.
+    /// There is no key to sign placeholders with.
     #[error("this node has no key to sign placeholders with")]
     NoKey,
-    /// I13: they are filled first.
+    /// I13: the nonces returned earlier have to be filled first.
     #[error("{free} nonces are free already, and at most {FREE_MAX} may be")]
     TooManyFree {
-        /// How many.
+        /// The number of recyclable nonces.
         free: usize,
     },
     /// I4: a cursor never goes back.
@@ -121,15 +121,15 @@ pub enum NoncesRefused {
         /// The cursor.
         cursor: Nonce,
     },
-    /// No endpoint counts so much.
+    /// No endpoint counts this far.
     #[error("the endpoints count {counted} at most")]
     BeyondCounts {
-        /// What they count, pools included.
+        /// The highest count of any endpoint, pools included.
         counted: Nonce,
     },
 }
 
-/// Which nonces of a range are handed back: those that neither the chain nor a pool counts (I3).
+/// The nonces of a range that may be returned: those that neither the chain nor a pool counts (I3).
 pub fn fillable(
     view: &FillView,
     range: NonceRange,
@@ -161,8 +161,8 @@ pub fn fillable(
     Ok(nonces)
 }
 
-/// The step of a cursor that an operator vouches for (I16): forward, and no further than what some
-/// endpoint counts.
+/// The move of a cursor that an operator vouches for (I16): forward, and at most to a count that some
+/// endpoint reports.
 pub fn advance(
     mode: Mode,
     from: Nonce,

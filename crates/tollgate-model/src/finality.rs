@@ -1,4 +1,4 @@
-//! When a receipt is final, what it means then, and when people are told that none becomes final.
+//! Finality: when a receipt is final, what it means, and when a stall raises an alert.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,14 +6,14 @@ use std::time::Duration;
 use crate::port::AttemptKind;
 use crate::transition::Verdict;
 
-/// From when on a block counts as settled.
+/// When a block counts as settled.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FinalityRule {
-    /// This many blocks, its own included, stand on the receipt.
+    /// This many blocks, including its own, are on top of the receipt.
     Confirmations(u64),
-    /// The chain's `safe` block has reached it.
+    /// At or below the chain's `safe` block.
     Safe,
-    /// The chain's `finalized` block has reached it.
+    /// At or below the chain's `finalized` block.
     Finalized,
 }
 
@@ -23,17 +23,16 @@ impl Default for FinalityRule {
     }
 }
 
-/// Where a chain stands, seen in one pass.
+/// The chain's height, read in one pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChainHeight {
-    /// The head's number.
+    /// The number of the head.
     pub head: u64,
-    /// The number of the block that the rule's tag names, where the rule has one and the chain
-    /// answered.
+    /// The number of the block that the rule's tag names, if the rule has a tag and the chain answered.
     pub tagged: Option<u64>,
 }
 
-/// Whether a canonical block at `number` is settled (I8). What can't be told is not.
+/// Whether a canonical block at `number` is settled (I8). If it is unknown, it is not.
 pub const fn is_settled(rule: FinalityRule, height: ChainHeight, number: u64) -> bool {
     match rule {
         FinalityRule::Confirmations(wanted) => {
@@ -46,7 +45,7 @@ pub const fn is_settled(rule: FinalityRule, height: ChainHeight, number: u64) ->
     }
 }
 
-/// The highest block that is settled, if any is.
+/// The highest settled block, if there is one.
 pub const fn settled_up_to(rule: FinalityRule, height: ChainHeight) -> Option<u64> {
     match rule {
         FinalityRule::Confirmations(0) => Some(height.head),
@@ -55,10 +54,10 @@ pub const fn settled_up_to(rule: FinalityRule, height: ChainHeight) -> Option<u6
     }
 }
 
-/// Why nothing has become final for a while, and what helps.
+/// Why no block has been settled for a while, and what helps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FinalityStall {
-    /// No endpoint names the block of the rule's tag, or what they name is not in the view.
+    /// No endpoint names the block of the rule's tag, or the block is not in the view.
     NoTag,
     /// The rule's tag stays at this block.
     TagStands(u64),
@@ -88,17 +87,17 @@ impl fmt::Display for FinalityStall {
     }
 }
 
-/// How long the settled height may stand while something waits for it, before people are told.
+/// How long the settled height may stand still while a receipt waits, before an alert.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FinalityPatience {
-    /// Where the chain does not name the tagged block.
+    /// If the chain does not name the tagged block.
     pub without_tag: Duration,
-    /// Where it does, or where the rule has no tag.
+    /// If it does, or the rule has no tag.
     pub standing: Duration,
 }
 
-/// Whether people are to be told that nothing becomes final: something mined waits, and for
-/// `standing_for` the settled height has not risen.
+/// Whether to raise an alert: a mined transaction waits, and the settled height has not risen for
+/// `standing_for`.
 pub fn stall(
     rule: FinalityRule,
     height: Option<ChainHeight>,
@@ -120,7 +119,7 @@ pub fn stall(
     (standing_for >= after).then_some(stall)
 }
 
-/// What a receipt at the threshold means for its transaction.
+/// The result of a transaction whose receipt is at the threshold.
 pub const fn verdict(mined: AttemptKind, succeeded: bool) -> Verdict {
     match (mined, succeeded) {
         (AttemptKind::Cancellation, _) => Verdict::Cancelled,

@@ -1,8 +1,8 @@
-//! What is sent again when a node says that a lower nonce is missing, and when.
+//! Resends after `nonce_too_high`: a node lacks a lower nonce.
 //!
-//! Pure: a worker asks after `nonce_too_high`. Only the transaction that is missing is sent again,
-//! with growing pauses; those that were refused follow once it was taken or mined. Were all of them
-//! sent again, each round would cost as many calls and rows as there are, for ever.
+//! Pure functions. Only the missing transaction is sent again, with growing pauses; those that were
+//! refused follow once it was accepted or mined. Sending all of them again would cost as many calls and
+//! rows per round as there are transactions, for ever.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::answer::AnswerClass;
 use crate::ids::Nonce;
 use crate::resubmit::ResubmitRules;
 
-/// How soon the missing one is sent again for the first time; the pause doubles each time.
+/// The first pause before the missing one is sent again; it doubles each time.
 pub const PREDECESSOR_PAUSE: Duration = Duration::from_secs(1);
 
 /// One open slot without a receipt.
@@ -18,19 +18,19 @@ pub const PREDECESSOR_PAUSE: Duration = Duration::from_secs(1);
 pub struct LineSlot {
     /// Its nonce.
     pub nonce: Nonce,
-    /// What the nodes last answered to it.
+    /// The class of the nodes' last answer to it.
     pub last_answer: Option<AnswerClass>,
     /// How often it was sent again because it seemed to be missing.
     pub gap_resends: u32,
 }
 
 impl LineSlot {
-    /// It was refused because a lower one is missing: not this one has to go first.
+    /// Whether it was refused because a lower nonce is missing.
     pub fn is_refused(&self) -> bool {
         waits_for_predecessor(self.last_answer)
     }
 
-    /// It was sent again for a gap, and the nodes had it.
+    /// Whether it was sent again for a gap, and the nodes had it.
     fn is_there(&self) -> bool {
         self.gap_resends > 0 && self.last_answer == Some(AnswerClass::AlreadyKnown)
     }
@@ -41,9 +41,9 @@ pub fn waits_for_predecessor(last_answer: Option<AnswerClass>) -> bool {
     last_answer == Some(AnswerClass::NonceTooHigh)
 }
 
-/// The slot that is missing where a node refused `refused`: the nearest below it that was not refused
-/// for the same reason, and has not turned out to be there. Where there is none, the lowest of the
-/// line, which may be `refused` itself: a node that lags, or a slot that is not ours to fill.
+/// The slot that is missing where a node refused `refused`: the nearest lower one that was neither
+/// refused for the same reason nor found to be present. If there is none, the lowest of the line, which
+/// may be `refused` itself: a node lags, or the slot is not ours to fill.
 ///
 /// `line` has the open slots without a receipt, lowest first.
 pub fn missing_predecessor(
@@ -60,7 +60,7 @@ pub fn missing_predecessor(
     lowest
 }
 
-/// How long to wait before the missing one is sent again, after so many times.
+/// How long to wait before the missing one is sent again, after `gap_resends` times.
 pub fn predecessor_pause(rules: &ResubmitRules, gap_resends: u32) -> Duration {
     PREDECESSOR_PAUSE.saturating_mul(1 << gap_resends.min(16)).min(rules.interval_max)
 }

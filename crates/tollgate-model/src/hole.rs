@@ -1,8 +1,8 @@
-//! What becomes of a hole: a nonce that the chain waits for and that nothing of ours is in.
+//! Holes: nonces that the chain waits for and in which Tollgate has no transaction.
 //!
-//! Pure: a worker asks for each hole that [`crate::reconcile`] shows, as long as it is there. A hole
-//! is a sight and not a proof, so that it is looked at for a while before it is filled; and the store
-//! has the last word on whether anything of ours is in it (I3).
+//! Pure functions. The worker calls [`decide`] for each hole that [`crate::reconcile`] finds, as long as it
+//! exists. A hole is an observation, not a proof, so it must last a while before it is filled; and
+//! the store checks that no transaction of ours is in it (I3).
 
 use std::time::Duration;
 
@@ -10,53 +10,53 @@ use crate::nonce::{Mode, SubmitterStatus};
 use crate::reconcile::Hole;
 use crate::rejected::RejectedSlot;
 
-/// What is known of one hole.
+/// The facts about one hole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HoleView {
     /// The hole.
     pub hole: Hole,
-    /// How long it has been seen.
+    /// How long it has been observed.
     pub seen_for: Duration,
-    /// How long it has to be (`stuck.head_after`): whoever left it may still come back.
+    /// How long it must be observed before it is filled (`stuck.head_after`).
     pub patience: Duration,
-    /// How the submitter's nonces are given out.
+    /// The submitter's mode.
     pub mode: Mode,
-    /// Whether it takes work.
+    /// Whether the submitter accepts work.
     pub status: SubmitterStatus,
-    /// A transaction waits for a slot and would get this one.
+    /// A queued transaction would get this slot.
     pub next_waits: bool,
-    /// The account's key is here.
+    /// This node has the account's key.
     pub has_key: bool,
-    /// How many slots of the submitter may be open at once.
+    /// The submitter's window.
     pub window: u32,
-    /// Its nonces were handed back, and nobody came to fill them.
+    /// Its nonces were returned to the pool and nothing filled them.
     pub came_back: bool,
 }
 
 impl HoleView {
-    /// Wider than a window, it is no accident of a few transactions but a cursor that is too far ahead.
-    /// What it costs to fill is for a person to decide (I16).
+    /// A hole wider than a window is not an accident of a few transactions but a cursor that is too far
+    /// ahead. An operator decides whether to pay for filling it (I16).
     fn is_wide(&self) -> bool {
         let Hole { first, last, .. } = self.hole;
         last.get().saturating_sub(first.get()) >= u64::from(self.window)
     }
 }
 
-/// What to do about a hole. It is shown and told in any case.
+/// The decision about a hole. It is shown and alerted in any case.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum HoleDecision {
-    /// Nothing more.
+    /// Only show it.
     Show,
-    /// Nothing yet: it may fill by itself.
+    /// Wait: it may fill by itself.
     Wait,
-    /// Its nonces go to whoever comes next.
+    /// Assign its nonces to the next transactions.
     Recycle,
-    /// A transfer to self goes into it.
+    /// Fill it with a self-transfer.
     Placeholder,
 }
 
 impl HoleDecision {
-    /// The word for it in the docs.
+    /// The name in the docs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Show => "shown",
@@ -72,21 +72,21 @@ pub fn decide(policy: RejectedSlot, view: &HoleView) -> HoleDecision {
     let may_fill = view.mode == Mode::Pipelined && view.status == SubmitterStatus::Active;
     match policy {
         RejectedSlot::Hold => HoleDecision::Show,
-        // I12: a strict submitter's nonces come from the cursor alone.
+        // I12: a strict submitter's nonces come only from the cursor.
         RejectedSlot::Placeholder | RejectedSlot::Recycle if !may_fill => HoleDecision::Show,
-        // What a pool holds may be mined.
+        // A transaction in a pool may be mined.
         RejectedSlot::Placeholder | RejectedSlot::Recycle
             if view.hole.pending || view.seen_for < view.patience =>
         {
             HoleDecision::Wait
         }
-        // Whoever waits fills it as well as anything else would.
+        // A queued transaction fills it.
         RejectedSlot::Placeholder | RejectedSlot::Recycle if view.next_waits => {
             HoleDecision::Recycle
         }
         RejectedSlot::Placeholder | RejectedSlot::Recycle if view.is_wide() => HoleDecision::Show,
         RejectedSlot::Placeholder if view.has_key => HoleDecision::Placeholder,
-        // Whoever was to fill it was cancelled, or never came: it is a hole of our own making.
+        // The transaction that was to fill it was cancelled or never came.
         RejectedSlot::Recycle if view.has_key && view.came_back => HoleDecision::Placeholder,
         RejectedSlot::Placeholder | RejectedSlot::Recycle => HoleDecision::Show,
     }
@@ -99,7 +99,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(300);
 
-    /// An old hole of an active submitter with a key, for which nobody waits.
+    /// An old hole of an active submitter with a key and no queued transaction.
     fn view() -> HoleView {
         HoleView {
             hole: Hole { first: Nonce::MIN, last: Nonce::MIN, pending: false },

@@ -1,7 +1,7 @@
-//! Who and what: the identities that everything else is keyed by.
+//! Identities: chains, accounts, transactions, requests, nodes.
 //!
 //! Each is a newtype that can only be made from a value every store can hold, so that a bad id is
-//! refused by name at the door and never becomes a half-written row.
+//! refused by name before anything is written.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,9 +17,9 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{field}: {problem}")]
 pub struct InvalidId {
-    /// The word for the value, as in the API.
+    /// The field's name in the API.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a caller asks for, and the bytes under which it is kept.
+//! Intents and their stored encoding.
 
 use alloy_primitives::{Address, Bytes, U256};
 use serde::{Deserialize, Serialize};
@@ -10,42 +10,42 @@ use crate::port::batch::Payload;
 use crate::port::chain::Speed;
 use crate::port::signer::{AccessListEntry, TxKind};
 
-/// A call to be made from an account. Equal intents have equal bytes (I7).
+/// A call to be made from a submitter. Equal intents have equal bytes (I7).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Intent {
-    /// What is called; `None` creates a contract.
+    /// The called contract or recipient; `None` creates a contract.
     pub to: Option<Address>,
-    /// What is paid.
+    /// The value to transfer.
     pub value: U256,
-    /// What is said.
+    /// The call data.
     pub data: Bytes,
-    /// The most gas it may use; estimated if it is not given.
+    /// The gas limit; estimated if it is `None`.
     pub gas: Option<u64>,
-    /// How it is encoded; what the chain has if it is not given.
+    /// The encoding; chosen by the chain's abilities if it is `None`.
     pub kind: Option<TxKind>,
-    /// Storage that it says it will touch.
+    /// The access list.
     pub access_list: Vec<AccessListEntry>,
     /// The price level.
     pub speed: Speed,
-    /// The caller's own cap on the price of gas.
+    /// The caller's cap on the gas price.
     pub max_fee_per_gas: Option<GasPrice>,
-    /// The caller's own tip.
+    /// The caller's tip.
     pub max_priority_fee_per_gas: Option<GasPrice>,
     /// When it expires, in microseconds since 1970.
     pub valid_until: Option<i64>,
-    /// The caller's own notes, as JSON text, byte for byte as they were given.
+    /// The caller's metadata as JSON text, byte for byte as given.
     pub metadata: Option<String>,
-    /// Another call may stand in its place, if a policy or a person says so.
+    /// A policy or an operator may replace the call.
     #[serde(default, skip_serializing_if = "is_false")]
     pub replaceable: bool,
-    /// The hash of the transaction, if the caller has signed it.
+    /// The hash of the transaction, if the caller signed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed: Option<TxHash>,
 }
 
 impl Intent {
-    /// A plain transfer at normal speed.
+    /// A transfer at normal speed.
     pub const fn transfer(to: Address, value: U256) -> Self {
         Self::call(Some(to), value)
     }
@@ -69,8 +69,8 @@ impl Intent {
         }
     }
 
-    /// The bytes to keep: JSON with the fields in the order above. They are known by what the
-    /// metadata mean, whatever their white space and order ([`metadata::canonical`]).
+    /// The stored encoding: JSON with the fields in the order above. The digest depends on the meaning of
+    /// the metadata, not on white space and order ([`metadata::canonical`]).
     pub fn to_payload(&self) -> Result<Payload, InvalidId> {
         let kept = self.to_bytes()?;
         match self.metadata.as_deref().and_then(metadata::canonical) {
@@ -88,14 +88,13 @@ impl Intent {
         Ok(text.into())
     }
 
-    /// Reads what [`Self::to_payload`] wrote.
+    /// Decodes what [`Self::to_payload`] encoded.
     pub fn from_payload(bytes: &[u8]) -> Result<Self, InvalidId> {
         serde_json::from_slice(bytes).map_err(|error| InvalidId::new("payload", error.to_string()))
     }
 }
 
-/// Fields that came later are left out where they say nothing, so that equal intents keep equal
-/// bytes.
+/// Fields that were added later are omitted at their default, so that equal intents keep equal bytes.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's shape")]
 const fn is_false(value: &bool) -> bool {
     !*value

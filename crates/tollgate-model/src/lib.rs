@@ -1,21 +1,20 @@
-//! The rules of Tollgate, and the ports through which the rest of the world is reached.
+//! The rules of Tollgate, and the ports through which it reaches databases, chains and signers.
 //!
-//! Everything here is a value or a pure function: no I/O, no clock, no runtime. Stores, chains and
-//! signers implement the traits in [`port`]; actors ask the functions here what to do and then do
-//! it. A rule that is needed in two places belongs here.
+//! Everything here is a value or a pure function: no I/O, no clock, no runtime. Stores, chains and signers
+//! implement the traits in [`port`]; actors call the functions here to decide and then act. A rule that
+//! is needed in two places belongs here.
 //!
-//! Read in the order of a transaction's life: [`ids`] (who and what), [`state`] and
-//! [`transition`] (where a transaction can be and how it moves), [`nonce`] (which slot it gets),
-//! [`port`] (what a store must promise).
+//! Read in the order of a transaction's life: [`ids`] (identities), [`state`] and [`transition`] (states and
+//! transitions), [`nonce`] (which slot it gets), [`port`] (what a store guarantees).
 //!
-//! What is decided about an open transaction, one rule to a module (`docs/decisions.md` has their
-//! tables): [`expiry`] (is it still wanted), [`resubmit`] and [`gap`] (is it sent again), [`bump`]
-//! (does it offer more), [`diagnose`] (what do the pools say), [`rejected`] (what becomes of a slot that no node
-//! wants to fill), [`stuck`] (who is asked, and what may be done), [`reconcile`] (does the chain agree).
+//! The decisions about an open transaction, one rule per module (`docs/decisions.md` has their tables):
+//! [`expiry`] (is it still wanted), [`resubmit`] and [`gap`] (is it sent again), [`bump`] (are its fees
+//! raised), [`diagnose`] (what do the pools show), [`rejected`] (what happens to a slot that no node
+//! accepts), [`stuck`] (which policy is asked, and what may be done), [`reconcile`] (does the chain agree).
 //!
 //! Before there is a transaction: [`refusal`] (would the chain certainly refuse it).
 //!
-//! And about nodes: [`ownership`] (who should work for a submitter).
+//! About nodes: [`ownership`] (which node should own a submitter).
 
 pub mod amount;
 pub mod answer;

@@ -1,17 +1,16 @@
-//! When the notes of two requests say the same (I7).
+//! Comparison of callers' metadata (I7).
 //!
-//! Notes are kept and given back byte for byte. A repeat of a request may write them with other
-//! white space, with its names in another order, or `1.10` for `1.1`; it may not change a number in
-//! any digit, nor add a name that is there already.
+//! Metadata is stored and returned byte for byte. A repeat of a request may use other white space, another
+//! order of names, or `1.10` for `1.1`; it may not change any digit of a number or add a duplicate name.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The form by which notes are compared: no white space, names in order, numbers as short as they
-/// can be without changing. `None` for what is not JSON.
+/// The form by which metadata is compared: no white space, names in order, numbers in their shortest
+/// exact form. `None` if the text is not JSON.
 ///
-/// Where no digit is lost by reading a number as 64 bits, and no name stands twice, this is what
-/// versions before kept instead of the notes themselves: repeats of their requests still match.
+/// If no digit is lost by reading the numbers as 64 bits and no name is duplicated, this is what older
+/// versions stored instead of the original text, so repeats of their requests still match.
 pub fn canonical(text: &str) -> Option<String> {
     let mut written = String::with_capacity(text.len());
     write(serde_json::from_str(text).ok()?, &mut written)?;
@@ -55,8 +54,7 @@ fn write(value: &RawValue, written: &mut String) -> Option<()> {
     Some(())
 }
 
-/// An object's names and values in the order in which they stand, also those that stand twice;
-/// `None` for anything else than an object.
+/// An object's names and values in order, including duplicates; `None` if it is not an object.
 pub fn entries(object: &RawValue) -> Option<Vec<(String, &RawValue)>> {
     struct OfMap;
 
@@ -82,8 +80,8 @@ pub fn entries(object: &RawValue) -> Option<Vec<(String, &RawValue)>> {
     serde::Deserializer::deserialize_map(&mut reader, OfMap).ok()
 }
 
-/// A JSON number as its sign, its digits without zeros at either end, and the power of ten of the
-/// last one: equal if and only if the numbers are. `None` if the power is out of all range.
+/// A JSON number as its sign, its digits without zeros at either end, and the power of ten of the last
+/// digit: equal if and only if the numbers are equal. `None` if the power is out of range.
 fn decimal(number: &str) -> Option<(bool, String, i64)> {
     let (is_negative, number) = match number.strip_prefix('-') {
         Some(rest) => (true, rest),

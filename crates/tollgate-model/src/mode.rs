@@ -1,7 +1,7 @@
-//! When a submitter's mode may change.
+//! Changes of a submitter's mode.
 //!
-//! The mode is the submitter's own: it is set when the account is first registered, and no setting of
-//! a node that starts later changes it. An operator changes it through the owner, under the fence.
+//! The mode belongs to the submitter: it is set when the account is first registered, and the settings of
+//! a node that starts later do not change it. An operator changes it through the owner, under the fence.
 
 use std::collections::BTreeSet;
 
@@ -15,13 +15,13 @@ use crate::reconcile::{CannotResume, ReconcileView, resume};
 /// Why a change of mode is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum CannotChangeMode {
-    /// Slots that were opened by the rules of one mode must not be finished by those of the other.
+    /// Slots opened under the rules of one mode must not be finished under those of the other.
     #[error(
         "{open} of its transactions are not final and callers hold or use {reserved} of its nonces: \
          both must be 0"
     )]
     InUse {
-        /// Transactions that are not final, those that wait for a slot included.
+        /// Transactions that are not final, including queued ones.
         open: usize,
         /// Nonces that callers hold, or have used and the chain does not count yet.
         reserved: usize,
@@ -31,12 +31,11 @@ pub enum CannotChangeMode {
     Chain(#[from] CannotResume),
 }
 
-/// Whether a submitter's mode may become another one, and the cursor's move that goes with it.
-/// `waiting` of its transactions have no slot yet; of the nonces that callers have, `held` are not
-/// used yet.
+/// Whether a submitter's mode may change, and the cursor move that goes with it. `waiting` of its
+/// transactions have no slot yet; of the nonces that callers have, `held` are not used yet.
 ///
-/// To strict it is re-aligned with the chain exactly as [`resume`] does: a cursor behind the chain
-/// moves forward, a chain that lacks what our slots say it has is refused.
+/// A change to strict re-aligns with the chain exactly as [`resume`] does: a cursor behind the chain moves
+/// forward; a chain that counts less than our slots explain is refused.
 pub fn change(
     view: &ReconcileView<'_>,
     waiting: usize,

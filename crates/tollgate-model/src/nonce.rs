@@ -1,7 +1,7 @@
-//! Which slots a submitter may open next.
+//! Nonce assignment: which slots a submitter may open next.
 //!
-//! Pure: the writer gathers what is known into a [`NonceView`], asks [`decide`], and carries the
-//! answer out in one fenced transaction that moves the stored cursor from where the view saw it.
+//! Pure functions: the writer gathers the facts into a [`NonceView`], calls [`decide`], and carries the
+//! decision out in one fenced transaction that moves the stored cursor by compare-and-set.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,11 +12,11 @@ use crate::port::chain::AccountCounts;
 use crate::state::{StuckReason, Tracking, TxState};
 use crate::time::Timestamp;
 
-/// How old a count may be for a nonce that came back to be handed out again (I3). Whoever had it
-/// before may have sent something meanwhile, and only a new count shows that.
+/// The maximum age of a count for a recyclable nonce to be assigned again (I3). Its previous holder may
+/// have sent something meanwhile, and only a new count shows that.
 pub const RECYCLE_COUNT_AGE_MAX: Duration = Duration::from_secs(1);
 
-/// How a submitter's nonces are given out.
+/// How a submitter's nonces are assigned.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Mode {
     /// Up to a window of slots at once; gaps are possible if outsiders use the key.
@@ -26,10 +26,10 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Every mode there is.
+    /// All modes.
     pub const ALL: [Self; 2] = [Self::Pipelined, Self::Strict];
 
-    /// The number under which stores keep the mode.
+    /// The number under which stores save the mode.
     pub const fn code(self) -> i16 {
         match self {
             Self::Pipelined => 1,
@@ -37,12 +37,12 @@ impl Mode {
         }
     }
 
-    /// The mode that a store keeps under `code`, if there is one.
+    /// The mode that stores save under `code`, if there is one.
     pub fn from_code(code: i16) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.code() == code)
     }
 
-    /// The mode's word in settings, API, logs and docs.
+    /// The name in settings, API, logs and docs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pipelined => "pipelined",
@@ -50,7 +50,7 @@ impl Mode {
         }
     }
 
-    /// The mode of a word.
+    /// The mode with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.name() == name)
     }
@@ -59,28 +59,28 @@ impl Mode {
 /// When strict mode opens the next slot.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum StrictAdvance {
-    /// The last one is final.
+    /// When the last one is final.
     Final,
-    /// The last one is mined; a reorg can leave two slots open for a while, never a gap.
+    /// When the last one is mined; a reorg can leave two slots open for a while, never a gap.
     Mined,
 }
 
-/// Whether a submitter takes work.
+/// Whether a submitter accepts work.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SubmitterStatus {
     /// It does.
     Active,
     /// An operator paused it.
     Paused,
-    /// The chain shows what our own slots can't explain (I12); an operator resumes it.
+    /// Our own slots don't explain the chain's count (I12); an operator resumes it.
     Protect,
 }
 
 impl SubmitterStatus {
-    /// Every status there is.
+    /// All statuses.
     pub const ALL: [Self; 3] = [Self::Active, Self::Paused, Self::Protect];
 
-    /// The number under which stores keep the status.
+    /// The number under which stores save the status.
     pub const fn code(self) -> i16 {
         match self {
             Self::Active => 1,
@@ -89,12 +89,12 @@ impl SubmitterStatus {
         }
     }
 
-    /// The status that a store keeps under `code`, if there is one.
+    /// The status that stores save under `code`, if there is one.
     pub fn from_code(code: i16) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.code() == code)
     }
 
-    /// The status's word in SQL, API, logs and docs.
+    /// The name in SQL, API, logs and docs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Active => "ACTIVE",
@@ -104,21 +104,21 @@ impl SubmitterStatus {
     }
 }
 
-/// The rules of one submitter, from configuration.
+/// One submitter's rules, from the configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NonceRules {
     /// Pipelined or strict.
     pub mode: Mode,
-    /// How many slots may be open at once in pipelined mode; at least 1.
+    /// The maximum number of open slots in pipelined mode; at least 1.
     pub window: u32,
-    /// When strict mode goes on.
+    /// When strict mode opens the next slot.
     pub strict_advance: StrictAdvance,
-    /// How long a count read from the chain is believed (`nonce.state_timeout`).
+    /// How long a count read from the chain is used (`nonce.state_timeout`).
     pub state_timeout: Duration,
 }
 
 impl NonceRules {
-    /// The limit on open slots that these rules give.
+    /// The maximum number of open slots under these rules.
     pub const fn open_slots_max(&self) -> u32 {
         match self.mode {
             Mode::Pipelined => self.window,
@@ -126,12 +126,12 @@ impl NonceRules {
         }
     }
 
-    /// Whether a transaction in `state` takes up one of the open slots.
+    /// Whether a transaction in `state` counts against the open slots.
     pub fn occupies_slot(&self, state: TxState) -> bool {
         let mined = state == TxState::Tracking(Tracking::Mined);
         let unproven = state == TxState::Stuck(StuckReason::Unproven);
         let passes = match self.mode {
-            // The chain has passed it, for good: it takes up none of what may be sent.
+            // The chain has passed it for good, so it takes up no room.
             Mode::Pipelined => unproven,
             Mode::Strict => mined && self.strict_advance == StrictAdvance::Mined,
         };
@@ -139,40 +139,40 @@ impl NonceRules {
     }
 }
 
-/// A count read from the chain, and when.
+/// Nonce counts read from the chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChainCount {
     /// The account's count including the node's pending transactions.
     pub pending: Nonce,
     /// The account's count in the canonical head.
     pub mined: Nonce,
-    /// When it was read.
+    /// When they were read.
     pub read_at: Timestamp,
 }
 
-/// All that is known about a submitter's nonces at one moment.
+/// The facts about a submitter's nonces at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NonceView {
-    /// Whether it takes work.
+    /// Whether the submitter accepts work.
     pub status: SubmitterStatus,
     /// The stored cursor: the next nonce as of the last commit.
     pub cursor: Nonce,
-    /// The next nonce as this process remembers it; it may be lost at any time.
+    /// The next nonce as cached by this process; it may be lost at any time.
     pub cached_next: Option<Nonce>,
-    /// The last count read from the chain, however old.
+    /// The last counts read from the chain, however old.
     pub chain: Option<ChainCount>,
-    /// The chain is known to have moved on, or was seen to disagree, since that count was read.
+    /// The chain has moved on, or was seen to disagree, since those counts were read.
     pub drift: bool,
-    /// Slots that [`NonceRules::occupies_slot`] counts.
+    /// The slots that [`NonceRules::occupies_slot`] counts.
     pub open_slots: u32,
-    /// Slots whose transaction is not final yet: those that the chain may still lack.
+    /// The slots whose transaction is not final: the chain may still lack them.
     pub unsettled_slots: u32,
-    /// Nonces below the cursor came back and are to be handed out first.
+    /// Recyclable nonces below the cursor are to be assigned first.
     pub has_recyclable: bool,
 }
 
 impl NonceView {
-    /// The count to go by now, if the last one is new enough and nothing speaks against it.
+    /// The last count, if it is new enough and no drift was noticed.
     pub fn fresh_count(&self, rules: &NonceRules, now: Timestamp) -> Option<ChainCount> {
         let recycles = self.has_recyclable && rules.mode == Mode::Pipelined;
         let age_max = if recycles { RECYCLE_COUNT_AGE_MAX } else { rules.state_timeout };
@@ -181,19 +181,19 @@ impl NonceView {
     }
 }
 
-/// What to do for a submitter that has work waiting.
+/// The decision for a submitter with queued work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NonceDecision {
     /// Open `count` slots from `first` on; the cursor moves to [`SlotRange::end`].
     Allocate(SlotRange),
-    /// Read the chain's counts, then ask again.
+    /// Read the chain's counts, then decide again.
     AskChain,
     /// All allowed slots are open: work stays QUEUED/WAITING.
     WindowFull,
-    /// The submitter takes no work: it stays QUEUED/HELD.
+    /// The submitter accepts no work: it stays QUEUED/HELD.
     Held,
-    /// The head's count can't be explained by our own slots: open none, and ask again. A settled
-    /// block decides whether it is PROTECT ([`crate::reconcile`], I12).
+    /// Our own slots don't explain the head's count: open none and ask again. A settled block decides
+    /// whether the submitter goes to PROTECT ([`crate::reconcile`], I12).
     AwaitProof(Unexplained),
 }
 
@@ -202,29 +202,29 @@ pub enum NonceDecision {
 pub struct SlotRange {
     /// The first nonce.
     pub first: Nonce,
-    /// How many; at least one.
+    /// The number of slots; at least one.
     pub count: u32,
 }
 
 impl SlotRange {
-    /// The nonce after the last one: where the cursor goes.
+    /// The nonce after the last one: the new cursor.
     pub fn end(&self) -> Result<Nonce, InvalidId> {
         self.first.forward(u64::from(self.count))
     }
 }
 
-/// How a strict submitter's chain count differs from what our own slots explain.
+/// How a strict submitter's chain count differs from what its own slots explain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unexplained {
-    /// The least count that our slots explain: all but the unsettled ones are mined.
+    /// The lowest count that our slots explain: all but the unsettled ones are mined.
     pub at_least: Nonce,
     /// The highest count that our slots explain: all of them are mined.
     pub at_most: Nonce,
-    /// What the chain says.
+    /// The chain's count.
     pub mined: Nonce,
 }
 
-/// Decides which slots to open for `wanted` (at least one) waiting transactions.
+/// Decides which slots to open for `wanted` (at least one) queued transactions.
 pub fn decide(
     rules: &NonceRules,
     view: &NonceView,
@@ -239,7 +239,7 @@ pub fn decide(
     if free == 0 && !recycles {
         return Ok(NonceDecision::WindowFull);
     }
-    // I3: also where the window is full, because `unblocks` hands nonces out again by this count.
+    // I3: also if the window is full, because `unblocks` assigns nonces by this count.
     let Some(chain) = view.fresh_count(rules, now) else {
         return Ok(NonceDecision::AskChain);
     };
@@ -255,7 +255,7 @@ pub fn decide(
             if let Some(unexplained) = unexplained(view.cursor, view.unsettled_slots, chain.mined) {
                 return Ok(NonceDecision::AwaitProof(unexplained));
             }
-            // I12: no max with the chain. The cursor alone decides.
+            // I12: no maximum with the chain. Only the cursor decides.
             view.cursor
         }
     };
@@ -264,10 +264,10 @@ pub fn decide(
     Ok(NonceDecision::Allocate(range))
 }
 
-/// A count that is too far ahead to be believed on one endpoint's word.
+/// A count that is too far ahead to be believed from a single endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DoubtedCount {
-    /// What the endpoint says.
+    /// The endpoint's count.
     pub claimed: Nonce,
     /// The highest count that would be believed.
     pub at_most: Nonce,
@@ -284,19 +284,18 @@ impl fmt::Display for DoubtedCount {
     }
 }
 
-/// Whether counts are too far ahead to move a cursor (I16): a step of more than the window beyond the
-/// cursor and what is sure needs the mined count, a second endpoint or a person. A cursor never goes
-/// back (I4), so that one wrong count would leave a hole of any size for ever.
+/// Whether counts are too far ahead to move a cursor (I16): a move of more than the window beyond the
+/// cursor and the confirmed count needs the mined count, a second endpoint or an operator. A cursor never
+/// goes back (I4), so one wrong count would leave a hole of any size for ever.
 pub fn doubts(cursor: Nonce, counts: &AccountCounts, window: u32) -> Option<DoubtedCount> {
     let at_most = cursor.max(counts.sure).forward(u64::from(window)).unwrap_or(Nonce::MAX);
     let claimed = counts.pending.max(counts.mined);
     (claimed > at_most).then_some(DoubtedCount { claimed, at_most })
 }
 
-/// A strict submitter's counts without an endpoint's lag: a mined count that lacks our own final slots
-/// gives way to the highest count that an endpoint tells, where our own slots explain that one (I15).
-/// One endpoint that counts too little must not stop the account; what our slots explain, its own
-/// transactions have brought about.
+/// A strict submitter's counts corrected for lag: a mined count that lacks our own final slots is
+/// replaced by the highest count of any endpoint, if our own slots explain that one (I15). One
+/// endpoint that counts too little must not stop the account.
 pub fn without_lag(cursor: Nonce, unsettled_slots: u32, counts: AccountCounts) -> AccountCounts {
     let lacks = unexplained(cursor, unsettled_slots, counts.mined)
         .filter(|why| counts.mined < why.at_least)
@@ -308,33 +307,32 @@ pub fn without_lag(cursor: Nonce, unsettled_slots: u32, counts: AccountCounts) -
     AccountCounts { mined: counts.highest, pending, ..counts }
 }
 
-/// Nonces below the cursor that came back: from slots that no node ever took, from callers that did
-/// not use them, and from holes.
+/// Recyclable nonces below the cursor: from slots that no node ever accepted, from reservations that were
+/// not used, and from holes.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolView<'a> {
-    /// Those that are free.
+    /// The recyclable nonces.
     pub recyclable: &'a BTreeSet<Nonce>,
-    /// Those that open slots have.
+    /// The nonces of open slots.
     pub open: &'a BTreeSet<Nonce>,
-    /// What the chain counts, by a count that is fresh ([`NonceView::fresh_count`]); `None` if there is
-    /// none.
+    /// The chain's counts, if they are fresh ([`NonceView::fresh_count`]).
     pub chain: Option<ChainCount>,
 }
 
 /// A slot to open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HandedOut {
-    /// Its nonce.
+    /// The nonce.
     pub nonce: Nonce,
     /// It comes from the pool, not from the cursor.
     pub recycled: bool,
 }
 
-/// Fills a range that [`decide`] allows: what came back first, lowest first, then from the range's
-/// first on. Never more than the range has.
+/// Fills a range that [`decide`] allows: recyclable nonces first, lowest first, then from the range's
+/// first nonce on. Never more than the range has.
 ///
-/// I3: nothing below what the chain counts. What only a pool counts, too, may be a caller's that
-/// sent it and let its time run out. I12: strict mode has no pool.
+/// I3: nothing below what the chain counts. A nonce that only a pool counts may belong to a caller that
+/// sent it after its deadline. I12: strict mode has no pool.
 pub fn hand_out(
     mode: Mode,
     pool: &PoolView<'_>,
@@ -355,9 +353,9 @@ pub fn hand_out(
     Ok(handed)
 }
 
-/// The nonces that came back and that the chain waits for next, at most `wanted`. They may be handed
-/// out though the window is full: everything that is open waits for them, and nothing else would ever
-/// make room. They lie within `window` of the mined count, so that no more than two windows are open.
+/// The recyclable nonces that the chain waits for next, at most `wanted`. They may be assigned although the
+/// window is full: all open slots wait for them, and nothing else would make room. They lie within
+/// `window` of the mined count, so no more than two windows are open.
 ///
 /// I3: nothing below what the chain or a pool counts, and nothing without a fresh count.
 pub fn unblocks(rules: &NonceRules, pool: &PoolView<'_>, wanted: u32) -> Vec<HandedOut> {
@@ -376,7 +374,7 @@ pub fn unblocks(rules: &NonceRules, pool: &PoolView<'_>, wanted: u32) -> Vec<Han
 
 /// Whether a strict submitter's mined count can't come from its own slots alone (I12).
 ///
-/// Slots below the cursor are ours; of these only the unsettled ones may be missing on the chain.
+/// Slots below the cursor are ours; only the unsettled ones among them may be missing on the chain.
 pub fn unexplained(cursor: Nonce, unsettled_slots: u32, mined: Nonce) -> Option<Unexplained> {
     let lowest = cursor.get().saturating_sub(u64::from(unsettled_slots));
     let at_least = Nonce::new(lowest).unwrap_or(cursor);

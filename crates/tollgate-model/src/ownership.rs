@@ -1,12 +1,12 @@
-//! Which node should own a submitter, and when ownership moves.
+//! Ownership: which node should own a submitter, and when ownership moves.
 //!
 //! Rendezvous hashing over the live nodes that serve the submitter: each has a weight for it, and the
-//! highest one is preferred. Nobody has to agree on anything but the list. It is a wish, never a right:
-//! the lease alone says who may write (I1), and a node that is asked for what it does not own is merely
+//! highest one is preferred. Nodes only have to agree on the list. A preference is never a right: the
+//! lease alone decides who may write (I1), and a request at a node that is not the owner is merely
 //! slower.
 //!
-//! A submitter that no live node serves and that has open work is *followed* by the node that would be
-//! preferred among all: it tracks receipts and finality, sends signed bytes again, and signs nothing.
+//! A submitter with open work that no live node serves is *followed* by the node that would be preferred
+//! among all: it tracks receipts and finality and resends signed bytes, and signs nothing.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -18,17 +18,17 @@ use alloy_primitives::B256;
 use crate::ids::{NodeId, Submitter};
 use crate::port::{LeaseTerms, LiveNode, ServedSet};
 
-/// The node that should own a submitter; `None` if no node takes new work. The order of the list does
+/// The node that should own a submitter; `None` if no node accepts new work. The order of the list does
 /// not matter.
 ///
-/// What a node weighs hangs on its address, not on its id: a node that was restarted gets back what it
-/// had, and nothing else moves. Two processes that share an address are an old one whose entry has not
-/// run out and its successor, which is the one that answers there now.
+/// A node's weight depends on its address, not on its id: a restarted node gets back what it had, and
+/// nothing else moves. Of two processes at one address the older one's entry has not expired yet; the
+/// newer one answers there now.
 pub fn preferred(submitter: Submitter, nodes: &[LiveNode]) -> Option<&LiveNode> {
     preferred_but(submitter, nodes, |_| false)
 }
 
-/// The same without nodes that are known not to want it.
+/// The same, without nodes that are known to be unwilling.
 pub fn preferred_but(
     submitter: Submitter,
     nodes: &[LiveNode],
@@ -44,7 +44,7 @@ pub fn preferred_but(
         .map(|(_, node)| node)
 }
 
-/// Ids of one name sort by their start, so that of two at one address the younger one wins.
+/// Ids of one name sort by their start, so the newest of two at one address wins.
 fn by_age(node: &LiveNode, other: &LiveNode) -> Ordering {
     node.advertise_url
         .as_str()
@@ -60,14 +60,14 @@ fn submitter_hash(submitter: Submitter) -> u64 {
     mixed(hash(submitter.address.as_slice()) ^ mixed(submitter.chain_id.get()))
 }
 
-/// FNV-1a. The same in every version and on every machine, which the standard library's is not.
+/// FNV-1a: stable across versions and machines, unlike the standard library's hash.
 fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// The finaliser of SplitMix64: every bit of the input moves every bit of the output.
+/// The finaliser of SplitMix64: every input bit affects every output bit.
 fn mixed(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -75,18 +75,18 @@ fn mixed(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// What is known of the accounts that nodes serve, by the digests in the list of nodes.
+/// The sets of accounts that nodes serve, by the digests in the list of nodes.
 #[derive(Clone, Default, Debug)]
 pub struct ServedSets(BTreeMap<B256, Arc<ServedSet>>);
 
 impl ServedSets {
-    /// Takes notice of a set.
+    /// Adds a set.
     pub fn insert(&mut self, set: Arc<ServedSet>) {
         self.0.insert(set.digest(), set);
     }
 
-    /// Forgets the sets that none of these nodes names (I13); returns the digests of those that have
-    /// yet to be read, each once.
+    /// Drops the sets that none of these nodes names (I13); returns the digests that have yet to be read,
+    /// each once.
     pub fn keep_only(&mut self, nodes: &[LiveNode]) -> Vec<B256> {
         self.0.retain(|digest, _| nodes.iter().any(|node| node.serves == Some(*digest)));
         let mut unread: Vec<B256> = nodes.iter().filter_map(|node| node.serves).collect();
@@ -96,14 +96,14 @@ impl ServedSets {
         unread
     }
 
-    /// Whether a node serves a submitter; `None` if it does not say, or its set could not be read.
+    /// Whether a node serves a submitter; `None` if it does not say or its set could not be read.
     pub fn is_served(&self, submitter: Submitter, by: &LiveNode) -> Option<bool> {
         let set = by.serves.and_then(|digest| self.0.get(&digest))?;
         Some(set.contains(submitter.address))
     }
 
-    /// The same where nothing is known: a node that does not say counts as serving every account, as it
-    /// did before nodes said so. If it does not after all, it lets its chance pass and is passed over.
+    /// The same, with unknown counting as yes: a node of an older version serves every account. If it does
+    /// not, it misses its turn and is passed over.
     pub fn may_be_served(&self, submitter: Submitter, by: &LiveNode) -> bool {
         self.is_served(submitter, by).unwrap_or(true)
     }
@@ -112,26 +112,26 @@ impl ServedSets {
 /// A busy node is not an unwilling one, however short its leases are.
 const GRACE_MIN: Duration = Duration::from_secs(1);
 
-/// How patient nodes are with each other; all of it follows from the lease.
+/// The timeouts of ownership changes, derived from the lease terms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Manners {
-    /// A node that was silent for longer counts as dead. Never later than its leases run out, so that
-    /// nobody waits for a dead node to take up its own work again.
+    /// A node without a heartbeat for longer counts as dead. Never later than its leases expire, so that no
+    /// node waits for a dead one.
     pub live_within: Duration,
-    /// How long work without an owner is left to the node that is preferred: it may have to wait for
-    /// the end of `clock_skew_allowance` first.
+    /// How long work without an owner is left to the preferred node: it may have to wait for the end of
+    /// `clock_skew_allowance` first.
     pub grace: Duration,
-    /// For how long another node must have been preferred before the owner lets go.
+    /// How long another node must have been preferred before the owner releases the lease.
     pub outranked_for: Duration,
-    /// How long a node that did not take up what was left to it is passed over.
+    /// How long a node that did not take over its work is passed over.
     pub unwilling_for: Duration,
-    /// For how long open work that no live node serves must have had no owner before it is followed
-    /// without a key. Longer than a restart of the only node that serves it.
+    /// How long open work that no live node serves must have had no owner before it is followed without a
+    /// key. Longer than a restart of the only node that serves it.
     pub unserved_for: Duration,
 }
 
 impl Manners {
-    /// Those that go with a lease.
+    /// The timings for these lease terms.
     pub fn of(terms: &LeaseTerms) -> Self {
         let beat = terms.renew_interval();
         Self {
@@ -143,20 +143,20 @@ impl Manners {
         }
     }
 
-    /// Whether a node takes up work that has had no owner for some time.
+    /// Whether a node takes over work that has had no owner for `orphaned`.
     pub fn adopts(&self, me: &NodeId, preferred: Option<&NodeId>, orphaned: Duration) -> bool {
         preferred.is_none_or(|preferred| preferred == me) || orphaned >= self.grace
     }
 
-    /// Whether a node that does not serve a submitter follows its open work, which no live node serves
-    /// and nobody has owned for some time. `preferred` is the one among all that takes work.
+    /// Whether a node that does not serve a submitter follows its open work, which no live node serves and
+    /// which has had no owner for `orphaned`. `preferred` is the preferred node among all.
     pub fn follows(&self, me: &NodeId, preferred: Option<&NodeId>, orphaned: Duration) -> bool {
         orphaned
             .checked_sub(self.unserved_for)
             .is_some_and(|beyond| self.adopts(me, preferred, beyond))
     }
 
-    /// Whether an owner lets go for a node that has been preferred for some time.
+    /// Whether an owner releases the lease for a node that has been preferred for `outranked`.
     pub fn lets_go(&self, outranked: Duration) -> bool {
         outranked >= self.outranked_for
     }
@@ -241,7 +241,7 @@ mod tests {
         let mut moved = 0;
         for submitter in submitters(5_000) {
             let (before, after) = (url(submitter, &few), url(submitter, &many));
-            // Read backwards it is the node's leaving.
+            // In reverse this is the node's departure.
             if before != after {
                 assert_eq!(after, came, "nothing moves between those that stay");
                 moved += 1;
@@ -314,7 +314,7 @@ mod tests {
         for (duration, renew) in [(10, 3), (10, 1), (9, 4)] {
             let terms = LeaseTerms::new(seconds(duration), seconds(renew), seconds(1)).unwrap();
             let manners = Manners::of(&terms);
-            // Renewed one interval before the last heartbeat, at the earliest.
+            // The lease was renewed at most one interval before the last heartbeat.
             assert!(manners.live_within + terms.renew_interval() <= terms.duration());
             assert!(manners.live_within > terms.renew_interval());
         }

@@ -1,11 +1,11 @@
-//! Compares what the chain counts with what we believe: cursor, open slots, holes.
+//! Reconciliation: compares the chain's counts with the cursor, the open slots and the holes.
 //!
-//! Pure: a worker reads the counts at each takeover, every `reconcile.interval` and after any sign
-//! of drift, asks [`reconcile`], carries the steps out, and asks again when a search is done. The
-//! cursor only moves forward (I4). A slot is called taken only when a foreign transaction was *seen*
-//! in it, in a settled block, and *all* own attempts were looked for, on more than one endpoint where
-//! there is more than one. That nothing was found is never evidence (I8): what can't be proven is
-//! STUCK, and looked for on.
+//! Pure functions: the worker reads the counts at each takeover, every `reconcile.interval` and after any
+//! sign of drift, calls [`reconcile`], carries the steps out, and calls again when a search is done. The
+//! cursor only moves forward (I4). A slot is called taken only if a foreign transaction was *seen* in it,
+//! in a settled block, and *all* own attempts were searched, on more than one endpoint if there are
+//! several. A search without a result is never evidence (I8): an unproven slot becomes STUCK, and the
+//! search goes on.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,51 +21,51 @@ use crate::port::batch::CursorMove;
 use crate::port::chain::{AccountCounts, Occupant};
 use crate::state::{StuckReason, Tracking, TxState};
 
-/// What one endpoint says about the receipt of one attempt.
+/// One endpoint's answer about the receipt of one attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Looked {
-    /// Here it is.
+    /// The receipt exists.
     Found,
-    /// There is none, although the endpoint's own count is past the slot.
+    /// There is no receipt, although the endpoint's own count is past the slot.
     NotThere,
-    /// There is none, but the endpoint does not count the slot as used either: it lags.
+    /// There is no receipt, but the endpoint does not count the slot as used either: it lags.
     Behind,
     /// No answer. Never evidence.
     NoAnswer,
 }
 
-/// What the search for the transaction in one slot has brought.
+/// The result of the search for the transaction in one slot.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Search {
-    /// It has not been done since the last attempt or reorg.
+    /// No search since the last attempt or reorg.
     NotYet,
     /// One of the attempts has a receipt: the slot is ours.
     Ours {
-        /// Which, in the order of the attempts.
+        /// The attempt's index.
         attempt: usize,
     },
-    /// A block holds one of the attempts, and no endpoint has its receipt: the slot is ours, and how
-    /// it ended is not known.
+    /// A block holds one of the attempts, and no endpoint has its receipt: the slot is ours, with unknown
+    /// result.
     ReceiptMissing {
-        /// Which, in the order of the attempts.
+        /// The attempt's index.
         attempt: usize,
         /// Where it was seen.
         seen: Occupant,
     },
-    /// A transaction that is not ours was seen in the slot.
+    /// A foreign transaction was seen in the slot.
     Foreign {
-        /// Which, and where.
+        /// The transaction and its block.
         seen: Occupant,
     },
-    /// Nothing was proven: nobody showed what is in the slot, or too few could tell about receipts.
+    /// Nothing was proven: no endpoint showed the transaction in the slot, or too few answered.
     InVain,
 }
 
-/// Judges a search: for each attempt, in order, its hash and what each endpoint of the chain says of
-/// its receipt; and what was seen in the slot, if anything was.
+/// Judges a search: for each attempt, in order, its hash and each endpoint's answer about its receipt; and
+/// the transaction that was seen in the slot, if there is one.
 ///
-/// I8: that nobody has a receipt proves nothing, because receipts are pruned. What was seen counts
-/// against us only if as many endpoints as are needed have no receipt of any attempt.
+/// I8: missing receipts prove nothing, because receipts are pruned. A foreign transaction counts only if
+/// enough endpoints have no receipt of any attempt.
 pub fn judge_search(
     attempts: &[TxHash],
     looked: &[impl AsRef<[Looked]>],
@@ -90,7 +90,7 @@ pub fn judge_search(
     }
 }
 
-/// Whether a block is one of the canonical chain at the finality threshold, as far as is known.
+/// Whether a block is canonical at the finality threshold, as far as is known.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BlockStanding {
     /// It is.
@@ -106,89 +106,89 @@ pub enum BlockStanding {
 pub struct OpenSlot {
     /// Its nonce.
     pub nonce: Nonce,
-    /// Where its transaction is.
+    /// Its transaction's state.
     pub state: TxState,
-    /// What the last search brought; [`Search::NotYet`] again after a further attempt or a reorg.
+    /// The last search's result; [`Search::NotYet`] again after a further attempt or a reorg.
     pub search: Search,
     /// The standing of the block in which that search saw something.
     pub block: BlockStanding,
-    /// For how long searches have brought no proof.
+    /// How long searches have brought no proof.
     pub unproven_for: Duration,
 }
 
-/// All that is known about a submitter's slots at one moment.
+/// The facts about a submitter's slots at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReconcileView<'a> {
     /// Pipelined or strict.
     pub mode: Mode,
-    /// Whether it takes work.
+    /// Whether the submitter accepts work.
     pub status: SubmitterStatus,
     /// The stored cursor.
     pub cursor: Nonce,
-    /// The account's counts, as high as they were ever confirmed.
+    /// The account's counts: the highest values that were ever confirmed.
     pub counts: AccountCounts,
-    /// The account's count in a block that is settled ([`crate::finality`]), where it is known.
+    /// The account's count at a settled block ([`crate::finality`]), if it is known.
     pub settled: Option<SettledCount>,
     /// The open slots, lowest first.
     pub open: &'a [OpenSlot],
     /// Nonces that callers have reserved and fill themselves.
     pub reserved: &'a BTreeSet<Nonce>,
-    /// For how long searches may bring no proof before somebody is told (`grey_zone.timeout`).
+    /// How long searches may bring no proof before an alert (`grey_zone.timeout`).
     pub patience: Duration,
 }
 
-/// An account's count in a settled block.
+/// An account's count at a settled block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SettledCount {
-    /// The count that two endpoints confirm, where there are several.
+    /// The count that two endpoints confirm, if there are several.
     pub count: Nonce,
-    /// The highest count that any endpoint tells for it.
+    /// The highest count of any endpoint at that block.
     pub highest: Nonce,
-    /// The block is at or above the one in which our last final slot was mined, so that a count
-    /// that lacks it does not come from a view that lags.
+    /// The block is at or above the one in which our last final slot was mined, so a count that lacks it
+    /// does not come from a lagging view.
     pub covers_final_slots: bool,
 }
 
-/// What to do about a difference.
+/// A step that resolves a difference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReconcileStep {
-    /// Go to PROTECT: take no new work until an operator resumes (I12).
+    /// Go to PROTECT: accept no new work until an operator resumes (I12).
     Protect(Foreign),
-    /// The head's count is not what our slots explain, and no settled block shows the same: an
-    /// endpoint lags, or a reorg may still undo it. Ask again.
+    /// Our slots don't explain the head's count, and no settled block shows the same: an endpoint lags, or a
+    /// reorg may still undo it. Ask again.
     AwaitProof(Unexplained),
-    /// Move the cursor forward: outsiders have used what it points to.
+    /// Move the cursor forward: outsiders have used its nonce.
     MoveCursor(CursorMove),
-    /// The chain has used the slot: look for receipts of all its attempts, at every endpoint, and
-    /// for the transaction that is in it.
+    /// The chain has used the slot: look for receipts of all its attempts at every endpoint, and for the
+    /// transaction in it.
     FindReceipts {
-        /// Which slot.
+        /// The slot.
         nonce: Nonce,
     },
-    /// The slot is ours: take notice of this attempt's receipt.
+    /// The slot is ours: record this attempt's receipt.
     NoteReceipt {
-        /// Which slot.
+        /// The slot.
         nonce: Nonce,
-        /// Which attempt, in their order.
+        /// The attempt's index.
         attempt: usize,
     },
-    /// A foreign transaction is in the slot, in a block that may still go: show it, and wait.
+    /// A foreign transaction is in the slot, in a block that is not settled: show it, and wait.
     AwaitFinality {
-        /// Which slot.
+        /// The slot.
         nonce: Nonce,
     },
     /// End the transaction as NONCE_TAKEN ([`crate::TxEvent::SlotTaken`]).
     SlotTaken {
-        /// Which slot.
+        /// The slot.
         nonce: Nonce,
     },
-    /// No proof was found for too long, though the use of the slot is settled: mark it STUCK
-    /// ([`StuckReason::Unproven`]), and look on.
+    /// No proof was found for too long, although the use of the slot is settled: mark it STUCK
+    /// ([`StuckReason::Unproven`]) and keep searching.
     Unproven {
-        /// Which slot.
+        /// The slot.
         nonce: Nonce,
     },
-    /// Show it, and have the stuck policy asked if it is in the way of the head.
+    /// Show it, and ask the stuck policy if it blocks the head of line.
     Hole(Hole),
 }
 
@@ -211,12 +211,12 @@ impl fmt::Display for ReconcileStep {
     }
 }
 
-/// What a strict submitter's own slots don't explain.
+/// A difference that a strict submitter's own slots don't explain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Foreign {
-    /// The count is not ours.
+    /// The count.
     Count(Unexplained),
-    /// The count would do, but what is in this slot is not ours.
+    /// The count fits, but the transaction in this slot is foreign.
     Slot(Nonce),
 }
 
@@ -231,22 +231,22 @@ impl fmt::Display for Foreign {
     }
 }
 
-/// Nonces that the chain waits for and that nothing of ours is in, below an open slot.
+/// Nonces below an open slot that the chain waits for and in which we have no transaction.
 ///
-/// A sight, not a proof: a count that lags shows holes where our own finished transactions are.
+/// An observation, not a proof: a lagging count shows holes where our own finished transactions are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hole {
     /// The lowest.
     pub first: Nonce,
     /// The highest.
     pub last: Nonce,
-    /// A node holds something there that is not ours: it may fill by itself. Shown all the same,
-    /// because what only a pool counts can vanish and leave the hole for ever.
+    /// A node's pool holds a foreign transaction there: it may fill by itself. It is shown all the same,
+    /// because a pool can drop it and leave the hole for ever.
     pub pending: bool,
 }
 
-/// Compares, and says what follows: PROTECT first, then the cursor, then slots and holes from the
-/// lowest up.
+/// Compares and returns the steps: PROTECT first, then the cursor, then slots and holes from the lowest
+/// up.
 pub fn reconcile(view: &ReconcileView<'_>) -> Result<Vec<ReconcileStep>, InvalidId> {
     let mined = view.counts.mined;
     let slots: Vec<_> = view.open.iter().flat_map(|slot| steps_for(slot, view)).collect();
@@ -257,8 +257,8 @@ pub fn reconcile(view: &ReconcileView<'_>) -> Result<Vec<ReconcileStep>, Invalid
         }
         Mode::Pipelined => {}
         Mode::Strict => {
-            // Together with the end of its transaction, or a resumed submitter would be stopped
-            // again by the same slot.
+            // In the same step as the end of its transaction; otherwise the same slot would stop a resumed
+            // submitter again.
             let taken = slots.iter().find_map(|step| match step {
                 ReconcileStep::SlotTaken { nonce } => Some(Foreign::Slot(*nonce)),
                 ReconcileStep::Protect(_)
@@ -294,7 +294,7 @@ fn steps_for(slot: &OpenSlot, view: &ReconcileView<'_>) -> Vec<ReconcileStep> {
     match (slot.search, slot.block) {
         (Search::NotYet, _) | (Search::Foreign { .. }, BlockStanding::Left) => vec![look],
         (Search::Ours { attempt }, _) => vec![ReconcileStep::NoteReceipt { nonce, attempt }],
-        // I8: seen, not of ours, and in a block that stays.
+        // I8: a foreign transaction was seen in a settled block.
         (Search::Foreign { .. }, BlockStanding::Settled) => {
             vec![ReconcileStep::SlotTaken { nonce }]
         }
@@ -311,13 +311,13 @@ fn steps_for(slot: &OpenSlot, view: &ReconcileView<'_>) -> Vec<ReconcileStep> {
     }
 }
 
-/// How a settled block shows that a strict submitter's count does not come from its own slots (I12).
+/// Whether a settled block shows that a strict submitter's count does not come from its own slots (I12).
 fn settled_difference(view: &ReconcileView<'_>) -> Option<Unexplained> {
     let settled = view.settled?;
     let difference = unexplained(view.cursor, unsettled(view), settled.count)?;
     let is_too_low = |count: Nonce| count < difference.at_least;
-    // A view that lags lacks final slots, and some nodes count zero where they have no state any more.
-    // Too low is only what every endpoint counts: one alone can be wrong.
+    // A lagging view lacks final slots, and some nodes count zero where they have no state any more.
+    // Only a count that every endpoint reports is too low: a single one can be wrong.
     let is_lost = settled.covers_final_slots
         && is_too_low(settled.highest)
         && is_too_low(view.counts.highest);
@@ -328,8 +328,8 @@ fn unsettled(view: &ReconcileView<'_>) -> u32 {
     u32::try_from(view.open.len()).unwrap_or(u32::MAX)
 }
 
-/// Every hole from the *mined* count up to the highest open slot, as ranges: their number is bound
-/// by the open slots and the reservations, however far apart they lie (I13).
+/// All holes from the *mined* count up to the highest open slot, as ranges: their number is bounded by
+/// the open slots and the reservations, however far apart they lie (I13).
 pub fn holes(
     counts: AccountCounts,
     open: &BTreeSet<Nonce>,
@@ -342,7 +342,7 @@ pub fn holes(
         return Ok(holes);
     };
     for nonce in ours.range(next..=highest) {
-        // What a pool counts ends at the pending count: a range across it is two holes.
+        // A pool's transactions end at the pending count: a range across it becomes two holes.
         let filled = counts.pending.clamp(next, *nonce);
         for (from, to, pending) in [(next, filled, true), (filled, *nonce, false)] {
             if let Some(last) = to.get().checked_sub(1).filter(|last| *last >= from.get()) {
@@ -357,18 +357,18 @@ pub fn holes(
 /// Why an operator's resume is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum CannotResume {
-    /// The chain lacks what our settled slots say it has, and the cursor never goes back (I4).
+    /// The chain lacks slots of ours that are settled, and the cursor never goes back (I4).
     #[error("the chain counts {}, our slots explain {} to {}", .0.mined, .0.at_least, .0.at_most)]
     ChainBehind(Unexplained),
 }
 
-/// How a submitter is re-aligned when an operator resumes it: the cursor's move, if it has to move.
-/// The status change is written with it.
+/// The cursor move with which an operator's resume re-aligns a submitter, if it has to move. The status
+/// change is written with it.
 ///
-/// Pipelined: a cursor behind the chain moves forward, and nothing is refused. Strict: the same,
-/// with which the operator accepts what outsiders have used; but a chain that counts less than our
-/// settled slots can't be accepted, it would be PROTECT again at once. Open slots stay open: what
-/// the chain used is resolved by [`reconcile`].
+/// Pipelined: a cursor behind the chain moves forward, and nothing is refused. Strict: the same, by which
+/// the operator accepts what outsiders have used; but a chain that counts less than our settled slots is
+/// refused, because the submitter would go to PROTECT again at once. Open slots stay open: [`reconcile`]
+/// resolves those that the chain has used.
 pub fn resume(view: &ReconcileView<'_>) -> Result<Option<CursorMove>, CannotResume> {
     let (from, mined) = (view.cursor, view.counts.mined);
     let to = from.max(mined);

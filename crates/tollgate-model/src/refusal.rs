@@ -1,8 +1,8 @@
-//! What the chain would certainly refuse, judged before a nonce is chosen.
+//! Certain refusals: what the chain would never accept, decided before a nonce is chosen.
 //!
-//! Pure: intake asks with what it knows of the chain, and refuses a create that could only stop its
-//! account. A refusal here must be certain: whatever may still succeed is taken, and what the nodes
-//! say of it later is handled by the other rules. `docs/decisions.md` has the table.
+//! Pure functions: intake refuses a create that could only stop its account. A refusal must be certain:
+//! whatever may still succeed is accepted, and the nodes' later answers are handled by the other rules.
+//! `docs/decisions.md` has the table.
 
 mod kind;
 mod tx_limits;
@@ -24,25 +24,25 @@ pub use tx_limits::{
     EIP_3860_BYTES, EIP_7825_GAS, POOL_TX_BYTES, TxLimit, TxLimitSettings, TxLimits,
 };
 
-/// What every transaction pays in gas before anything is executed: all that a plain transfer uses.
+/// The intrinsic gas of every transaction: all that a plain transfer uses.
 pub const TX_GAS: u64 = 21_000;
-/// On top of it for a contract creation (EIP-2).
+/// Additional gas of a contract creation (EIP-2).
 const CREATE_GAS: u64 = 32_000;
-/// For each 32 bytes of code that creates a contract (EIP-3860).
+/// Gas per 32 bytes of initcode (EIP-3860).
 const INITCODE_WORD_GAS: u64 = 2;
-/// For each zero byte and each other byte of call data (EIP-2028). Chains that never adopted it
-/// charge more.
+/// Gas per zero byte and per other byte of call data (EIP-2028). Chains that never adopted it charge
+/// more.
 const ZERO_BYTE_GAS: u64 = 4;
 const NONZERO_BYTE_GAS: u64 = 16;
-/// For each address and each key of an access list (EIP-2930).
+/// Gas per address and per key of an access list (EIP-2930).
 const ACCESS_ADDRESS_GAS: u64 = 2_400;
 const ACCESS_KEY_GAS: u64 = 1_900;
-/// For each zero byte and each other byte of call data, at least, where EIP-7623 is in force.
+/// Minimum gas per zero byte and per other byte of call data under EIP-7623.
 const FLOOR_ZERO_BYTE_GAS: u64 = 10;
 const FLOOR_NONZERO_BYTE_GAS: u64 = 40;
 
-/// A price below this share of the base fee is refused. Above it, the price may come down: even
-/// eighteen empty blocks in a row lower the base fee only to a tenth.
+/// A price below this share of the base fee is refused. Above it the base fee may come down: even eighteen
+/// empty blocks in a row lower it only to a tenth.
 const BASE_FEE_SHARE: u128 = 10;
 
 /// Why there is no estimate of a call's gas.
@@ -54,17 +54,16 @@ pub enum NoEstimate {
     Unavailable(String),
 }
 
-/// Whether a node's answer to an estimate is about the call, and then why the call can't succeed;
-/// `None` if it is about the node.
+/// Why a call can't succeed, by the class of a node's answer to its estimate; `None` if the answer is
+/// about the node.
 ///
-/// An estimate has no nonce, no price and no place in a pool, so answers about those are a node's
-/// trouble. So is an answer that nobody understands: a caller that repeats a hopeless call loses
-/// less than one that gives up a good one.
+/// An estimate has no nonce, no price and no place in a pool, so answers about those are a node's trouble.
+/// So is an unknown answer: repeating a hopeless call costs a caller less than giving up a good one.
 pub const fn refusal_of_estimate(class: AnswerClass) -> Option<RefusalKind> {
     match class {
         AnswerClass::Reverted => Some(RefusalKind::WouldRevert),
         AnswerClass::InsufficientFunds => Some(RefusalKind::InsufficientFunds),
-        // The node chose the limit itself: what does not fit is more than it could choose.
+        // The node chose the limit itself, so the call needs more than a block has.
         AnswerClass::GasLimit => Some(RefusalKind::GasAboveBlockLimit),
         AnswerClass::Invalid => Some(RefusalKind::InvalidTransaction),
         AnswerClass::Accepted
@@ -82,7 +81,7 @@ pub const fn refusal_of_estimate(class: AnswerClass) -> Option<RefusalKind> {
     }
 }
 
-/// The gas that a tried call would use.
+/// The gas that an estimated call uses.
 ///
 /// # Errors
 /// [`NoEstimate`]: the caller's mistake, or a node's trouble.
@@ -104,25 +103,25 @@ pub fn estimated_gas(trial: Trial) -> Result<u64, NoEstimate> {
     })
 }
 
-/// What a transaction asks of the chain, complete but for nonce and signature.
+/// A transaction, complete except for nonce and signature.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Demand<'a> {
-    /// What is called; `None` creates a contract.
+    /// The called contract or recipient; `None` creates a contract.
     pub to: Option<Address>,
-    /// What is paid.
+    /// The value to transfer.
     pub value: U256,
-    /// What is said.
+    /// The call data.
     pub data: &'a [u8],
-    /// Storage that it says it will touch.
+    /// The access list.
     pub access_list: &'a [AccessListEntry],
-    /// The caller's own cap on the price of gas.
+    /// The caller's cap on the gas price.
     pub callers_cap: Option<GasPrice>,
-    /// What it offers.
+    /// The fees.
     pub fees: Fees,
 }
 
 impl<'a> Demand<'a> {
-    /// What an intent asks for at these fees.
+    /// An intent at these fees.
     pub fn of(intent: &'a Intent, fees: Fees) -> Self {
         Self {
             to: intent.to,
@@ -134,14 +133,14 @@ impl<'a> Demand<'a> {
         }
     }
 
-    /// The most that it may cost: value, and all of its gas at the highest price.
+    /// The maximum cost: value plus gas limit × price.
     pub fn cost(&self) -> U256 {
         cost(self.value, &self.fees)
     }
 }
 
-/// The least gas limit that a transaction can have on any chain, or on one with a floor for call
-/// data (EIP-7623), which also has what came before (EIP-3860). Chains that charge more (rollups, for instance) say so in their answers.
+/// The minimum gas limit of a transaction on any chain, or on one with a floor for call data (EIP-7623),
+/// which also has EIP-3860. Chains that charge more, such as rollups, say so in their answers.
 pub fn least_gas(demand: &Demand<'_>, has_calldata_floor: bool) -> u64 {
     let bytes = demand.data.len() as u64;
     let zeros = demand.data.iter().filter(|byte| **byte == 0).count() as u64;
@@ -163,8 +162,8 @@ pub fn least_gas(demand: &Demand<'_>, has_calldata_floor: bool) -> u64 {
 /// Judges a transaction's size and gas limit.
 ///
 /// # Errors
-/// It is longer than nodes take; its gas is below what any chain asks for, or above what this one allows
-/// a transaction, or above what a block of it has.
+/// It is longer than nodes accept, or its gas is below the intrinsic gas, above the chain's limit for a
+/// transaction, or above a block's.
 pub fn judge_gas(
     demand: &Demand<'_>,
     limits: &ChainLimits,
@@ -186,14 +185,14 @@ pub fn judge_gas(
     Ok(())
 }
 
-/// The most gas that a transaction can have. Where the chain does not say what a block has, it is what
-/// a store can hold: more than that could be accepted and never be written.
+/// The maximum gas of a transaction. If the block limit is unknown, it is what a store can save: more could
+/// be accepted and never be written.
 fn gas_max(limits: &ChainLimits) -> u64 {
     limits.block_gas.unwrap_or(u64::MAX).min(BatchLimits::GAS)
 }
 
-/// The gas limit of a transfer of nothing to self, by a node's estimate. An estimate that can't be true
-/// does not count: a slot that it should close would stay open.
+/// The gas limit of a zero-value self-transfer, by a node's estimate. An impossible estimate is ignored:
+/// the slot that it should close would stay open.
 pub fn gas_to_self(trial: Option<&Trial>, limits: &ChainLimits) -> u64 {
     match trial {
         Some(Trial::Gas(estimate)) if *estimate <= gas_max(limits) => {
@@ -203,13 +202,13 @@ pub fn gas_to_self(trial: Option<&Trial>, limits: &ChainLimits) -> u64 {
     }
 }
 
-/// The gas limit of a transaction whose call was estimated without its access list: with room above
-/// the estimate, but never above what a block has, nor above what a transaction may have if the estimate
-/// is not above that itself.
+/// The gas limit of a transaction whose call was estimated without its access list: the estimate plus a
+/// margin, but never above a block's limit, nor above the transaction limit if the estimate itself is
+/// below that.
 ///
 /// # Errors
-/// [`NoEstimate::Unavailable`]: the estimate is impossible. That is the node's mistake; the caller
-/// gave no gas.
+/// [`NoEstimate::Unavailable`]: the estimate is impossible, which is the node's mistake because the
+/// caller gave no gas.
 pub fn gas_for_estimate(
     estimate: u64,
     demand: &Demand<'_>,
@@ -230,7 +229,7 @@ pub fn gas_for_estimate(
     Ok(with_margin.min(block_gas.max(whole)).min(BatchLimits::GAS))
 }
 
-/// Judges what a transaction offers against the base fee. Only a cap can make an offer so low.
+/// Judges the price against the base fee. Only a cap can make it so low.
 ///
 /// # Errors
 /// It is below a tenth of the base fee; the refusal names the cap.
@@ -260,19 +259,19 @@ pub fn judge_price(
     })
 }
 
-/// A signed attempt, as far as its cost goes.
+/// A signed attempt's cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AttemptCost {
-    /// Why it was signed.
+    /// The purpose of the attempt.
     pub kind: AttemptKind,
-    /// What it offers.
+    /// The fees.
     pub fees: Fees,
-    /// The value of a [`AttemptKind::Replacement`], which may differ from the intent's; `None` if it
-    /// could not be read. Without meaning for the other kinds.
+    /// The value of a [`AttemptKind::Replacement`], which may differ from the intent's; `None` if it could not
+    /// be read. Unused for the other kinds.
     pub replaced_value: Option<U256>,
 }
 
-/// What an account's open transactions may cost: the one rule for creates and simulations.
+/// What an account's open transactions may cost: the same rule for creates and simulations.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct OpenCosts {
     slots: Vec<(Nonce, U256)>,
@@ -280,10 +279,9 @@ pub struct OpenCosts {
 }
 
 impl OpenCosts {
-    /// Counts a transaction with a slot that is not mined: the cost of its most expensive attempt,
-    /// because any of them may be mined. `attempts` are in the order in which they were signed. A
-    /// cancellation or a placeholder transfers no value; a bump transfers the value of the attempt
-    /// that it repeats.
+    /// Adds a transaction with a slot that is not mined: the cost of its most expensive attempt, because any
+    /// of them may be mined. `attempts` are in signing order. A cancellation or placeholder transfers no
+    /// value; a bump transfers the value of the attempt that it repeats.
     pub fn add_slot(
         &mut self,
         nonce: Nonce,
@@ -303,17 +301,17 @@ impl OpenCosts {
         self.slots.push((nonce, most));
     }
 
-    /// Counts a transaction that waits for a slot: its value, and all of its gas at the price that
-    /// it would offer now. Without a gas limit it can't be signed, so it costs nothing.
+    /// Adds a queued transaction: its value, and all of its gas at the current price. Without a gas limit it
+    /// can't be signed, so it costs nothing.
     pub fn add_queued(&mut self, intent: &Intent, quote: &FeeQuote, caps: &FeeCaps) {
         let Some(gas_limit) = intent.gas else { return };
         let fees = first_offer(intent, quote, gas_limit, caps).0;
         self.queued = self.queued.saturating_add(Demand::of(intent, fees).cost());
     }
 
-    /// What the account has left for a new transaction, by the endpoint that reports most: one that
-    /// lags, or reports too little, refuses nothing by itself. An endpoint that has mined a slot
-    /// already has taken its cost off the balance.
+    /// What the account has left for a new transaction, by the endpoint that reports most: one that lags or
+    /// reports too little refuses nothing by itself. An endpoint that has mined a slot has already
+    /// deducted its cost from the balance.
     pub fn available(&self, funds: &[Funds]) -> Option<Wei> {
         let left = |funds: &Funds| {
             let unmined = self.slots.iter().filter(|(nonce, _)| *nonce >= funds.mined);
@@ -324,7 +322,7 @@ impl OpenCosts {
     }
 }
 
-/// Judges whether what is left of an account's balance pays for a transaction.
+/// Judges whether the rest of an account's balance covers a transaction.
 ///
 /// # Errors
 /// It does not.

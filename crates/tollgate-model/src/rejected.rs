@@ -1,8 +1,8 @@
-//! What becomes of the slot of a transaction that every endpoint rejected.
+//! Rejected slots: the slot of a transaction that every endpoint rejected.
 //!
-//! Pure: a worker asks when the nodes' common answer is one of those that may lead to a rejection,
-//! and again whenever what it knows changes. A slot is given to another transaction only with proof
-//! that no node ever took this one (I3); everything short of proof keeps it.
+//! Pure functions: the worker asks when the nodes' combined answer may lead to a rejection, and again
+//! whenever its facts change. A slot is given to another transaction only with proof that no node ever
+//! accepted this one (I3); otherwise it is kept.
 
 use std::fmt;
 
@@ -16,21 +16,20 @@ use crate::transition::{TxEvent, transition};
 /// The policy for rejected slots (`stuck.rejected_slot`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum RejectedSlot {
-    /// The transaction stays STUCK/REJECTED until a person decides, and so does all that waits behind
-    /// it.
+    /// The transaction stays STUCK/REJECTED until an operator decides, and higher nonces wait.
     Hold,
-    /// A transfer to self closes the slot: the line moves on, whoever waits.
+    /// A self-transfer closes the slot, so that higher nonces can be mined.
     #[default]
     Placeholder,
-    /// The next transaction gets the slot, where there is proof; else it is held.
+    /// The next transaction gets the slot if there is proof; otherwise it is held.
     Recycle,
 }
 
 impl RejectedSlot {
-    /// Every policy there is.
+    /// All policies.
     pub const ALL: [Self; 3] = [Self::Hold, Self::Placeholder, Self::Recycle];
 
-    /// The word for it in configuration.
+    /// The name in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Hold => "hold",
@@ -39,72 +38,72 @@ impl RejectedSlot {
         }
     }
 
-    /// The policy of that name.
+    /// The policy with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|policy| policy.name() == name)
     }
 }
 
-/// What is known of one transaction that the nodes reject.
+/// The facts about one transaction that the nodes reject.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RejectedView<'a> {
-    /// Where it is.
+    /// Its state.
     pub state: TxState,
-    /// Its slot.
+    /// Its nonce.
     pub nonce: Nonce,
-    /// How its submitter's nonces are given out.
+    /// Its submitter's mode.
     pub mode: Mode,
-    /// The common answers to every send of every attempt, first to last; `None` if not all of them
-    /// are known: an answer was lost, or an earlier owner had them.
+    /// The combined answers to every send of every attempt, in order; `None` if not all are known because an
+    /// answer was lost or an earlier owner received them.
     pub answers: Option<&'a [AnswerClass]>,
-    /// The account's counts, if the chain could be asked since the last answer.
+    /// The account's counts, if they were read since the last answer.
     pub counts: Option<AccountCounts>,
-    /// The receipts of all its attempts were looked for since the last answer, and none was found.
+    /// The receipts of all its attempts were searched since the last answer, and none was found.
     pub receipts_looked_for: bool,
-    /// A higher slot is open: what is left empty here blocks it.
+    /// A higher slot is open and would be blocked by an empty one.
     pub higher_open: bool,
-    /// A transaction waits for a slot and would get this one.
+    /// A queued transaction would get this slot.
     pub next_waits: bool,
-    /// The account's key is here.
+    /// This node has the account's key.
     pub has_key: bool,
     /// It has a cancellation or a placeholder among its attempts.
     pub closing: bool,
 }
 
-/// What to do about a rejected transaction's slot.
+/// The decision about a rejected transaction's slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RejectedDecision {
     /// Nothing: it is not rejected, a node has had it, or its slot is being closed.
     Leave,
-    /// Look for receipts of all its attempts first: some chains reject what they have mined.
+    /// Search receipts of all its attempts first: some chains reject what they have mined.
     FindReceipts,
     /// Keep the slot and the transaction; alert.
     Hold(HoldReason),
     /// Sign a placeholder in the slot ([`crate::stuck::plan`]). Whichever is mined decides.
     Placeholder,
-    /// End it as FAILED_FINAL/REJECTED and free its nonce for the next ([`TxEvent::SlotRecycled`]).
+    /// End it as FAILED_FINAL/REJECTED and make its nonce recyclable ([`TxEvent::SlotRecycled`]).
     Recycle,
 }
 
 /// Why a rejected transaction keeps its slot.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum HoldReason {
-    /// The policy says so.
+    /// The policy is to hold.
     Policy,
     /// There is no key to sign a placeholder with.
     NoKey,
-    /// There is no proof that no node ever took it.
+    /// There is no proof that no node ever accepted it.
     MayBeWithANode,
     /// The chain or a pool counts something in the slot, or could not be asked.
     MayBeUsed,
-    /// Higher slots are open and nobody waits who would fill this one.
+    /// Higher slots are open and no queued transaction would fill this one.
     NobodyToFillIt,
-    /// A strict submitter's nonces come from the cursor alone (I12).
+    /// A strict submitter's nonces come only from the cursor (I12).
     Strict,
 }
 
 impl HoldReason {
-    /// Every reason.
+    /// All reasons.
     pub const ALL: [Self; 6] = [
         Self::Policy,
         Self::NoKey,
@@ -132,8 +131,8 @@ impl fmt::Display for HoldReason {
     }
 }
 
-/// Whether it is certain that no node ever took any attempt (I3): the state machine has seen no
-/// unclear answer, and every answer to every send proves that the bytes could not be taken.
+/// Whether it is certain that no node ever accepted any attempt (I3): there was no unclear answer, and
+/// every answer to every send proves that the bytes could not be accepted.
 pub fn provably_never_accepted(state: TxState, answers: Option<&[AnswerClass]>) -> bool {
     let nothing_unclear = transition(state, TxEvent::SlotRecycled).is_ok();
     let refused = |answers: &[AnswerClass]| {
@@ -155,8 +154,8 @@ pub fn decide(policy: RejectedSlot, view: &RejectedView<'_>) -> RejectedDecision
         | TxState::Stuck(StuckReason::GreyZone) => {
             last.is_some_and(|class| class.may_lead_to_rejection())
         }
-        // What a node has had is not dead because others say so; what is stuck for another reason
-        // has its own policy; the rest has no open slot.
+        // A transaction that a node has had is not dead because others reject it; one that is stuck for another
+        // reason has its own policy; the rest have no open slot.
         TxState::Tracking(Tracking::Pending | Tracking::Stale | Tracking::Mined)
         | TxState::Stuck(
             StuckReason::TimedOut

@@ -1,8 +1,8 @@
-//! When a transaction that no block has picked up is sent again, with the same bytes.
+//! Resubmission: when the same bytes of a transaction without a receipt are sent again.
 //!
-//! Pure: a worker asks for each open transaction, claims what is to be sent under the fence (I11),
-//! and only then sends. Never signs, never prices, and never gives a slot up: the worst it says is
-//! that a policy should be asked, and tracking goes on even then.
+//! Pure functions: the worker asks about each open transaction, claims a resend under the fence (I11), and
+//! only then sends. This rule never signs, prices or gives up a slot: at most it has the stuck policy
+//! asked, and tracking continues even then.
 
 use std::time::Duration;
 
@@ -13,27 +13,28 @@ use crate::state::{Allocated, StuckReason, Tracking, TxState};
 use crate::time::Timestamp;
 use crate::transition::TxEvent;
 
-/// Pauses grow no further after so many resends, whatever the growth: a bound on the loop (I13).
+/// Pauses grow no further after this many resends: a bound on the loop (I13).
 const GROWTH_STEPS_MAX: u32 = 100;
 
-/// How patient a submitter is.
+/// The settings of resubmission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ResubmitRules {
     /// The first pause (`resubmit.interval`).
     pub interval: Duration,
-    /// What each pause is of the one before, in percent (`resubmit.backoff_percent`); 100 or less
-    /// keeps the pause as it is.
+    /// Each pause relative to the previous one, in percent (`resubmit.backoff_percent`); 100 or less keeps it
+    /// constant.
     pub backoff_percent: u32,
     /// The longest pause, before jitter (`resubmit.interval_max`).
     pub interval_max: Duration,
-    /// By how much a pause may be drawn out, in percent (`resubmit.jitter_percent`), so that what
-    /// was sent together is not sent again together.
+    /// The maximum jitter of a pause, in percent (`resubmit.jitter_percent`), so that transactions sent
+    /// together are not resent together.
     pub jitter_percent: u32,
-    /// So many resends without a receipt call for a decision (`resubmit.max_attempts`).
+    /// The number of resends without a receipt after which the stuck policy is asked
+    /// (`resubmit.max_attempts`).
     pub max_attempts: u32,
-    /// So long without a receipt calls for a decision (`timeout.transaction`).
+    /// The time without a receipt after which the stuck policy is asked (`timeout.transaction`).
     pub timeout: Option<Duration>,
-    /// So long without knowing whether a node has it calls for a decision (`grey_zone.timeout`).
+    /// The time in the grey zone after which the stuck policy is asked (`grey_zone.timeout`).
     pub grey_zone_timeout: Duration,
 }
 
@@ -52,10 +53,10 @@ impl Default for ResubmitRules {
 }
 
 impl ResubmitRules {
-    /// How long to wait after the send that was the `resends`th again.
+    /// The pause after the `resends`th resend.
     ///
-    /// Grows to [`Self::interval_max`]; the jitter follows from the transaction and the count, so
-    /// that it is the same for everybody who asks.
+    /// Grows to [`Self::interval_max`]; the jitter follows from the transaction and the count, so that it is
+    /// reproducible.
     pub fn pause(&self, tx_id: TxId, resends: u32) -> Duration {
         let longest = self.interval_max.max(self.interval);
         let mut pause = self.interval;
@@ -72,7 +73,7 @@ fn percent_of(duration: Duration, percent: u32) -> Duration {
     duration.saturating_mul(percent) / 100
 }
 
-/// A number that looks random and is not: the finish of splitmix64 over the id and the count.
+/// A deterministic pseudo-random number: the finaliser of SplitMix64 over the id and the count.
 fn scatter(tx_id: TxId, resends: u32) -> u64 {
     let (high, low) = tx_id.uuid().as_u64_pair();
     let mut mixed = high ^ low.rotate_left(32) ^ u64::from(resends).wrapping_mul(0x9e37_79b9);
@@ -81,66 +82,65 @@ fn scatter(tx_id: TxId, resends: u32) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// How long an open transaction has been waited for. It is stored, so that a new owner goes on where the
-/// one before it was: else STUCK is never reached where owners change more often than patience runs out.
+/// How long an open transaction has been waited for. It is stored, so that a new owner continues it:
+/// otherwise STUCK is never reached where owners change often.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Patience {
-    /// Since it became the head, or since the last event that [`renews_patience`], whichever was later.
+    /// When it became the head of line, or when the last event occurred that [`renews_patience`].
     pub since: Timestamp,
-    /// How often it was sent again since then.
+    /// The number of resends since then.
     pub resends: u32,
 }
 
 impl Patience {
-    /// It starts anew.
+    /// Starts anew.
     pub const fn from(now: Timestamp) -> Self {
         Self { since: now, resends: 0 }
     }
 
-    /// After one more resend.
+    /// Counts one more resend.
     pub const fn resent(self) -> Self {
         Self { resends: self.resends.saturating_add(1), ..self }
     }
 }
 
-/// What is known of one open transaction.
+/// The facts about one open transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ResubmitView {
-    /// Which.
+    /// The transaction.
     pub tx_id: TxId,
-    /// Where it is.
+    /// Its state.
     pub state: TxState,
-    /// It is the lowest open slot without a receipt ([`crate::stuck::head`]). What stands behind
-    /// another one is resent, but its patience does not run out: it is not what is stuck.
+    /// It is the head of line ([`crate::stuck::head`]). A transaction behind another one is resent, but does
+    /// not become STUCK: it is not what blocks.
     pub is_head: bool,
-    /// Since when it is being waited for: since it became the head, or since the last event that
-    /// [`renews_patience`], whichever was later.
+    /// Since when it has been waited for ([`Patience::since`]).
     pub since: Timestamp,
-    /// How often it was sent again since then.
+    /// The number of resends since then.
     pub resends: u32,
     /// When it was last sent.
     pub sent_at: Timestamp,
-    /// What the nodes last answered.
+    /// The class of the nodes' last answer.
     pub last_answer: Option<AnswerClass>,
-    /// What it was held for may be gone: the balance now covers it, the market now asks for no
-    /// more than it offers. A hint; without it the pauses run as they do.
+    /// The cause of its hold may be gone: the balance covers it, or the market asks no more than it offers. A
+    /// hint; without it the regular pauses apply.
     pub hold_may_be_over: bool,
 }
 
-/// What to do about one open transaction.
+/// The decision about one open transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ResubmitDecision {
-    /// Nothing before then.
+    /// Nothing yet.
     Wait {
         /// When to ask again.
         until: Timestamp,
     },
-    /// Claim it, look for its receipts once more, and send the same bytes.
+    /// Claim it, search its receipts once more, and send the same bytes.
     Resend,
-    /// Mark it STUCK for this reason and have the stuck policy asked. Tracking goes on.
+    /// Mark it STUCK for this reason and ask the stuck policy. Tracking continues.
     AskPolicy(StuckReason),
-    /// Nothing is sent by itself: it has a receipt, has no slot, waits for a policy or a person, or
-    /// follows a lower one that is missing ([`crate::gap`]).
+    /// Send nothing automatically: it has a receipt, has no slot, waits for a policy or an operator, or
+    /// follows a missing lower nonce ([`crate::gap`]).
     Leave,
 }
 
@@ -155,7 +155,7 @@ pub fn decide(rules: &ResubmitRules, view: &ResubmitView, now: Timestamp) -> Res
         }
         Sending::Impatiently | Sending::ForEver => {}
     }
-    // It would be refused again: it goes after the one that is missing.
+    // It would be refused again: the missing one is sent first.
     if !view.is_head && waits_for_predecessor(view.last_answer) {
         return ResubmitDecision::Leave;
     }
@@ -169,15 +169,15 @@ pub fn decide(rules: &ResubmitRules, view: &ResubmitView, now: Timestamp) -> Res
     if now >= until { ResubmitDecision::Resend } else { ResubmitDecision::Wait { until } }
 }
 
-/// Whether a transaction in this state is sent again without anybody asking for it.
+/// Whether a transaction in this state is resent automatically.
 pub const fn is_resent(state: TxState) -> bool {
     !matches!(sending(state), Sending::No)
 }
 
-/// Whether an event starts the wait for a receipt anew: it got its slot, a node took it at last, a
-/// reorg took its receipt, a policy or a person acted on it.
+/// Whether an event restarts the wait for a receipt: the transaction got its slot, a node accepted it, a
+/// reorg removed its receipt, or a policy or an operator acted on it.
 ///
-/// Without it, what has just left STUCK would be marked STUCK again by the next tick.
+/// Without this, a transaction that has just left STUCK would be marked STUCK again at the next tick.
 pub const fn renews_patience(from: TxState, event: TxEvent) -> bool {
     match event {
         TxEvent::SlotAllocated | TxEvent::Orphaned | TxEvent::Retried => true,
@@ -197,9 +197,10 @@ pub const fn renews_patience(from: TxState, event: TxEvent) -> bool {
     }
 }
 
-/// Why an open transaction waits although nodes answer, and the word for it once it is STUCK.
+/// Why an open transaction waits although nodes answer; also its reason once it is STUCK.
 ///
-/// A hold ends by itself: somebody pays in, the market comes down, a node changes its settings.
+/// A hold ends without an action of ours: the account is funded, the market comes down, a node changes its
+/// settings.
 pub const fn hold_of(answer: Option<AnswerClass>) -> Option<StuckReason> {
     let Some(class) = answer else { return None };
     match action_for(class) {
@@ -214,8 +215,8 @@ pub const fn hold_of(answer: Option<AnswerClass>) -> Option<StuckReason> {
     }
 }
 
-/// Why a transaction in this state waits. A new owner has heard no answer yet: until the first one, what
-/// is stored of the last answer before counts.
+/// Why a transaction in this state waits. Until a new owner gets its first answer, the stored state
+/// counts.
 pub const fn hold(state: TxState, last_answer: Option<AnswerClass>) -> Option<StuckReason> {
     match (state, last_answer) {
         (TxState::Allocated(Allocated::InsufficientFunds), None) => {
@@ -225,7 +226,7 @@ pub const fn hold(state: TxState, last_answer: Option<AnswerClass>) -> Option<St
     }
 }
 
-/// Whether a transaction is resent by itself, and whether that ever calls for a decision.
+/// Whether a transaction is resent automatically, and whether it can become STUCK.
 enum Sending {
     No,
     Impatiently,
@@ -238,8 +239,8 @@ const fn sending(state: TxState) -> Sending {
             Allocated::Unsent | Allocated::UnknownSubmitResult | Allocated::InsufficientFunds,
         )
         | TxState::Tracking(Tracking::Pending | Tracking::Stale) => Sending::Impatiently,
-        // A hold's cause may go away at any time, and so may an outage; neither may jam an account
-        // for ever. The same bytes do no harm.
+        // The cause of a hold may go away at any time, and so may an outage; neither may block an account for
+        // ever. Resending the same bytes does no harm.
         TxState::Stuck(
             StuckReason::InsufficientFunds | StuckReason::FeeCap | StuckReason::GreyZone,
         ) => Sending::ForEver,
@@ -248,7 +249,7 @@ const fn sending(state: TxState) -> Sending {
             | StuckReason::ResubmitsExhausted
             | StuckReason::Rejected
             | StuckReason::Expired
-            // Its slot is used: nothing in it can be mined again.
+            // Its slot is used: no other attempt in it can be mined.
             | StuckReason::Unproven
             | StuckReason::Unwritable,
         )
@@ -270,14 +271,14 @@ fn out_of_patience(
     }
     let grey = matches!(view.state, TxState::Allocated(_));
     let hold = hold(view.state, view.last_answer);
-    // A node that says what it waits for is not silent: a hold has its own limit, below.
+    // A node that names what it waits for is not silent: a hold has its own limit, below.
     if grey && hold.is_none() && waited >= rules.grey_zone_timeout {
         return Some(StuckReason::GreyZone);
     }
-    // While no endpoint can be reached, resends are no tries.
+    // While no endpoint can be reached, resends do not count.
     let outage =
         matches!(view.last_answer, Some(AnswerClass::Transient | AnswerClass::RateLimited));
-    // The last resend gets its pause too, before anybody is woken.
+    // The last resend gets its pause too, before the policy is asked.
     let pause = rules.pause(view.tx_id, view.resends);
     let tried = view.resends >= rules.max_attempts && now >= view.sent_at.after(pause);
     let nobody_knows = if grey { StuckReason::GreyZone } else { StuckReason::ResubmitsExhausted };

@@ -1,24 +1,23 @@
-//! What must not be repeated in errors, logs and reports.
+//! Masking of secrets in errors, logs and reports.
 
-/// Hex digits in a row that may be a private key of 64, or one with a slip in it. An address has 40.
+/// This many hex digits in a row may be a private key of 64, or a mistyped one. An address has 40.
 const KEY_DIGITS_MIN: usize = 48;
-/// What stands in the place of what may be a private key.
+/// Replaces a possible private key.
 const MASK: &str = "(hex digits not shown)";
-/// The shortest mnemonic phrase (BIP-39) has so many words.
+/// The number of words of the shortest mnemonic phrase (BIP-39).
 const MNEMONIC_WORDS_MIN: usize = 12;
-/// What stands in the place of what may be a mnemonic phrase.
+/// Replaces a possible mnemonic phrase.
 const WORDS_MASK: &str = "(words not shown)";
 
-/// The text with everything that may be a private key taken out: many hex digits in a row, with or
-/// without 0x, wherever they stand, and mnemonic phrases. A key is often given where a file name or
-/// an address belongs.
+/// Masks everything in a text that may be a private key: long runs of hex digits, with or without 0x, and
+/// mnemonic phrases. A key is often pasted where a file name or an address belongs.
 ///
-/// Hashes look the same: for texts in which they belong, this is not the place.
+/// Hashes look the same, so this must not be used for texts that contain them.
 pub fn masked(text: &str) -> String {
     without_long_hex(&without_mnemonics(text))
 }
 
-/// Masks twelve and more words in a row that could all be of the mnemonic word list.
+/// Masks twelve or more words in a row that could all be in the mnemonic word list.
 fn without_mnemonics(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut run: Vec<&str> = Vec::new();
@@ -38,7 +37,7 @@ fn without_mnemonics(text: &str) -> String {
             continue;
         }
         run.push(piece);
-        // Words of a phrase have white space between them and nothing else.
+        // The words of a phrase are separated by white space only.
         if !piece.ends_with(char::is_whitespace) {
             end(&mut run, &mut shown);
         }
@@ -47,7 +46,7 @@ fn without_mnemonics(text: &str) -> String {
     shown
 }
 
-/// The length of a piece without what ended it.
+/// The length of a piece without its trailing separator.
 fn bare_len(piece: &str) -> usize {
     piece.bytes().take_while(u8::is_ascii_lowercase).count()
 }

@@ -1,4 +1,4 @@
-//! Where a managed transaction can be. How it moves is in [`crate::transition`].
+//! The states of a managed transaction. The transitions are in [`crate::transition`].
 //!
 //! A nonce has no state machine of its own: whether a slot is open follows from its transaction.
 
@@ -7,25 +7,24 @@ use std::fmt;
 /// The state of a managed transaction, with its sub-state.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum TxState {
-    /// Accepted and durable, no nonce yet. The writer moves it on.
+    /// Accepted and durable, without a nonce. The writer moves it on.
     Queued(Queued),
-    /// Slot fixed, attempt signed and durable, not yet known to be with a node. The broadcaster
-    /// moves it on.
+    /// Slot fixed, attempt signed and durable, not yet known to be with a node. The sender moves it on.
     Allocated(Allocated),
     /// A node has it. The tracker moves it on.
     Tracking(Tracking),
     /// Final: executed.
     Confirmed,
-    /// Final: not executed as asked.
+    /// Final: not executed as requested.
     Failed(Failed),
-    /// Cannot move by itself: evidence, a policy or a person moves it on.
+    /// Makes no progress by itself: evidence, a policy or an operator moves it on.
     Stuck(StuckReason),
 }
 
 /// Why a transaction has no nonce yet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Queued {
-    /// The window is full, or the writer has not come to it.
+    /// The window is full, or the writer has not processed it yet.
     Waiting,
     /// The submitter is paused or in PROTECT.
     Held,
@@ -34,16 +33,16 @@ pub enum Queued {
 /// What is known of the first send.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Allocated {
-    /// No byte of it has been sent by an owner that lived to say so.
+    /// Not sent, as far as any owner has recorded.
     Unsent,
-    /// The grey zone: sent, but the answer was lost or says nothing.
+    /// The grey zone: sent, with a lost or inconclusive answer.
     UnknownSubmitResult,
-    /// Sent, and every answer so far was that the account can't pay for it. Another node may have
-    /// taken it all the same.
+    /// Sent, and every answer so far was that the balance does not cover it. Another node may have accepted it
+    /// all the same.
     InsufficientFunds,
 }
 
-/// What is known since a node took it.
+/// What is known since a node accepted it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Tracking {
     /// With a node, no receipt yet.
@@ -54,45 +53,45 @@ pub enum Tracking {
     Mined,
 }
 
-/// How a transaction ended without doing what was asked.
+/// How a transaction ended without being executed as requested.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Failed {
-    /// Mined, and the contract said no.
+    /// Mined and reverted.
     Reverted,
     /// Withdrawn before it had a slot, or its slot was closed by a cancellation.
     Cancelled,
-    /// No node would take it; its slot was closed or recycled, or it never had one.
+    /// No node accepted it; its slot was closed or recycled, or it never had one.
     Rejected,
-    /// A transaction that is not ours used the slot.
+    /// A foreign transaction used the slot.
     NonceTaken,
 }
 
-/// Why a transaction cannot move by itself.
+/// Why a transaction makes no progress by itself.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum StuckReason {
     /// `timeout.transaction` has passed.
     TimedOut,
     /// `resubmit.max_attempts` sends brought no receipt.
     ResubmitsExhausted,
-    /// `grey_zone.timeout` has passed and nobody knows whether a node has it.
+    /// `grey_zone.timeout` has passed, and it is unknown whether a node has it.
     GreyZone,
-    /// Every endpoint says that it is not valid, and the policy holds its slot.
+    /// Every endpoint rejects it as invalid, and the policy holds its slot.
     Rejected,
     /// `validUntil` has passed and it has a slot.
     Expired,
-    /// The account cannot pay for it.
+    /// The balance does not cover it.
     InsufficientFunds,
-    /// The fee that is needed is above a cap.
+    /// The required fee is above a cap.
     FeeCap,
-    /// The chain has used its slot, and no endpoint can show by what, or how it ended (I8). It is in
-    /// nobody's way; evidence moves it on.
+    /// The chain has used its slot, and no endpoint can show by what or with which result (I8). It blocks no
+    /// other transaction; evidence moves it on.
     Unproven,
-    /// What happened to it can't be written: the store, or the rules of a batch, refuse the change.
+    /// Its change can't be written: the store, or the rules of a batch, refuse it.
     Unwritable,
 }
 
 impl StuckReason {
-    /// Every reason there is.
+    /// All reasons.
     pub const ALL: [Self; 9] = [
         Self::TimedOut,
         Self::ResubmitsExhausted,
@@ -105,7 +104,7 @@ impl StuckReason {
         Self::Unwritable,
     ];
 
-    /// The word for it in configuration; the sub-state's word in lower case.
+    /// The name in configuration: the sub-state's name in lower case.
     pub const fn name(self) -> &'static str {
         match self {
             Self::TimedOut => "timed_out",
@@ -122,7 +121,7 @@ impl StuckReason {
 }
 
 impl TxState {
-    /// Every state there is, in the order of a transaction's life.
+    /// All states, in the order of a transaction's life.
     pub const ALL: [Self; 22] = [
         Self::Queued(Queued::Waiting),
         Self::Queued(Queued::Held),
@@ -148,7 +147,7 @@ impl TxState {
         Self::Stuck(StuckReason::Unwritable),
     ];
 
-    /// The number under which stores keep the state. Never reuse one.
+    /// The number under which stores save the state. Never reuse one.
     ///
     /// Tens are the state, units the sub-state; 40 to 59 are final.
     pub const fn code(self) -> i16 {
@@ -178,12 +177,12 @@ impl TxState {
         }
     }
 
-    /// The state that a store keeps under `code`, if there is one.
+    /// The state that stores save under `code`, if there is one.
     pub fn from_code(code: i16) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.code() == code)
     }
 
-    /// The state's word in SQL, API, logs and docs.
+    /// The name in SQL, API, logs and docs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Queued(_) => "QUEUED",
@@ -195,7 +194,7 @@ impl TxState {
         }
     }
 
-    /// The sub-state's word, where the state has any.
+    /// The sub-state's name, if there is one.
     pub const fn sub_name(self) -> Option<&'static str> {
         Some(match self {
             Self::Queued(Queued::Waiting) => "WAITING",
@@ -223,8 +222,7 @@ impl TxState {
         })
     }
 
-    /// Why the transactions behind it wait, if it is the lowest open slot and does not move by
-    /// itself: the word for it in the API.
+    /// Why higher nonces wait for it if it is the head of line and makes no progress: the name in the API.
     pub const fn blocks_with(self) -> Option<&'static str> {
         match self {
             Self::Allocated(Allocated::UnknownSubmitResult) => Some("unknown_submit_result"),
@@ -238,7 +236,7 @@ impl TxState {
         }
     }
 
-    /// Nothing moves it any more (I9).
+    /// Whether the state is final (I9).
     pub const fn is_final(self) -> bool {
         match self {
             Self::Confirmed | Self::Failed(_) => true,
@@ -246,9 +244,9 @@ impl TxState {
         }
     }
 
-    /// It has a slot that is not closed yet.
+    /// Whether it has a slot that is not closed yet.
     ///
-    /// STUCK counts: the slot is still in the way of its successors.
+    /// STUCK counts: the slot still blocks its successors.
     pub const fn holds_open_slot(self) -> bool {
         match self {
             Self::Allocated(_) | Self::Tracking(_) | Self::Stuck(_) => true,

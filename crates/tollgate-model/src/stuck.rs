@@ -1,9 +1,9 @@
-//! When somebody must decide about a transaction, and what may then be done to it.
+//! Stuck transactions: when a decision is needed, and what may be done.
 //!
-//! Pure: a worker asks [`trigger`] at each tick, puts the question to its policy (the built-in rule
-//! list of [`rules`], a hook, a person), asks [`plan`] what the answer means for this very
-//! transaction, claims it under the fence (I11), and only then acts. No action gives a slot up:
-//! the boldest of them sends something else *in* the slot, and whichever is mined decides.
+//! Pure functions: the worker calls [`trigger`] at each tick, asks its policy (the built-in rules of
+//! [`rules`], a hook, an operator), calls [`plan`] for what the answer means for this transaction, claims
+//! it under the fence (I11), and only then acts. No action gives up a slot: the strongest of them sends
+//! another attempt *in* the slot, and whichever is mined decides.
 
 pub mod rules;
 
@@ -21,13 +21,13 @@ use crate::transition::TxEvent;
 /// When the policy is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StuckThresholds {
-    /// So long at the head without a receipt is stuck (`stuck.head_after`).
+    /// The time at the head of line without a receipt (`stuck.head_after`).
     pub head_after: Duration,
-    /// So many waiting transactions are too many (`stuck.backlog_depth`).
+    /// The number of waiting transactions (`stuck.backlog_depth`).
     pub backlog_depth: Option<u64>,
-    /// A transaction that waits so long waits too long (`stuck.backlog_age`).
+    /// The age of the oldest waiting transaction (`stuck.backlog_age`).
     pub backlog_age: Option<Duration>,
-    /// The shortest time between two questions about one transaction (`stuck.ask_interval`).
+    /// The minimum time between two questions about one transaction (`stuck.ask_interval`).
     pub ask_interval: Duration,
 }
 
@@ -45,22 +45,21 @@ impl Default for StuckThresholds {
 /// Why a policy is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Trigger {
-    /// An operator wants it to be, for any transaction with a slot. Not found by [`trigger`]: it is
-    /// heard at once.
+    /// An operator asked, for any transaction with a slot. Not returned by [`trigger`]: handled at once.
     OperatorAsked,
-    /// The head of the line is STUCK, or has stood there for too long.
+    /// The head of line is STUCK, or has been the head for too long.
     HeadStuck,
-    /// The oldest of those that wait has waited for too long.
+    /// The oldest waiting transaction has waited for too long.
     BacklogOld,
-    /// Too many wait.
+    /// Too many transactions wait.
     BacklogDeep,
-    /// A transaction that need not be the head was just marked STUCK (it expired, say). Not found
-    /// by [`trigger`]: who marks it asks, once.
+    /// A transaction that need not be the head was just marked STUCK, for instance because it expired. Not
+    /// returned by [`trigger`]: asked once when it is marked.
     MarkedStuck,
 }
 
 impl Trigger {
-    /// Every trigger there is.
+    /// All triggers.
     pub const ALL: [Self; 5] = [
         Self::OperatorAsked,
         Self::HeadStuck,
@@ -69,7 +68,7 @@ impl Trigger {
         Self::MarkedStuck,
     ];
 
-    /// The word for it in configuration, hooks and the audit trail.
+    /// The name in configuration, hooks and the audit trail.
     pub const fn name(self) -> &'static str {
         match self {
             Self::OperatorAsked => "operator_asked",
@@ -81,8 +80,8 @@ impl Trigger {
     }
 }
 
-/// The head of a submitter's line: the lowest open slot that the chain may still wait for. What is
-/// mined, or in a slot that was used by nobody knows what, is in nobody's way.
+/// The head of line: the lowest open slot that the chain may still wait for. A mined slot, or one that was
+/// used by an unknown transaction, blocks nothing.
 pub fn head(open: impl IntoIterator<Item = (Nonce, TxState)>) -> Option<Nonce> {
     let is_passed = |state: TxState| {
         state == TxState::Tracking(Tracking::Mined)
@@ -92,12 +91,12 @@ pub fn head(open: impl IntoIterator<Item = (Nonce, TxState)>) -> Option<Nonce> {
     open.into_iter().filter(|(_, state)| in_the_way(*state)).map(|(nonce, _)| nonce).min()
 }
 
-/// A submitter's line, as its worker sees it. Without a head there is nobody to ask about.
+/// A submitter's line as its worker sees it. Without a head there is nothing to ask about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LineView {
-    /// Where the head is.
+    /// The head's state.
     pub head: TxState,
-    /// Since when it is the head, or since a policy or a person last acted on it.
+    /// Since when it has been the head, or since a policy or an operator last acted on it.
     pub head_since: Timestamp,
     /// When a policy was last asked about it.
     pub asked_at: Option<Timestamp>,
@@ -107,7 +106,7 @@ pub struct LineView {
     pub oldest: Timestamp,
 }
 
-/// Whether the policy is asked about the head now, and why; the most telling reason wins.
+/// Whether the policy is asked about the head now, and why; the most specific reason wins.
 pub fn trigger(thresholds: &StuckThresholds, line: &LineView, now: Timestamp) -> Option<Trigger> {
     if line.asked_at.is_some_and(|at| now.since(at) < thresholds.ask_interval) {
         return None;
@@ -127,14 +126,14 @@ pub fn trigger(thresholds: &StuckThresholds, line: &LineView, now: Timestamp) ->
     }
 }
 
-/// What may be done to a transaction follows from this.
+/// The properties of a transaction that decide what may be done to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Subject {
-    /// Where it is.
+    /// Its state.
     pub state: TxState,
-    /// The account's key is here.
+    /// This node has the account's key.
     pub has_key: bool,
-    /// The caller signed it, and nobody else may say the same at another price.
+    /// The caller signed it, so no other attempt of the same call can be signed.
     pub signed_by_caller: bool,
     /// The caller allows another payload in its place.
     pub payload_may_change: bool,
@@ -145,51 +144,51 @@ pub struct Subject {
 /// How an action is carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plan {
-    /// Alert; nothing else happens.
+    /// Only raise an alert.
     Alert,
-    /// Claim it with this move (or a note, if there is none), then send the newest bytes again.
+    /// Claim it with this event (or a note, if there is none), then send the newest bytes again.
     Resend {
-        /// The move of the state machine.
+        /// The state-machine event.
         event: Option<TxEvent>,
     },
-    /// Sign a further attempt of this kind, dearer than all before it ([`crate::bump::raise`]),
-    /// make it durable with this move (or a note), then send it (I5).
+    /// Sign a further attempt of this kind, more expensive than all before it ([`crate::bump::raise`]), make
+    /// it durable with this event (or a note), then send it (I5).
     Sign {
-        /// The move of the state machine.
+        /// The state-machine event.
         event: Option<TxEvent>,
-        /// What the attempt is for.
+        /// The purpose of the attempt.
         kind: AttemptKind,
     },
 }
 
-/// Why an action is not possible for a transaction. It stays as it is, with an alert.
+/// Why an action is not possible for a transaction. It stays unchanged, with an alert.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum Forbidden {
-    /// It waits without a nonce: there is no slot to act in. Withdrawing it is another matter.
+    /// It is queued without a nonce: there is no slot to act in. It can be withdrawn instead.
     #[error("it has no slot")]
     NoSlot,
-    /// A receipt is there: the chain has decided.
+    /// It has a receipt.
     #[error("it is mined")]
     Mined,
-    /// Nothing moves it any more (I9).
+    /// It is final (I9).
     #[error("it is final")]
     Final,
-    /// The account's key is not here: nothing new can be signed.
+    /// This node does not have the account's key, so nothing new can be signed.
     #[error("there is no key for the account")]
     NoKey,
-    /// The caller signed it: only the caller can say it at another price.
+    /// The caller signed it: only the caller can sign it at another price.
     #[error("the caller signed it")]
     SignedByCaller,
     /// The caller did not allow another payload.
     #[error("its payload may not change")]
     PayloadFixed,
-    /// Its slot is being closed: the intent is not wanted any more.
+    /// Its slot is being closed: the intent is no longer wanted.
     #[error("its slot is being closed")]
     Closing,
 }
 
-/// What a policy's answer means for this transaction. `brings_payload`: a [`StuckAction::Replace`]
-/// came with a payload of its own.
+/// What a policy's answer means for this transaction. `brings_payload`: a [`StuckAction::Replace`] came with
+/// its own payload.
 pub fn plan(
     action: StuckAction,
     brings_payload: bool,
@@ -211,10 +210,9 @@ pub fn plan(
     }
 }
 
-/// Whether an answer asks for an attempt of the kind that is out already. A policy that keeps giving
-/// the same answer while a chain stands still must not raise the price each time (I16): if what is
-/// out pays the market, it is sent again as it is. A price or a call that the answer names is another
-/// matter.
+/// Whether an answer asks for an attempt of the kind that was already sent. A policy that repeats its answer
+/// while a chain stands still must not raise the price each time (I16): if the attempt pays the market, it
+/// is sent again unchanged. A price or call that the answer names is different.
 pub const fn is_out_already(action: StuckAction, names_nothing: bool, newest: AttemptKind) -> bool {
     match (action, newest) {
         (
@@ -237,7 +235,7 @@ pub const fn is_out_already(action: StuckAction, names_nothing: bool, newest: At
     }
 }
 
-/// The move with which an action is claimed, where the state allows one at all.
+/// The event with which an action is claimed, if the state allows one.
 const fn claim(state: TxState) -> Result<Option<TxEvent>, Forbidden> {
     match state {
         TxState::Queued(_) => Err(Forbidden::NoSlot),

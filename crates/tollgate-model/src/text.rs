@@ -1,10 +1,10 @@
-//! Text with a limit: what may be stored of reasons, errors and notes (I13).
+//! Text with a length limit, for reasons, errors and notes (I13).
 
 use std::fmt;
 
 use crate::ids::InvalidId;
 
-/// At most `MAX` bytes of text that every store can hold (PostgreSQL knows no NUL).
+/// At most `MAX` bytes of text that every store can save (PostgreSQL does not allow NUL).
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Text<const MAX: usize>(String);
 
@@ -21,7 +21,7 @@ impl<const MAX: usize> Text<MAX> {
         Ok(Self(text))
     }
 
-    /// Takes text from the world, which has no limits: what doesn't fit is left out.
+    /// Takes text from outside, such as a node's answer: NULs and what is too long are cut off.
     pub fn lossy(text: &str) -> Self {
         let mut kept = text.replace('\0', "\u{fffd}");
         if kept.len() > MAX {

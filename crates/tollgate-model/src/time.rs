@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Microseconds since 1970 in UTC, the resolution that every store keeps.
+/// Microseconds since 1970 in UTC, the resolution of every store.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
@@ -21,17 +21,17 @@ impl Timestamp {
         self.0
     }
 
-    /// The instant `after` later, or the last one there is.
+    /// The instant `after` later, or the last representable one.
     pub fn after(self, after: Duration) -> Self {
         Self(self.0.saturating_add(micros(after)))
     }
 
-    /// The instant `before` earlier, or the first one there is.
+    /// The instant `before` earlier, or the first representable one.
     pub fn before(self, before: Duration) -> Self {
         Self(self.0.saturating_sub(micros(before)))
     }
 
-    /// How long ago `earlier` was, seen from here; zero if it is still to come.
+    /// The time since `earlier`; zero if that is in the future.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0).try_into().unwrap_or(0))
     }
@@ -59,7 +59,7 @@ impl fmt::Debug for Timestamp {
     }
 }
 
-/// A length of time as stores count it; what would overflow is the longest there is.
+/// A duration as stores save it, saturating.
 pub fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }

@@ -1,30 +1,29 @@
-//! How a managed transaction moves: one function that every other place asks.
+//! The transition function of the state machine; all other code calls it.
 //!
-//! There is no wildcard arm. A new state or event does not compile until every pair has been
-//! thought about.
+//! There is no wildcard arm: a new state or event does not compile until every pair is decided.
 
 use thiserror::Error;
 
 use crate::state::{Allocated, Failed, Queued, StuckReason, Tracking, TxState};
 
-/// Something that happened to a transaction.
+/// An event in the life of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum TxEvent {
     /// Its submitter was paused or went to PROTECT.
     Held,
-    /// Its submitter takes work again.
+    /// Its submitter accepts work again.
     Unheld,
-    /// It was given a slot, and its signed attempt is durable with this very change (I5).
+    /// It got a slot, and its signed attempt becomes durable with this change (I5).
     SlotAllocated,
     /// It was withdrawn, or expired, before it had a slot.
     Withdrawn,
     /// It was found to be impossible before it had a slot.
     Refused,
-    /// A node has it: it said so, or said that it knew it already.
+    /// A node accepted it, or already knew it.
     NodeAccepted,
-    /// It may have been sent: the answer was lost or says nothing.
+    /// It may have been sent: the answer was lost or is inconclusive.
     AnswerUnclear,
-    /// The nodes say that the account can't pay for it.
+    /// The nodes say that the balance does not cover it.
     FundsMissing,
     /// The same bytes were sent again to a node that had them.
     Resent,
@@ -36,15 +35,15 @@ pub enum TxEvent {
     Finalised(Verdict),
     /// A foreign transaction in its slot has reached the finality threshold (I8).
     SlotTaken,
-    /// Its slot went to another transaction, with proof that no node ever took it (I3).
+    /// Its slot went to another transaction, with proof that no node ever accepted it (I3).
     SlotRecycled,
-    /// Nothing that may be tried by itself is left.
+    /// No automatic step is left.
     GaveUp(StuckReason),
-    /// A policy or a person had it tried again.
+    /// A policy or an operator retried it.
     Retried,
 }
 
-/// What a receipt at the finality threshold says.
+/// The meaning of a receipt at the finality threshold.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Verdict {
     /// The intent was executed.
@@ -53,12 +52,12 @@ pub enum Verdict {
     Reverted,
     /// A cancellation was mined in its slot.
     Cancelled,
-    /// A placeholder was mined in the slot of a transaction that no node would take.
+    /// A placeholder was mined in the slot of a transaction that no node accepted.
     Replaced,
 }
 
 impl TxEvent {
-    /// Every event there is.
+    /// All events.
     pub const ALL: [Self; 27] = [
         Self::Held,
         Self::Unheld,
@@ -89,7 +88,7 @@ impl TxEvent {
         Self::Retried,
     ];
 
-    /// The event's word in the audit trail.
+    /// The name in the audit trail.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Held => "held",
@@ -112,17 +111,17 @@ impl TxEvent {
     }
 }
 
-/// A move that the state machine does not have: the caller's picture of the row is wrong.
+/// An illegal transition: the caller's view of the row is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("{state} cannot take {event:?}")]
 pub struct IllegalMove {
-    /// Where the transaction was believed to be.
+    /// The state that the transaction was believed to be in.
     pub state: TxState,
-    /// What was said to have happened.
+    /// The event.
     pub event: TxEvent,
 }
 
-/// Where `event` takes a transaction that is in `state`.
+/// The state to which `event` takes a transaction in `state`.
 pub const fn transition(state: TxState, event: TxEvent) -> Result<TxState, IllegalMove> {
     let next = match state {
         TxState::Queued(queued) => from_queued(queued, event),
@@ -174,14 +173,14 @@ const fn from_allocated(allocated: Allocated, event: TxEvent) -> Option<TxState>
         TxEvent::AnswerUnclear => Some(TxState::Allocated(Allocated::UnknownSubmitResult)),
         TxEvent::FundsMissing => Some(TxState::Allocated(match allocated {
             Allocated::Unsent | Allocated::InsufficientFunds => Allocated::InsufficientFunds,
-            // What was unclear stays so: an earlier send may have been taken.
+            // An unclear outcome stays unclear: an earlier send may have been accepted.
             Allocated::UnknownSubmitResult => Allocated::UnknownSubmitResult,
         })),
         TxEvent::Mined => Some(TxState::Tracking(Tracking::Mined)),
         TxEvent::SlotTaken => Some(TxState::Failed(Failed::NonceTaken)),
         TxEvent::SlotRecycled => match allocated {
             Allocated::Unsent => Some(TxState::Failed(Failed::Rejected)),
-            // I3: what may be with a node keeps its slot.
+            // I3: a transaction that a node may have keeps its slot.
             Allocated::UnknownSubmitResult | Allocated::InsufficientFunds => None,
         },
         TxEvent::GaveUp(reason) => match allocated {
@@ -202,8 +201,8 @@ const fn from_allocated(allocated: Allocated, event: TxEvent) -> Option<TxState>
     }
 }
 
-/// I3: REJECTED frees the slot, so it needs proof that no node ever took the transaction; once it
-/// was in the grey zone or with a node there is no such proof, whatever the nodes say later.
+/// I3: REJECTED frees the slot, so it needs proof that no node ever accepted the transaction; once it was in
+/// the grey zone or with a node there is no such proof, whatever the nodes answer later.
 const fn stuck_after_a_send(reason: StuckReason) -> Option<TxState> {
     match reason {
         StuckReason::Rejected => None,
@@ -220,7 +219,7 @@ const fn stuck_after_a_send(reason: StuckReason) -> Option<TxState> {
 
 const fn from_tracking(tracking: Tracking, event: TxEvent) -> Option<TxState> {
     match (event, tracking) {
-        // A late answer to an earlier send takes nothing back.
+        // A late answer to an earlier send changes nothing.
         (TxEvent::NodeAccepted | TxEvent::AnswerUnclear | TxEvent::FundsMissing, known) => {
             Some(TxState::Tracking(known))
         }
@@ -261,7 +260,7 @@ const fn from_tracking(tracking: Tracking, event: TxEvent) -> Option<TxState> {
 const fn from_stuck(reason: StuckReason, event: TxEvent) -> Option<TxState> {
     match event {
         TxEvent::NodeAccepted => Some(TxState::Tracking(Tracking::Stale)),
-        // I3: after an unclear answer nobody can prove any more that no node took it.
+        // I3: after an unclear answer it can't be proven any more that no node accepted it.
         TxEvent::AnswerUnclear | TxEvent::FundsMissing => match reason {
             StuckReason::Rejected => Some(TxState::Stuck(StuckReason::GreyZone)),
             StuckReason::TimedOut
@@ -288,7 +287,7 @@ const fn from_stuck(reason: StuckReason, event: TxEvent) -> Option<TxState> {
             | StuckReason::Unwritable => None,
         },
         TxEvent::GaveUp(newer) => stuck_after_a_send(newer),
-        // It goes through the grey zone: whether a node has it is what the retry finds out.
+        // Through the grey zone: the retry finds out whether a node has it.
         TxEvent::Retried => Some(TxState::Allocated(Allocated::UnknownSubmitResult)),
         TxEvent::Held
         | TxEvent::Unheld

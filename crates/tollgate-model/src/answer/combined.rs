@@ -1,15 +1,15 @@
-//! One answer from those of all endpoints, and all tries, that one handing-over of a transaction had.
+//! Combines the answers of all endpoints and tries of one send into one.
 
 use super::AnswerClass;
 
-/// How much an answer tells, the most telling first. The classes that may lead to a rejection come
-/// last, so that they win only if nobody says anything else; among them the one that leaves most
-/// open.
+/// The rank of an answer: the lower, the more informative. The classes that may lead to a rejection come
+/// last, so that they win only if all answers are of such classes; among them the least conclusive
+/// wins.
 ///
-/// A price or a lack of funds tells more than a missing predecessor, which is often missing only
-/// where the earlier transactions did not go; and all of them tell more than silence, but for a price
-/// that is too high. None of the living ones gives up a slot, so the rest of this order is about what is
-/// tried next, not about safety.
+/// An answer about price or funds is more informative than a missing predecessor, which is often
+/// missing only at endpoints that did not get the earlier transactions. All of them are more informative
+/// than no answer, except a price that is too high. No class before the rejections gives up a slot, so
+/// the rest of the order decides what is tried next, not safety.
 const fn rank(class: AnswerClass) -> u8 {
     match class {
         AnswerClass::Accepted => 0,
@@ -24,8 +24,8 @@ const fn rank(class: AnswerClass) -> u8 {
         AnswerClass::Unknown => 9,
         AnswerClass::Transient => 10,
         AnswerClass::RateLimited => 11,
-        // Behind all that leave it open whether a pool holds it: a lower form is signed in the place of
-        // one that every endpoint refused as too high.
+        // After all classes that leave open whether a pool holds it: a cheaper attempt may be signed in
+        // place of one that every endpoint refused as too high.
         AnswerClass::FeeTooHigh => 12,
         AnswerClass::Reverted => 13,
         AnswerClass::GasLimit => 14,
@@ -33,11 +33,10 @@ const fn rank(class: AnswerClass) -> u8 {
     }
 }
 
-/// One answer from all that were given, or should have been given, to one handing-over: by every
-/// endpoint, and by the same one more than once.
+/// Combines all answers to one send: those of every endpoint, and of repeated tries at one endpoint.
 ///
-/// Any acceptance wins. A class that may lead to a rejection comes out only if all say one, so an
-/// answer that was lost keeps the transaction alive whatever is answered to the next try (I3). No
+/// Any acceptance wins. A class that may lead to a rejection is returned only if all answers are of
+/// such classes, so a lost answer keeps the transaction alive whatever the next try brings (I3). No
 /// answer at all is [`AnswerClass::Unknown`].
 pub fn combined(answers: impl IntoIterator<Item = AnswerClass>) -> AnswerClass {
     answers.into_iter().min_by_key(|class| rank(*class)).unwrap_or(AnswerClass::Unknown)
@@ -60,7 +59,7 @@ mod tests {
             (&[Invalid, Accepted], Accepted),
             (&[Reverted, AlreadyKnown, GasLimit], AlreadyKnown),
             (&[NonceTooLow, Accepted], Accepted),
-            // Dead only if all say so; then the one that leaves most open.
+            // Rejected only if all answers say so; then the least conclusive class.
             (&[Invalid, GasLimit], GasLimit),
             (&[GasLimit, Reverted, Invalid], Reverted),
             (&[Invalid, RateLimited], RateLimited),
@@ -68,13 +67,13 @@ mod tests {
             (&[Reverted, Unknown], Unknown),
             (&[Invalid, FeeTooHigh], FeeTooHigh),
             (&[GasLimit, PoolFull], PoolFull),
-            // Among the living, what tells most.
+            // Otherwise the most informative class.
             (&[Unknown, InsufficientFunds], InsufficientFunds),
             (&[NonceTooHigh, Underpriced], Underpriced),
             (&[ReplacementUnderpriced, Underpriced], ReplacementUnderpriced),
             (&[Underpriced, NonceTooLow], NonceTooLow),
             (&[FeeTooHigh, NonceTooHigh], NonceTooHigh),
-            // Too high everywhere only if all say so.
+            // Too high everywhere only if all answers say so.
             (&[FeeTooHigh, FeeTooHigh], FeeTooHigh),
             (&[FeeTooHigh, Unknown], Unknown),
             (&[FeeTooHigh, Transient], Transient),

@@ -24,7 +24,7 @@ fn at(seconds: u64) -> Timestamp {
     Timestamp::EPOCH.after(Duration::from_secs(seconds))
 }
 
-/// Offers 100 with a tip of 10; the market wants 150 with a tip of 10.
+/// The attempt pays 100 with a tip of 10; the market asks 150 with a tip of 10.
 fn view() -> BumpView {
     BumpView {
         may_sign: true,
@@ -66,7 +66,7 @@ fn a_small_multiplier_still_replaces() {
     let near = BumpView { quote: quote(95, 101, 10), ..view() };
     let to = fees(110, Some(11));
     assert_eq!(decide(&timid, &near, at(60)), BumpDecision::Bump { to });
-    // One tenth of 1 is nothing; a pool wants more than the same.
+    // One tenth of 1 rounds to nothing; a pool wants more than the same.
     let cheap = BumpView { last: fees(1, Some(0)), quote: quote(2, 2, 0), ..view() };
     assert_eq!(decide(&timid, &cheap, at(60)), bump(2, 1));
 }
@@ -150,7 +150,7 @@ fn demand(max_fee: Option<u128>, tip: Option<u128>) -> Demand {
     Demand { max_fee: max_fee.map(wei), max_priority_fee: tip.map(wei) }
 }
 
-/// Raises 100 with a tip of 10 in a market that wants 150 with a tip of 10.
+/// Raises 100 with a tip of 10 in a market that asks 150 with a tip of 10.
 fn demanded(demand: Demand, ceiling: &Ceiling) -> Raise {
     raise(&on(), &fees(100, Some(10)), &quote(95, 150, 10), ceiling, &demand)
 }
@@ -237,7 +237,7 @@ fn demanded_tip_of_an_attempt_that_replaces_nothing_is_never_lowered() {
     assert_eq!((reached.allows, reached.needed), (wei(120), 200));
     let needs = Minimum { max_fee: 200, max_priority_fee: Some(200) };
     assert_eq!(anew(None, demand(Some(199), Some(200))), Raise::TooLow(needs));
-    // Nor where everything dearer was refused as too high.
+    // The same holds if every more expensive attempt was refused as too high.
     let tip = demand(None, Some(140));
     let low = anew(None, tip).at_most(Some(wei(130)), &tip);
     assert_eq!(low, Raise::To(fees(140, Some(140))), "the price comes down to the tip alone");

@@ -1,4 +1,4 @@
-//! What follows from a comparison with the chain, case by case.
+//! Reconciliation, case by case.
 
 use super::*;
 

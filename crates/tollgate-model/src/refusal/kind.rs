@@ -1,32 +1,32 @@
-//! Why a transaction is refused before it has a nonce, as callers are told it.
+//! The reasons for which a create is refused before it has a nonce.
 
 use std::fmt;
 
 use crate::amount::Wei;
 
-/// Why a transaction is refused before it has a nonce: the kinds that callers tell apart.
+/// The kinds of refusals that callers can tell apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum RefusalKind {
     /// The call would revert.
     WouldRevert,
-    /// The account can't pay for it beside what it has open.
+    /// The balance does not cover it together with the account's open transactions.
     InsufficientFunds,
-    /// The gas limit is below what the transaction pays before it is executed.
+    /// The gas limit is below the intrinsic gas.
     GasTooLow,
     /// It needs, or asks for, more gas than a block has.
     GasAboveBlockLimit,
     /// It asks for more gas than the chain allows one transaction (EIP-7825).
     GasAboveTxLimit,
-    /// Its data, or the code of the contract that it creates, is longer than nodes take.
+    /// Its data or initcode is longer than nodes accept.
     TxTooLarge,
     /// A cap on the price of gas is far below the base fee.
     FeeCapTooLow,
-    /// A node says that no node could take it.
+    /// A node says that no node could accept it.
     InvalidTransaction,
 }
 
 impl RefusalKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 8] = [
         Self::WouldRevert,
         Self::InsufficientFunds,
@@ -38,7 +38,7 @@ impl RefusalKind {
         Self::InvalidTransaction,
     ];
 
-    /// The word for it in the API.
+    /// The name in the API.
     pub const fn name(self) -> &'static str {
         match self {
             Self::WouldRevert => "would_revert",
@@ -53,25 +53,25 @@ impl RefusalKind {
     }
 }
 
-/// The part of a request that a refusal is about.
+/// The field of a request that a refusal is about.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RefusedField {
-    /// The account that sends.
+    /// The sending account.
     Submitter,
     /// The gas limit.
     Gas,
-    /// What is paid.
+    /// The value to transfer.
     Value,
-    /// The call's data, or the code that creates a contract.
+    /// The call data or initcode.
     Data,
-    /// The caller's cap on the price of gas.
+    /// The caller's cap on the gas price.
     MaxFeePerGas,
-    /// A transaction that the caller signed.
+    /// The caller's signed transaction.
     RawTx,
 }
 
 impl RefusedField {
-    /// Its path in the body of a request.
+    /// The field's path in a request body.
     pub const fn path(self) -> &'static str {
         match self {
             Self::Submitter => "submitter",
@@ -84,30 +84,30 @@ impl RefusedField {
     }
 }
 
-/// What an account lacks.
+/// The funds that an account lacks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FundsShort {
-    /// What the transaction may cost.
+    /// The transaction's maximum cost.
     pub needed: Wei,
-    /// What the account has besides what its open transactions may cost.
+    /// The balance minus what the open transactions may cost.
     pub available: Wei,
 }
 
-/// Why a transaction is refused before it has a nonce.
+/// A refusal of a create before it has a nonce.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// What callers tell apart.
+    /// The kind.
     pub kind: RefusalKind,
-    /// The field that it is about; `None` if it is about none or several.
+    /// The field; `None` if it is about none or several.
     pub field: Option<RefusedField>,
-    /// The values that contradict each other, or the node's own words.
+    /// The contradicting values, or the node's text.
     pub detail: String,
-    /// The amounts, where the account can't pay.
+    /// The amounts, if the account can't pay.
     pub funds: Option<FundsShort>,
 }
 
 impl Refusal {
-    /// A refusal that is about no field.
+    /// A refusal about no single field.
     pub(super) fn new(kind: RefusalKind, detail: String) -> Self {
         Self { kind, field: None, detail, funds: None }
     }
@@ -116,7 +116,7 @@ impl Refusal {
         Self { field: Some(field), ..Self::new(kind, detail) }
     }
 
-    /// The same for a transaction that the caller signed: all of it is one field.
+    /// The same for a transaction that the caller signed, which is a single field.
     #[must_use]
     pub fn in_raw_tx(self) -> Self {
         Self { field: Some(RefusedField::RawTx), ..self }

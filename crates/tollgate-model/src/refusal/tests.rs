@@ -1,4 +1,4 @@
-//! What is refused before there is a nonce, and what is not.
+//! Certain refusals, case by case.
 
 use std::collections::HashSet;
 
@@ -112,7 +112,7 @@ fn attempt(kind: AttemptKind, price: u128) -> AttemptCost {
     AttemptCost { kind, fees: fees(10, price), replaced_value: None }
 }
 
-/// What one open transaction with these attempts may cost.
+/// The maximum cost of one open transaction with these attempts.
 fn slot_cost(value: u64, attempts: &[AttemptCost]) -> u64 {
     let mut open = OpenCosts::default();
     open.add_slot(nonce(0), U256::from(value), attempts.iter().copied());

@@ -1,31 +1,31 @@
-//! What a chain allows one transaction, beside what its blocks show.
+//! A chain's limits for one transaction, beyond what its blocks show.
 //!
-//! Nodes don't report these limits, and not every chain has them. Where neither the operator nor the
-//! chain id says so, nothing is refused for them.
+//! Nodes don't report these limits, and not every chain has them. If neither the operator nor the chain id
+//! says so, they refuse nothing.
 
 use crate::ids::ChainId;
 
 use super::{Demand, Refusal, RefusalKind, RefusedField};
 
-/// The most gas of a transaction where EIP-7825 is in force.
+/// The maximum gas of a transaction under EIP-7825.
 pub const EIP_7825_GAS: u64 = 1 << 24;
-/// The longest code that creates a contract where EIP-3860 is in force.
+/// The maximum length of initcode under EIP-3860.
 pub const EIP_3860_BYTES: u64 = 49_152;
-/// The longest transaction that the pools of the common clients take.
+/// The maximum length of a transaction in the pools of the common clients.
 pub const POOL_TX_BYTES: u64 = 128 * 1024;
 
 /// Ethereum's main network, Sepolia, Holesky and Hoodi: both EIPs are in force.
 const ETHEREUM: [u64; 4] = [1, 11_155_111, 17_000, 560_048];
 
-/// A limit as it is configured.
+/// A limit as configured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TxLimit {
-    /// What is known of the chain.
+    /// By what is known of the chain.
     #[default]
     ByChain,
-    /// There is none.
+    /// No limit.
     Unlimited,
-    /// This.
+    /// This limit.
     At(u64),
 }
 
@@ -39,7 +39,7 @@ impl TxLimit {
     }
 }
 
-/// The limits of one transaction as they are configured.
+/// The configured limits of one transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TxLimitSettings {
     /// `chain.max_tx_gas`.
@@ -53,19 +53,19 @@ pub struct TxLimitSettings {
 /// The limits of one transaction on a chain; `None` is no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TxLimits {
-    /// The most gas.
+    /// The maximum gas.
     pub gas: Option<u64>,
-    /// Where the margin above an estimate ends if the estimate itself is below. A chain may have
-    /// EIP-7825 without anybody having said so: less margin costs little, a rejected slot costs more.
+    /// Where the margin above an estimate ends if the estimate itself is below. A chain may have EIP-7825 without
+    /// being known for it: a smaller margin costs little, a rejected slot costs more.
     pub margin: Option<u64>,
-    /// The longest code that creates a contract.
+    /// The maximum length of initcode.
     pub initcode_bytes: Option<u64>,
-    /// The longest transaction.
+    /// The maximum length of a transaction.
     pub bytes: Option<u64>,
 }
 
 impl TxLimitSettings {
-    /// What holds on a chain.
+    /// The limits on this chain.
     pub fn on(&self, chain_id: ChainId) -> TxLimits {
         let is_ethereum = ETHEREUM.contains(&chain_id.get());
         TxLimits {
@@ -78,7 +78,7 @@ impl TxLimitSettings {
 }
 
 impl TxLimits {
-    /// Judges a transaction's gas limit against what the chain allows one transaction.
+    /// Judges a transaction's gas limit against the chain's limit for one transaction.
     ///
     /// # Errors
     /// It is above.
@@ -92,11 +92,11 @@ impl TxLimits {
         Err(Refusal::of(RefusalKind::GasAboveTxLimit, RefusedField::Gas, detail))
     }
 
-    /// Judges how long a transaction is. What encoding and signature add is not counted: what is
-    /// refused here is certainly too long.
+    /// Judges a transaction's length. Encoding and signature are not counted: what is refused here is
+    /// certainly too long.
     ///
     /// # Errors
-    /// Its data, or all of it, is longer than nodes take.
+    /// Its data, or the whole transaction, is longer than nodes accept.
     pub fn judge_size(&self, demand: &Demand<'_>) -> Result<(), Refusal> {
         let data = demand.data.len() as u64;
         let refused = |bytes: u64, most: u64, what: &str| {
@@ -120,7 +120,7 @@ impl TxLimits {
         }
     }
 
-    /// Lowers a gas limit with margin to where the margin ends, but not below what it is a margin for.
+    /// Lowers a gas limit with margin to where the margin ends, but not below `least`.
     pub(super) fn clamp_margin(&self, with_margin: u64, least: u64) -> u64 {
         match self.margin {
             Some(most) if least <= most => with_margin.min(most),

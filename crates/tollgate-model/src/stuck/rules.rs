@@ -1,8 +1,8 @@
-//! The built-in stuck policy: a short list of rules from the configuration, of which the first that
-//! fits decides. If none fits, nothing is done but an alert.
+//! The built-in stuck policy: an ordered list of rules from the configuration; the first that matches
+//! decides. If none matches, only an alert is raised.
 //!
-//! Matches only. Whether the action is possible for the transaction is [`super::plan`]'s question,
-//! as it is for every other policy.
+//! Only matches. [`super::plan`] decides whether the action is possible for the transaction, as for every
+//! other policy.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,32 +17,32 @@ use crate::diagnose::Diagnosis;
 use crate::port::policy::{StuckAction, StuckContext, StuckDecision, StuckPolicy};
 use crate::state::{StuckReason, TxState};
 
-/// One rule as it is written (`[[stuck.rules]]`): every condition that is given must hold.
+/// One rule as written (`[[stuck.rules]]`): every condition that is given must hold.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleSpec {
-    /// Why the policy is asked ([`Trigger::name`]).
+    /// The trigger ([`Trigger::name`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger: Option<String>,
-    /// Why it is STUCK ([`StuckReason::name`]).
+    /// The reason why it is STUCK ([`StuckReason::name`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What the nodes last answered ([`AnswerClass::name`]).
+    /// The class of the nodes' last answer ([`AnswerClass::name`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_answer: Option<String>,
-    /// What the pools say ([`Diagnosis::name`]).
+    /// The mempool diagnosis ([`Diagnosis::name`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnosis: Option<String>,
-    /// It has been open for so long.
+    /// The minimum time it has been open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age_at_least_seconds: Option<u64>,
-    /// So many wait behind it.
+    /// The minimum number of transactions that wait behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth_at_least: Option<u64>,
-    /// It has so many attempts.
+    /// The minimum number of attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts_at_least: Option<u16>,
-    /// What is done ([`StuckAction::name`]).
+    /// The action ([`StuckAction::name`]).
     pub action: String,
 }
 
@@ -50,30 +50,30 @@ pub struct RuleSpec {
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("stuck.rules[{index}].{field}: {problem}")]
 pub struct BadRule {
-    /// Which, from 0.
+    /// The rule's index, from 0.
     pub index: usize,
     /// The key.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: String,
 }
 
-/// What rules are matched against.
+/// The facts that rules are matched against.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StuckCase {
     /// Why the policy is asked.
     pub trigger: Trigger,
-    /// Why it is STUCK, if it is.
+    /// The reason, if it is STUCK.
     pub reason: Option<StuckReason>,
-    /// What the nodes last answered.
+    /// The class of the nodes' last answer.
     pub last_answer: Option<AnswerClass>,
-    /// What the pools say.
+    /// The mempool diagnosis.
     pub diagnosis: Option<Diagnosis>,
     /// How long it has been open.
     pub age: Duration,
-    /// How many wait behind it.
+    /// How many transactions wait behind it.
     pub depth: u64,
-    /// How many attempts it has.
+    /// The number of attempts.
     pub attempts: u16,
 }
 
@@ -99,7 +99,7 @@ impl From<&StuckContext> for StuckCase {
     }
 }
 
-/// A rule that is understood.
+/// A parsed rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Rule {
     trigger: Option<Trigger>,
@@ -126,12 +126,12 @@ impl Rule {
     }
 }
 
-/// What the rules say.
+/// The rules' result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ruling {
-    /// What to do.
+    /// The action.
     pub action: StuckAction,
-    /// Which rule said so, from 0; `None` if none fits.
+    /// The index of the matching rule, from 0; `None` if none matches.
     pub rule: Option<usize>,
 }
 
@@ -144,15 +144,15 @@ impl Ruling {
     }
 }
 
-/// The rule list. An empty one does nothing but alert.
+/// The rule list. An empty one only raises alerts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StuckRules(Vec<Rule>);
 
 impl StuckRules {
-    /// The most rules (I13).
+    /// The maximum number of rules (I13).
     pub const MAX: usize = 100;
 
-    /// Understands a list of rules, or says which one it can't use and why.
+    /// Parses a list of rules, or says which one is invalid and why.
     pub fn parse(specs: &[RuleSpec]) -> Result<Self, BadRule> {
         if specs.len() > Self::MAX {
             let problem = format!("{} rules are more than {}", specs.len(), Self::MAX);
@@ -162,7 +162,7 @@ impl StuckRules {
         rules.collect::<Result<_, _>>().map(Self)
     }
 
-    /// The first rule that fits decides.
+    /// The first matching rule decides.
     pub fn rule_on(&self, case: &StuckCase) -> Ruling {
         let first = self.0.iter().enumerate().find(|(_, rule)| rule.fits(case));
         match first {
@@ -179,11 +179,11 @@ impl StuckPolicy for StuckRules {
     }
 }
 
-/// Rules that fit decide; another policy is asked only where none does.
+/// Rules decide if one matches; otherwise another policy is asked.
 pub struct RulesFirst {
     /// The rules.
     pub rules: StuckRules,
-    /// Who is asked where none of them fits.
+    /// The policy that is asked if no rule matches.
     pub otherwise: Arc<dyn StuckPolicy>,
 }
 
@@ -219,7 +219,7 @@ fn parse(index: usize, spec: &RuleSpec) -> Result<Rule, BadRule> {
     let unconditional = RuleSpec { action: spec.action.clone(), ..RuleSpec::default() } == *spec;
     match rule.action {
         StuckAction::Replace | StuckAction::Cancel | StuckAction::Placeholder if unconditional => {
-            // One slip of the pen would cancel whatever is ever asked about.
+            // A forgotten condition would cancel every transaction that is ever asked about.
             Err(bad("action", format!("{} needs a condition", spec.action)))
         }
         StuckAction::Noop
@@ -230,7 +230,7 @@ fn parse(index: usize, spec: &RuleSpec) -> Result<Rule, BadRule> {
     }
 }
 
-/// The value of that name; without a name there is none.
+/// The value with this name; `None` without a name.
 fn word<T: Copy, const N: usize>(
     name: Option<&str>,
     all: [T; N],
