@@ -20,6 +20,7 @@ use tollgate_model::{Address, B256, ChainId, NodeId, Nonce, Submitter, Timestamp
 use tollgate_server::{Api, router};
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
 use tollgate_testkit::fake_chain::{FakeChain, FakeSigner};
+use tollgate_testkit::wait;
 use tower::ServiceExt;
 use uuid::Uuid;
 
@@ -139,7 +140,12 @@ impl Site {
         let options = EngineOptions { finality, reservations, ..EngineOptions::default() };
         let engine = Engine::start(world, options);
         let router = router(Api::new(engine, Arc::new(store.clone())));
-        Self { store, chain, moody, door: Door(router) }
+        let door = Door(router);
+        wait::until("the first block", || async {
+            (door.get("/readyz").await.status == StatusCode::OK).then_some(())
+        })
+        .await;
+        Self { store, chain, moody, door }
     }
 
     /// Nothing was kept, no nonce was used, and nothing was sent.
