@@ -116,6 +116,16 @@ impl Site {
     }
 
     pub(crate) async fn with_reservations(reservations: Option<ReservationLimits>) -> Self {
+        let site = Self::on(FakeChain::new(), reservations).await;
+        wait::until("the first block", || async {
+            (site.get("/readyz").await.status == StatusCode::OK).then_some(())
+        })
+        .await;
+        site
+    }
+
+    /// A site that may not have seen a block yet.
+    pub(crate) async fn on(chain: FakeChain, reservations: Option<ReservationLimits>) -> Self {
         let store = SqliteStore::open(SqliteOptions::memory()).await.unwrap();
         let chain_id = ChainId::new(7).unwrap();
         let genesis = B256::repeat_byte(1);
@@ -123,7 +133,7 @@ impl Site {
         let submitter = Submitter::new(chain_id, Address::repeat_byte(1));
         let setup = SubmitterSetup { submitter, mode: Mode::Pipelined, start_from: Nonce::MIN };
         store.register_submitters(&[setup]).await.unwrap();
-        let chain = Arc::new(FakeChain::new());
+        let chain = Arc::new(chain);
         let moody = Arc::new(Moody::new(chain.clone()));
         let world = World {
             node: NodeId::new("site", Uuid::now_v7()).unwrap(),
@@ -140,12 +150,7 @@ impl Site {
         let options = EngineOptions { finality, reservations, ..EngineOptions::default() };
         let engine = Engine::start(world, options);
         let router = router(Api::new(engine, Arc::new(store.clone())));
-        let door = Door(router);
-        wait::until("the first block", || async {
-            (door.get("/readyz").await.status == StatusCode::OK).then_some(())
-        })
-        .await;
-        Self { store, chain, moody, door }
+        Self { store, chain, moody, door: Door(router) }
     }
 
     /// Nothing was kept, no nonce was used, and nothing was sent.
