@@ -28,14 +28,12 @@ use tracing::{debug, warn};
 
 use crate::newest::Shown;
 use crate::view::ChainView;
-use fetched::Fetched;
+use fetched::{AHEAD_MAX, Fetched};
 pub(crate) use receipts::{ReaderSetup, ReceiptReader};
 use stall::Stall;
 
 /// Blocks that the view keeps beyond those that finality needs.
 const VIEW_MARGIN: u64 = 128;
-/// Blocks that are fetched at once when the view is behind.
-const AHEAD: u64 = 8;
 /// The first pause after a try that did not reach the head; it doubles while nothing is delivered.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 /// The longest such pause.
@@ -117,6 +115,7 @@ impl Tracker {
         fetched: &mut Fetched,
         stall: &mut Stall,
     ) -> Result<(), ChainUnavailable> {
+        let before = self.view.get().head();
         let mut climbed = self.climb(head, fetched).await;
         match &climbed {
             Ok(()) => stall.end(),
@@ -128,7 +127,10 @@ impl Tracker {
                 }
             }
         }
-        self.note_tag().await;
+        // Tries in vain read no tag; it is read now and then whatever the head does (`follow_tag`).
+        if self.view.get().head() != before {
+            self.note_tag().await;
+        }
         climbed
     }
 
@@ -152,6 +154,9 @@ impl Tracker {
     /// Goes on at the head if the block above the view could not be read for long although the head
     /// could; takes those blocks below the head that are delivered. Whether it did.
     async fn skip_to(&self, head: BlockRef, fetched: &mut Fetched, stall: &mut Stall) -> bool {
+        if !stall.is_head_check_due(Instant::now()) {
+            return false;
+        }
         let Ok(block) = self.delivered(head.number).await else { return false };
         if !stall.may_skip(Instant::now(), self.reader.alert_after()) {
             return false;
@@ -203,19 +208,22 @@ impl Tracker {
         head: u64,
         fetched: &mut Fetched,
     ) -> Result<Block, ChainUnavailable> {
-        let last = head.min(next.saturating_add(AHEAD - 1));
+        let last = head.min(next.saturating_add(fetched.ahead() - 1));
         let wanted = (next..=last).filter(|number| *number == next || !fetched.has(*number));
         let mut answers = stream::iter(wanted.collect::<Vec<_>>())
             .map(|number| async move { (number, self.delivered(number).await) })
-            .buffered(AHEAD as usize);
+            .buffered(AHEAD_MAX as usize);
         let mut first = Err(ChainUnavailable(format!("block {next} was not asked for")));
+        let mut all_delivered = true;
         while let Some((number, answer)) = answers.next().await {
+            all_delivered &= answer.is_ok();
             if number == next {
                 first = answer;
             } else if let Ok(block) = answer {
                 fetched.keep(block, self.view_length());
             }
         }
+        fetched.note_fetch(first.is_ok(), all_delivered);
         first
     }
 

@@ -8,6 +8,7 @@ mod blocks;
 mod config;
 mod counts;
 mod fees;
+mod finality_tags;
 mod frozen;
 mod funds;
 mod handed;
@@ -59,7 +60,7 @@ pub struct EvmChain {
     router: Arc<Router>,
     marks: counts::Marks,
     walks: occupants::Walks,
-    settled: blocks::Settled,
+    finality_tags: finality_tags::FinalityTags,
     past_counts: history::PastCounts,
     fees: fees::FeeCache,
     /// How many transactions the blocks hold that were handed out lately.
@@ -123,7 +124,7 @@ impl EvmChain {
             router,
             marks: counts::Marks::default(),
             walks: occupants::Walks::default(),
-            settled: blocks::Settled::default(),
+            finality_tags: finality_tags::FinalityTags::default(),
             past_counts: history::PastCounts::default(),
             fees: fees::FeeCache::default(),
             sizes: Mutex::default(),
@@ -278,7 +279,7 @@ impl Chain for EvmChain {
             BlockTag::Latest => blocks::latest(&self.router).await?,
             BlockTag::Number(number) => blocks::by_number(&self.router, number).await?,
             BlockTag::Safe | BlockTag::Finalized => {
-                blocks::settled(&self.router, &self.settled, tag).await?
+                finality_tags::settled(&self.router, &self.finality_tags, tag).await?
             }
         };
         block.iter().for_each(|block| self.note_size(block));

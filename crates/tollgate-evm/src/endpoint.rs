@@ -45,6 +45,9 @@ use wire::{Incoming, Request};
 /// How transactions are handed over. Everything else is a read.
 pub(crate) const SEND_METHOD: &str = "eth_sendRawTransaction";
 
+/// A read waits this long for the end of a rate limit; a longer limit refuses it at once.
+const LIMIT_WAIT_MAX: Duration = Duration::from_secs(3);
+
 /// One in so many places is kept for sends.
 const SENDS_SHARE: usize = 4;
 
@@ -223,20 +226,26 @@ impl Endpoint {
         matches!(self.transport, Transport::Http(_)) && self.abilities.may_have(Ability::Batch, now)
     }
 
-    /// Waits until the endpoint's quota leaves room for so many reads.
+    /// Waits until the endpoint's quota leaves room for so many reads. A read that fails at once
+    /// because of a quota would be put off by its caller for longer than the quota lasts.
     async fn within_budget(&self, reads: u32, deadline: Instant) -> Result<(), RpcError> {
         let busy = || RpcError::new(RpcErrorKind::Busy, "not asked: its quota is used up");
         loop {
             let now = Instant::now();
-            if self.lock_health().is_limited(now) {
+            let limited_until = self.lock_health().limited_until(now);
+            let free_at = match limited_until {
+                Some(until) => until,
+                None => match lock(&self.budget).take(reads, now) {
+                    Ok(()) => return Ok(()),
+                    Err(at) => at,
+                },
+            };
+            let is_limited_for_long =
+                limited_until.is_some_and(|until| until > now + LIMIT_WAIT_MAX);
+            if free_at >= deadline || is_limited_for_long {
                 return Err(busy());
             }
-            let taken = lock(&self.budget).take(reads, now);
-            match taken {
-                Ok(()) => return Ok(()),
-                Err(at) if at >= deadline => return Err(busy()),
-                Err(at) => sleep_until(at).await,
-            }
+            sleep_until(free_at).await;
         }
     }
 

@@ -121,12 +121,25 @@ pub enum NoncesRefused {
         /// The cursor.
         cursor: Nonce,
     },
-    /// No endpoint counts this far.
-    #[error("the endpoints count {counted} at most")]
+    /// No endpoint counts this far, or only one does and another contradicts it.
+    #[error("{}", beyond_counts(*counted, *told))]
     BeyondCounts {
-        /// The highest count of any endpoint, pools included.
+        /// The count that the endpoints agree on, pools included.
         counted: Nonce,
+        /// The highest count that any endpoint reports.
+        told: Nonce,
     },
+}
+
+fn beyond_counts(counted: Nonce, told: Nonce) -> String {
+    if told > counted {
+        format!(
+            "the endpoints agree on a count of {counted}; one endpoint alone tells {told}, and no \
+             second one confirms it"
+        )
+    } else {
+        format!("no endpoint that was asked counts more than {counted}")
+    }
 }
 
 /// The nonces of a range that may be returned: those that neither the chain nor a pool counts (I3).
@@ -175,7 +188,7 @@ pub fn advance(
     } else if to <= from {
         Err(NoncesRefused::NotForward { cursor: from })
     } else if to > counted {
-        Err(NoncesRefused::BeyondCounts { counted })
+        Err(NoncesRefused::BeyondCounts { counted, told: counts.told.max(counted) })
     } else {
         Ok(CursorMove { from, to })
     }
@@ -238,11 +251,24 @@ mod tests {
         let asked = |mode, to| advance(mode, nonce(10), &counts, nonce(to));
         let step = CursorMove { from: nonce(10), to: nonce(900) };
         assert_eq!(asked(Mode::Pipelined, 900), Ok(step));
-        let beyond = NoncesRefused::BeyondCounts { counted: nonce(900) };
+        let beyond = NoncesRefused::BeyondCounts { counted: nonce(900), told: nonce(900) };
+        assert_eq!(beyond.to_string(), "no endpoint that was asked counts more than 900");
         assert_eq!(asked(Mode::Pipelined, 901), Err(beyond));
         let back = NoncesRefused::NotForward { cursor: nonce(10) };
         assert_eq!(asked(Mode::Pipelined, 10), Err(back), "I4");
         assert_eq!(asked(Mode::Strict, 11), Err(NoncesRefused::Strict), "I12");
+    }
+
+    #[test]
+    fn refusal_to_advance_tells_the_agreed_count_and_what_one_endpoint_tells_alone() {
+        let counts =
+            AccountCounts { told: nonce(302), ..AccountCounts::confirmed(nonce(2), nonce(2)) };
+        let refused = advance(Mode::Pipelined, nonce(2), &counts, nonce(302)).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "the endpoints agree on a count of 2; one endpoint alone tells 302, and no second one \
+             confirms it"
+        );
     }
 
     #[test]

@@ -5,13 +5,39 @@ use std::collections::BTreeMap;
 use tollgate_model::B256;
 use tollgate_model::port::chain::{Block, BlockRef};
 
+/// Blocks that are fetched at once when the view is behind.
+pub(super) const AHEAD_MAX: u64 = 8;
+
 /// Delivered blocks by number and hash; bounded (I13).
-#[derive(Default)]
 pub(super) struct Fetched {
     blocks: BTreeMap<(u64, B256), Block>,
+    /// How many blocks to fetch at once.
+    ahead: u64,
+}
+
+impl Default for Fetched {
+    fn default() -> Self {
+        Self { blocks: BTreeMap::new(), ahead: 1 }
+    }
 }
 
 impl Fetched {
+    /// How many blocks to fetch at once: twice as many after each fetch in which all were delivered, and
+    /// a single one after the next block was missing. A head that is announced far above any block
+    /// would cost a whole window of calls at each try.
+    pub(super) const fn ahead(&self) -> u64 {
+        self.ahead
+    }
+
+    /// Notes a fetch: whether the first block of it was delivered, and whether all were.
+    pub(super) fn note_fetch(&mut self, first: bool, all: bool) {
+        self.ahead = match (first, all) {
+            (false, _) => 1,
+            (true, false) => (self.ahead / 2).max(1),
+            (true, true) => (self.ahead * 2).min(AHEAD_MAX),
+        };
+    }
+
     /// Keeps a block, and at most so many. The highest go first: the view needs the lowest next.
     pub(super) fn keep(&mut self, block: Block, most: usize) {
         self.blocks.insert((block.at.number, block.at.hash), block);
@@ -51,6 +77,17 @@ mod tests {
         let hash = |number: u64| B256::left_padding_from(&number.to_be_bytes());
         let at = BlockRef { number, hash: hash(number), parent: hash(number - 1) };
         Block { at, transactions: Vec::new() }
+    }
+
+    #[test]
+    fn window_grows_with_delivered_blocks_and_shrinks_to_one_after_a_missing_one() {
+        let mut fetched = Fetched::default();
+        let mut windows = Vec::new();
+        for (first, all) in [(true, true); 4].into_iter().chain([(true, false), (false, false)]) {
+            windows.push(fetched.ahead());
+            fetched.note_fetch(first, all);
+        }
+        assert_eq!((windows, fetched.ahead()), (vec![1, 2, 4, 8, 8, 4], 1));
     }
 
     #[test]

@@ -28,7 +28,10 @@ use crate::view::{ChainView, Standing};
 const JOBS_MAX: usize = 8;
 /// The pause after the first try in vain; it doubles.
 const PAUSE_MIN: Duration = Duration::from_millis(250);
-/// The longest pause.
+/// The longest pause before people are told about a receipt. Its block is in the view, so that endpoints
+/// have it: a quota that is used up for some seconds must not delay it for longer than that.
+const PAUSE_BEFORE_ALERT_MAX: Duration = Duration::from_secs(4);
+/// The longest pause after that.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// How soon an alert about the same receipt or block is repeated.
 pub(super) const ALERT_REPEAT: Duration = Duration::from_secs(600);
@@ -73,8 +76,8 @@ impl Retry {
         Self { tries: 0, due: Instant::now(), in_flight: false }
     }
 
-    fn failed(&mut self) {
-        let pause = PAUSE_MIN.saturating_mul(1 << self.tries.min(16)).min(PAUSE_MAX);
+    fn failed(&mut self, pause_max: Duration) {
+        let pause = PAUSE_MIN.saturating_mul(1 << self.tries.min(16)).min(pause_max);
         *self = Self { tries: self.tries + 1, due: Instant::now() + pause, in_flight: false };
     }
 
@@ -286,7 +289,7 @@ impl ReceiptReader {
         let Some(block) = older.get_mut(&(number, hash)) else { return };
         if there.is_none() || block.contradicted_by != there {
             block.contradicted_by = there.or(block.contradicted_by);
-            block.retry.failed();
+            block.retry.failed(PAUSE_MAX);
             return;
         }
         let asked_by = std::mem::take(&mut block.asked_by);
@@ -324,7 +327,10 @@ impl ReceiptReader {
             for hash in asked {
                 let entry = pending.get_mut(hash).filter(|entry| entry.block == block);
                 let Some(entry) = entry else { continue };
-                entry.retry.failed();
+                entry.retry.failed(match entry.since.elapsed() < self.setup.alert_after {
+                    true => PAUSE_BEFORE_ALERT_MAX,
+                    false => PAUSE_MAX,
+                });
                 alerts.extend(self.alert_of(*hash, entry, problem.as_deref()));
             }
         }

@@ -15,13 +15,18 @@ pub(super) struct Stall {
     /// When the announced head was first delivered since then.
     head_delivered: Option<Instant>,
     alerted: Option<Instant>,
+    head_checked: Option<Instant>,
 }
+
+/// How often the announced head is asked for while the view does not move.
+const HEAD_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Stall {
     /// Notes a try in vain while the view's head was `top`.
     pub(super) fn note_failure(&mut self, top: Option<BlockRef>, now: Instant) {
         if self.since.is_none() || self.top != top {
-            *self = Self { top, since: Some(now), alerted: self.alerted, ..Self::default() };
+            let (alerted, head_checked) = (self.alerted, self.head_checked);
+            *self = Self { top, since: Some(now), alerted, head_checked, ..Self::default() };
         }
     }
 
@@ -39,6 +44,16 @@ impl Stall {
     /// An alert was raised.
     pub(super) fn note_alert(&mut self, now: Instant) {
         self.alerted = Some(now);
+    }
+
+    /// Whether to ask for the announced head now.
+    pub(super) fn is_head_check_due(&mut self, now: Instant) -> bool {
+        let is_recent = |at: Instant| now.saturating_duration_since(at) < HEAD_CHECK_INTERVAL;
+        if self.head_checked.is_some_and(is_recent) {
+            return false;
+        }
+        self.head_checked = Some(now);
+        true
     }
 
     /// Notes that the head was delivered. Whether that was so for long enough to leave out what is

@@ -1,13 +1,14 @@
 //! The tracker alone, on a chain in memory.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::chain::{Block, BlockRef, BlockTag, Chain};
 use tollgate_model::port::{Alert, Alerts, MinedIn};
-use tollgate_model::{B256, Submitter};
-use tollgate_testkit::fake_chain::FakeChain;
+use tollgate_model::{Address, B256, Submitter};
+use tollgate_testkit::fake_chain::{FakeChain, Question};
 
 use super::fetched::Fetched;
 use super::{ReaderSetup, ReceiptReader, Tell, Tracker};
@@ -16,6 +17,18 @@ use crate::newest;
 use crate::view::ChainView;
 
 struct Nobody;
+
+/// Counts the receipts that are told.
+#[derive(Default)]
+struct Told(AtomicUsize);
+
+impl Tell for Told {
+    fn mined(&self, _submitter: Submitter, receipts: Vec<MinedIn>) {
+        self.0.fetch_add(receipts.len(), Ordering::Relaxed);
+    }
+
+    fn block_left(&self, _submitter: Submitter, _number: u64, _hash: B256) {}
+}
 
 impl Tell for Nobody {
     fn mined(&self, _submitter: Submitter, _receipts: Vec<MinedIn>) {}
@@ -60,4 +73,31 @@ async fn climb_reaches_the_head_though_the_kept_blocks_are_all_higher() {
     tracker.climb(head, &mut fetched).await.unwrap_err();
     tracker.climb(head, &mut fetched).await.unwrap();
     assert_eq!(tracker.view.get().head(), Some(head));
+}
+
+#[tokio::test(start_paused = true)]
+async fn receipt_that_endpoints_refuse_for_forty_seconds_is_told_within_five_seconds_of_the_end() {
+    let (chain, told) = (Arc::new(FakeChain::new()), Arc::new(Told::default()));
+    let from = Address::repeat_byte(1);
+    let hash = chain.outsider_mines(from);
+    let block = chain.block(BlockTag::Latest).await.unwrap().unwrap();
+    assert_eq!(block.transactions, [hash]);
+    let attempts = AttemptIndex::default();
+    attempts.insert(hash, Submitter::new(chain.chain_id(), from));
+    let reader = ReceiptReader::new(ReaderSetup {
+        chain: chain.clone(),
+        attempts,
+        tell: told.clone(),
+        alerts: Arc::new(Nobody),
+        alert_after: Duration::from_secs(60),
+    });
+    let (view, _seen) = newest::place(ChainView::default());
+    chain.fail(Question::Receipt(hash), true);
+    reader.request_receipts(&block);
+    let for_a_while =
+        |seconds: u64| tokio::time::timeout(Duration::from_secs(seconds), reader.run(&view));
+    for_a_while(40).await.unwrap_err();
+    chain.fail(Question::Receipt(hash), false);
+    for_a_while(5).await.unwrap_err();
+    assert_eq!(told.0.load(Ordering::Relaxed), 1);
 }

@@ -28,6 +28,8 @@ const SLOTS_MAX: usize = 16;
 const AT_ONCE: usize = 4;
 /// The pause after the first search in vain; it doubles.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
+/// The longest pause while endpoints did not answer: they may be throttled for a moment only.
+const PAUSE_UNANSWERED_MAX: Duration = Duration::from_secs(4);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
@@ -89,7 +91,13 @@ impl Searched {
         matches!(self.result, Search::ReceiptMissing { .. } | Search::InVain)
     }
 
-    fn note(&mut self, result: Search, problem: Option<String>, now: Timestamp) {
+    /// Notes a search. `unanswered` is how many answers about receipts were missing.
+    fn note(&mut self, result: Search, problem: Option<String>, unanswered: usize, now: Timestamp) {
+        let receipt_unknown = matches!(result, Search::ReceiptMissing { .. }) && unanswered > 0;
+        let problem = match receipt_unknown {
+            true => Some(format!("its receipt is not known: {unanswered} answers are missing")),
+            false => problem,
+        };
         let is_proven = match result {
             Search::Ours { .. } | Search::Foreign { .. } => true,
             Search::NotYet | Search::ReceiptMissing { .. } | Search::InVain => false,
@@ -101,7 +109,8 @@ impl Searched {
             Search::ReceiptMissing { .. } | Search::InVain => self.unproven_since.or(Some(now)),
         };
         let (result, tries) = (result, if is_proven { 0 } else { self.tries.saturating_add(1) });
-        let pause = PAUSE_MIN.saturating_mul(1 << self.tries.min(8)).min(PAUSE_MAX);
+        let pause_max = if receipt_unknown { PAUSE_UNANSWERED_MAX } else { PAUSE_MAX };
+        let pause = PAUSE_MIN.saturating_mul(1 << self.tries.min(8)).min(pause_max);
         let due_at = Some(now.after(pause));
         *self = Self { result, unproven_since, problem, tries, due_at };
     }
@@ -117,9 +126,10 @@ impl Searched {
     /// Why nothing is proven, for people.
     pub(super) fn reason(&self) -> String {
         match self.result {
-            Search::ReceiptMissing { seen: Occupant { tx_hash, block_number, .. }, .. } => format!(
-                "block {block_number} holds {tx_hash}, which is ours, and no endpoint has its receipt"
-            ),
+            Search::ReceiptMissing { seen: Occupant { tx_hash, block_number, .. }, .. } => {
+                let why = self.problem.as_deref().unwrap_or("no endpoint has its receipt");
+                format!("block {block_number} holds {tx_hash}, which is ours, and {why}")
+            }
             Search::NotYet | Search::Ours { .. } | Search::Foreign { .. } | Search::InVain => {
                 let why = self.problem.as_deref().unwrap_or("too few endpoints could tell");
                 format!("the chain has used the slot, and nobody shows by what: {why}")
@@ -183,7 +193,8 @@ impl Desk {
             let Some(open) = open.filter(|open| open.hashes() == attempts) else { continue };
             let result = judge_search(&attempts, &looked, seen);
             let before = open.searched.unproven_since;
-            open.searched.note(result, problem, now);
+            let unanswered = looked.iter().flatten().filter(|one| **one == Looked::NoAnswer);
+            open.searched.note(result, problem, unanswered.count(), now);
             if open.searched.is_in_vain() {
                 if before.is_none() {
                     let mut update = TxUpdate::noted(open.tx_id, open.seen, "unproven");
@@ -248,4 +259,32 @@ async fn look(
         slot.problem = found.problem.clone().filter(|_| slot.seen.is_none());
     }
     searched
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollgate_model::B256;
+
+    #[test]
+    fn receipt_that_throttled_endpoints_did_not_tell_is_searched_again_soon_and_not_called_missing()
+    {
+        let hash = B256::repeat_byte(1);
+        let seen = Occupant { nonce: Nonce::MIN, tx_hash: hash, block_number: 7, block_hash: hash };
+        let result = Search::ReceiptMissing { attempt: 0, seen };
+        let now = Timestamp::from_unix_micros(0);
+        let pause_after = |unanswered: usize| {
+            let mut searched = Searched::NOT_YET;
+            for _ in 0..10 {
+                searched.note(result, None, unanswered, now);
+            }
+            (searched.due_at.unwrap().since(now), searched.reason())
+        };
+        let (pause, reason) = pause_after(2);
+        assert!(pause <= PAUSE_UNANSWERED_MAX, "{pause:?}");
+        assert!(reason.ends_with("its receipt is not known: 2 answers are missing"), "{reason}");
+        let (pause, reason) = pause_after(0);
+        assert_eq!(pause, PAUSE_MAX);
+        assert!(reason.ends_with("no endpoint has its receipt"), "{reason}");
+    }
 }

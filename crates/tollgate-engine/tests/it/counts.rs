@@ -70,8 +70,8 @@ async fn far_ahead(rig: &Rig, window: u32, to: u64) -> (Engine, Vec<TxId>) {
     doubted(rig).await;
     let why = || Text::lossy("the explorer says so");
     let beyond = engine.advance(of, nonce(to + 1), why()).await;
-    let counted = nonce(to);
-    assert_eq!(beyond, Err(ActError::Nonces(NoncesRefused::BeyondCounts { counted })));
+    let (counted, told) = (nonce(to), nonce(to));
+    assert_eq!(beyond, Err(ActError::Nonces(NoncesRefused::BeyondCounts { counted, told })));
     engine.advance(of, nonce(to), why()).await.unwrap();
     let back = engine.advance(of, nonce(1), why()).await;
     assert!(

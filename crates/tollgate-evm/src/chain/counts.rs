@@ -167,7 +167,8 @@ pub(super) async fn counts(
     }
     let head = router.head().map_or(0, |head| head.number);
     let is_only_reader = router.readers_configured() < 2;
-    let told = mined.iter().map(|reading| reading.value).max().unwrap_or_default();
+    let highest_of = |readings: &[Reading]| readings.iter().map(|reading| reading.value).max();
+    let (told_mined, told_pending) = (highest_of(&mined), highest_of(&pending));
     let asked = Asked { voters: voters.len(), is_only_reader };
     let Account { marks: [mined, pending], sure, .. } =
         marks.settle(of, [&mined, &pending], asked, head);
@@ -175,8 +176,15 @@ pub(super) async fn counts(
     // What is mined was pending; a node without a pool may say less.
     let pending = pending.map_or(mined, |mark| mark.value.max(mined));
     let nonce = |value| Nonce::new(value).map_err(|error| ChainUnavailable(error.to_string()));
-    let (highest, sure) = (nonce(told.max(mined))?, nonce(sure)?);
-    Ok(AccountCounts { mined: nonce(mined)?, pending: nonce(pending)?, sure, highest })
+    let highest = told_mined.unwrap_or_default().max(mined);
+    let told = told_pending.unwrap_or_default().max(highest).max(pending);
+    Ok(AccountCounts {
+        mined: nonce(mined)?,
+        pending: nonce(pending)?,
+        sure: nonce(sure)?,
+        highest: nonce(highest)?,
+        told: nonce(told)?,
+    })
 }
 
 #[cfg(test)]

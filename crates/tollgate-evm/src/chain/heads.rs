@@ -11,6 +11,9 @@
 //!    height is now on another branch (a reorg that it saw). A lower head on the same branch is an
 //!    endpoint that lags, and waits for [`ChainConfig::head_hold`](super::ChainConfig): nothing
 //!    goes back because the best endpoint went away.
+//! 4. Only a head whose block was delivered is held. A head that no endpoint reports any more, and whose
+//!    block nobody has delivered, gives way at once to the last one that was delivered: at the start of
+//!    a node there is none, and a false head would leave it without a view for the whole hold.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -36,6 +39,8 @@ pub(super) struct Report {
 #[derive(Debug, Default)]
 pub(super) struct Board {
     head: Option<BlockRef>,
+    /// The last head whose block was delivered.
+    delivered: Option<BlockRef>,
     /// Since when healthy endpoints are heard and none of them has it.
     unbacked: Option<Instant>,
     /// Heights of the canonical branch, as far as they were seen.
@@ -58,6 +63,7 @@ impl Board {
         if let Some(second) = numbers.get(1) {
             self.back(*second, now);
         }
+        self.drop_undelivered(reports);
         match self.choose(reports, now, hold) {
             Some(next) => {
                 self.unbacked = None;
@@ -70,6 +76,35 @@ impl Board {
             None => self.unbacked = self.unbacked.or(Some(now)),
         }
         self.head
+    }
+
+    /// Gives up a head that nobody reports any more and that was never delivered.
+    fn drop_undelivered(&mut self, reports: &[Report]) {
+        let is_reported = |head: BlockRef| reports.iter().any(|report| report.head == head);
+        let Some(head) = self.head.filter(|head| Some(*head) != self.delivered) else { return };
+        if reports.is_empty() || is_reported(head) {
+            return;
+        }
+        match self.delivered {
+            Some(delivered) => self.take(delivered),
+            None => {
+                self.head = None;
+                self.branch.clear();
+            }
+        }
+    }
+
+    /// Notes that the block of a head was delivered.
+    pub(super) fn note_delivered(&mut self, block: BlockRef) {
+        let is_higher = self.delivered.is_none_or(|known| block.number > known.number);
+        if is_higher || self.head == Some(block) {
+            self.delivered = Some(block);
+        }
+    }
+
+    /// Whether the block of any head was delivered since the start.
+    pub(super) const fn has_delivered(&self) -> bool {
+        self.delivered.is_some()
     }
 
     /// Notes a height that is more than one endpoint's word, first told at this time.
@@ -112,6 +147,10 @@ impl Board {
 
     fn take(&mut self, head: BlockRef) {
         self.head = Some(head);
+        // A lower head was taken by rule 3, and stands like one that was delivered.
+        if self.delivered.is_some_and(|known| known.number >= head.number) {
+            self.delivered = Some(head);
+        }
         // What stood above is no longer on the branch; nor is what the new parent contradicts.
         self.branch.retain(|number, _| *number < head.number);
         if let Some(below) = head.number.checked_sub(1) {
@@ -182,6 +221,7 @@ mod tests {
     fn the_head_does_not_go_back_because_the_best_endpoint_went_away() {
         let (mut board, now) = (Board::default(), Instant::now());
         at(&mut board, &[says(block(7, 1)), says(block(5, 1))], now);
+        board.note_delivered(block(7, 1));
         assert_eq!(at(&mut board, &[says(block(5, 1))], now), block(7, 1));
         assert_eq!(at(&mut board, &[], now + HOLD), block(7, 1), "an outage");
         let back = now + HOLD * 2;
@@ -200,6 +240,7 @@ mod tests {
         let (mut board, now) = (Board::default(), Instant::now());
         for number in 3..=7 {
             at(&mut board, &[says(block(number, 1))], now);
+            board.note_delivered(block(number, 1));
         }
         let stranger = [says(block(6, 2))];
         assert_eq!(at(&mut board, &stranger, now), block(7, 1), "it never had the old one");
@@ -215,6 +256,20 @@ mod tests {
         let liar = says(block(1_000_000, 9));
         let all = [liar, says(block(7, 1)), says(block(6, 1))];
         assert_eq!(at(&mut board, &all, now), block(7, 1));
+    }
+
+    #[test]
+    fn head_that_was_never_delivered_is_not_held_once_no_endpoint_reports_it() {
+        let (mut board, now) = (Board::default(), Instant::now());
+        let false_head = says(block(200, 9));
+        assert_eq!(at(&mut board, &[false_head], now), block(200, 9));
+        let first = [says(block(7, 1))];
+        assert_eq!(at(&mut board, &first, now), block(7, 1), "nothing was delivered before");
+        board.note_delivered(block(7, 1));
+        at(&mut board, &[false_head, says(block(7, 1))], now);
+        let lagging = [says(block(6, 1))];
+        assert_eq!(at(&mut board, &lagging, now), block(7, 1), "the delivered head is held");
+        assert_eq!(at(&mut board, &lagging, now + HOLD), block(6, 1), "not for ever");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! An endpoint as a member of a chain: whether it belongs there, and where its head is.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -14,6 +15,14 @@ use crate::endpoint::{Endpoint, Role, RpcError, RpcErrorKind};
 
 /// How many times a call is made that is one of several for the same question.
 const TRIES_MAX: u32 = 3;
+
+/// The pause before an endpoint is asked again for a block that it announced and did not deliver; it
+/// doubles.
+const LEAD_CHECK_MIN: Duration = Duration::from_secs(1);
+/// The longest such pause.
+const LEAD_CHECK_MAX: Duration = Duration::from_secs(30);
+/// How soon a warning about the same endpoint is repeated.
+const WARNING_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Whether an endpoint is known to be on the chain.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,6 +68,12 @@ struct View {
     lead: Option<Lead>,
     /// It leads the others by blocks that it does not deliver.
     is_doubted: bool,
+    /// How often in a row it did not deliver the block by which it leads.
+    undelivered_leads: u32,
+    /// The block by which it leads is not asked for again before this time.
+    lead_check_due: Option<Instant>,
+    /// When a warning last named it.
+    warned_at: Option<Instant>,
 }
 
 /// A height that one endpoint alone tells.
@@ -77,8 +92,15 @@ pub(super) struct Identity {
 
 impl Member {
     pub(super) fn new(endpoint: Endpoint, place: usize) -> Arc<Self> {
-        let view =
-            View { standing: Standing::Unchecked, head: None, lead: None, is_doubted: false };
+        let view = View {
+            standing: Standing::Unchecked,
+            head: None,
+            lead: None,
+            is_doubted: false,
+            undelivered_leads: 0,
+            lead_check_due: None,
+            warned_at: None,
+        };
         Arc::new(Self { endpoint, place, view: Mutex::new(view) })
     }
 
@@ -138,20 +160,43 @@ impl Member {
             view.lead = number.map(|number| {
                 kept.filter(|lead| lead.number <= number).unwrap_or(Lead { number, since: now })
             });
-            view.is_doubted &= view.lead.is_some();
+            if view.lead.is_none() {
+                (view.is_doubted, view.undelivered_leads) = (false, 0);
+            }
             view.lead
         })
     }
 
-    /// Keeps whether it delivered the block by which it leads. The next lead begins with its present
-    /// head.
-    pub(super) fn answered_for_lead(&self, delivered: bool, now: Instant) {
+    /// Whether the block by which it leads may be asked for now.
+    pub(super) fn is_lead_check_due(&self, now: Instant) -> bool {
+        self.with(|view| view.lead_check_due.is_none_or(|due| due <= now))
+    }
+
+    /// Notes that it delivered the block by which it leads. The next lead begins with its present head.
+    pub(super) fn lead_delivered(&self, now: Instant) {
         self.with(|view| {
-            view.is_doubted = !delivered;
-            if let (true, Some(head)) = (delivered, view.head) {
-                view.lead = Some(Lead { number: head.at.number, since: now });
-            }
+            (view.is_doubted, view.undelivered_leads, view.lead_check_due) = (false, 0, None);
+            view.lead = view.head.map(|head| Lead { number: head.at.number, since: now });
         });
+    }
+
+    /// Notes that it did not deliver the block by which it leads. Whether a warning is due: one for each
+    /// endpoint and [`WARNING_INTERVAL`].
+    pub(super) fn lead_not_delivered(&self, now: Instant) -> bool {
+        self.with(|view| {
+            let doublings = view.undelivered_leads.min(16);
+            let pause = LEAD_CHECK_MIN.saturating_mul(1 << doublings).min(LEAD_CHECK_MAX);
+            view.lead_check_due = Some(now + pause);
+            view.undelivered_leads += 1;
+            view.is_doubted = true;
+            let is_due = view
+                .warned_at
+                .is_none_or(|at| now.saturating_duration_since(at) >= WARNING_INTERVAL);
+            if is_due {
+                view.warned_at = Some(now);
+            }
+            is_due
+        })
     }
 
     /// Whether it leads the others by blocks that it does not deliver: what it tells comes from no
@@ -260,5 +305,31 @@ impl Member {
             // A pruned node has no first block: its chain id has to do.
             Some(_) | None => Standing::Good,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::EndpointConfig;
+
+    #[tokio::test]
+    async fn undelivered_lead_is_checked_with_growing_pauses_and_warned_about_once() {
+        let endpoint = Endpoint::new(EndpointConfig::new("http://127.0.0.1:1"), None).unwrap();
+        let member = Member::new(endpoint, 0);
+        let mut now = Instant::now();
+        let (mut pauses, mut warnings) = (Vec::new(), 0);
+        for _ in 0..7 {
+            warnings += usize::from(member.lead_not_delivered(now));
+            let second = Duration::from_secs(1);
+            let pause = (0..).find(|n| member.is_lead_check_due(now + second * *n)).unwrap();
+            pauses.push(pause);
+            now += second * pause;
+        }
+        assert_eq!((pauses, warnings), (vec![1, 2, 4, 8, 16, 30, 30], 1));
+        assert!(member.is_doubted());
+        member.lead_delivered(now);
+        assert!(!member.is_doubted() && member.is_lead_check_due(now));
+        assert!(!member.lead_not_delivered(now), "not each time that it comes and goes");
     }
 }

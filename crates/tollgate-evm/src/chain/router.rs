@@ -114,12 +114,22 @@ impl Router {
         healthy.filter_map(|other| other.head()).map(|head| head.at).collect()
     }
 
-    /// The lead of an endpoint over all others, if it has lasted so long that the others would lag.
+    /// The lead of an endpoint over all others, if it has lasted so long that the others would lag and
+    /// the endpoint may be asked for its block now.
     pub(super) fn lasting_lead(&self, member: &Member, now: Instant) -> Option<Lead> {
         let beside = self.heads_beside(member, now);
         let highest = beside.iter().map(|head| head.number).max()?;
         let lead = member.compare_head(highest, now)?;
-        (now.saturating_duration_since(lead.since) >= self.config.lag_grace).then_some(lead)
+        let board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
+        // A node without a view waits for nothing: a false head would keep it from its first block.
+        let grace = if board.has_delivered() { self.config.lag_grace } else { Duration::ZERO };
+        let lasts = now.saturating_duration_since(lead.since) >= grace;
+        (lasts && member.is_lead_check_due(now)).then_some(lead)
+    }
+
+    /// Notes that an endpoint has delivered a block.
+    pub(super) fn note_delivered(&self, block: BlockRef) {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner).note_delivered(block);
     }
 
     /// Has an endpoint that leads all others for a while deliver the block by which it leads. Only then
@@ -130,9 +140,21 @@ impl Router {
         let Some(lead) = self.lasting_lead(member, now) else { return };
         // An answer that is lost proves nothing, either way.
         let Ok(block) = member.ask_block(lead.number).await else { return };
-        member.answered_for_lead(block.is_some(), now);
+        if block.is_none() {
+            if member.lead_not_delivered(now) {
+                let (endpoint, announced) = (member.endpoint.name(), lead.number);
+                tracing::warn!(
+                    endpoint,
+                    announced,
+                    "endpoint announces a block that it does not deliver; its head, counts and votes \
+                     are ignored until it delivers it"
+                );
+            }
+            return;
+        }
+        member.lead_delivered(now);
         let beside = self.heads_beside(member, now);
-        let ([other], Some(_)) = (&beside[..], block) else { return };
+        let [other] = &beside[..] else { return };
         // The same chain, further on, and not another one.
         if matches!(member.ask_block(other.number).await, Ok(Some(at)) if at.hash == other.hash) {
             let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
@@ -198,6 +220,13 @@ impl Router {
         let good = readers.iter().take_while(|member| counts(member)).count();
         readers.truncate(good.clamp(1, most));
         readers
+    }
+
+    /// Healthy endpoints that announce blocks which they do not deliver.
+    pub(super) fn doubted(&self, now: Instant) -> Vec<Arc<Member>> {
+        let is_awake = |member: &Arc<Member>| !member.endpoint.health().is_resting(now);
+        let readers = self.readers(Needs::Head, now).into_iter();
+        readers.filter(|member| member.is_doubted() && is_awake(member)).collect()
     }
 
     /// Endpoints to send to, best first.

@@ -79,7 +79,12 @@ impl Health {
 
     /// Whether it should be left alone because of its quota.
     pub fn is_limited(&self, now: Instant) -> bool {
-        self.limited_until.is_some_and(|until| now < until)
+        self.limited_until(now).is_some()
+    }
+
+    /// Until when it should be left alone because of its quota, if it should.
+    pub fn limited_until(&self, now: Instant) -> Option<Instant> {
+        self.limited_until.filter(|until| now < *until)
     }
 
     /// Whether it should be left alone while another one can be asked.

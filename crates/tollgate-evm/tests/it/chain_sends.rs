@@ -9,7 +9,7 @@ use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::Role;
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::chain::{BlockTag, Chain, SendAnswer};
-use tollgate_model::{Address, Bytes};
+use tollgate_model::{Address, B256, Bytes};
 
 use crate::fake::{Mood, Node, Taking, block, config, connect, until};
 
@@ -416,6 +416,22 @@ async fn quota_after_an_outage_is_enough_for_blocks_and_sends() {
     let state = node.set();
     let (above, all) = (state.above_quota, state.calls.len());
     assert!(above * 3 < all, "{above} of {all} calls were above the quota");
+}
+
+#[tokio::test]
+async fn receipt_is_read_by_one_question_though_the_only_endpoint_is_rate_limited_for_a_second() {
+    let node = Node::start().await;
+    let hash = B256::repeat_byte(0x33);
+    let at = node.mine(1, 11, vec![hash]);
+    let unpolled =
+        ChainConfig { poll_interval: Duration::from_secs(600), ..config(vec![node.http()]) };
+    let chain = EvmChain::connect(unpolled).await.unwrap();
+    assert_eq!(chain.head_after(None).await, Ok(at));
+    node.set().mood = Mood::Limited(1);
+    chain.balance(Address::ZERO).await.unwrap_err();
+    node.set().mood = Mood::Well;
+    let read = chain.receipts(&at, &[hash]).await;
+    assert_eq!((read.found.len(), read.problem), (1, None));
 }
 
 #[tokio::test]

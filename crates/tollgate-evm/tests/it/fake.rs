@@ -67,6 +67,8 @@ pub(crate) struct State {
     /// Questions for pending counts are never answered: the connection breaks.
     pub(crate) mutes_pool: bool,
     pub(crate) finalized: Option<u64>,
+    /// A fixed answer for the tag `finalized`.
+    pub(crate) finalized_as: Option<Value>,
     /// The newest block that it tells is so far above the newest that it has.
     pub(crate) head_ahead: u64,
     /// Methods that are answered with -32601.

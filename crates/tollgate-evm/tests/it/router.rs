@@ -184,8 +184,8 @@ async fn a_count_that_one_endpoint_alone_tells_is_outvoted() {
     assert_eq!(chain.counts(SOMEBODY).await.unwrap(), counts(5, 6));
     (liar.set().mined, liar.set().pending) = (1_000, 1_001);
     for _ in 0..5 {
-        let highest = Nonce::new(1_000).unwrap();
-        let outvoted = AccountCounts { highest, ..counts(5, 6) };
+        let (highest, told) = (Nonce::new(1_000).unwrap(), Nonce::new(1_001).unwrap());
+        let outvoted = AccountCounts { highest, told, ..counts(5, 6) };
         assert_eq!(chain.counts(SOMEBODY).await.unwrap(), outvoted, "upward");
     }
     (liar.set().mined, liar.set().pending) = (0, 0);

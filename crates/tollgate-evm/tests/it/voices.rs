@@ -55,15 +55,67 @@ async fn endpoint_that_tells_a_head_it_can_not_deliver_decides_nothing() {
         assert_eq!((counts.mined, counts.pending), (nonce(5), nonce(6)));
         let quote = chain.fee_quote(Speed::Fast).await.unwrap();
         assert!(quote.max_fee.wei() < 2 * HONEST_MAX_FEE, "{quote:?}");
-        match honest_count {
-            1 => assert!(finalized(&chain).await.is_err(), "late is safe"),
-            _ => assert_eq!(finalized(&chain).await, Ok(Some(5))),
-        }
+        assert_eq!(
+            finalized(&chain).await,
+            Ok(Some(5)),
+            "the tag of an honest one, not the false one"
+        );
         // It comes back to what it has, and counts again.
         liar.set().head_ahead = 0;
         (liar.set().mined, liar.set().pending, liar.set().finalized) = (5, 6, Some(5));
         until("it has a vote", || async { finalized(&chain).await == Ok(Some(5)) }).await;
     }
+}
+
+#[tokio::test]
+async fn false_head_at_the_start_gives_way_as_soon_as_another_endpoint_is_heard() {
+    for honest_count in [1, 2] {
+        let liar = Node::start().await;
+        liar.set().head_ahead = 500;
+        let honest = [Node::start().await, Node::start().await];
+        let honest = &honest[..honest_count];
+        let nodes = std::iter::once(&liar).chain(honest);
+        let config = config(nodes.map(|node| node.http()).collect());
+        assert!(config.head_hold >= Duration::from_secs(30), "longer than the test waits");
+        honest.iter().for_each(|node| node.set().mood = Mood::Down);
+        let chain = EvmChain::connect(config).await.unwrap();
+        assert_eq!(chain.head_after(None).await, Ok(block(9, 510)), "nobody else is heard");
+        honest.iter().for_each(|node| node.set().mood = Mood::Well);
+        until("the honest head counts", || async {
+            chain.head_after(None).await == Ok(block(1, 10))
+        })
+        .await;
+        assert_eq!(chain.block(BlockTag::Latest).await.unwrap().unwrap().at, block(1, 10));
+    }
+}
+
+#[tokio::test]
+async fn finality_tag_beside_false_heads_and_tags_is_the_honest_one_without_delay() {
+    let (liar, honest) = (Node::start().await, Node::start().await);
+    honest.set().finalized = Some(5);
+    let false_tag = |number: u64| {
+        json!({
+            "number": format!("{number:#x}"), "hash": B256::repeat_byte(0xfe).to_string(),
+            "parentHash": B256::repeat_byte(0xfd).to_string(), "transactions": [],
+        })
+    };
+    liar.set().finalized_as = Some(false_tag(400));
+    let chain = EvmChain::connect(hasty(&[&liar, &honest])).await.unwrap();
+    let settled = async || chain.block(BlockTag::Finalized).await.unwrap().unwrap().at;
+    until("both are heard", || async { finalized(&chain).await.is_ok() }).await;
+    assert_eq!(
+        settled().await,
+        block(1, 5),
+        "a tag above the head claims as much as the other one"
+    );
+    liar.set().head_ahead = 500;
+    until("its head is given up", || async { chain.head_after(None).await == Ok(block(1, 10)) })
+        .await;
+    honest.set().finalized = Some(6);
+    assert_eq!(settled().await, block(1, 6), "also while its head is ignored");
+    liar.set().finalized_as = Some(false_tag(7));
+    honest.set().finalized = Some(7);
+    assert_eq!(settled().await, block(1, 7), "the block is read by number, not taken from the tag");
 }
 
 #[tokio::test]
@@ -99,7 +151,7 @@ async fn finality_tag_of_one_endpoint_counts_only_after_no_second_was_heard_for_
             other.set().mood = Mood::Down;
         }
         let said = finalized(&patient).await.unwrap_err();
-        assert!(said.contains("by its word alone"), "{said}");
+        assert!(said.contains("no second endpoint confirms it"), "{said}");
         until("I15: it ends", || async { finalized(&hasty).await == Ok(Some(8)) }).await;
         assert!(finalized(&patient).await.is_err());
         (one.set().finalized, other.set().finalized) = (Some(9), Some(9));

@@ -47,12 +47,23 @@ pub struct AccountCounts {
     pub sure: Nonce,
     /// The highest mined count that any single endpoint reports now; never below `mined`.
     pub highest: Nonce,
+    /// The highest count, mined or pending, that any endpoint that was asked tells now; never below
+    /// `mined` and `pending`. For people only.
+    pub told: Nonce,
 }
 
 impl AccountCounts {
     /// Counts that more than one endpoint confirms.
     pub fn confirmed(mined: Nonce, pending: Nonce) -> Self {
-        Self { mined, pending, sure: mined.max(pending), highest: mined }
+        let sure = mined.max(pending);
+        Self { mined, pending, sure, highest: mined, told: sure }
+    }
+
+    /// The mined count as far as more than one endpoint confirms it, for people (I16). `None` if
+    /// nothing was confirmed yet.
+    pub fn confirmed_mined(&self) -> Option<Nonce> {
+        let is_known = self.sure > Nonce::MIN || self.mined == Nonce::MIN;
+        is_known.then(|| self.mined.min(self.sure))
     }
 }
 

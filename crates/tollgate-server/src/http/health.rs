@@ -13,7 +13,7 @@ use super::problem::Problem;
 
 may_fail! {
     LiveProblems: ;
-    ReadyProblems: Draining, StoreUnavailable;
+    ReadyProblems: Draining, StoreUnavailable, Unavailable;
 }
 
 /// The process answers.
@@ -28,9 +28,8 @@ pub(crate) struct Alive {
 pub(crate) struct Ready {
     /// Always `ready`; a node that is not answers with a problem.
     status: &'static str,
-    /// The newest block that it has seen; null before the first.
-    #[schema(required)]
-    head: Option<u64>,
+    /// The newest block that it has seen.
+    head: u64,
 }
 
 /// Is the process alive
@@ -47,7 +46,7 @@ pub(crate) async fn live() -> axum::Json<Alive> {
 
 /// Can the node take requests
 ///
-/// Yes if its database answers and it is not being stopped. Trouble with the chain never takes a node out of service.
+/// Yes if its database answers, it is not being stopped, and it has seen a block since its start. Trouble with the chain after that never takes a node out of service.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -60,6 +59,9 @@ pub(crate) async fn ready(State(api): State<Api>) -> Result<axum::Json<Ready>, P
         return Err(Problem::new(Code::Draining, "it takes no new work"));
     }
     api.store.completions(api.engine.chain_id(), Seq::MAX, Page::new(1)?).await?;
-    let head = api.engine.view().head().map(|head| head.number);
-    Ok(axum::Json(Ready { status: "ready", head }))
+    let head = api.engine.view().head().ok_or_else(|| {
+        let detail = "no endpoint of the chain has delivered a block since the node was started";
+        Problem::new(Code::Unavailable, detail)
+    })?;
+    Ok(axum::Json(Ready { status: "ready", head: head.number }))
 }

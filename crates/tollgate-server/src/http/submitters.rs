@@ -135,7 +135,7 @@ async fn chain_side(api: &Api, found: &SubmitterOverview) -> Result<ChainSide, P
         Some(counts) => known_holes(api, found.record.submitter, counts).await?,
         None => None,
     };
-    let nonce = counts.map(|counts| counts.mined.get());
+    let nonce = counts.and_then(|counts| counts.confirmed_mined()).map(Nonce::get);
     Ok(ChainSide { nonce, balance: balance.ok().map(|balance| balance.to_string()), holes })
 }
 

@@ -67,8 +67,10 @@ async fn health_is_told_while_idle_connections_take_all_places() {
         idle.push(served.connect().await);
     }
     for path in ["/livez", "/readyz"] {
-        let answer = served.ask(path).await;
-        assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+        wait::until(path, || async {
+            served.ask(path).await.starts_with("HTTP/1.1 200").then_some(())
+        })
+        .await;
     }
     let refused = served.ask("/api/v1/submitters").await;
     assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");

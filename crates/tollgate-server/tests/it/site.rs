@@ -20,6 +20,7 @@ use tollgate_model::{Address, B256, ChainId, NodeId, Nonce, Submitter, Timestamp
 use tollgate_server::{Api, router};
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
 use tollgate_testkit::fake_chain::{FakeChain, FakeSigner};
+use tollgate_testkit::wait;
 use tower::ServiceExt;
 use uuid::Uuid;
 
@@ -115,6 +116,16 @@ impl Site {
     }
 
     pub(crate) async fn with_reservations(reservations: Option<ReservationLimits>) -> Self {
+        let site = Self::on(FakeChain::new(), reservations).await;
+        wait::until("the first block", || async {
+            (site.get("/readyz").await.status == StatusCode::OK).then_some(())
+        })
+        .await;
+        site
+    }
+
+    /// A site that may not have seen a block yet.
+    pub(crate) async fn on(chain: FakeChain, reservations: Option<ReservationLimits>) -> Self {
         let store = SqliteStore::open(SqliteOptions::memory()).await.unwrap();
         let chain_id = ChainId::new(7).unwrap();
         let genesis = B256::repeat_byte(1);
@@ -122,7 +133,7 @@ impl Site {
         let submitter = Submitter::new(chain_id, Address::repeat_byte(1));
         let setup = SubmitterSetup { submitter, mode: Mode::Pipelined, start_from: Nonce::MIN };
         store.register_submitters(&[setup]).await.unwrap();
-        let chain = Arc::new(FakeChain::new());
+        let chain = Arc::new(chain);
         let moody = Arc::new(Moody::new(chain.clone()));
         let world = World {
             node: NodeId::new("site", Uuid::now_v7()).unwrap(),

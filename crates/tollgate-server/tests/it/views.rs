@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 use tollgate_model::U256;
 use tollgate_model::answer::AnswerClass;
-use tollgate_testkit::fake_chain::Which;
+use tollgate_testkit::fake_chain::{FakeChain, Question, Which};
 use tollgate_testkit::wait;
 
 use crate::site::{SENDER, Site, TARGET};
@@ -46,6 +46,24 @@ async fn a_submitter_is_shown_with_what_the_chain_says() {
     assert!(open["balance"].as_str().unwrap().bytes().all(|digit| digit.is_ascii_digit()));
     site.finish(created["txId"].as_str().unwrap()).await;
     assert_eq!(site.get(&path).await.json()["chainNonce"], 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn node_that_has_seen_no_block_is_not_ready_and_says_why() {
+    let chain = FakeChain::new();
+    chain.fail(Question::Blocks, true);
+    let site = Site::on(chain, None).await;
+    let early = site.get("/readyz").await;
+    assert_eq!(
+        (early.status, early.code().as_str()),
+        (StatusCode::SERVICE_UNAVAILABLE, "unavailable")
+    );
+    assert!(early.json()["detail"].as_str().unwrap().contains("delivered a block"), "{early:?}");
+    site.chain.fail(Question::Blocks, false);
+    wait::until("readiness", || async {
+        (site.get("/readyz").await.status == StatusCode::OK).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

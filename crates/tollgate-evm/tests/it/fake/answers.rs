@@ -70,6 +70,7 @@ pub(super) fn result_of(
                 Some((block(9, at.number + state.head_ahead), Vec::new()))
             }),
             "latest" => wire_of(state, |branch| branch.last().cloned()),
+            "finalized" if state.finalized_as.is_some() => state.finalized_as.clone()?,
             "finalized" => state.finalized.map_or(Value::Null, by_number),
             _ => {
                 let mut block = number(&params[0]).map_or(Value::Null, by_number);

@@ -42,8 +42,9 @@ pub(crate) struct Submitter {
     fencing_token: Option<u64>,
     /// The next nonce that will be given out.
     next_nonce: u64,
-    /// How many of its transactions the chain has mined; null in lists, and if the chain can't be
-    /// asked.
+    /// How many of its transactions the chain has mined, as far as two endpoints confirm it where
+    /// several are configured; null in lists, and if the chain can't be asked or nothing is confirmed
+    /// yet.
     #[schema(required)]
     chain_nonce: Option<u64>,
     /// How many slots may be open at once.
@@ -124,7 +125,7 @@ pub(crate) struct ReconciledSubmitter {
 
 impl ReconciledSubmitter {
     pub(crate) fn new(submitter: Submitter, found: Reconciled) -> Self {
-        let chain_nonce = Some(found.counts.mined.get());
+        let chain_nonce = found.counts.confirmed_mined().map(Nonce::get);
         Self {
             submitter: Submitter { chain_nonce, ..submitter },
             pending_nonce: found.counts.pending.get(),

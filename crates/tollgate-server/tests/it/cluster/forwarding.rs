@@ -400,7 +400,10 @@ async fn items_whose_submitter_moved_meanwhile_are_brought_after_it() {
 async fn a_node_that_stops_hands_over_and_passes_requests_on() {
     let room = Room::new().await;
     let (owner, other, of, _) = with_owner(&room).await;
-    assert_eq!(owner.door.get("/readyz").await.status.as_u16(), 200);
+    wait::until("readiness", || async {
+        (owner.door.get("/readyz").await.status.as_u16() == 200).then_some(())
+    })
+    .await;
     // The other one knows who owns it, and does not know better when that one lets go.
     let forwarded = other.post("/api/v1/tx", &create(of, "before")).await;
     assert_eq!(header(&forwarded, "tollgate-owner"), Some(owner.url()), "{forwarded:?}");

@@ -1,0 +1,226 @@
+//! The block that a finality tag (`safe`, `finalized`) names, as far as two endpoints confirm it.
+//!
+//! Owns the highest confirmed block of each tag; it never goes back. Early is worse than late (I8):
+//!
+//! - A tag is an endpoint's claim that the chain is settled up to a height. The **confirmed height** is
+//!   the highest that two endpoints claim: of two tags the lower one.
+//! - Its **block** is read by number from endpoints that claim so much, and two of them must show the
+//!   same hash. A tag above the head and a tag with an invented hash change nothing.
+//! - An endpoint that announces blocks it does not deliver has no claim of its own. It still confirms
+//!   the tag of another one by claiming at least as much, because the height is the other one's.
+//! - Without a second claim, one is enough after
+//!   [`ChainConfig::lone_voice_after`](super::ChainConfig::lone_voice_after) (I15).
+//! - A tag that stays behind what an endpoint claims is named in a warning with everybody's claim.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::json;
+use tokio::time::Instant;
+use tollgate_model::port::chain::{Block, BlockTag, ChainUnavailable};
+
+use super::blocks::block_of;
+use super::counts::agreed;
+use super::member::Member;
+use super::router::{Needs, Router, unavailable};
+use super::voices::LoneVoice;
+use crate::endpoint::RpcErrorKind;
+use crate::endpoint::wire::{BlockWire, quantity};
+
+/// How many endpoints are asked for a tag.
+const VOTERS_MAX: usize = 3;
+/// How long a tag may stay behind what an endpoint claims before a warning says so.
+const WARNING_AFTER: Duration = Duration::from_secs(60);
+/// How soon that warning is repeated.
+const WARNING_INTERVAL: Duration = Duration::from_secs(600);
+
+/// The confirmed blocks, by tag.
+#[derive(Debug, Default)]
+pub(super) struct FinalityTags {
+    tags: Mutex<HashMap<&'static str, Confirmed>>,
+}
+
+#[derive(Debug, Default)]
+struct Confirmed {
+    /// The highest block that was confirmed.
+    block: Option<Block>,
+    lone: LoneVoice,
+    /// Since when an endpoint claims more than is confirmed.
+    behind_since: Option<Instant>,
+    warned_at: Option<Instant>,
+}
+
+impl Confirmed {
+    fn number(&self) -> Option<u64> {
+        self.block.as_ref().map(|block| block.at.number)
+    }
+
+    /// Whether to warn now that the confirmed block stays below the highest claim.
+    fn is_warning_due(&mut self, highest: Option<u64>, moved: bool, now: Instant) -> bool {
+        if moved || highest <= self.number() {
+            self.behind_since = None;
+            return false;
+        }
+        let since = *self.behind_since.get_or_insert(now);
+        let is_recent = |at: Instant| now.saturating_duration_since(at) < WARNING_INTERVAL;
+        let is_due = now.saturating_duration_since(since) >= WARNING_AFTER
+            && !self.warned_at.is_some_and(is_recent);
+        if is_due {
+            self.warned_at = Some(now);
+        }
+        is_due
+    }
+}
+
+/// What the endpoints answered to the question for a tag.
+#[derive(Default)]
+struct Claims {
+    /// Who claims which height. An endpoint whose head is doubted is here only as a second claim.
+    heights: Vec<(Arc<Member>, u64)>,
+    /// An endpoint has no block of this tag.
+    is_lacking: bool,
+    /// Everybody's answer, for people.
+    answers: Vec<String>,
+}
+
+impl Claims {
+    async fn read(router: &Router, tag: &'static str) -> Self {
+        let now = Instant::now();
+        let voters = router.voters(Needs::Head, VOTERS_MAX, now);
+        let is_voter = |member: &Arc<Member>| voters.iter().any(|one| one.place == member.place);
+        let mut asked = voters.clone();
+        asked.extend(router.doubted(now).into_iter().filter(|member| !is_voter(member)));
+        let deadline = router.deadline_of(&voters);
+        let answers = join_all(asked.iter().map(|member| {
+            let params = json!([tag, false]);
+            member.endpoint.call_until("eth_getBlockByNumber", params, deadline)
+        }))
+        .await;
+        let (mut claims, mut of_doubted) = (Self::default(), Vec::new());
+        for (member, answer) in asked.iter().zip(answers) {
+            let name = member.endpoint.name();
+            match answer.map(|block: Option<BlockWire>| block.and_then(|block| block.at())) {
+                Ok(Some(at)) => {
+                    claims.answers.push(format!("{name}: {}", at.number));
+                    match is_voter(member) {
+                        true => claims.heights.push((member.clone(), at.number)),
+                        false => of_doubted.push((member.clone(), at.number)),
+                    }
+                }
+                Ok(None) => {
+                    claims.answers.push(format!("{name}: none"));
+                    claims.is_lacking |= is_voter(member);
+                }
+                Err(error) => {
+                    claims.answers.push(format!("{name}: {error}"));
+                    // A node without the tag says so as an error, in many ways.
+                    claims.is_lacking |= is_voter(member) && error.kind == RpcErrorKind::Node;
+                }
+            }
+        }
+        if let [(_, height)] = claims.heights[..] {
+            claims.heights.extend(of_doubted.into_iter().filter(|(_, other)| *other >= height));
+        }
+        claims
+    }
+
+    fn highest(&self) -> Option<u64> {
+        self.heights.iter().map(|(_, height)| *height).max()
+    }
+
+    /// The block at a height, by those who claim at least that height, and how many of them show it.
+    /// `None` if two show different blocks, or nobody shows one.
+    async fn block_at(&self, router: &Router, number: u64) -> Option<(Block, usize)> {
+        let claimants = self.heights.iter().filter(|(_, height)| *height >= number);
+        let deadline = router.deadline();
+        let shown = join_all(claimants.map(|(member, _)| {
+            let params = json!([quantity(number), false]);
+            member.insist::<Option<BlockWire>>("eth_getBlockByNumber", params, deadline)
+        }))
+        .await;
+        let blocks = shown.into_iter().filter_map(|block| block.ok().flatten().and_then(block_of));
+        let blocks: Vec<Block> = blocks.filter(|block| block.at.number == number).collect();
+        let shown_by = |block: &Block| blocks.iter().filter(|one| one.at == block.at).count();
+        let best = blocks.iter().max_by_key(|block| shown_by(block))?;
+        let count = shown_by(best);
+        (count >= 2 || blocks.len() == 1).then(|| (best.clone(), count))
+    }
+}
+
+/// The block up to which the chain is settled by a tag.
+pub(super) async fn settled(
+    router: &Router,
+    tags: &FinalityTags,
+    tag: BlockTag,
+) -> Result<Option<Block>, ChainUnavailable> {
+    let name = if tag == BlockTag::Safe { "safe" } else { "finalized" };
+    let claims = Claims::read(router, name).await;
+    let height = agreed(claims.heights.iter().map(|(_, height)| *height));
+    let before = tags.with(name, |confirmed| confirmed.number());
+    let higher = height.filter(|height| Some(*height) > before);
+    let found = match higher {
+        Some(height) => claims.block_at(router, height).await,
+        None => None,
+    };
+    // Claims that confirm nothing new are as good as the height that is confirmed already.
+    let confirming = match (higher, &found) {
+        (None, _) => claims.heights.len(),
+        (Some(_), Some((_, shown_by))) => *shown_by,
+        (Some(_), None) => 0,
+    };
+    tags.with(name, |confirmed| {
+        let (configured, after) = (router.readers_configured(), router.config.lone_voice_after);
+        let now = Instant::now();
+        let is_enough = confirmed.lone.is_enough(confirming, configured, now, after);
+        let is_higher = |block: &Block| Some(block.at.number) > confirmed.number();
+        let next = found.map(|(block, _)| block).filter(|block| is_enough && is_higher(block));
+        let moved = next.is_some();
+        if moved {
+            confirmed.block = next;
+        }
+        if confirmed.is_warning_due(claims.highest(), moved, now) {
+            let (claimed, number) = (claims.answers.join("; "), confirmed.number());
+            tracing::warn!(tag = name, confirmed = ?number, claimed, "finality tag not confirmed");
+        }
+        match &confirmed.block {
+            Some(block) => Ok(Some(block.clone())),
+            None if claims.heights.is_empty() && claims.is_lacking => Ok(None),
+            None => {
+                let mut answers = claims.answers;
+                if claims.heights.len() == 1 {
+                    answers.push("no second endpoint confirms it".to_owned());
+                }
+                Err(unavailable(name, &answers))
+            }
+        }
+    })
+}
+
+impl FinalityTags {
+    fn with<T>(&self, tag: &'static str, act: impl FnOnce(&mut Confirmed) -> T) -> T {
+        let mut tags = self.tags.lock().unwrap_or_else(PoisonError::into_inner);
+        act(tags.entry(tag).or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tag_that_stays_behind_a_claim_is_warned_about_after_a_minute_and_not_at_each_read() {
+        let (mut confirmed, now) = (Confirmed::default(), Instant::now());
+        let second = Duration::from_secs(1);
+        assert!(!confirmed.is_warning_due(None, false, now), "nobody claims anything");
+        assert!(!confirmed.is_warning_due(Some(9), false, now));
+        assert!(!confirmed.is_warning_due(Some(9), true, now + WARNING_AFTER), "it moved");
+        let from = now + WARNING_AFTER;
+        assert!(!confirmed.is_warning_due(Some(10), false, from));
+        assert!(confirmed.is_warning_due(Some(10), false, from + WARNING_AFTER));
+        assert!(!confirmed.is_warning_due(Some(10), false, from + WARNING_AFTER + second));
+        let later = from + WARNING_AFTER + WARNING_INTERVAL;
+        assert!(confirmed.is_warning_due(Some(10), false, later), "it lasts");
+    }
+}
