@@ -10,7 +10,7 @@
 //!
 //! What is decided about an open transaction, one rule to a module (`docs/decisions.md` has their
 //! tables): [`expiry`] (is it still wanted), [`resubmit`] and [`gap`] (is it sent again), [`bump`]
-//! (does it offer more), [`diagnose`] (what do the pools say), [`rejected`] (what becomes of a slot that no node
+//! (does it offer more), [`hindrance`] (what keeps blocks from taking it), [`diagnose`] (what do the pools say), [`rejected`] (what becomes of a slot that no node
 //! wants to fill), [`stuck`] (who is asked, and what may be done), [`reconcile`] (does the chain agree).
 //!
 //! Before there is a transaction: [`refusal`] (would the chain certainly refuse it).
@@ -27,6 +27,7 @@ pub mod fees;
 pub mod fill;
 pub mod finality;
 pub mod gap;
+pub mod hindrance;
 pub mod hole;
 pub mod ids;
 pub mod intent;

@@ -20,6 +20,7 @@ pub use outcome::{CreateAnswer, SectionOutcome, UpdateAnswer};
 pub use update::{Confirmations, Evidence, Schedule, TxUpdate};
 
 use super::lease::Lease;
+use super::wait::SubmitterWait;
 use crate::ids::{InvalidId, NodeId, Nonce, TxId};
 use crate::nonce::{Mode, SubmitterStatus};
 use crate::text::Text;
@@ -35,6 +36,8 @@ impl BatchLimits {
     pub const PAYLOAD_BYTES: usize = 256 * 1024;
     /// Blocks in one confirmation list.
     pub const CONFIRMATIONS: usize = 4_096;
+    /// Things that one submitter waits for.
+    pub const WAITS: usize = 100;
     /// Bytes of one outbox event.
     pub const EVENT_BYTES: usize = 64 * 1024;
     /// Gas of one transaction: a store's signed 64 bits. No chain has blocks of that size.
@@ -80,6 +83,8 @@ pub struct Section {
     pub status: Option<StatusChange>,
     /// Pipelined to strict, or back.
     pub mode: Option<ModeChange>,
+    /// Everything that the submitter waits for, replacing what is stored; `None` keeps that.
+    pub waits: Option<Vec<SubmitterWait>>,
     /// New transactions.
     pub creates: Vec<NewTx>,
     /// Changes of existing ones.
@@ -95,6 +100,7 @@ impl Section {
             cursor_reason: None,
             status: None,
             mode: None,
+            waits: None,
             creates: Vec::new(),
             updates: Vec::new(),
         }

@@ -12,6 +12,7 @@ use super::record::{
     Attempt, ChainRegistration, HistoryEntry, KnownRequest, LineHead, OpenTx, Seen, SubmitterEntry,
     SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord,
 };
+use super::wait::SubmitterWait;
 use crate::ids::{ChainId, InvalidId, Nonce, RequestId, Submitter, TxHash, TxId};
 use crate::nonce::Mode;
 use crate::state::TxState;
@@ -214,6 +215,9 @@ pub trait TxStore: Send + Sync {
 
     /// The mode of each of these, in the order asked; `None` if it is not known.
     async fn modes(&self, submitters: &[Submitter]) -> Result<Vec<Option<Mode>>, StoreError>;
+
+    /// What a submitter waits for, and since when.
+    async fn waits(&self, submitter: Submitter) -> Result<Vec<SubmitterWait>, StoreError>;
 
     /// One submitter's own row.
     async fn submitter(&self, submitter: Submitter) -> Result<Option<SubmitterRecord>, StoreError>;

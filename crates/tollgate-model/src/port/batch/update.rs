@@ -40,7 +40,8 @@ pub struct TxUpdate {
     pub patience: Option<Patience>,
     /// Since when searches bring no proof of what is in its slot; `None` keeps what is stored.
     pub unproven_since: Option<Timestamp>,
-    /// The last error that the world gave for it.
+    /// The last error that the world gave for it; `None` keeps what is stored, and an empty text
+    /// removes it ([`Self::clear_error`]).
     pub last_error: Option<Text<2000>>,
     /// What was last found out about its place in the nodes' pools; `None` keeps what is stored.
     pub diagnosis: Option<Text<300>>,
@@ -61,7 +62,16 @@ impl TxUpdate {
     /// A move of the state machine; one that it does not have can't be written.
     pub fn moved(tx_id: TxId, seen: Seen, event: TxEvent) -> Result<Self, IllegalMove> {
         let to = transition(seen.state, event)?;
-        Ok(Self::build(tx_id, seen, to, Change::Moved(event)))
+        let mut update = Self::build(tx_id, seen, to, Change::Moved(event));
+        if to.is_final() {
+            // Nothing is sent any more.
+            update.schedule = Schedule::Never;
+        }
+        if let TxEvent::Finalised(_) = event {
+            // The receipt tells what became of it; what nodes said on the way is out of date.
+            update.clear_error();
+        }
+        Ok(update)
     }
 
     /// A change that leaves the state as it is: a claim, a schedule, a further attempt (I11).
@@ -89,6 +99,11 @@ impl TxUpdate {
             detail: None,
             outbox: None,
         }
+    }
+
+    /// Removes the stored error.
+    pub fn clear_error(&mut self) {
+        self.last_error = Some(Text::lossy(""));
     }
 
     /// Where it goes.
