@@ -33,6 +33,7 @@ mod screen;
 mod search;
 mod settle;
 mod sign;
+mod waits;
 mod write;
 
 use std::sync::Arc;

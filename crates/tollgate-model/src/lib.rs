@@ -9,8 +9,9 @@
 //!
 //! The decisions about an open transaction, one rule per module (`docs/decisions.md` has their tables):
 //! [`expiry`] (is it still wanted), [`resubmit`] and [`gap`] (is it sent again), [`bump`] (are its fees
-//! raised), [`diagnose`] (what do the pools show), [`rejected`] (what happens to a slot that no node
-//! accepts), [`stuck`] (which policy is asked, and what may be done), [`reconcile`] (does the chain agree).
+//! raised), [`hindrance`] (what keeps blocks from including it), [`diagnose`] (what do the pools show),
+//! [`rejected`] (what happens to a slot that no node accepts), [`stuck`] (which policy is asked, and what
+//! may be done), [`reconcile`] (does the chain agree).
 //!
 //! Before there is a transaction: [`refusal`] (would the chain certainly refuse it).
 //!
@@ -26,6 +27,7 @@ pub mod fees;
 pub mod fill;
 pub mod finality;
 pub mod gap;
+pub mod hindrance;
 pub mod hole;
 pub mod ids;
 pub mod intent;

@@ -21,6 +21,7 @@ pub mod record;
 pub mod reservation;
 pub mod signer;
 pub mod tx;
+pub mod wait;
 
 pub use alert::{Alert, AlertKind, Alerts};
 pub use batch::{
@@ -40,6 +41,7 @@ pub use record::{
 };
 pub use reservation::{HandBack, Reservation, ReservationState, ReservationStore, Reserve};
 pub use tx::{ListFilter, Page, Settled, StateFilter, TxStore};
+pub use wait::{SubmitterWait, WaitKind};
 
 /// A whole database: every area behind one handle.
 pub trait Store: LeaseStore + TxStore + FeedStore + ReservationStore + NodeStore {}

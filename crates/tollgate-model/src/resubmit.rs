@@ -122,9 +122,20 @@ pub struct ResubmitView {
     pub sent_at: Timestamp,
     /// The class of the nodes' last answer.
     pub last_answer: Option<AnswerClass>,
-    /// The cause of its hold may be gone: the balance covers it, or the market asks no more than it offers. A
-    /// hint; without it the regular pauses apply.
+    /// What keeps blocks from including it although nodes have it ([`crate::hindrance`]).
+    pub hindered_by: Option<StuckReason>,
+    /// The cause of its hold may be gone: the balance covers it, or the market asks no more than it
+    /// offers. A hint; without it the regular pauses apply.
     pub hold_may_be_over: bool,
+    /// What hindered it is gone, and it was not sent since.
+    pub hindrance_is_over: bool,
+}
+
+impl ResubmitView {
+    /// Why it waits although nodes answer.
+    fn hold(&self) -> Option<StuckReason> {
+        hold(self.state, self.last_answer).or(self.hindered_by)
+    }
 }
 
 /// The decision about one open transaction.
@@ -148,6 +159,8 @@ pub enum ResubmitDecision {
 pub fn decide(rules: &ResubmitRules, view: &ResubmitView, now: Timestamp) -> ResubmitDecision {
     match sending(view.state) {
         Sending::No => return ResubmitDecision::Leave,
+        Sending::OnceUnhindered if view.hindrance_is_over => return ResubmitDecision::Resend,
+        Sending::OnceUnhindered => return ResubmitDecision::Leave,
         Sending::Impatiently if view.is_head => {
             if let Some(reason) = out_of_patience(rules, view, now) {
                 return ResubmitDecision::AskPolicy(reason);
@@ -159,7 +172,7 @@ pub fn decide(rules: &ResubmitRules, view: &ResubmitView, now: Timestamp) -> Res
     if !view.is_head && waits_for_predecessor(view.last_answer) {
         return ResubmitDecision::Leave;
     }
-    let held = hold(view.state, view.last_answer).is_some();
+    let held = view.hold().is_some();
     let pause = if held && view.hold_may_be_over {
         rules.interval
     } else {
@@ -171,7 +184,7 @@ pub fn decide(rules: &ResubmitRules, view: &ResubmitView, now: Timestamp) -> Res
 
 /// Whether a transaction in this state is resent automatically.
 pub const fn is_resent(state: TxState) -> bool {
-    !matches!(sending(state), Sending::No)
+    !matches!(sending(state), Sending::No | Sending::OnceUnhindered)
 }
 
 /// Whether an event restarts the wait for a receipt: the transaction got its slot, a node accepted it, a
@@ -229,6 +242,8 @@ pub const fn hold(state: TxState, last_answer: Option<AnswerClass>) -> Option<St
 /// Whether a transaction is resent automatically, and whether it can become STUCK.
 enum Sending {
     No,
+    /// It became STUCK without a known cause: it is sent again once a cause that was found later is gone.
+    OnceUnhindered,
     Impatiently,
     ForEver,
 }
@@ -244,10 +259,11 @@ const fn sending(state: TxState) -> Sending {
         TxState::Stuck(
             StuckReason::InsufficientFunds | StuckReason::FeeCap | StuckReason::GreyZone,
         ) => Sending::ForEver,
+        TxState::Stuck(StuckReason::TimedOut | StuckReason::ResubmitsExhausted) => {
+            Sending::OnceUnhindered
+        }
         TxState::Stuck(
-            StuckReason::TimedOut
-            | StuckReason::ResubmitsExhausted
-            | StuckReason::Rejected
+            StuckReason::Rejected
             | StuckReason::Expired
             // Its slot is used: no other attempt in it can be mined.
             | StuckReason::Unproven
@@ -266,11 +282,12 @@ fn out_of_patience(
     now: Timestamp,
 ) -> Option<StuckReason> {
     let waited = now.since(view.since);
+    let hold = view.hold();
     if rules.timeout.is_some_and(|timeout| waited >= timeout) {
-        return Some(StuckReason::TimedOut);
+        // What is held goes on by itself once the cause is gone, so the cause is the reason.
+        return Some(hold.unwrap_or(StuckReason::TimedOut));
     }
     let grey = matches!(view.state, TxState::Allocated(_));
-    let hold = hold(view.state, view.last_answer);
     // A node that names what it waits for is not silent: a hold has its own limit, below.
     if grey && hold.is_none() && waited >= rules.grey_zone_timeout {
         return Some(StuckReason::GreyZone);
@@ -310,7 +327,9 @@ mod tests {
             resends: 0,
             sent_at: Timestamp::EPOCH,
             last_answer: None,
+            hindered_by: None,
             hold_may_be_over: false,
+            hindrance_is_over: false,
         }
     }
 
@@ -345,6 +364,27 @@ mod tests {
         assert_eq!(decide(&rules, &view(PENDING), at(3_600)), timed_out);
         let acted_on = ResubmitView { since: at(3_000), ..view(PENDING) };
         assert_eq!(decide(&rules, &acted_on, at(3_600)), ResubmitDecision::Resend);
+    }
+
+    #[test]
+    fn what_is_hindered_is_stuck_for_that_reason_and_sent_again_for_ever() {
+        let rules = ResubmitRules { timeout: Some(Duration::from_secs(60)), ..rules() };
+        let hindered_by = Some(StuckReason::InsufficientFunds);
+        let hindered = ResubmitView { hindered_by, sent_at: at(40), ..view(PENDING) };
+        let asked = ResubmitDecision::AskPolicy(StuckReason::InsufficientFunds);
+        assert_eq!(decide(&rules, &hindered, at(60)), asked);
+        let stuck = view(TxState::Stuck(StuckReason::InsufficientFunds));
+        assert_eq!(decide(&rules, &stuck, at(90)), ResubmitDecision::Resend);
+    }
+
+    #[test]
+    fn what_timed_out_is_sent_again_once_what_hindered_it_is_gone() {
+        for reason in [StuckReason::TimedOut, StuckReason::ResubmitsExhausted] {
+            let stuck = view(TxState::Stuck(reason));
+            assert_eq!(decide(&rules(), &stuck, at(9_999)), ResubmitDecision::Leave);
+            let free = ResubmitView { hindrance_is_over: true, ..stuck };
+            assert_eq!(decide(&rules(), &free, at(1)), ResubmitDecision::Resend);
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ update managed_tx m
                                when u.schedule = 1
                                then clock_timestamp() + u.delay * interval '1 microsecond' end,
        resubmits = m.resubmits + u.resubmitted,
-       last_error = coalesce(u.last_error, m.last_error),
+       last_error = nullif(coalesce(u.last_error, m.last_error), ''),
        mined_hash = case u.evidence when 0 then m.mined_hash when 1 then u.mined_hash end,
        block_number = case u.evidence when 0 then m.block_number when 1 then u.block_number end,
        block_hash = case u.evidence when 0 then m.block_hash when 1 then u.block_hash end,

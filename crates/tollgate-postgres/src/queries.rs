@@ -84,4 +84,7 @@ queries! {
     TX_UPDATE = "tx_update",
     UNPROVEN_DELETE = "unproven_delete",
     UNPROVEN_PUT = "unproven_put",
+    WAIT_DELETE = "wait_delete",
+    WAIT_GET = "wait_get",
+    WAIT_PUT = "wait_put",
 }

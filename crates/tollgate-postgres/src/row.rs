@@ -10,7 +10,7 @@ use tollgate_model::port::record::stored_state;
 use tollgate_model::port::{
     Attempt, AttemptKind, Completion, Fees, HistoryEntry, KnownRequest, MinedIn, OpenTx,
     OutboxEvent, Owner, ReceiptDetails, Reservation, ReservationState, Seen, StoreError,
-    SubmitterEntry, SubmitterRecord, TxRecord,
+    SubmitterEntry, SubmitterRecord, SubmitterWait, TxRecord, WaitKind,
 };
 use tollgate_model::resubmit::Patience;
 use tollgate_model::{
@@ -107,6 +107,11 @@ pub(crate) fn mode(row: &Row) -> Result<Mode, StoreError> {
 fn request_id(row: &Row) -> Result<Option<RequestId>, StoreError> {
     let text: Option<String> = get(row, "request_id")?;
     text.map(RequestId::new).transpose().map_err(unreadable)
+}
+
+pub(crate) fn submitter_wait(row: &Row) -> Result<SubmitterWait, StoreError> {
+    let kind = WaitKind::from_code(get(row, "kind")?).map_err(unreadable)?;
+    Ok(SubmitterWait { kind, nonce: nonce(row, "nonce")?, since: time(row, "since")? })
 }
 
 pub(crate) fn known_request(row: &Row) -> Result<KnownRequest, StoreError> {

@@ -8,7 +8,7 @@ use tollgate_model::nonce::Mode;
 use tollgate_model::port::{
     Attempt, ChainRegistration, Confirmations, FencedBatch, HistoryEntry, KnownRequest, Lease,
     LineHead, ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
-    SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord, TxStore,
+    SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord, TxStore,
 };
 use tollgate_model::{Address, B256, ChainId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId};
 use uuid::Uuid;
@@ -250,6 +250,14 @@ impl TxStore for PgStore {
             }
         }
         Ok(modes)
+    }
+
+    async fn waits(&self, submitter: Submitter) -> Result<Vec<SubmitterWait>, StoreError> {
+        let client = self.pools.work().await?;
+        let get = prepared(&client, queries::WAIT_GET).await?;
+        let (chain_id, address) = key(&submitter);
+        let rows = client.query(&get, &[&chain_id, &address]).await.map_err(failed)?;
+        rows.iter().map(row::submitter_wait).collect()
     }
 
     async fn submitter(&self, submitter: Submitter) -> Result<Option<SubmitterRecord>, StoreError> {

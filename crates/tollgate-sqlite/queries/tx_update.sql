@@ -13,7 +13,7 @@ update managed_tx set
   revert_reason = case ?11 when 0 then revert_reason when 1 then ?17 end,
   next_resubmit_at = case ?18 when 0 then next_resubmit_at when 1 then db_now() + ?19 end,
   resubmits = resubmits + ?20,
-  last_error = coalesce(?21, last_error),
+  last_error = nullif(coalesce(?21, last_error), ''),
   updated_at = db_now(),
   finished_at = case when ?6 between 40 and 59 then db_now() end
 where tx_id = ?1 and version = ?2 and state = ?3 and chain_id = ?4 and submitter = ?5

@@ -12,7 +12,7 @@ use rusqlite::{Connection, params};
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{
     Checkpoint, CursorMove, FencedBatch, Judgement, Lease, ModeChange, Section, SectionOutcome,
-    Seen, Settled, StatusChange, StoreError, SubmitterNote, UpdateAnswer, judge,
+    Seen, Settled, StatusChange, StoreError, SubmitterNote, SubmitterWait, UpdateAnswer, judge,
 };
 use tollgate_model::{NodeId, Nonce, Submitter, Timestamp, TxId};
 
@@ -121,10 +121,27 @@ fn section_outcome(
     if let Some(change) = &section.status {
         change_status(conn, section.lease.submitter, change)?;
     }
+    if let Some(waits) = &section.waits {
+        replace_waits(conn, section.lease.submitter, waits)?;
+    }
     for entry in section.notes() {
         note(conn, node, section.lease, &entry)?;
     }
     Ok(SectionOutcome::Committed { at, creates, updates })
+}
+
+fn replace_waits(
+    conn: &Connection,
+    Submitter { chain_id, address }: Submitter,
+    waits: &[SubmitterWait],
+) -> Result<(), Fault> {
+    let (chain_id, address) = (chain_id.as_i64(), address.as_slice());
+    exec(conn, queries::WAIT_DELETE, params![chain_id, address])?;
+    for SubmitterWait { kind, nonce, since } in waits {
+        let (nonce, since) = (nonce.as_i64(), since.unix_micros());
+        exec(conn, queries::WAIT_PUT, params![chain_id, address, kind.code(), nonce, since])?;
+    }
+    Ok(())
 }
 
 /// Where the cursor is, whether the submitter takes work, and its mode.

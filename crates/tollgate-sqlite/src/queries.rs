@@ -64,6 +64,9 @@ queries! {
     PATIENCE_DELETE = "patience_delete";
     UNPROVEN_PUT = "unproven_put";
     UNPROVEN_DELETE = "unproven_delete";
+    WAIT_GET = "wait_get";
+    WAIT_DELETE = "wait_delete";
+    WAIT_PUT = "wait_put";
     RECEIPT_PUT = "receipt_put";
     COMPLETION_NUMBER = "completion_number";
     COMPLETION_INSERT = "completion_insert";

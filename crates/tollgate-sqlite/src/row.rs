@@ -9,7 +9,7 @@ use tollgate_model::port::record::stored_state;
 use tollgate_model::port::{
     Attempt, AttemptKind, Completion, Confirmations, Fees, HistoryEntry, KnownRequest, MinedIn,
     OpenTx, OutboxEvent, Owner, ReceiptDetails, Reservation, ReservationState, Seen,
-    SubmitterEntry, SubmitterRecord, TxRecord,
+    SubmitterEntry, SubmitterRecord, SubmitterWait, TxRecord, WaitKind,
 };
 use tollgate_model::resubmit::Patience;
 use tollgate_model::{
@@ -111,6 +111,11 @@ pub(crate) fn submitter_record(row: &Row<'_>) -> Decoded<SubmitterRecord> {
         status: status(row, 4)?,
         status_reason: text(row, 5)?,
     })
+}
+
+pub(crate) fn submitter_wait(row: &Row<'_>) -> Decoded<SubmitterWait> {
+    let kind = WaitKind::from_code(get(row, 0)?)?;
+    Ok(SubmitterWait { kind, nonce: nonce(row, 1)?, since: time(row, 2)? })
 }
 
 pub(crate) fn known_request(row: &Row<'_>) -> Decoded<KnownRequest> {

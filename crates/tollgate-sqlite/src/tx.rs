@@ -7,7 +7,7 @@ use tollgate_model::nonce::Mode;
 use tollgate_model::port::{
     Attempt, ChainRegistration, Confirmations, FencedBatch, HistoryEntry, KnownRequest, Lease,
     LineHead, ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
-    SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord, TxStore,
+    SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord, TxStore,
 };
 use tollgate_model::{Address, B256, ChainId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId};
 
@@ -207,6 +207,14 @@ impl TxStore for SqliteStore {
             submitters.into_iter().map(mode).collect()
         });
         modes.await
+    }
+
+    async fn waits(&self, of: Submitter) -> Result<Vec<SubmitterWait>, StoreError> {
+        let read = self.db.read(move |conn| {
+            let params = params![of.chain_id.as_i64(), of.address.as_slice()];
+            all(conn, queries::WAIT_GET, params, row::submitter_wait)
+        });
+        read.await
     }
 
     async fn submitter(&self, wanted: Submitter) -> Result<Option<SubmitterRecord>, StoreError> {

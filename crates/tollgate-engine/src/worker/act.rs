@@ -1,18 +1,22 @@
 //! Carries out what a policy or a person has decided: claimed and durable first (I5, I11), then
 //! sent. Whichever attempt is mined decides.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tollgate_model::bump::{pays_the_market, to_beat};
 use tollgate_model::port::policy::{Replacement, StuckAction};
+use tollgate_model::port::signer::TxDraft;
 use tollgate_model::port::{AttemptKind, Checkpoint, NewAttempt, Schedule, Section, TxUpdate};
 use tollgate_model::resubmit::Patience;
 use tollgate_model::stuck::{Forbidden, Plan, is_out_already, plan};
-use tollgate_model::{Text, Tracking, TxEvent, TxHash, TxId, TxState};
+use tollgate_model::{Text, Tracking, TxEvent, TxHash, TxId, TxState, keccak256};
 
 use super::open::Open;
 use super::write::moved;
 use super::{Desk, Stop};
 use crate::act::{ActError, Acted};
+
+/// Bytes of calldata that an audit entry shows in full.
+const CALLDATA_SHOWN_MAX: usize = 256;
 
 /// Why nothing was done: the worker can't go on, or what was asked for is not possible.
 pub(super) enum Halt {
@@ -57,11 +61,17 @@ impl Ground<'_> {
     /// Who closes the slots of transactions that every endpoint rejects.
     pub(super) const REJECTED_SLOT: &'static str = "rejected_slot";
 
-    /// The audit entry's detail; node, token and transaction stand beside it.
-    pub(super) fn detail(&self, open: &Open, submitter: &str) -> Text<4000> {
-        let fields = self.fields.map(|text| {
-            serde_json::from_str::<serde_json::Value>(text).unwrap_or_else(|_| json!(text))
-        });
+    /// The audit entry's detail; node, token and transaction stand beside it. `replaced` tells what
+    /// another call in the slot changes.
+    pub(super) fn detail(
+        &self,
+        open: &Open,
+        submitter: &str,
+        replaced: Option<Value>,
+    ) -> Text<4000> {
+        let fields = self
+            .fields
+            .map(|text| serde_json::from_str::<Value>(text).unwrap_or_else(|_| json!(text)));
         let words = json!({
             "action": self.action,
             "by": self.by,
@@ -70,6 +80,7 @@ impl Ground<'_> {
             "submitter": submitter,
             "nonce": open.nonce.get(),
             "fields": fields,
+            "payload": replaced,
         });
         Text::lossy(&words.to_string())
     }
@@ -102,7 +113,7 @@ impl Desk {
                 let next = self.context.options.resubmit.pause(tx_id, 1);
                 update.resubmitted = true;
                 update.schedule = Schedule::In(next);
-                update.detail = Some(ground.detail(&open, &self.submitter.to_string()));
+                update.detail = Some(ground.detail(&open, &self.submitter.to_string(), None));
                 self.claim_action(update).await?;
                 self.dispatch(tx_id);
                 Ok(Acted::Resent)
@@ -147,11 +158,25 @@ impl Desk {
         let hash = attempt.tx_hash;
         self.reached(Checkpoint::AttemptsSigned).await;
         update.schedule = Schedule::In(self.context.options.resubmit.pause(open.tx_id, 0));
-        update.detail = Some(ground.detail(open, &self.submitter.to_string()));
+        let replaced = match attempt.kind {
+            AttemptKind::Replacement => self.payload_change(open, &attempt),
+            AttemptKind::Intent
+            | AttemptKind::Bump
+            | AttemptKind::Cancellation
+            | AttemptKind::Placeholder => None,
+        };
+        update.detail = Some(ground.detail(open, &self.submitter.to_string(), replaced));
         update.attempt = Some(attempt);
         self.claim_action(update).await?;
         self.dispatch(open.tx_id);
         Ok(hash)
+    }
+
+    /// What a replacement changes: the call before and the call after it.
+    fn payload_change(&self, open: &Open, attempt: &NewAttempt) -> Option<Value> {
+        let read = |raw| self.context.signer.read(self.submitter.chain_id, raw).ok();
+        let (before, after) = (read(&open.newest()?.raw)?, read(&attempt.raw)?);
+        Some(json!({ "before": call_of(&before), "after": call_of(&after) }))
     }
 
     /// Nothing is done where the claim can't be written (I11).
@@ -173,6 +198,16 @@ impl Desk {
         self.reached(Checkpoint::ActionClaimed).await;
         Ok(())
     }
+}
+
+/// A call for the audit trail. Long calldata are named by their hash, so that the entry stays readable.
+fn call_of(draft: &TxDraft) -> Value {
+    let data = match draft.data.len() {
+        ..=CALLDATA_SHOWN_MAX => draft.data.to_string(),
+        length => format!("{length} bytes, keccak256 {}", keccak256(&draft.data)),
+    };
+    let to = draft.to.map(|to| to.to_string());
+    json!({ "to": to, "value": draft.value.0.to_string(), "data": data, "gas": draft.fees.gas_limit })
 }
 
 /// The change with which an action is claimed.

@@ -47,6 +47,7 @@ impl Desk {
             self.reached(Checkpoint::AnswersRecorded).await;
         }
         for answered in newest.values() {
+            self.book.note_shown_hold(answered.tx_id);
             self.alert_hold(answered, now);
         }
         if let Some(nonce) = follow_up.taken {
@@ -128,6 +129,7 @@ fn update_for(
     // I3: a send that was not answered may have been the one that a node took.
     let doubted = answered.doubted || open.heard.all().is_none();
     let event = event_for(action_for(class), open.seen.state, open.attempts.len(), doubted);
+    let (hold, shown) = (open.hold(), open.holds.shown);
     let (event, mut update) = match event {
         Some(event) => (event, moved(open, event)?),
         None if is_first_word => {
@@ -135,8 +137,18 @@ fn update_for(
             let event = if taken { TxEvent::NodeAccepted } else { TxEvent::AnswerUnclear };
             (event, TxUpdate::noted(open.tx_id, open.seen, event.name()))
         }
+        // Nothing moves, but people see why nothing does.
+        None if hold != shown && hold.is_some() => {
+            (TxEvent::AnswerUnclear, TxUpdate::noted(open.tx_id, open.seen, "held"))
+        }
+        None if hold != shown && action_for(class) == AnswerAction::Track => {
+            (TxEvent::NodeAccepted, TxUpdate::noted(open.tx_id, open.seen, "hold_over"))
+        }
         None => return Ok(None),
     };
+    if event == TxEvent::NodeAccepted && shown.is_some() && hold.is_none() {
+        update.clear_error();
+    }
     if event != TxEvent::NodeAccepted {
         update.last_error = Some(Text::lossy(&answered.answer.said));
         let (tx_id, said) = (open.tx_id, &answered.answer.said);

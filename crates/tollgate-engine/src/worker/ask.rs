@@ -162,7 +162,7 @@ impl Desk {
     /// Writes down a decision that changes nothing; the same one in a row only once.
     async fn note_noop(&mut self, tx_id: TxId, ground: Ground<'_>) -> Result<(), Stop> {
         let Some(open) = self.book.get(tx_id) else { return Ok(()) };
-        let detail = ground.detail(open, &self.submitter.to_string());
+        let detail = ground.detail(open, &self.submitter.to_string(), None);
         if open.asked.noted.as_deref() == Some(detail.as_str()) {
             return Ok(());
         }

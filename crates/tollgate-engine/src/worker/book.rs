@@ -17,6 +17,7 @@ use tollgate_model::{Nonce, Timestamp, TxHash, TxId, stuck};
 use super::open::Open;
 use super::pool::Pool;
 use super::queue::{Queue, Waiting};
+use super::waits::Waits;
 
 /// A submitter's open work.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub(super) struct Book {
     pub(super) drift: bool,
     pub(super) queued: Queue,
     pub(super) pool: Pool,
+    pub(super) waits: Waits,
     open: BTreeMap<Nonce, Open>,
     nonces: HashMap<TxId, Nonce>,
     hashes: BTreeMap<TxHash, Nonce>,
@@ -44,6 +46,7 @@ impl Book {
             drift: false,
             queued: Queue::default(),
             pool: Pool::default(),
+            waits: Waits::default(),
             open: BTreeMap::new(),
             nonces: HashMap::new(),
             hashes: BTreeMap::new(),
@@ -162,6 +165,13 @@ impl Book {
         let open = self.open.values().filter(|open| open.mined.is_none());
         let open = open.map(|open| open.accepted_at);
         open.chain(self.queued.first().map(|waiting| waiting.accepted_at)).min()
+    }
+
+    /// What is written down of a transaction tells of the hold that it has now.
+    pub(super) fn note_shown_hold(&mut self, tx_id: TxId) {
+        if let Some(open) = self.get_mut(tx_id) {
+            open.holds.shown = open.hold();
+        }
     }
 
     /// Has the slot sent again that is missing where a node refused one; later each time.

@@ -4,19 +4,17 @@
 //! Gathers what is known, asks the rules of the model, and carries out what they say: claimed under
 //! the fence first (I11), then done.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tollgate_model::expiry::{self, ExpiryDecision, ExpiryView};
-use tollgate_model::fees::is_covered;
+use tollgate_model::hindrance::{Hindrance, hindrance};
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{AlertKind, Checkpoint, Schedule, Section, TxUpdate};
 use tollgate_model::resubmit::{self, Patience, ResubmitDecision, ResubmitView, is_resent};
 use tollgate_model::stuck::Trigger;
-use tollgate_model::{
-    Nonce, Queued, StuckReason, Text, Timestamp, TxEvent, TxId, TxState, U256, bump,
-};
+use tollgate_model::{Queued, StuckReason, Text, Timestamp, TxEvent, TxId, TxState, U256, bump};
 use tracing::warn;
 
 use super::alarm::About;
@@ -42,12 +40,8 @@ pub(super) struct Agenda {
     pub(super) diagnose_at: Timestamp,
     /// Rejected slots are looked at next.
     pub(super) rejected_at: Timestamp,
-    /// Since when the chain's count is not what a strict submitter's slots explain.
-    pub(super) unexplained_since: Option<Timestamp>,
     /// Since when the settled height stands, while something waits for it.
     pub(super) settled_since: Option<SettledSince>,
-    /// Since when holes are seen, by their first nonces.
-    pub(super) holes: BTreeMap<Nonce, Timestamp>,
     head: Option<TxId>,
     /// The head was looked for since the desk began.
     is_head_known: bool,
@@ -62,9 +56,7 @@ impl Agenda {
             hold_may_be_over: false,
             diagnose_at: now,
             rejected_at: now,
-            unexplained_since: None,
             settled_since: None,
-            holes: BTreeMap::new(),
             head: None,
             is_head_known: false,
         }
@@ -107,6 +99,16 @@ impl Desk {
             self.ask_about_head();
         }
         self.look();
+        self.store_waits().await
+    }
+
+    /// So that a new owner is as patient as this one.
+    async fn store_waits(&mut self) -> Result<(), Stop> {
+        let Some(waits) = self.book.waits.unstored() else { return Ok(()) };
+        let mut section = Section::new(self.lease);
+        section.waits = Some(waits.clone());
+        self.record(section).await?;
+        self.book.waits.note_stored(waits);
         Ok(())
     }
 
@@ -201,7 +203,7 @@ impl Desk {
     /// What no block has picked up for a while is sent again: claimed first (I11), then the same
     /// bytes, lowest nonce first.
     async fn resubmit(&mut self) -> Result<(), Stop> {
-        self.look_at_hold().await;
+        self.examine_head().await?;
         let now = self.context.clock.now();
         let rules = self.context.options.resubmit;
         let head = self.agenda.head;
@@ -218,7 +220,9 @@ impl Desk {
                 resends: open.waits.resends,
                 sent_at: open.waits.sent_at,
                 last_answer: open.heard.last,
+                hindered_by: open.holds.hindrance.map(Hindrance::reason),
                 hold_may_be_over: self.agenda.hold_may_be_over,
+                hindrance_is_over: open.holds.hindrance_is_over,
             };
             let is_due =
                 is_resent(open.seen.state) && open.waits.due_at.is_some_and(|due| due <= now);
@@ -285,38 +289,93 @@ impl Desk {
         let Some(open) = self.book.get_mut(tx_id) else { return };
         (open.waits.sent_at, open.waits.due_at, open.waits.is_taken_over) = (now, None, false);
         open.look = Look::NOT_WANTED;
+        open.holds.hindrance_is_over = false;
         open.note_send();
         if let Some(form) = open.newest() {
             self.sender.send(Parcel::new(tx_id, form.raw.clone()));
         }
     }
 
-    /// Whether what the head is held for may be gone; asked now and then, while it is held.
-    async fn look_at_hold(&mut self) {
+    /// Finds out why no block takes the head: now and then while it is held, and once it has waited for
+    /// longer than the first pause.
+    async fn examine_head(&mut self) -> Result<(), Stop> {
         let now = self.context.clock.now();
         let looked = self.agenda.hold_looked_at;
         if looked.is_some_and(|at| now.since(at) < HOLD_LOOK) {
-            return;
+            return Ok(());
         }
-        let Some(head) = self.agenda.head.and_then(|head| self.book.get(head)) else { return };
-        let Some(hold) = head.hold() else {
-            self.agenda.hold_may_be_over = false;
-            return;
+        let Some(head) = self.agenda.head.and_then(|head| self.book.get(head)) else {
+            return Ok(());
         };
-        let over = self.may_be_over(head, hold).await;
+        let rules = &self.context.options.resubmit;
+        let patience = rules.timeout.map_or(rules.interval, |timeout| timeout.min(rules.interval));
+        let is_overdue = now.since(head.waits.since) >= patience && !head.is_unknown();
+        if head.mined.is_some() || !(head.is_held() || is_overdue) {
+            self.agenda.hold_may_be_over = false;
+            return Ok(());
+        }
+        let (tx_id, before, held_for) = (head.tx_id, head.holds.hindrance, head.hold());
+        let examined = self.hindrance_of(head).await;
         self.agenda.hold_looked_at = Some(now);
-        self.agenda.hold_may_be_over = over;
+        self.agenda.hold_may_be_over = false;
+        let Some((found, pays_the_market)) = examined else { return Ok(()) };
+        self.agenda.hold_may_be_over = match held_for {
+            Some(StuckReason::InsufficientFunds) => !matches!(found, Some(Hindrance::Funds { .. })),
+            Some(_) => pays_the_market,
+            None => false,
+        };
+        if let Some(open) = self.book.get_mut(tx_id) {
+            open.holds.hindrance = found;
+            open.holds.hindrance_is_over |= before.is_some() && found.is_none();
+        }
+        self.show_hindrance(tx_id, now).await
     }
 
-    async fn may_be_over(&self, held: &Open, hold: StuckReason) -> bool {
-        let (Some(form), Ok(intent)) = (held.newest(), held.intent()) else { return false };
-        if hold == StuckReason::InsufficientFunds {
-            let value = if held.closing().is_some() { U256::ZERO } else { intent.value };
-            let balance = self.context.chain.balance(self.submitter.address).await;
-            return balance.is_ok_and(|balance| is_covered(value, &form.fees, balance));
+    /// Why no block can take a transaction's newest attempt, and whether that offers what the market
+    /// asks for; `None` if the chain can't be asked.
+    async fn hindrance_of(&self, open: &Open) -> Option<(Option<Hindrance>, bool)> {
+        let (form, intent) = (open.newest()?, open.intent().ok()?);
+        let replaced = || {
+            let (chain_id, form) = (self.submitter.chain_id, form.clone());
+            self.context.attempt_cost(chain_id, form.kind, form.fees, &form.raw).replaced_value
+        };
+        let value =
+            if open.closing().is_some() { U256::ZERO } else { replaced().unwrap_or(intent.value) };
+        let balance = self.context.chain.balance(self.submitter.address).await.ok()?;
+        let quote = self.context.chain.fee_quote(intent.speed).await.ok()?;
+        let found = hindrance(value, &form.fees, Some(balance), quote.base_fee);
+        Some((found, bump::pays_the_market(&form.fees, &quote)))
+    }
+
+    /// Writes a hindrance down where it is new, and that it is gone, and tells people.
+    async fn show_hindrance(&mut self, tx_id: TxId, now: Timestamp) -> Result<(), Stop> {
+        let Some(open) = self.book.get(tx_id) else { return Ok(()) };
+        let (hold, nonce) = (open.hold(), open.nonce);
+        if hold == open.holds.shown {
+            return Ok(());
         }
-        let quote = self.context.chain.fee_quote(intent.speed).await;
-        quote.is_ok_and(|quote| bump::pays_the_market(&form.fees, &quote))
+        let what = if hold.is_some() { "held" } else { "hold_over" };
+        let mut update = TxUpdate::noted(tx_id, open.seen, what);
+        match open.holds.hindrance {
+            Some(hindrance) => {
+                let told = hindrance.to_string();
+                let kind = match hindrance {
+                    Hindrance::Funds { .. } => AlertKind::InsufficientFunds,
+                    Hindrance::BaseFee { .. } => AlertKind::FeeCap,
+                };
+                update.last_error = Some(Text::lossy(&told));
+                let about = About { tx_id: Some(tx_id), nonce: Some(nonce) };
+                self.alarm.raise(kind, about, &told, now);
+            }
+            None if hold.is_none() => update.clear_error(),
+            // What a node said of it is written down with its answer.
+            None => return Ok(()),
+        }
+        if self.apply_all(vec![update]).await?.contains(tx_id) {
+            return Ok(());
+        }
+        self.book.note_shown_hold(tx_id);
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 use tokio::sync::oneshot;
 use tollgate_model::hole::{HoleDecision, HoleView, decide};
 use tollgate_model::port::chain::{Call, Trial};
-use tollgate_model::port::{AlertKind, Page};
+use tollgate_model::port::{AlertKind, Page, WaitKind};
 use tollgate_model::reconcile::{Hole, ReconcileStep};
 use tollgate_model::refusal::gas_to_self;
 use tollgate_model::{Bytes, Intent, Nonce, Text, Timestamp, U256, Wei};
@@ -23,7 +23,8 @@ impl Desk {
         let now = self.context.clock.now();
         let holes: Vec<Hole> = steps.iter().filter_map(hole).collect();
         // What is not seen any more was filled, or was none.
-        self.agenda.holes.retain(|first, _| holes.iter().any(|hole| hole.first == *first));
+        let is_seen = |first: Nonce| holes.iter().any(|hole| hole.first == first);
+        self.book.waits.retain(WaitKind::Hole, is_seen);
         for hole in &holes {
             let about = About { tx_id: None, nonce: Some(hole.first) };
             self.alarm.raise(AlertKind::Hole, about, &ReconcileStep::Hole(*hole).to_string(), now);
@@ -33,7 +34,7 @@ impl Desk {
     }
 
     async fn note_hole(&mut self, hole: &Hole, now: Timestamp) -> Result<(), Stop> {
-        let since = *self.agenda.holes.entry(hole.first).or_insert(now);
+        let since = self.book.waits.since(WaitKind::Hole, hole.first, now);
         let options = &self.context.options;
         let patience = options.stuck.head_after;
         let view = HoleView {

@@ -6,11 +6,14 @@ use tollgate_model::answer::AnswerClass;
 use tollgate_model::bump::{Offer, dearest};
 use tollgate_model::diagnose::Diagnosis;
 use tollgate_model::gap::LineSlot;
+use tollgate_model::hindrance::Hindrance;
 use tollgate_model::port::{Attempt, AttemptKind, Fees, MinedIn, NewAttempt, OpenTx, Seen};
 use tollgate_model::reconcile::{BlockStanding, OpenSlot};
 use tollgate_model::resubmit::{Patience, ResubmitRules, hold};
 use tollgate_model::stuck::Subject;
-use tollgate_model::{Bytes, Intent, Nonce, StuckReason, Timestamp, TxHash, TxId};
+use tollgate_model::{
+    Allocated, Bytes, Intent, Nonce, StuckReason, Timestamp, TxHash, TxId, TxState,
+};
 
 use super::look::Look;
 use super::search::Searched;
@@ -85,6 +88,18 @@ pub(super) struct Open {
     pub(super) searched: Searched,
     pub(super) look: Look,
     pub(super) diagnosis: Option<Diagnosis>,
+    pub(super) holds: Holds,
+}
+
+/// Why it waits although nodes answer, as far as that is found out and written down.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Holds {
+    /// Why no block can take its newest attempt.
+    pub(super) hindrance: Option<Hindrance>,
+    /// What hindered it is gone, and it was not sent since.
+    pub(super) hindrance_is_over: bool,
+    /// The hold that the stored error tells of.
+    pub(super) shown: Option<StuckReason>,
 }
 
 /// How long it has been waited for.
@@ -214,6 +229,7 @@ impl Open {
     pub(super) fn stored(tx: OpenTx, nonce: Nonce, rules: &ResubmitRules, now: Timestamp) -> Self {
         let waits = Waits::taken_over(&tx, rules, now);
         let OpenTx { record, attempts, new_fork, unproven_since, .. } = tx;
+        let holds = Holds { shown: shown_by(record.seen.state), ..Holds::default() };
         Self {
             tx_id: record.tx_id,
             nonce,
@@ -230,6 +246,7 @@ impl Open {
             searched: Searched::taken_over(unproven_since),
             look: Look::WANTED,
             diagnosis: None,
+            holds,
         }
     }
 
@@ -251,6 +268,7 @@ impl Open {
             searched: Searched::NOT_YET,
             look: Look::NOT_WANTED,
             diagnosis: None,
+            holds: Holds::default(),
         }
     }
 
@@ -337,8 +355,9 @@ impl Open {
     }
 
     /// Why it waits although nodes answer.
-    pub(super) const fn hold(&self) -> Option<StuckReason> {
-        hold(self.seen.state, self.heard.last)
+    pub(super) fn hold(&self) -> Option<StuckReason> {
+        let hindered_by = self.holds.hindrance.map(Hindrance::reason);
+        hold(self.seen.state, self.heard.last).or(hindered_by)
     }
 
     /// What is asked about where a node lacks a lower nonce.
@@ -357,6 +376,17 @@ impl Open {
             block,
             unproven_for: since.map_or(Duration::ZERO, |since| now.since(since)),
         }
+    }
+}
+
+/// The hold that a state tells of by itself.
+const fn shown_by(state: TxState) -> Option<StuckReason> {
+    match state {
+        TxState::Allocated(Allocated::InsufficientFunds) => Some(StuckReason::InsufficientFunds),
+        TxState::Stuck(reason @ (StuckReason::InsufficientFunds | StuckReason::FeeCap)) => {
+            Some(reason)
+        }
+        _ => None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tollgate_model::fill::FillWith;
-use tollgate_model::port::{AlertKind, Page, ReservationState, StoreError};
+use tollgate_model::port::{AlertKind, Page, ReservationState, StoreError, WaitKind};
 use tollgate_model::{Nonce, Text, Timestamp};
 use tracing::{debug, info};
 
@@ -33,8 +33,6 @@ pub(super) struct Pool {
     used: BTreeSet<Nonce>,
     /// What callers had used before this worker began is among them.
     used_is_loaded: bool,
-    /// The used nonce that the chain waits for, and since when.
-    used_waits: Option<(Nonce, Timestamp)>,
     hole_looked_at: Option<Timestamp>,
     tended_at: Option<Timestamp>,
 }
@@ -159,17 +157,16 @@ impl Desk {
     /// A caller said to use the nonce that the chain waits for, and no pool has anything there: after a
     /// while people are told. Nobody but a person may give it away (I3): what is signed may yet be sent.
     fn watch_used(&mut self, now: Timestamp) {
-        let waits_for = self.book.chain.filter(|chain| chain.pending <= chain.mined);
-        let waits_for = waits_for.map(|chain| chain.mined).filter(|nonce| {
-            self.book.pool.used.contains(nonce)
-                && !self.book.iter().any(|open| open.nonce == *nonce)
+        let Some(chain) = self.book.chain else { return };
+        let waits_for = Some(chain.mined).filter(|nonce| {
+            chain.pending <= chain.mined
+                && self.book.pool.used.contains(nonce)
+                && self.book.at(*nonce).is_none()
         });
-        let Some(nonce) = waits_for else {
-            self.book.pool.used_waits = None;
-            return;
-        };
-        let before = self.book.pool.used_waits.filter(|(waited, _)| *waited == nonce);
-        let (_, since) = *self.book.pool.used_waits.insert(before.unwrap_or((nonce, now)));
+        let is_waited_for = |nonce| waits_for == Some(nonce);
+        self.book.waits.retain(WaitKind::UnsentReservation, is_waited_for);
+        let Some(nonce) = waits_for else { return };
+        let since = self.book.waits.since(WaitKind::UnsentReservation, nonce, now);
         if now.since(since) < self.context.options.stuck.head_after {
             return;
         }

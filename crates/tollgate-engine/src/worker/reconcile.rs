@@ -12,7 +12,7 @@ use tollgate_model::nonce::{
 };
 use tollgate_model::port::chain::{AccountCounts, Occupant, PastCount};
 use tollgate_model::port::{
-    AlertKind, ListFilter, Page, Section, StateFilter, StatusChange, TxUpdate,
+    AlertKind, ListFilter, Page, Section, StateFilter, StatusChange, TxUpdate, WaitKind,
 };
 use tollgate_model::reconcile::{
     BlockStanding, Foreign, OpenSlot, ReconcileStep, ReconcileView, SettledCount, reconcile,
@@ -297,10 +297,10 @@ impl Desk {
     /// Asks again soon; people are told if that goes on.
     fn await_proof(&mut self, why: Option<Unexplained>, now: Timestamp) {
         let Some(why) = why else {
-            self.agenda.unexplained_since = None;
+            self.book.waits.retain(WaitKind::Unexplained, |_| false);
             return;
         };
-        let since = *self.agenda.unexplained_since.get_or_insert(now);
+        let since = self.book.waits.since(WaitKind::Unexplained, Nonce::MIN, now);
         self.book.drift = true;
         self.agenda.reconcile_soon(now.after(FOREIGN_LOOK));
         let detail = Foreign::Count(why).to_string();

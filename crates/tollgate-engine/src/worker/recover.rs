@@ -8,6 +8,7 @@ use tollgate_model::port::Page;
 use tollgate_model::{Allocated, TxEvent, TxState};
 use tracing::info;
 
+use super::waits::Waits;
 use super::write::moved;
 use super::{Desk, Stop};
 use crate::planted::PlantedBug;
@@ -41,6 +42,9 @@ impl Desk {
                 self.book.load(tx, &self.context.options.resubmit, now);
             }
         }
+        let waits = self.context.store.waits(self.submitter).await;
+        let waits = waits.map_err(|error| Stop::Restart(error.to_string()))?;
+        self.book.waits = Waits::stored(waits);
         for (tx_id, version, until) in self.refusals.standing(now) {
             if self.book.waiting(tx_id).is_some_and(|waiting| waiting.seen.version == version) {
                 self.book.set_aside(tx_id, until);

@@ -209,7 +209,10 @@ enum Halves {
 }
 
 const fn changes_submitter(section: &Section) -> bool {
-    section.status.is_some() || section.mode.is_some() || section.cursor.is_some()
+    section.status.is_some()
+        || section.mode.is_some()
+        || section.cursor.is_some()
+        || section.waits.is_some()
 }
 
 fn halves(mut section: Section) -> Halves {

@@ -20,6 +20,7 @@ pub use outcome::{CreateAnswer, SectionOutcome, UpdateAnswer};
 pub use update::{Confirmations, Evidence, Schedule, TxUpdate};
 
 use super::lease::Lease;
+use super::wait::SubmitterWait;
 use crate::ids::{InvalidId, NodeId, Nonce, TxId};
 use crate::nonce::{Mode, SubmitterStatus};
 use crate::text::Text;
@@ -35,6 +36,8 @@ impl BatchLimits {
     pub const PAYLOAD_BYTES: usize = 256 * 1024;
     /// Maximum number of blocks in one confirmation list.
     pub const CONFIRMATIONS: usize = 4_096;
+    /// Maximum number of conditions that one submitter waits for.
+    pub const WAITS: usize = 100;
     /// Maximum size of one outbox event.
     pub const EVENT_BYTES: usize = 64 * 1024;
     /// Maximum gas of one transaction: what a signed 64-bit column holds. No chain has larger blocks.
@@ -80,6 +83,8 @@ pub struct Section {
     pub status: Option<StatusChange>,
     /// Changes the submitter's mode.
     pub mode: Option<ModeChange>,
+    /// All conditions that the submitter waits for, replacing the stored ones; `None` keeps those.
+    pub waits: Option<Vec<SubmitterWait>>,
     /// Transactions to create.
     pub creates: Vec<NewTx>,
     /// Changes to existing transactions.
@@ -95,6 +100,7 @@ impl Section {
             cursor_reason: None,
             status: None,
             mode: None,
+            waits: None,
             creates: Vec::new(),
             updates: Vec::new(),
         }

@@ -12,6 +12,7 @@ use super::record::{
     Attempt, ChainRegistration, HistoryEntry, KnownRequest, LineHead, OpenTx, Seen, SubmitterEntry,
     SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord,
 };
+use super::wait::SubmitterWait;
 use crate::ids::{ChainId, InvalidId, Nonce, RequestId, Submitter, TxHash, TxId};
 use crate::nonce::Mode;
 use crate::state::TxState;
@@ -213,6 +214,9 @@ pub trait TxStore: Send + Sync {
 
     /// Reads the mode of each of these, in the order asked; `None` if it is not registered.
     async fn modes(&self, submitters: &[Submitter]) -> Result<Vec<Option<Mode>>, StoreError>;
+
+    /// Reads the conditions that a submitter waits for, and since when.
+    async fn waits(&self, submitter: Submitter) -> Result<Vec<SubmitterWait>, StoreError>;
 
     /// Reads one submitter's row.
     async fn submitter(&self, submitter: Submitter) -> Result<Option<SubmitterRecord>, StoreError>;

@@ -179,7 +179,9 @@ impl Life {
             resends: self.resends,
             sent_at: self.sent_at,
             last_answer: self.answers.as_ref().and_then(|all| all.last().copied()),
+            hindered_by: None,
             hold_may_be_over: false,
+            hindrance_is_over: false,
         };
         match resubmit::decide(&rules(), &view, self.now) {
             ResubmitDecision::AskPolicy(reason) => self.moved(TxEvent::GaveUp(reason)),

@@ -35,7 +35,9 @@ fn any_view() -> impl Strategy<Value = ResubmitView> {
                 resends,
                 sent_at: Timestamp::from_unix_micros(sent_at),
                 last_answer,
+                hindered_by: None,
                 hold_may_be_over,
+                hindrance_is_over: false,
             }
         },
     )

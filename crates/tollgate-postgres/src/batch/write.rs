@@ -1,11 +1,13 @@
 //! The last flights: updates, everything that goes with them, and the commit.
 
+use std::time::SystemTime;
+
 use futures_util::join;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use tollgate_model::port::{
     Checkpoint, CreateAnswer, CursorMove, Evidence, Lease, ReceiptDetails, Section, SectionOutcome,
-    StoreError, SubmitterNote, TxUpdate, UpdateAnswer,
+    StoreError, SubmitterNote, SubmitterWait, TxUpdate, UpdateAnswer,
 };
 use tollgate_model::{NodeId, Timestamp};
 
@@ -87,10 +89,27 @@ async fn change_submitters(tx: &Tx, node: &NodeId, judged: &[Judged<'_>]) -> Res
                 .map_err(Failure::statement)?;
             expect_rows("mode", changed, 1)?;
         }
+        if let Some(waits) = &section.waits {
+            replace_waits(tx, section.lease, waits).await?;
+        }
         for entry in section.notes() {
             note(tx, node, section.lease, &entry).await?;
         }
     }
+    Ok(())
+}
+
+async fn replace_waits(tx: &Tx, lease: Lease, waits: &[SubmitterWait]) -> Result<(), Failure> {
+    let (chain_id, address) = key(&lease.submitter);
+    let delete = tx.prepared(queries::WAIT_DELETE).await?;
+    let client = tx.client()?;
+    client.execute(&delete, &[&chain_id, &address]).await.map_err(Failure::statement)?;
+    let put = tx.prepared(queries::WAIT_PUT).await?;
+    let kinds: Vec<_> = waits.iter().map(|wait| wait.kind.code()).collect();
+    let nonces: Vec<_> = waits.iter().map(|wait| wait.nonce.as_i64()).collect();
+    let times: Vec<_> = waits.iter().map(|wait| SystemTime::from(wait.since)).collect();
+    let parameters: [&(dyn ToSql + Sync); 5] = [&chain_id, &address, &kinds, &nonces, &times];
+    client.execute(&put, &parameters).await.map_err(Failure::statement)?;
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use tollgate_model::nonce::Mode;
 use tollgate_model::port::{
     Attempt, ChainRegistration, Confirmations, FencedBatch, HistoryEntry, KnownRequest, Lease,
     LineHead, ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
-    SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord, TxStore,
+    SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord, TxStore,
 };
 use tollgate_model::{Address, ChainId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId};
 
@@ -192,6 +192,10 @@ impl TxStore for NodeStore {
 
     async fn modes(&self, submitters: &[Submitter]) -> Result<Vec<Option<Mode>>, StoreError> {
         self.read("modes", |store| async move { store.modes(submitters).await }).await
+    }
+
+    async fn waits(&self, submitter: Submitter) -> Result<Vec<SubmitterWait>, StoreError> {
+        self.read("waits", |store| async move { store.waits(submitter).await }).await
     }
 
     async fn submitter(&self, submitter: Submitter) -> Result<Option<SubmitterRecord>, StoreError> {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tollgate_engine::EngineOptions;
-use tollgate_model::port::AlertKind;
+use tollgate_model::port::{AlertKind, TxStore};
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::stuck::StuckThresholds;
 use tollgate_model::{TxId, TxState};
@@ -74,4 +74,22 @@ async fn what_an_outsider_brings_back_meanwhile_is_not_overwritten() {
     engine.reconcile(account(1)).await.unwrap();
     rig.mine_until_final(&ids).await;
     assert_eq!(rig.feed().await.len(), 1, "no placeholder was made");
+}
+
+/// Nodes that take over one after the other, each before its own patience would have run out.
+#[tokio::test(flavor = "multi_thread")]
+async fn age_of_a_hole_goes_on_over_takeovers() {
+    let options = || policy(RejectedSlot::Placeholder, patient());
+    let (rig, mut engine, ids) = with_a_hole(options()).await;
+    for _ in 0..2 {
+        let stored = async || !rig.store.waits(account(1)).await.unwrap().is_empty();
+        engine.reconcile(account(1)).await.unwrap();
+        rig.eventually("its age is stored", stored).await;
+        rig.clock.advance(MINUTE * 2 / 3);
+        engine.stop().await;
+        drop(engine);
+        engine = rig.node("heir", options());
+    }
+    rig.mine_until_final(&ids).await;
+    assert_eq!(rig.paid(account(1)), [0, 10]);
 }

@@ -37,6 +37,9 @@ pub(super) fn section(section: &Section) -> Result<(), InvalidId> {
     }
     slots(section)?;
     mode(section)?;
+    if section.waits.as_ref().is_some_and(|waits| waits.len() > BatchLimits::WAITS) {
+        return refuse("waits", format!("more than {}", BatchLimits::WAITS));
+    }
     section.updates.iter().try_for_each(update)?;
     section.creates.iter().filter_map(|tx| tx.outbox.as_ref()).try_for_each(event)?;
     section

@@ -42,7 +42,8 @@ pub struct TxUpdate {
     /// Since when searches have brought no proof of the transaction in its slot; `None` keeps the stored
     /// value.
     pub unproven_since: Option<Timestamp>,
-    /// The last error that a node answered.
+    /// The last error that a node answered; `None` keeps the stored one, and an empty text removes it
+    /// ([`Self::clear_error`]).
     pub last_error: Option<Text<2000>>,
     /// The mempool diagnosis; `None` keeps the stored value.
     pub diagnosis: Option<Text<300>>,
@@ -63,7 +64,16 @@ impl TxUpdate {
     /// A transition of the state machine; an illegal one can't be constructed.
     pub fn moved(tx_id: TxId, seen: Seen, event: TxEvent) -> Result<Self, IllegalMove> {
         let to = transition(seen.state, event)?;
-        Ok(Self::build(tx_id, seen, to, Change::Moved(event)))
+        let mut update = Self::build(tx_id, seen, to, Change::Moved(event));
+        if to.is_final() {
+            // A final transaction is not resent.
+            update.schedule = Schedule::Never;
+        }
+        if let TxEvent::Finalised(_) = event {
+            // The receipt holds the result; errors that nodes answered before are out of date.
+            update.clear_error();
+        }
+        Ok(update)
     }
 
     /// A change that keeps the state: a claim, a schedule, a further attempt (I11).
@@ -91,6 +101,11 @@ impl TxUpdate {
             detail: None,
             outbox: None,
         }
+    }
+
+    /// Removes the stored error.
+    pub fn clear_error(&mut self) {
+        self.last_error = Some(Text::lossy(""));
     }
 
     /// The state after the change.

@@ -41,7 +41,9 @@ fn view(state: TxState) -> ResubmitView {
         resends: 0,
         sent_at: Timestamp::EPOCH,
         last_answer: None,
+        hindered_by: None,
         hold_may_be_over: false,
+        hindrance_is_over: false,
     }
 }
 
