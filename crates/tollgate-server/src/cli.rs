@@ -2,7 +2,6 @@
 
 mod amount;
 mod bench;
-mod client;
 mod completions;
 mod config;
 mod demo;

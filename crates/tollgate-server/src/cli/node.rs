@@ -10,11 +10,11 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
 use tollgate_evm::endpoint::EndpointConfig;
-use tollgate_evm::signer::{Key, LocalSigner};
 use tollgate_model::Address;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::secret::masked;
 use tollgate_server::{router, serve as serve_http};
+use tollgate_signer::{Key, LocalSigner};
 use tracing::{info, warn};
 
 use super::{log, runtime};

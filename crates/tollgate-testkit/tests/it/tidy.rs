@@ -42,7 +42,7 @@ const DIRECTIONS: [(&str, &str, &str); 7] = [
     ("tollgate-postgres", "tollgate-model", "tollgate-sqlite tollgate-engine tollgate-server"),
     ("tollgate-sqlite", "tollgate-model", "tollgate-postgres tollgate-engine tollgate-server"),
     ("tollgate-hook", "tollgate-model", "tollgate-engine tollgate-server tollgate-evm"),
-    ("tollgate-outbound", "", "tollgate-*"),
+    ("tollgate-http", "", "tollgate-*"),
     ("tollgate-client", "tollgate-model", "tollgate-engine tollgate-server tollgate-evm"),
 ];
 
@@ -417,7 +417,7 @@ fn each_rule_sees_what_it_is_for_and_nothing_else() {
             File::new("crates/tollgate-hook/Cargo.toml", on_model),
             File::new("crates/tollgate-engine/Cargo.toml", on_model),
             File::new("crates/tollgate-client/Cargo.toml", on_model),
-            File::new("crates/tollgate-outbound/Cargo.toml", "[dependencies]\nhyper = \"1\"\n"),
+            File::new("crates/tollgate-http/Cargo.toml", "[dependencies]\nhyper = \"1\"\n"),
             File::new("crates/tollgate-postgres/queries/a.sql", "-- One row, or none.\nselect 1"),
             File::new("crates/tollgate-sqlite/queries/a.sql", "-- One row, or none.\nselect 1"),
         ];
