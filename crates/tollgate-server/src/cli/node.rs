@@ -44,6 +44,7 @@ pub(super) struct DevArgs {
 }
 
 pub(super) fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
+    crate::features::check_for_serving()?;
     let loaded = load(args.flags.into_flags(), Purpose::Serve)?;
     begin_log(&loaded, "info");
     let settings = loaded.settings;

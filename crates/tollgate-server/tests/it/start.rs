@@ -213,6 +213,21 @@ fn a_keystore_needs_its_password_and_no_key_of_it_twice() {
 }
 
 #[test]
+fn binary_with_test_features_shows_them_and_refuses_to_serve() {
+    let version = command().arg("--version").output().unwrap();
+    let version = String::from_utf8(version.stdout).unwrap();
+    assert!(version.contains("\ntest features: failpoints"), "{version}");
+    let ground = Ground::new();
+    let mut serve = ground.serve("http://127.0.0.1:1", &[]);
+    serve.env_remove("TOLLGATE_ALLOW_TEST_FEATURES");
+    let said = refusal_of(&mut serve);
+    assert!(
+        said.starts_with("tollgate: this binary was built with test features (failpoints"),
+        "{said}"
+    );
+}
+
+#[test]
 fn without_keys_for_its_callers_it_does_not_serve() {
     let mut serve = command();
     serve
