@@ -1,4 +1,4 @@
-//! Pays one wei, once, however often it is run with the same order number:
+//! Transfers one wei exactly once, however often it is run with the same order number:
 //!
 //! `cargo run -p tollgate-client --example pay -- http://a:8550,http://b:8550 0xFrom 0xTo order-1`
 
@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (from, to): (Address, Address) = (from.parse()?, to.parse()?);
     let payload = json!({ "to": to, "value": "1" });
     let answer = client.create(from, order, &payload).await?;
-    let word = if answer.status == 202 { "accepted" } else { "accepted before" };
-    println!("{word}: {}", answer.body["txId"]);
+    let state = if answer.status == 202 { "accepted" } else { "accepted before" };
+    println!("{state}: {}", answer.body["txId"]);
     Ok(())
 }

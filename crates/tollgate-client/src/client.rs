@@ -1,261 +1,270 @@
-//! Asks, and asks again: a bounded number of tries for each question.
+//! Sends a request until its outcome is known, with a bounded number of tries.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use hyper::{HeaderMap, Uri};
+use hyper::Method;
+use hyper::header::HeaderValue;
 use serde_json::{Value, json};
 use thiserror::Error;
+use tollgate_http::{HttpResponse, Limits};
 use tollgate_model::{Address, ChainId};
-use tollgate_outbound::{Limits, Posted, Poster};
 
-use crate::advice::Advice;
+use crate::node::{Node, connect};
+use crate::outcome::Outcome;
 use crate::route::Route;
 use crate::{CHAIN_ID, FORWARDED, OWNER};
 
-/// The longest answer that is read (I13).
-const RESPONSE_BYTES_MAX: usize = 1024 * 1024;
-/// Connections to each node that are kept for later.
-const IDLE_MAX: usize = 16;
-/// The longest pause between two tries, whatever an answer asks for (I13).
+/// Connection limits (I13).
+const LIMITS: Limits = Limits {
+    connect_timeout: Duration::from_secs(10),
+    idle_max: 16,
+    response_bytes_max: 1024 * 1024,
+};
+/// The longest pause between two tries, whatever `Retry-After` says (I13).
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// The code of an answer of a node of another chain.
-const WRONG_CHAIN: &str = "wrong_chain";
-/// The pause before another node is asked that was not asked yet.
+/// The pause before a node that was not yet tried.
 const NEXT_NODE_PAUSE: Duration = Duration::from_millis(50);
+/// The error code of a node of another chain.
+const WRONG_CHAIN: &str = "wrong_chain";
+/// The error code for a reservation that is no longer the caller's.
+const STALE_OWNER_TOKEN: &str = "stale_owner_token";
 
-/// How often and how long nodes are asked before the caller is told that there is no answer (I13).
+/// The number and duration of tries before [`ClientError::NoAnswer`] (I13).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Patience {
-    /// How often a question is asked, over all nodes.
+pub struct RetryPolicy {
+    /// Tries over all nodes.
     pub tries: u32,
-    /// How long each may take.
+    /// The time limit of each try.
     pub timeout: Duration,
-    /// The pause after the first try; it doubles, up to five seconds.
+    /// The pause after the first try; it doubles up to five seconds.
     pub first_pause: Duration,
 }
 
-/// About half a minute of pauses: longer than it takes to replace a node that died.
-impl Default for Patience {
+/// About half a minute of pauses: longer than a failed node's replacement takes.
+impl Default for RetryPolicy {
     fn default() -> Self {
         let (timeout, first_pause) = (Duration::from_secs(10), Duration::from_millis(100));
         Self { tries: 12, timeout, first_pause }
     }
 }
 
-/// Not the address of a Tollgate node.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("not a usable URL: {0}")]
-pub struct BadUrl(pub String);
-
-/// Why there is no answer that says something.
+/// The reason why a request did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ClientError {
-    /// Tollgate refuses, and would again.
+    /// A URL, API key or certificate file is unusable.
+    #[error("{0}")]
+    InvalidConfig(String),
+    /// The reservation is no longer the caller's. Don't send what was signed for its nonce.
+    #[error("the nonce is no longer reserved for this caller: don't send")]
+    Stale,
+    /// Tollgate refused the request and would refuse it again.
     #[error("{code}: {detail}")]
     Refused {
-        /// What to switch on: a code of Tollgate's API.
+        /// The error code of Tollgate's API.
         code: String,
-        /// What was wrong, for people.
+        /// An explanation for people.
         detail: String,
     },
-    /// Nobody said anything of use, though they were asked again and again. **It may have been
-    /// done**: ask again under the same request id.
+    /// No useful response after all tries. **The request may have been executed**: send it again under
+    /// the same request id.
     #[error("no answer: {0}")]
     NoAnswer(String),
 }
 
-/// An answer that says that something is done.
+/// A successful response.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answer {
-    /// Its status.
+    /// The status code.
     pub status: u16,
-    /// Its body.
+    /// The body.
     pub body: Value,
-    /// The node that was asked had to ask another one.
+    /// The node forwarded the request to another one.
     pub forwarded: bool,
 }
 
-/// One or more nodes of one Tollgate; of one chain, unless [`Client::with_chain`] says which. Cheap to clone; clones share what they learn.
+/// A client for one or more nodes of one Tollgate; of one chain, unless [`Client::with_chain`] says
+/// which. Cheap to clone; clones share connections and known owners.
 #[derive(Clone)]
 pub struct Client {
-    poster: Arc<Poster>,
+    nodes: Vec<Node>,
     route: Arc<Route>,
-    authorization: Option<HeaderValue>,
-    chain_id: Option<ChainId>,
-    patience: Patience,
+    retry: RetryPolicy,
+    pub(crate) hold: Option<Duration>,
+}
+
+/// The meaning of one try's result for the next try.
+enum Try {
+    Done(Answer),
+    Again { reason: String, elsewhere: bool, after: Option<Duration> },
 }
 
 impl Client {
-    /// Nodes by their URLs, as they advertise them: `http://127.0.0.1:8550`. One is enough, also one
-    /// of a load balancer; then all goes there.
+    /// A client for these nodes, by the URLs that they advertise: `http://127.0.0.1:8550`. A load
+    /// balancer's URL alone is enough; then every request goes there.
     ///
     /// # Errors
-    /// If there is none, or one is not an `http` or `https` URL.
-    pub fn new<U: AsRef<str>>(nodes: impl IntoIterator<Item = U>) -> Result<Self, BadUrl> {
-        let mut urls = Vec::new();
-        for node in nodes {
-            let node = node.as_ref();
-            let uri: Uri = node.parse().map_err(|error| BadUrl(format!("{node:?}: {error}")))?;
-            let known = matches!(uri.scheme_str(), Some("http" | "https"));
-            if !known || uri.authority().is_none() {
-                return Err(BadUrl(format!("{node:?} is not http(s)://…")));
-            }
-            urls.push(node.to_owned());
-        }
-        let route = Route::new(urls).ok_or_else(|| BadUrl("there is none".to_owned()))?;
-        let patience = Patience::default();
-        let limits = Limits {
-            connect_timeout: patience.timeout,
-            idle_max: IDLE_MAX,
-            response_bytes_max: RESPONSE_BYTES_MAX,
-        };
-        let poster = Arc::new(Poster::new(&limits));
-        Ok(Self { poster, route: Arc::new(route), authorization: None, chain_id: None, patience })
+    /// [`ClientError::InvalidConfig`]: no URL, or one that is not `http` or `https`.
+    pub fn new<U: AsRef<str>>(nodes: impl IntoIterator<Item = U>) -> Result<Self, ClientError> {
+        Self::connect(nodes, None)
     }
 
-    /// With an API key.
+    /// The same, trusting the certificates of a PEM file as well: for nodes behind a private CA.
     ///
     /// # Errors
-    /// If the key can't stand in a header.
-    pub fn with_api_key(mut self, key: &str) -> Result<Self, BadUrl> {
-        let value = HeaderValue::from_str(&format!("Bearer {key}"));
-        let mut value = value.map_err(|_| BadUrl("the API key is not text".to_owned()))?;
-        value.set_sensitive(true);
-        self.authorization = Some(value);
+    /// [`ClientError::InvalidConfig`]: as [`Self::new`], or the file is unusable.
+    pub fn with_ca_file<U: AsRef<str>>(
+        nodes: impl IntoIterator<Item = U>,
+        ca_file: &Path,
+    ) -> Result<Self, ClientError> {
+        Self::connect(nodes, Some(ca_file))
+    }
+
+    fn connect<U: AsRef<str>>(
+        urls: impl IntoIterator<Item = U>,
+        ca_file: Option<&Path>,
+    ) -> Result<Self, ClientError> {
+        let http = connect(&LIMITS, ca_file)?;
+        let nodes: Result<Vec<Node>, ClientError> =
+            urls.into_iter().map(|url| Node::new(url.as_ref(), http.clone())).collect();
+        let nodes = nodes?;
+        let route = Route::new(nodes.iter().map(|node| node.url().to_owned()))
+            .ok_or_else(|| ClientError::InvalidConfig("no node is given".to_owned()))?;
+        Ok(Self { nodes, route: Arc::new(route), retry: RetryPolicy::default(), hold: None })
+    }
+
+    /// Sends an API key with every request.
+    ///
+    /// # Errors
+    /// [`ClientError::InvalidConfig`]: the key contains characters that a header can't hold.
+    pub fn with_api_key(mut self, key: &str) -> Result<Self, ClientError> {
+        let nodes = self.nodes.into_iter().map(|node| node.with_api_key(key));
+        self.nodes = nodes.collect::<Result<_, _>>()?;
         Ok(self)
     }
 
-    /// For one chain only: a node that works on another one does nothing, and the next one is asked.
-    /// Without it, a create is for the chain of whichever node takes it.
+    /// Restricts the client to one chain: a node of another chain does nothing, and the next one is
+    /// tried. Without it, a create is for the chain of the node that accepts it.
     #[must_use]
-    pub const fn with_chain(mut self, chain_id: ChainId) -> Self {
-        self.chain_id = Some(chain_id);
+    pub fn with_chain(mut self, chain_id: ChainId) -> Self {
+        let chain_id = HeaderValue::from(chain_id.get());
+        let nodes = self.nodes.into_iter();
+        self.nodes = nodes.map(|node| node.with_header(CHAIN_ID, chain_id.clone())).collect();
         self
     }
 
-    /// Asks more or less often.
+    /// Sets the number and duration of tries.
     #[must_use]
-    pub const fn with_patience(mut self, patience: Patience) -> Self {
-        self.patience = patience;
+    pub const fn with_retry_policy(mut self, retry: RetryPolicy) -> Self {
+        self.retry = retry;
         self
     }
 
-    /// Makes a transaction, once, however often it takes to be told so: by this request id, which
-    /// must be the caller's own name for what it wants, and the same after a crash of the caller.
+    /// Creates a transaction exactly once, however many tries it takes. The request id must identify
+    /// the caller's intent and be the same after a crash of the caller.
     ///
     /// # Errors
     /// [`ClientError::Refused`]: there is no such transaction. [`ClientError::NoAnswer`]: there may be.
     pub async fn create(
         &self,
-        of: Address,
+        submitter: Address,
         request_id: &str,
         payload: &Value,
     ) -> Result<Answer, ClientError> {
-        let body = json!({ "submitter": of, "requestId": request_id, "payload": payload });
-        self.post(of, "/api/v1/tx", &body).await
+        let body = json!({ "submitter": submitter, "requestId": request_id, "payload": payload });
+        self.post(submitter, "/api/v1/tx", &body).await
     }
 
-    /// Asks the node that works for a submitter until there is an answer that says something. Only
-    /// for what may be asked twice: a create with a request id, an action with an idempotency key.
+    /// Sends a request to the owner of a submitter until its outcome is known. Only for requests that
+    /// may be repeated: a create with a request id, an action with an idempotency key.
     ///
     /// # Errors
     /// As [`Self::create`].
-    pub async fn post(&self, of: Address, path: &str, body: &Value) -> Result<Answer, ClientError> {
-        let Patience { tries, timeout, first_pause } = self.patience;
+    pub async fn post(
+        &self,
+        submitter: Address,
+        path: &str,
+        body: &Value,
+    ) -> Result<Answer, ClientError> {
+        let RetryPolicy { tries, first_pause, .. } = self.retry;
         let (body, mut pause) = (body.to_string(), first_pause);
-        let mut why = "never asked".to_owned();
+        let mut why = String::new();
         for tried in 1..=tries.max(1) {
-            let at = self.route.home(of);
-            let uri: Uri = format!("{}{path}", self.route.nodes()[at])
-                .parse()
-                .map_err(|error| ClientError::NoAnswer(format!("{path}: {error}")))?;
-            let post = self.poster.post(&uri, self.headers(), body.clone().into());
-            let (elsewhere, wanted) = match tokio::time::timeout(timeout, post).await {
-                Ok(Ok(posted)) => match self.understand(of, &posted) {
-                    Ok(Understood::Done(answer)) => return Ok(answer),
-                    Ok(Understood::Again { reason, elsewhere, after }) => {
-                        why = reason;
-                        (elsewhere, after)
-                    }
-                    // One of the nodes may be on the right chain.
-                    Err(ClientError::Refused { code, detail })
-                        if code == WRONG_CHAIN && (tried as usize) < self.route.nodes().len() =>
-                    {
-                        why = detail;
-                        (true, None)
-                    }
-                    Err(error) => return Err(error),
-                },
-                Ok(Err(error)) => {
-                    why = error.to_string();
+            let node = self.route.node_for(submitter);
+            let others_left = (tried as usize) < self.nodes.len();
+            let (elsewhere, after) = match self.try_at(node, submitter, path, &body).await {
+                Ok(Try::Done(answer)) => return Ok(answer),
+                Ok(Try::Again { reason, elsewhere, after }) => {
+                    why = reason;
+                    (elsewhere, after)
+                }
+                // One of the other nodes may be of the right chain.
+                Err(ClientError::Refused { code, detail })
+                    if code == WRONG_CHAIN && others_left =>
+                {
+                    why = detail;
                     (true, None)
                 }
-                Err(_) => {
-                    why = format!("nothing within {timeout:?}");
-                    (true, None)
-                }
+                Err(error) => return Err(error),
             };
             if elsewhere {
-                self.route.leave(of, at);
+                self.route.move_on(submitter, node);
             }
             if tried == tries {
                 break;
             }
-            if elsewhere && (tried as usize) < self.route.nodes().len() {
+            if elsewhere && others_left {
                 tokio::time::sleep(NEXT_NODE_PAUSE.min(pause)).await;
             } else {
-                tokio::time::sleep(wanted.unwrap_or(pause).min(PAUSE_MAX)).await;
+                tokio::time::sleep(after.unwrap_or(pause).min(PAUSE_MAX)).await;
                 pause = (pause * 2).min(PAUSE_MAX);
             }
         }
         Err(ClientError::NoAnswer(why))
     }
 
-    fn understand(&self, of: Address, posted: &Posted) -> Result<Understood, ClientError> {
-        let word = |name: &str| posted.headers.get(name).and_then(|value| value.to_str().ok());
-        if let Some(owner) = word(OWNER) {
-            self.route.learn(of, owner);
-        }
-        let seconds = word(RETRY_AFTER.as_str()).and_then(|text| text.trim().parse().ok());
-        let again = |reason: String, elsewhere: bool| Understood::Again {
-            reason,
-            elsewhere,
-            after: seconds.map(Duration::from_secs),
-        };
-        match Advice::read(posted.status, &posted.body) {
-            Advice::Done => Ok(match serde_json::from_slice(&posted.body) {
-                Ok(body) => {
-                    let forwarded = posted.headers.contains_key(FORWARDED);
-                    Understood::Done(Answer { status: posted.status, body, forwarded })
-                }
-                Err(error) => again(format!("unreadable: {error}"), true),
-            }),
-            Advice::Again { problem, elsewhere, .. } => {
-                Ok(again(format!("{}: {}", problem.code, problem.detail), elsewhere))
+    async fn try_at(
+        &self,
+        node: usize,
+        submitter: Address,
+        path: &str,
+        body: &str,
+    ) -> Result<Try, ClientError> {
+        let body = body.to_owned().into();
+        match self.nodes[node].send(Method::POST, path, body, self.retry.timeout).await {
+            Ok(response) => self.judge(submitter, &response),
+            Err(error) => {
+                Ok(Try::Again { reason: error.to_string(), elsewhere: true, after: None })
             }
-            Advice::Refused(problem) => {
+        }
+    }
+
+    fn judge(&self, submitter: Address, response: &HttpResponse) -> Result<Try, ClientError> {
+        if let Some(owner) = response.header(OWNER) {
+            self.route.learn(submitter, owner);
+        }
+        let after = response.retry_after();
+        match Outcome::read(response.status, &response.body) {
+            Outcome::Done => Ok(match serde_json::from_slice(&response.body) {
+                Ok(body) => {
+                    let forwarded = response.headers.contains_key(FORWARDED);
+                    Try::Done(Answer { status: response.status, body, forwarded })
+                }
+                Err(error) => {
+                    Try::Again { reason: format!("unreadable: {error}"), elsewhere: true, after }
+                }
+            }),
+            Outcome::Retry { problem, elsewhere, .. } => {
+                let reason = format!("{}: {}", problem.code, problem.detail);
+                Ok(Try::Again { reason, elsewhere, after })
+            }
+            Outcome::Refused(problem) if problem.code == STALE_OWNER_TOKEN => {
+                Err(ClientError::Stale)
+            }
+            Outcome::Refused(problem) => {
                 Err(ClientError::Refused { code: problem.code, detail: problem.detail })
             }
         }
     }
-
-    fn headers(&self) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some(value) = &self.authorization {
-            headers.insert(AUTHORIZATION, value.clone());
-        }
-        if let Some(chain_id) = self.chain_id {
-            headers.insert(CHAIN_ID, HeaderValue::from(chain_id.get()));
-        }
-        headers
-    }
-}
-
-/// What an answer means for the next try.
-enum Understood {
-    Done(Answer),
-    Again { reason: String, elsewhere: bool, after: Option<Duration> },
 }

@@ -1,25 +1,29 @@
-//! A client that goes straight to the node that works for a submitter.
+//! A client of Tollgate's API.
 //!
-//! Any node takes any request and passes it on, so this is never needed for correctness; it saves the
-//! second hop. [`Route`] remembers which node said that it is the owner, [`Advice`] is what an answer
-//! asks of its caller, and [`Client`] does with both what every caller should do: it asks again under
-//! the same request id, elsewhere if that helps, until there is an answer that says something.
+//! Any node accepts any request and forwards it, so routing is never needed for correctness; it saves
+//! the second hop. [`Route`] remembers the owner of each submitter, [`Outcome`] tells what to do after a
+//! response, and [`Client`] combines both: it repeats a request under the same request id, at another
+//! node if that helps, until the outcome is known. [`nonce`] reserves nonces for callers that sign and
+//! send by themselves. [`Node`] sends single requests to one node, without retries.
 //!
-//! Knows a node only by its API. Never asks a node that it was not told of, and never makes up a
-//! request id: one that changed from try to try would make a second transaction.
+//! Knows a node only by its API. Never contacts a node that is not in its list, and never generates a
+//! request id: an id that changed between tries would create a second transaction.
 
-mod advice;
 mod client;
+mod node;
+pub mod nonce;
+mod outcome;
 mod route;
 
-pub use advice::{Advice, Problem};
-pub use client::{Answer, BadUrl, Client, ClientError, Patience};
+pub use client::{Answer, Client, ClientError, RetryPolicy};
+pub use node::{Node, connect};
+pub use outcome::{Outcome, Problem};
 pub use route::Route;
 
-/// The header of an answer that says where the node is that works for the submitter.
+/// Response header: the URL of the node that owns the submitter.
 pub const OWNER: &str = "tollgate-owner";
-/// The header of a request that says which chain it is for. A node of another chain does nothing and
-/// answers `wrong_chain` (`not_owner` to a node that passed the request on, so that another one is asked).
+/// Request header: the chain that the request is for. A node of another chain does nothing and
+/// answers `wrong_chain` (`not_owner` to a node that forwarded the request, so that another one is tried).
 pub const CHAIN_ID: &str = "tollgate-chain-id";
-/// The header of an answer for which another node was asked.
+/// Response header: the request was forwarded to another node.
 pub const FORWARDED: &str = "tollgate-forwarded";

@@ -1,69 +1,63 @@
-//! Which of several nodes is asked for a submitter.
+//! Chooses the node for a submitter.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
 use tollgate_model::Address;
 
-/// So many submitters are remembered (I13). What is forgotten is learnt again from one answer.
+/// The most owners that are remembered (I13). A forgotten one is learnt again from one response.
 const SUBMITTERS_MAX: usize = 100_000;
 
-/// Nodes by their place in a list, and who was found to work for whom.
+/// The nodes, by their position in a list, and the known owners of submitters.
 #[derive(Debug)]
 pub struct Route {
     nodes: Vec<String>,
-    homes: RwLock<HashMap<Address, usize>>,
+    owners: RwLock<HashMap<Address, usize>>,
 }
 
 impl Route {
-    /// To these nodes, by their URLs; `None` if there is none.
+    /// A route to these nodes, by their URLs; `None` for an empty list.
     pub fn new(nodes: impl IntoIterator<Item = String>) -> Option<Self> {
         let trimmed = |url: String| url.trim_end_matches('/').to_owned();
         let nodes: Vec<String> = nodes.into_iter().map(trimmed).collect();
-        (!nodes.is_empty()).then(|| Self { nodes, homes: RwLock::default() })
+        (!nodes.is_empty()).then(|| Self { nodes, owners: RwLock::default() })
     }
 
-    /// The nodes' URLs, without a slash at the end.
-    pub fn nodes(&self) -> &[String] {
-        &self.nodes
+    /// The node to try: the last known owner, else one derived from the address, so that submitters
+    /// spread over the nodes.
+    pub fn node_for(&self, submitter: Address) -> usize {
+        let owners = self.owners.read().unwrap_or_else(PoisonError::into_inner);
+        owners.get(&submitter).copied().unwrap_or_else(|| self.default_node(submitter))
     }
 
-    /// The node to ask: the one that was found last, else one that hangs on the address, so that
-    /// submitters spread.
-    pub fn home(&self, of: Address) -> usize {
-        let homes = self.homes.read().unwrap_or_else(PoisonError::into_inner);
-        homes.get(&of).copied().unwrap_or_else(|| self.first(of))
-    }
-
-    /// An answer named the owner: it is asked from now on, if it is one of the nodes.
-    pub fn learn(&self, of: Address, owner: &str) {
+    /// Remembers the owner that a response named, if it is one of the nodes.
+    pub fn learn(&self, submitter: Address, owner: &str) {
         let owner = owner.trim_end_matches('/');
-        if self.nodes[self.home(of)] == owner {
+        if self.nodes[self.node_for(submitter)] == owner {
             return;
         }
         if let Some(found) = self.nodes.iter().position(|node| node == owner) {
-            self.note(of, found);
+            self.remember(submitter, found);
         }
     }
 
-    /// Asking `at` did not help: the next one is asked, unless another caller has found the owner
-    /// meanwhile.
-    pub fn leave(&self, of: Address, at: usize) {
-        if self.home(of) == at {
-            self.note(of, (at + 1) % self.nodes.len());
+    /// Goes on to the node after `failed`, unless another caller has found the owner meanwhile.
+    pub fn move_on(&self, submitter: Address, failed: usize) {
+        if self.node_for(submitter) == failed {
+            self.remember(submitter, (failed + 1) % self.nodes.len());
         }
     }
 
-    fn note(&self, of: Address, home: usize) {
-        let mut homes = self.homes.write().unwrap_or_else(PoisonError::into_inner);
-        if homes.len() >= SUBMITTERS_MAX && !homes.contains_key(&of) {
-            homes.clear();
+    fn remember(&self, submitter: Address, node: usize) {
+        let mut owners = self.owners.write().unwrap_or_else(PoisonError::into_inner);
+        if owners.len() >= SUBMITTERS_MAX && !owners.contains_key(&submitter) {
+            owners.clear();
         }
-        homes.insert(of, home);
+        owners.insert(submitter, node);
     }
 
-    fn first(&self, of: Address) -> usize {
-        let [.., a, b] = of.into_array();
+    fn default_node(&self, submitter: Address) -> usize {
+        let [.., a, b] = submitter.into_array();
         usize::from(u16::from_be_bytes([a, b])) % self.nodes.len()
     }
 }
@@ -76,45 +70,49 @@ mod tests {
         Route::new(["http://a/", "http://b", "http://c"].map(str::to_owned)).unwrap()
     }
 
-    fn of(last: u8) -> Address {
+    fn submitter(last: u8) -> Address {
         Address::with_last_byte(last)
     }
 
     #[test]
-    fn submitters_spread_until_their_owners_are_known() {
+    fn submitters_with_unknown_owner_spread_over_the_nodes() {
         let route = route();
-        assert_eq!([0, 1, 2, 3].map(|n| route.home(of(n))), [0, 1, 2, 0]);
+        assert_eq!([0, 1, 2, 3].map(|n| route.node_for(submitter(n))), [0, 1, 2, 0]);
         assert!(Route::new([]).is_none());
     }
 
     #[test]
-    fn an_owner_is_remembered_for_its_submitter_alone() {
+    fn owner_is_remembered_per_submitter() {
         let route = route();
-        route.learn(of(0), "http://c/");
-        assert_eq!((route.home(of(0)), route.home(of(3))), (2, 0));
-        route.learn(of(0), "http://elsewhere");
-        assert_eq!(route.home(of(0)), 2, "nobody is asked that was not named at the start");
+        route.learn(submitter(0), "http://c/");
+        assert_eq!((route.node_for(submitter(0)), route.node_for(submitter(3))), (2, 0));
+        route.learn(submitter(0), "http://elsewhere");
+        assert_eq!(
+            route.node_for(submitter(0)),
+            2,
+            "a node that is not in the list is never contacted"
+        );
     }
 
     #[test]
-    fn a_node_that_does_not_help_is_left_once() {
+    fn two_callers_moving_on_from_one_node_advance_once() {
         let route = route();
-        route.leave(of(0), 0);
-        route.leave(of(0), 0);
-        assert_eq!(route.home(of(0)), 1, "the second caller was late");
-        route.learn(of(0), "http://c");
-        route.leave(of(0), 2);
-        assert_eq!(route.home(of(0)), 0, "all around");
+        route.move_on(submitter(0), 0);
+        route.move_on(submitter(0), 0);
+        assert_eq!(route.node_for(submitter(0)), 1, "the second caller was late");
+        route.learn(submitter(0), "http://c");
+        route.move_on(submitter(0), 2);
+        assert_eq!(route.node_for(submitter(0)), 0, "wraps around");
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn remembered_owners_are_bounded() {
         let route = route();
         for n in 0..=SUBMITTERS_MAX {
             let mut bytes = [0; 20];
             bytes[..8].copy_from_slice(&(n as u64).to_be_bytes());
             route.learn(Address::from(bytes), "http://b");
         }
-        assert_eq!(route.homes.read().unwrap().len(), 1);
+        assert_eq!(route.owners.read().unwrap().len(), 1);
     }
 }

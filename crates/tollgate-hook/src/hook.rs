@@ -7,10 +7,10 @@ use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
+use tollgate_http::{HttpClient, HttpError, HttpResponse, Limits};
 use tollgate_model::Timestamp;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision, StuckPolicy};
-use tollgate_outbound::{Limits, PostError, Posted, Poster};
 use tracing::warn;
 
 use crate::answer;
@@ -25,7 +25,7 @@ const CONCURRENCY: usize = 16;
 pub struct HttpHook {
     options: HookOptions,
     clock: Arc<dyn Clock>,
-    poster: Poster,
+    http: HttpClient,
     places: Semaphore,
 }
 
@@ -47,8 +47,8 @@ impl HttpHook {
             idle_max: CONCURRENCY,
             response_bytes_max: answer::BYTES_MAX,
         };
-        let poster = Poster::new(&limits);
-        Self { options, clock, poster, places: Semaphore::new(CONCURRENCY) }
+        let http = HttpClient::new(&limits);
+        Self { options, clock, http, places: Semaphore::new(CONCURRENCY) }
     }
 
     /// The answer, or why there is none.
@@ -86,7 +86,7 @@ impl HttpHook {
             Err(error) => return Tried::Refused(format!("the question has no header: {error}")),
         };
         let limit = self.options.timeout;
-        let posted = timeout(limit, self.poster.post(&self.options.uri, headers, body)).await;
+        let posted = timeout(limit, self.http.post(&self.options.uri, headers, body)).await;
         match posted {
             Err(_) => Tried::Nothing(format!("the hook did not answer within {limit:?}")),
             Ok(Err(error)) => no_answer(&error),
@@ -112,16 +112,16 @@ impl HttpHook {
     }
 }
 
-fn no_answer(error: &PostError) -> Tried {
+fn no_answer(error: &HttpError) -> Tried {
     match error {
-        PostError::Unreachable(why) => Tried::Nothing(format!("the hook can't be reached: {why}")),
-        PostError::NoAnswer(why) => Tried::Nothing(format!("the hook did not answer: {why}")),
-        PostError::CutOff { .. } => Tried::Nothing(format!("the hook: {error}")),
-        PostError::TooLong { .. } => Tried::Refused(format!("the hook: {error}")),
+        HttpError::Unreachable(why) => Tried::Nothing(format!("the hook can't be reached: {why}")),
+        HttpError::NoAnswer(why) => Tried::Nothing(format!("the hook did not answer: {why}")),
+        HttpError::CutOff { .. } => Tried::Nothing(format!("the hook: {error}")),
+        HttpError::TooLong { .. } => Tried::Refused(format!("the hook: {error}")),
     }
 }
 
-fn judge(posted: &Posted) -> Tried {
+fn judge(posted: &HttpResponse) -> Tried {
     match posted.status {
         200 => match answer::read(&posted.body) {
             Ok(decision) => Tried::Decided(decision),

@@ -38,6 +38,9 @@ pub use planted::PlantedBug;
 
 use db::Pools;
 
+/// This build contains the deliberate defects of the feature `planted-bugs`.
+pub const PLANTED_BUGS: bool = cfg!(feature = "planted-bugs");
+
 /// A node's handle to the shared database. Cheap to clone.
 #[derive(Clone)]
 pub struct PgStore {

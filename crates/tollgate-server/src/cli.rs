@@ -2,7 +2,6 @@
 
 mod amount;
 mod bench;
-mod client;
 mod completions;
 mod config;
 mod demo;
@@ -28,7 +27,7 @@ use crate::config::{DatabaseFlags, LogFormat, Purpose, load};
 
 /// A transaction manager for EVM chains.
 #[derive(Parser)]
-#[command(name = "tollgate", version)]
+#[command(name = "tollgate", version = crate::features::version())]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -13,7 +13,6 @@ use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, RandomIds, World};
 use tollgate_evm::chain::{ChainConfig, ConnectError, EvmChain};
-use tollgate_evm::signer::LocalSigner;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
@@ -24,6 +23,7 @@ use tollgate_model::port::{
 use tollgate_model::{Address, NodeId, Nonce, Submitter, Text, Timestamp};
 use tollgate_postgres::{PgOptions, PgStore};
 use tollgate_server::{Api, BrowserPolicy, ConnectionLimits};
+use tollgate_signer::LocalSigner;
 use tollgate_sqlite::{SqliteOptions, SqlitePath, SqliteStore};
 use tracing::warn;
 use uuid::Uuid;

@@ -5,6 +5,7 @@ mod compose;
 mod config;
 #[cfg(feature = "failpoints")]
 mod failpoints;
+mod features;
 
 use std::process::ExitCode;
 

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::wait::until;
 
-/// A command without what this machine's environment says to Tollgate.
+/// A command without the `TOLLGATE_` variables of this machine. Allows nodes to serve with test features.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
@@ -20,6 +20,7 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
         }
     }
     command.env_remove("RUST_LOG").stdin(Stdio::null());
+    command.env("TOLLGATE_ALLOW_TEST_FEATURES", "1");
     command
 }
 

@@ -1,5 +1,6 @@
-//! The client against nodes that say what a test wants them to.
+//! Routing and retries against scripted nodes; nonces against a real node on a dev chain.
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
-mod straight;
+mod nonce;
+mod routing;

@@ -6,15 +6,15 @@
 use std::time::Duration;
 
 use hyper::body::Bytes;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Uri};
-use tollgate_outbound::{Limits, PostError, Poster};
+use tollgate_http::{HttpClient, HttpError, Limits};
 
 use super::config::{EndpointConfig, Target};
 use super::error::{RpcError, RpcErrorKind};
 
 pub(super) struct Http {
-    poster: Poster,
+    http: HttpClient,
     #[cfg(feature = "simulation")]
     carrier: Option<std::sync::Arc<dyn super::Carrier>>,
     uri: Uri,
@@ -30,13 +30,13 @@ pub(super) struct HttpAnswer {
 
 impl Http {
     pub(super) fn new(target: &Target, config: &EndpointConfig) -> Self {
-        let poster = Poster::new(&Limits {
+        let http = HttpClient::new(&Limits {
             connect_timeout: config.connect_timeout,
             idle_max: config.concurrency,
             response_bytes_max: config.response_bytes_max,
         });
         Self {
-            poster,
+            http,
             #[cfg(feature = "simulation")]
             carrier: config.carrier.clone(),
             uri: target.uri.clone(),
@@ -55,24 +55,18 @@ impl Http {
         if let Some(value) = &self.authorization {
             headers.insert(AUTHORIZATION, value.clone());
         }
-        let posted = self.poster.post(&self.uri, headers, body.into()).await;
+        let posted = self.http.post(&self.uri, headers, body.into()).await;
         let posted = posted.map_err(|error| {
             let (kind, status) = match &error {
-                PostError::Unreachable(_) => (RpcErrorKind::Unreachable, None),
-                PostError::NoAnswer(_) => (RpcErrorKind::NoAnswer, None),
-                PostError::TooLong { status, .. } | PostError::CutOff { status, .. } => {
+                HttpError::Unreachable(_) => (RpcErrorKind::Unreachable, None),
+                HttpError::NoAnswer(_) => (RpcErrorKind::NoAnswer, None),
+                HttpError::TooLong { status, .. } | HttpError::CutOff { status, .. } => {
                     (RpcErrorKind::Unreadable, Some(*status))
                 }
             };
             RpcError { status, ..RpcError::new(kind, error.to_string()) }
         })?;
-        let retry_after = retry_after(&posted.headers);
+        let retry_after = posted.retry_after();
         Ok(HttpAnswer { status: posted.status, retry_after, body: posted.body })
     }
-}
-
-/// Seconds; the form with a date needs a clock that agrees with the endpoint's, and is rare.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
 }

@@ -83,7 +83,7 @@ impl Ws {
         let (announce, heads) = watch::channel(Announced::default());
         let dialer = Dialer {
             target: target.clone(),
-            tls: target.secure.then(tollgate_outbound::client_config),
+            tls: target.secure.then(tollgate_http::client_config),
             connect_timeout: config.connect_timeout,
             message_bytes_max: config.response_bytes_max,
             unanswered_max: config.timeout * UNANSWERED_TIMEOUTS,

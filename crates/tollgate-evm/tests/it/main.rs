@@ -13,7 +13,6 @@ mod fee_quotes;
 mod overriding;
 mod properties;
 mod router;
-mod signer;
 mod slots;
 mod traps;
 mod voices;

@@ -20,12 +20,12 @@ use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts
 use tollgate_engine::{CreateError, EngineOptions};
 use tollgate_evm::chain::ChainConfig;
 use tollgate_evm::endpoint::EndpointConfig;
-use tollgate_evm::signer::{Key, LocalSigner};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::{LeaseTerms, Page};
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{Address, Intent, Nonce, RequestId, Seq, Submitter, Text, TxState, U256};
 use tollgate_server::{Api, BrowserPolicy, ConnectionLimits};
+use tollgate_signer::{Key, LocalSigner};
 
 use super::node::{run_until_told, told_to_stop};
 use super::{log, runtime};

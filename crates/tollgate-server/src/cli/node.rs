@@ -10,11 +10,11 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
 use tollgate_evm::endpoint::EndpointConfig;
-use tollgate_evm::signer::{Key, LocalSigner};
 use tollgate_model::Address;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::secret::masked;
 use tollgate_server::{router, serve as serve_http};
+use tollgate_signer::{Key, LocalSigner};
 use tracing::{info, warn};
 
 use super::{log, runtime};
@@ -44,6 +44,7 @@ pub(super) struct DevArgs {
 }
 
 pub(super) fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
+    crate::features::check_for_serving()?;
     let loaded = load(args.flags.into_flags(), Purpose::Serve)?;
     begin_log(&loaded, "info");
     let settings = loaded.settings;

@@ -1,23 +1,31 @@
 //! A node from the outside: what the client commands ask it, and how they end.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 use hyper::Method;
+use hyper::body::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
+use tollgate_client::{Node, connect};
+use tollgate_http::{HttpError, Limits};
 use tollgate_model::metadata::entries;
 use tollgate_model::secret::masked;
 
-use super::client::{Client, Target};
 use super::table::clean;
 use crate::compose::Failure;
 use crate::config::url_place;
 
+/// Connection limits (I13).
+const LIMITS: Limits =
+    Limits { connect_timeout: RESPONSE_TIMEOUT, idle_max: 1, response_bytes_max: 64 * 1024 * 1024 };
+/// The longest time for a response, including long polls.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long a node that was there before may be silent while it is followed (I13).
 const SILENCE_MAX: Duration = Duration::from_secs(300);
 /// The pause before it is asked again.
@@ -38,13 +46,16 @@ pub(super) struct RemoteArgs {
     /// Sent as a bearer token.
     #[arg(long, global = true, env = "TOLLGATE_API_KEY", hide_env_values = true)]
     api_key: Option<String>,
+    /// Trust the certificates of this PEM file in addition to the system's.
+    #[arg(long, global = true, env = "TOLLGATE_CA_FILE", value_name = "FILE")]
+    ca_file: Option<PathBuf>,
     /// The API's JSON as it came, instead of tables.
     #[arg(long, global = true)]
     json: bool,
 }
 
 fn node_url(url: &str) -> Result<String, String> {
-    Target::parse(url, None).map_err(|error| error.to_string())?;
+    Node::check(url).map_err(|error| error.to_string())?;
     Ok(url.to_owned())
 }
 
@@ -83,8 +94,7 @@ impl Said {
 
 /// A node.
 pub(super) struct Remote {
-    client: Client,
-    target: Target,
+    node: Node,
     url: String,
     pub(super) json: bool,
 }
@@ -99,13 +109,12 @@ impl Remote {
         path: &str,
         body: &impl Serialize,
     ) -> Result<Said, Trouble> {
-        let body = serde_json::to_vec(body).map_err(|error| self.silent(&error.into()))?;
+        let body = serde_json::to_vec(body).map_err(|error| Trouble::Failed(error.to_string()))?;
         self.call(Method::POST, path, body).await
     }
 
     async fn call(&mut self, method: Method, path: &str, body: Vec<u8>) -> Result<Said, Trouble> {
-        let uri = self.target.uri(path).map_err(|error| self.silent(&error))?;
-        let answer = self.client.call(method, uri, body.into()).await;
+        let answer = self.node.send(method, path, Bytes::from(body), RESPONSE_TIMEOUT).await;
         let answer = answer.map_err(|error| self.silent(&error))?;
         let text = String::from_utf8_lossy(&answer.body).into_owned();
         let json = understood(&text);
@@ -114,7 +123,7 @@ impl Remote {
         if is_fine { Ok(said) } else { Err(Trouble::Refused(said)) }
     }
 
-    fn silent(&self, error: &Failure) -> Trouble {
+    fn silent(&self, error: &HttpError) -> Trouble {
         Trouble::Unreachable(format!("{} can't be reached: {error}", self.url))
     }
 
@@ -168,11 +177,14 @@ pub(super) fn run<F>(args: RemoteArgs, command: F) -> Result<ExitCode, Failure>
 where
     F: AsyncFnOnce(&mut Remote) -> Result<(), Trouble>,
 {
-    let RemoteArgs { url, api_key, json } = args;
-    let target = Target::parse(&url, api_key.as_deref())?;
+    let RemoteArgs { url, api_key, ca_file, json } = args;
+    let mut node = Node::new(&url, connect(&LIMITS, ca_file.as_deref())?)?;
+    if let Some(key) = api_key {
+        node = node.with_api_key(&key)?;
+    }
     // Without user, password and path, which may be secrets.
-    let url = masked(&url_place(&url, &["http"])?);
-    let mut remote = Remote { client: Client::new(target.clone()), target, url, json };
+    let url = masked(&url_place(&url, &["http", "https"])?);
+    let mut remote = Remote { node, url, json };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (code, why) = match runtime.block_on(command(&mut remote)) {
         Ok(()) | Err(Trouble::NoReader) => return Ok(ExitCode::SUCCESS),

@@ -4,15 +4,12 @@
 //! refused: it is a slip, and the account that was meant is missing.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use tollgate_evm::signer::{Key, KeySourceError, LIST_BYTES_MAX, LocalSigner};
 use tollgate_model::Address;
 use tollgate_model::port::signer::Signer;
-use zeroize::Zeroizing;
+use tollgate_signer::{Key, KeyFileError, LocalSigner, read_key_file};
 
 use crate::config::{KeySources, Place, Problem, io_words};
 
@@ -87,12 +84,10 @@ impl Keyring {
 
     fn add_file(&mut self, file: &Path, named_at: &Place) {
         let name: Arc<str> = file.display().to_string().into();
-        let wrong = |reason: String| {
-            Problem::new(named_at.clone(), "keys.private_key_files", format!("{name}: {reason}"))
-        };
-        let text = match read(file) {
+        let wrong = |reason| Problem::new(named_at.clone(), "keys.private_key_files", reason);
+        let text = match read_key_file(file) {
             Ok(text) => text,
-            Err(reason) => return self.problems.push(wrong(reason)),
+            Err(error) => return self.problems.push(wrong(words(error))),
         };
         let before = self.keys.len() + self.problems.len();
         for (line, text) in (1..).zip(text.lines()) {
@@ -110,29 +105,16 @@ impl Keyring {
             }
         }
         if self.keys.len() + self.problems.len() == before {
-            self.problems.push(wrong("there are no keys in it".to_owned()));
+            self.problems.push(wrong(format!("{name}: there are no keys in it")));
         }
     }
 }
 
-fn words(error: KeySourceError) -> String {
+fn words(error: KeyFileError) -> String {
     match error {
-        KeySourceError::Unreadable { path, error } => {
+        KeyFileError::Unreadable { path, error } => {
             format!("{}: {}", path.display(), io_words(&error))
         }
         other => other.to_string(),
-    }
-}
-
-fn read(path: &Path) -> Result<Zeroizing<String>, String> {
-    let words = |error: std::io::Error| io_words(&error);
-    let file = File::open(path).map_err(words)?;
-    let length = file.metadata().map_err(words)?.len().min(LIST_BYTES_MAX);
-    // All of it at once: a string that grows leaves copies of itself behind.
-    let mut text = Zeroizing::new(String::with_capacity(length as usize + 2));
-    file.take(LIST_BYTES_MAX + 1).read_to_string(&mut text).map_err(words)?;
-    match text.len() as u64 > LIST_BYTES_MAX {
-        true => Err(format!("longer than {LIST_BYTES_MAX} bytes")),
-        false => Ok(text),
     }
 }

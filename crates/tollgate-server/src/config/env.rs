@@ -10,7 +10,13 @@ use super::keys::{KEYS, Key};
 pub(crate) const CONFIG: &str = "TOLLGATE_CONFIG";
 
 /// Variables of other commands: no settings, and no slips.
-const OTHERS: [&str; 3] = [CONFIG, "TOLLGATE_API_KEY", "TOLLGATE_URL"];
+const OTHERS: [&str; 5] = [
+    CONFIG,
+    "TOLLGATE_ALLOW_TEST_FEATURES",
+    "TOLLGATE_API_KEY",
+    "TOLLGATE_CA_FILE",
+    "TOLLGATE_URL",
+];
 
 /// What the environment says.
 #[derive(Default)]

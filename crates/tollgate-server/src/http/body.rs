@@ -12,12 +12,12 @@ use axum::http::StatusCode;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 use tollgate_engine::SignedIntent;
-use tollgate_evm::signer::{RecoverError, recover};
 use tollgate_model::ids::parse_address;
 use tollgate_model::port::chain::Speed;
 use tollgate_model::port::policy::NewCall;
 use tollgate_model::port::signer::{AccessListEntry, TxKind};
 use tollgate_model::{Address, B256, Bytes, ChainId, GasPrice, Intent, RequestId, Submitter, U256};
+use tollgate_signer::{RecoverError, recover};
 use utoipa::ToSchema;
 
 use super::code::Code;

@@ -11,10 +11,10 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use tollgate_engine::{Destination, Place};
+use tollgate_http::HttpResponse;
 use tollgate_model::ids::parse_address;
 use tollgate_model::secret::masked;
 use tollgate_model::{ChainId, NodeId, Submitter};
-use tollgate_outbound::Posted;
 
 use super::batch::BATCH_MAX;
 use super::body::{CreateBody, Fields, raw, read_object, read_whole};
@@ -262,7 +262,7 @@ pub(crate) fn belongs(code: Option<Code>, to: &Destination) -> Belongs {
 }
 
 /// The code of a problem of another node.
-pub(crate) fn code_of(posted: &Posted) -> Option<Code> {
+pub(crate) fn code_of(posted: &HttpResponse) -> Option<Code> {
     #[derive(Deserialize)]
     struct Said {
         code: String,
@@ -275,8 +275,8 @@ pub(crate) fn code_of(posted: &Posted) -> Option<Code> {
 }
 
 /// Another node's answer, word for word.
-fn passed_back(posted: Posted, owner: Option<&str>) -> Response {
-    let Posted { status, headers, body } = posted;
+fn passed_back(posted: HttpResponse, owner: Option<&str>) -> Response {
+    let HttpResponse { status, headers, body } = posted;
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
     for name in KEPT {

@@ -11,8 +11,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 use tollgate_engine::{Destination, Engine};
+use tollgate_http::{HttpClient, HttpError, HttpResponse, Limits};
 use tollgate_model::NodeId;
-use tollgate_outbound::{Limits, PostError, Posted, Poster};
 
 use super::forward::{CHAIN_ID, FORWARDED};
 use super::guard::TRACE_ID;
@@ -44,7 +44,7 @@ const CARRIED: [HeaderName; 6] = [
 
 /// The way to the other nodes.
 pub(crate) struct Peers {
-    poster: Poster,
+    http: HttpClient,
     under_way: Mutex<HashMap<NodeId, Arc<Semaphore>>>,
 }
 
@@ -61,12 +61,12 @@ pub(crate) enum Unanswered {
 
 impl Default for Peers {
     fn default() -> Self {
-        let poster = Poster::new(&Limits {
+        let http = HttpClient::new(&Limits {
             connect_timeout: CONNECT_TIMEOUT,
             idle_max: IDLE_MAX,
             response_bytes_max: ANSWER_BYTES_MAX,
         });
-        Self { poster, under_way: Mutex::default() }
+        Self { http, under_way: Mutex::default() }
     }
 }
 
@@ -79,7 +79,7 @@ impl Peers {
         path: &str,
         given: &HeaderMap,
         body: Bytes,
-    ) -> Result<Posted, Unanswered> {
+    ) -> Result<HttpResponse, Unanswered> {
         let room = self.room(engine, &to.node);
         let _permit = room.try_acquire().map_err(|_| Unanswered::Full)?;
         let uri: Uri = format!("{}{path}", to.url)
@@ -94,11 +94,11 @@ impl Peers {
         }
         headers.insert(FORWARDED, HeaderValue::from_static("1"));
         headers.insert(CHAIN_ID, HeaderValue::from(engine.chain_id().get()));
-        let post = self.poster.post(&uri, headers, body);
+        let post = self.http.post(&uri, headers, body);
         tokio::select! {
             posted = post => posted.map_err(|error| match error {
-                PostError::Unreachable(why) => Unanswered::NotAsked(why),
-                PostError::NoAnswer(_) | PostError::TooLong { .. } | PostError::CutOff { .. } => {
+                HttpError::Unreachable(why) => Unanswered::NotAsked(why),
+                HttpError::NoAnswer(_) | HttpError::TooLong { .. } | HttpError::CutOff { .. } => {
                     Unanswered::Unheard(error.to_string())
                 }
             }),

@@ -271,7 +271,7 @@ async fn the_exit_code_says_who_said_no() {
         (2, vec!["tx", "replace", "id"], "--max-fee-per-gas"),
         (2, vec!["tx", "replace", "id", "--max-fee-per-gas", "5", "--gas", "5"], "--to"),
         (2, vec!["submitter", "resume", &from], "--reason"),
-        (2, vec!["tx", "list", "--url", "https://127.0.0.1"], "http://"),
+        (2, vec!["tx", "list", "--url", "ftp://127.0.0.1"], "http://"),
         (3, vec!["tx", "list", "--url", "http://127.0.0.1:1"], "can't be reached"),
         (3, vec!["submitter", "list", "--url", "http://127.0.0.1:1"], "can't be reached"),
         (3, vec!["completions", "--follow", "--url", "http://127.0.0.1:1"], "can't be reached"),

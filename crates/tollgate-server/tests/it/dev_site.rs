@@ -9,13 +9,13 @@ use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts
 use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, Policies, RandomIds, World};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::EndpointConfig;
-use tollgate_evm::signer::{Key, LocalSigner};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{ChainRegistration, Store, SubmitterSetup, Unwatched};
 use tollgate_model::{NodeId, Nonce, Submitter};
 use tollgate_server::{Api, router};
+use tollgate_signer::{Key, LocalSigner};
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
 use tollgate_testkit::{rpc, wait};
 use uuid::Uuid;

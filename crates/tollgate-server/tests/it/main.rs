@@ -10,6 +10,7 @@ mod browsers;
 mod calls;
 mod chaos;
 mod cli;
+mod cli_https;
 mod cluster;
 mod connections;
 mod contract;

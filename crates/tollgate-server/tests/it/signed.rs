@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 use tollgate_devchain::dev_accounts;
-use tollgate_evm::signer::{Key, LocalSigner};
 use tollgate_model::port::batch::Fees;
 use tollgate_model::port::signer::{Signer, TxDraft, TxKind};
 use tollgate_model::{Bytes, ChainId, GasPrice, Nonce, U256, Wei};
+use tollgate_signer::{Key, LocalSigner};
 use tollgate_testkit::{rpc, wait};
 
 use crate::dev::Dev;

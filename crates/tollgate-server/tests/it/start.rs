@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tollgate_devchain::{DevChain, DevChainOptions, dev_accounts};
-use tollgate_evm::signer::{Key, keystore};
 use tollgate_model::ChainId;
 use tollgate_model::port::NodeStore;
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
@@ -17,6 +16,9 @@ use tollgate_testkit::wait::until;
 use crate::program::{Program, command, free_port, http_get, http_post};
 
 const SECRET: &str = "hunter2hunter2";
+
+/// The key of the first account of the dev chain, encrypted with [`SECRET`].
+const KEYSTORE: &str = include_str!("../../../tollgate-signer/tests/fixtures/keystore.json");
 
 /// A folder with a key, and a node's flags that are all right.
 pub(crate) struct Ground {
@@ -184,9 +186,8 @@ fn a_keystore_needs_its_password_and_no_key_of_it_twice() {
     let ground = Ground::new();
     let folder = ground.path("keystore");
     std::fs::create_dir(&folder).unwrap();
-    let key = Key::from_bytes(&dev_accounts()[0].private_key).unwrap();
     let file = format!("{folder}/key.json");
-    std::fs::write(&file, keystore::encrypt_light(&key, SECRET).unwrap()).unwrap();
+    std::fs::write(&file, KEYSTORE).unwrap();
     let password = ground.path("password");
     std::fs::write(&password, "something else").unwrap();
     let flags = ["--keystore", &folder, "--keystore-password-file", &password];
@@ -201,13 +202,28 @@ fn a_keystore_needs_its_password_and_no_key_of_it_twice() {
         told,
         [format!(
             "tollgate: --keystore: {folder}: has a key that {keys}:1:1 gives too ({})",
-            key.address()
+            dev_accounts()[0].address
         )]
     );
     assert_eq!(
         ground.refusal("http://127.0.0.1:1", &["--keystore", &folder]),
         ["tollgate: --keystore: needs a password: give --keystore-password-file or \
           TOLLGATE_KEYSTORE_PASSWORD"]
+    );
+}
+
+#[test]
+fn binary_with_test_features_shows_them_and_refuses_to_serve() {
+    let version = command().arg("--version").output().unwrap();
+    let version = String::from_utf8(version.stdout).unwrap();
+    assert!(version.contains("\ntest features: failpoints"), "{version}");
+    let ground = Ground::new();
+    let mut serve = ground.serve("http://127.0.0.1:1", &[]);
+    serve.env_remove("TOLLGATE_ALLOW_TEST_FEATURES");
+    let said = refusal_of(&mut serve);
+    assert!(
+        said.starts_with("tollgate: this binary was built with test features (failpoints"),
+        "{said}"
     );
 }
 

@@ -1,10 +1,10 @@
 //! Whoever else has a key, and signs and sends past the engine.
 
 use tollgate_devchain::dev_accounts;
-use tollgate_evm::signer::{Key, LocalSigner};
 use tollgate_model::port::batch::Fees;
 use tollgate_model::port::signer::{SignedTx, Signer, TxDraft, TxKind};
 use tollgate_model::{Address, Bytes, GasPrice, Nonce, Submitter, U256, Wei};
+use tollgate_signer::{Key, LocalSigner};
 
 /// Price and tip in gwei: enough to be mined.
 pub(crate) const MODEST: (u64, u64) = (20, 1);

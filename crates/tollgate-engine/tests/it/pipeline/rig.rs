@@ -9,7 +9,6 @@ use tollgate_devchain::dev_accounts;
 use tollgate_engine::{Created, Engine, EngineOptions, Policies, RandomIds, World as EngineWorld};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::EndpointConfig;
-use tollgate_evm::signer::{Key, LocalSigner};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::signer::Signer;
@@ -21,6 +20,7 @@ use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{
     Address, ChainId, Intent, NodeId, Nonce, Seq, Submitter, Tracking, TxHash, TxId, TxState, U256,
 };
+use tollgate_signer::{Key, LocalSigner};
 use tollgate_testkit::world::NodeOptions;
 use tollgate_testkit::{Gate, PgWorld, SqliteWorld, World};
 use uuid::Uuid;

@@ -5,12 +5,12 @@ use std::time::Duration;
 use tollgate_devchain::dev_accounts;
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::EndpointConfig;
-use tollgate_evm::signer::{Key, LocalSigner};
 use tollgate_model::port::Fees;
 use tollgate_model::port::chain::{Chain, SlotSearch, Speed};
 use tollgate_model::port::signer::{SignedTx, Signer, TxDraft, TxKind};
 use tollgate_model::reconcile::{Looked, Search, judge_search};
 use tollgate_model::{Address, Bytes, Nonce, TxHash, U256, Wei};
+use tollgate_signer::{Key, LocalSigner};
 use tollgate_testkit::wait::until;
 
 use super::chains::{Breakable, ChainKind, Era, TestChain};

@@ -129,6 +129,7 @@ impl Stage {
             .arg("--private-key-file")
             .arg(self.keys())
             .env("RUST_LOG", "error")
+            .env("TOLLGATE_ALLOW_TEST_FEATURES", "1")
             .stdout(Stdio::null())
             .kill_on_drop(true);
         command

@@ -1,0 +1,104 @@
+//! Single requests to one node, without retries.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Bytes;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use hyper::{HeaderMap, Method, Uri};
+use tollgate_http::{HttpClient, HttpError, HttpResponse, Limits, client_config_trusting};
+
+use crate::client::ClientError;
+
+/// A connection pool that also trusts the certificates of a PEM file, if one is given.
+///
+/// # Errors
+/// [`ClientError::InvalidConfig`]: the file can't be read or contains no certificate.
+pub fn connect(limits: &Limits, ca_file: Option<&Path>) -> Result<Arc<HttpClient>, ClientError> {
+    Ok(Arc::new(match ca_file {
+        None => HttpClient::new(limits),
+        Some(file) => {
+            let tls = client_config_trusting(file);
+            let tls = tls.map_err(|error| ClientError::InvalidConfig(error.to_string()))?;
+            HttpClient::with_tls(limits, &tls)
+        }
+    }))
+}
+
+/// One node's API. Clones share their connections.
+#[derive(Clone)]
+pub struct Node {
+    http: Arc<HttpClient>,
+    url: String,
+    headers: HeaderMap,
+}
+
+impl Node {
+    /// A node by its URL: `http://127.0.0.1:8550`. A path in it is put before all paths.
+    ///
+    /// # Errors
+    /// [`ClientError::InvalidConfig`]: not an `http` or `https` URL.
+    pub fn new(url: &str, http: Arc<HttpClient>) -> Result<Self, ClientError> {
+        Self::check(url)?;
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Ok(Self { http, url: url.trim_end_matches('/').to_owned(), headers })
+    }
+
+    /// Checks that a text is the URL of a node.
+    ///
+    /// # Errors
+    /// [`ClientError::InvalidConfig`]: not an `http` or `https` URL.
+    pub fn check(url: &str) -> Result<(), ClientError> {
+        let wrong = |why: &str| Err(ClientError::InvalidConfig(format!("{url:?}: {why}")));
+        match url.parse::<Uri>() {
+            Err(error) => wrong(&error.to_string()),
+            Ok(uri) => match (uri.scheme_str(), uri.authority()) {
+                (Some("http" | "https"), Some(_)) => Ok(()),
+                _ => wrong("must be http://… or https://…"),
+            },
+        }
+    }
+
+    /// Sends an API key as a bearer token.
+    ///
+    /// # Errors
+    /// [`ClientError::InvalidConfig`]: the key contains characters that a header can't hold.
+    pub fn with_api_key(self, key: &str) -> Result<Self, ClientError> {
+        let value = HeaderValue::from_str(&format!("Bearer {key}"));
+        let mut value =
+            value.map_err(|_| ClientError::InvalidConfig("the API key is not text".to_owned()))?;
+        value.set_sensitive(true);
+        Ok(self.with_header(AUTHORIZATION.as_str(), value))
+    }
+
+    pub(crate) fn with_header(mut self, name: &'static str, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
+    /// The URL, without a slash at the end.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Sends a request and waits for the response.
+    ///
+    /// # Errors
+    /// [`HttpError`]; [`HttpError::NoAnswer`] after the time-out.
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+        timeout: Duration,
+    ) -> Result<HttpResponse, HttpError> {
+        let uri: Uri = format!("{}{path}", self.url)
+            .parse()
+            .map_err(|error| HttpError::Unreachable(format!("{path}: {error}")))?;
+        let response = self.http.send(method, &uri, self.headers.clone(), body);
+        let late = |_| HttpError::NoAnswer(format!("nothing within {timeout:?}"));
+        tokio::time::timeout(timeout, response).await.map_err(late)?
+    }
+}

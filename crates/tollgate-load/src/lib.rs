@@ -1,0 +1,195 @@
+//! A load generator for running nodes that verifies the result on the chain.
+//!
+//! A closed loop: each caller waits for its answer before its next intent. Every intent is a plain
+//! transfer of a unique value, so that accepted intents can be matched with mined transactions. Runs on
+//! one thread and reports its own CPU time, because it shares the machine with the nodes it measures.
+
+mod callers;
+mod chain;
+mod feed;
+mod ledger;
+mod plan;
+mod record;
+mod report;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tollgate_client::{Node, connect};
+use tollgate_http::Limits;
+use tollgate_model::Address;
+use uuid::Uuid;
+
+use self::callers::Load;
+use self::chain::ChainReader;
+pub use self::plan::COUNT_MAX;
+use self::plan::Plan;
+use self::record::Run;
+use self::report::Environment;
+pub use self::report::Report;
+
+/// The number of intents if neither a count nor a duration is given.
+const COUNT_DEFAULT: u64 = 1_000;
+/// The longest response body, in bytes (I13).
+const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The longest time for a response, including long polls.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// Any failure of a run.
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// The settings of a run.
+pub struct Options {
+    /// The nodes; each submitter's intents go to its owner.
+    pub urls: Vec<String>,
+    /// The submitters to load; if empty, the first `submitter_count` of the first node.
+    pub submitters: Vec<Address>,
+    /// The number of submitters if none is named.
+    pub submitter_count: u32,
+    /// The number of intents.
+    pub count: Option<u64>,
+    /// The time during which new intents are created.
+    pub duration: Option<Duration>,
+    /// The number of concurrent callers.
+    pub concurrency: u32,
+    /// Intents per call; 1 uses the single create.
+    pub batch: u64,
+    /// A node of the chain, to verify what was mined.
+    pub rpc_url: Option<String>,
+    /// The state that every accepted intent must reach.
+    pub wait: Wait,
+    /// The longest time without progress.
+    pub patience: Duration,
+    /// The gas limit of each transfer; `None` lets the node estimate it.
+    pub gas: Option<u64>,
+    /// The name of the run: the same seed gives the same request ids and values.
+    pub seed: Option<u64>,
+    /// Sent as a bearer token.
+    pub api_key: Option<String>,
+    /// Certificates to trust in addition to the host's.
+    pub ca_file: Option<PathBuf>,
+}
+
+/// The state that ends a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wait {
+    /// The completion feed contains every accepted intent.
+    Final,
+    /// The chain's blocks contain every accepted intent.
+    Mined,
+    /// Every intent has its answer. Nothing is verified.
+    Accepted,
+}
+
+impl Wait {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Final => "final",
+            Self::Mined => "mined",
+            Self::Accepted => "accepted",
+        }
+    }
+}
+
+/// Runs the load and verifies its result.
+///
+/// # Errors
+/// The options contradict each other, or a node can't be used.
+pub fn run(options: &Options) -> Result<Report, Error> {
+    match (options.wait, &options.rpc_url) {
+        (Wait::Mined, None) => return Err("--wait mined reads the chain: give --rpc-url".into()),
+        (Wait::Accepted, Some(_)) => {
+            return Err("--rpc-url verifies what was mined: use --wait mined or final".into());
+        }
+        _ => {}
+    }
+    // One thread: no hand-over between cores, and at most one core is taken from the nodes.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(measure(options))
+}
+
+async fn measure(options: &Options) -> Result<Report, Error> {
+    let nodes = Arc::new(nodes(options)?);
+    let submitters = if options.submitters.is_empty() {
+        feed::submitters(&nodes[0], options.submitter_count).await?
+    } else {
+        options.submitters.clone()
+    };
+    let plan = Arc::new(Plan {
+        run: options.seed.unwrap_or_else(|| Uuid::now_v7().as_u64_pair().1),
+        submitters,
+        gas: options.gas,
+        batch: options.batch,
+        count: options.count.unwrap_or(match options.duration {
+            Some(_) => COUNT_MAX,
+            None => COUNT_DEFAULT,
+        }),
+        duration: options.duration,
+    });
+    let chain = match &options.rpc_url {
+        Some(url) => Some(ChainReader::connect(url, &plan).await?),
+        None => None,
+    };
+    let environment = Environment::new(options, &plan, chain.as_ref());
+    let feed_end = match options.wait {
+        Wait::Final => feed::end(&nodes[0]).await?,
+        Wait::Mined | Wait::Accepted => 0,
+    };
+    let run = Arc::new(Run::new(options.count));
+    let follower = match options.wait {
+        Wait::Accepted => None,
+        Wait::Mined => chain.clone().map(|chain| {
+            let (plan, run) = (plan.clone(), run.clone());
+            tokio::spawn(async move { chain.follow(&plan, &run).await })
+        }),
+        Wait::Final => {
+            let (nodes, plan, run) = (nodes.clone(), plan.clone(), run.clone());
+            Some(tokio::spawn(async move { feed::follow(&nodes, &plan, &run, feed_end).await }))
+        }
+    };
+    let progress = tokio::spawn(record::show_progress(run.clone(), options.wait));
+    let load = Load::new(plan.clone(), nodes, run.clone(), options.patience);
+    load.ok_or("no node is given")?.run(options.concurrency).await;
+    if let Some(follower) = follower {
+        wait_for_all(&run, &follower, options.patience).await;
+        follower.abort();
+    }
+    progress.abort();
+    let records = run.end();
+    let verdict = match &chain {
+        Some(chain) => Some(chain.verify(&plan, &records).await?),
+        None => None,
+    };
+    Ok(Report { environment, wait: options.wait, records, verdict })
+}
+
+fn nodes(options: &Options) -> Result<Vec<Node>, Error> {
+    let limits = Limits {
+        connect_timeout: RESPONSE_TIMEOUT,
+        idle_max: options.concurrency as usize + 1,
+        response_bytes_max: RESPONSE_BYTES_MAX,
+    };
+    let http = connect(&limits, options.ca_file.as_deref())?;
+    let mut nodes = Vec::new();
+    for url in &options.urls {
+        let node = Node::new(url, http.clone())?;
+        nodes.push(match &options.api_key {
+            Some(key) => node.with_api_key(key)?,
+            None => node,
+        });
+    }
+    Ok(nodes)
+}
+
+/// Waits until every accepted intent is done, or nothing moves any more.
+async fn wait_for_all(run: &Run, follower: &tokio::task::JoinHandle<()>, patience: Duration) {
+    let (mut moved, mut seen) = (Instant::now(), run.done());
+    while run.done() < run.accepted() && moved.elapsed() < patience && !follower.is_finished() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        if run.done() != seen {
+            (moved, seen) = (Instant::now(), run.done());
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Reads files that hold keys: plain text, and folders of keystores.
+//!
+//! The text read is zeroised after use. No error contains any of it.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+use zeroize::Zeroizing;
+
+use crate::key::Key;
+use crate::keystore::{self, KeystoreError};
+
+/// The longest key file, in bytes: sixty thousand keys.
+const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Keystores that are decrypted at once: each takes one core for a second and up to 1 GiB.
+const DECRYPTED_AT_ONCE: usize = 2;
+
+/// The reason why keys could not be read. Names the file, never its content.
+#[derive(Debug, Error)]
+pub enum KeyFileError {
+    /// A file or folder can't be read.
+    #[error("{path}: {error}")]
+    Unreadable {
+        /// The file or folder.
+        path: PathBuf,
+        /// The cause.
+        error: std::io::Error,
+    },
+    /// The file is longer than four MiB.
+    #[error("{0}: longer than {FILE_BYTES_MAX} bytes")]
+    TooLong(PathBuf),
+    /// A keystore file can't be decrypted.
+    #[error("{path}: {error}")]
+    Keystore {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        error: KeystoreError,
+    },
+}
+
+pub(crate) fn keys_in_keystore_dir(dir: &Path, password: &str) -> Result<Vec<Key>, KeyFileError> {
+    let unreadable = |error| KeyFileError::Unreadable { path: dir.to_owned(), error };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        if path.is_file() && !hidden {
+            files.push(path);
+        }
+    }
+    files.sort();
+    let open = |path: &PathBuf| {
+        let json = read_key_file(path)?;
+        keystore::decrypt(&json, password)
+            .map_err(|error| KeyFileError::Keystore { path: path.clone(), error })
+    };
+    std::thread::scope(|scope| {
+        let chunks = files.chunks(files.len().div_ceil(DECRYPTED_AT_ONCE).max(1));
+        let threads: Vec<_> = chunks
+            .map(|chunk| scope.spawn(move || chunk.iter().map(open).collect::<Vec<_>>()))
+            .collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+            .collect()
+    })
+}
+
+/// Reads a file of at most four MiB whose text is zeroised when dropped.
+///
+/// # Errors
+/// [`KeyFileError::Unreadable`] or [`KeyFileError::TooLong`].
+pub fn read_key_file(path: &Path) -> Result<Zeroizing<String>, KeyFileError> {
+    let unreadable = |error| KeyFileError::Unreadable { path: path.to_owned(), error };
+    let file = fs::File::open(path).map_err(unreadable)?;
+    let length = file.metadata().map_err(unreadable)?.len().min(FILE_BYTES_MAX);
+    // Allocated once: a string that grows leaves copies of its content behind.
+    let mut text = Zeroizing::new(String::with_capacity(length as usize + 2));
+    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(KeyFileError::TooLong(path.to_owned()));
+    }
+    Ok(text)
+}
