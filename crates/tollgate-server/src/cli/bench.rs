@@ -9,8 +9,8 @@ use tollgate_load::{COUNT_MAX, Options};
 use tollgate_model::Address;
 use tollgate_model::ids::parse_address;
 
-use crate::compose::Failure;
 use crate::config::duration;
+use crate::failure::Failure;
 
 #[derive(Args)]
 pub(super) struct BenchArgs {

@@ -18,8 +18,8 @@ use tollgate_model::metadata::entries;
 use tollgate_model::secret::masked;
 
 use super::table::clean;
-use crate::compose::Failure;
 use crate::config::url_place;
+use crate::failure::Failure;
 
 /// Connection limits (I13).
 const LIMITS: Limits =
