@@ -51,9 +51,9 @@ impl Clock for SystemClock {
     }
 }
 
-/// Seconds since 1970, for the first block of a dev chain.
-pub(crate) fn unix_seconds() -> u64 {
-    SystemClock.now().since(Timestamp::EPOCH).as_secs()
+/// Microseconds since 1970: what tells one dev chain from the next.
+pub(crate) fn unix_micros() -> u64 {
+    SystemClock.now().unix_micros().unsigned_abs()
 }
 
 /// Where a node keeps its state.

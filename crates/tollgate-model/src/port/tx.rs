@@ -192,8 +192,8 @@ pub trait TxStore: Send + Sync {
         page: Page,
     ) -> Result<Vec<OpenTx>, StoreError>;
 
-    /// A page of the nonces, from one on, that transactions of a submitter have, lowest first. Nothing
-    /// else of them is read.
+    /// A page of the nonces, from one on, of a submitter's open transactions, lowest first. Nothing else
+    /// of them is read.
     async fn slots_from(
         &self,
         submitter: Submitter,

@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
-use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
+use tollgate_devchain::{DevChain, RunningDevChain, dev_accounts};
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_evm::signer::{Key, LocalSigner};
 use tollgate_model::Address;
@@ -17,8 +17,9 @@ use tollgate_model::secret::masked;
 use tollgate_server::{router, serve as serve_http};
 use tracing::{info, warn};
 
+use super::devchain::new_chain;
 use super::{log, runtime};
-use crate::compose::{Database, Failure, Keyring, Node, NodeConfig, bind, start, unix_seconds};
+use crate::compose::{Database, Failure, Keyring, Node, NodeConfig, bind, start};
 use crate::config::{Loaded, NodeFlags, Purpose, Refused, Settings, duration, load};
 
 /// How long callers have to get their answers once the node is told to stop, and the node to let
@@ -95,12 +96,7 @@ async fn make_chain(
     settings: &mut Settings,
     block_interval: Duration,
 ) -> Result<(RunningDevChain, Option<tempfile::TempDir>), Failure> {
-    let block_interval = Some(block_interval);
-    let mut options = DevChainOptions { block_interval, ..Default::default() };
-    // Each start is another chain, and a database that belongs to an earlier one is refused
-    // instead of being worked on with the wrong nonces.
-    options.chain.genesis_timestamp = unix_seconds();
-    let chain = DevChain::start(options).await?;
+    let chain = DevChain::start(new_chain(block_interval)).await?;
     settings.chain.endpoints.push(EndpointConfig::new(chain.url()));
     println!("dev chain  {}", chain.url());
     if settings.database_is_given {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use hyper::Method;
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 use tollgate_model::metadata::entries;
 use tollgate_model::secret::masked;
@@ -184,7 +184,18 @@ where
             (1, said.problem())
         }
         Err(Trouble::Failed(why)) => (1, why),
-        Err(Trouble::Unreachable(why)) => (3, why),
+        Err(Trouble::Unreachable(why)) => {
+            if json {
+                let problem = json!({
+                    "title": "The node can't be reached",
+                    "code": "unreachable",
+                    "detail": why,
+                    "retryable": true,
+                });
+                let _ = say(&problem.to_string());
+            }
+            (3, why)
+        }
     };
     eprintln!("tollgate: {}", clean(&why));
     Ok(ExitCode::from(code))
