@@ -61,16 +61,13 @@ impl RequestLookup {
 
 /// Reads once more where a connection broke: the pool may have kept one that the server had closed. A
 /// read that took long is not repeated, so that callers of a silent store are answered in time.
-async fn read(
-    store: &Arc<dyn Store>,
-    requests: &[(Submitter, RequestId)],
-) -> Result<Vec<Option<KnownRequest>>, StoreError> {
+async fn read_again_once<T>(
+    read: impl AsyncFn() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
     let began = Instant::now();
-    match store.known_requests(requests).await {
-        Err(StoreError::Unavailable(_)) if began.elapsed() < REREAD_WITHIN => {
-            store.known_requests(requests).await
-        }
-        read => read,
+    match read().await {
+        Err(StoreError::Unavailable(_)) if began.elapsed() < REREAD_WITHIN => read().await,
+        done => done,
     }
 }
 
@@ -85,7 +82,7 @@ async fn run(store: Arc<dyn Store>, inbox: Arc<Mutex<mpsc::Receiver<Job>>>) {
         if requests.is_empty() {
             continue;
         }
-        match read(&store, &requests).await {
+        match read_again_once(async || store.known_requests(&requests).await).await {
             Ok(found) => {
                 for (reply, known) in replies.into_iter().zip(found) {
                     let _ = reply.send(Ok(known));
@@ -97,5 +94,48 @@ async fn run(store: Arc<dyn Store>, inbox: Arc<Mutex<mpsc::Receiver<Job>>>) {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    /// Reads whose answers were given before, each after a time; how many were asked for.
+    async fn read(
+        answers: &[(Duration, Result<u8, StoreError>)],
+    ) -> (Result<u8, StoreError>, usize) {
+        let left = RefCell::new(answers.iter().cloned());
+        let read = async || {
+            let next = left.borrow_mut().next();
+            let (after, answer) = next.expect("no further read");
+            tokio::time::sleep(after).await;
+            answer
+        };
+        let answer = read_again_once(read).await;
+        (answer, answers.len() - left.borrow().len())
+    }
+
+    fn broken() -> Result<u8, StoreError> {
+        Err(StoreError::Unavailable("connection closed".to_owned()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn read_over_a_broken_connection_is_repeated_once() {
+        let at_once = Duration::ZERO;
+        assert_eq!(read(&[(at_once, Ok(1))]).await, (Ok(1), 1));
+        assert_eq!(read(&[(at_once, broken()), (at_once, Ok(1))]).await, (Ok(1), 2));
+        let twice = [(at_once, broken()), (at_once, broken()), (at_once, Ok(1))];
+        assert_eq!(read(&twice).await, (broken(), 2), "not a third time");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn read_that_took_long_or_failed_otherwise_is_not_repeated() {
+        let at_once = Duration::ZERO;
+        assert_eq!(read(&[(REREAD_WITHIN, broken()), (at_once, Ok(1))]).await, (broken(), 1));
+        let defect = Err(StoreError::Defect("a row that can't be read".to_owned()));
+        assert_eq!(read(&[(at_once, defect.clone()), (at_once, Ok(1))]).await, (defect, 1));
     }
 }

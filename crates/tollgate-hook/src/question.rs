@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tollgate_api::format_time as time;
+use tollgate_model::Intent;
 use tollgate_model::port::policy::StuckContext;
 use tollgate_model::port::{Attempt as StoredAttempt, TxRecord};
-use tollgate_model::{Intent, Timestamp};
 
 /// The id of a question: every try at it has the same, and no other question has it, because an
 /// owner counts its questions under its token.
@@ -135,10 +136,4 @@ impl Attempt {
             created_at: time(attempt.created_at),
         }
     }
-}
-
-/// RFC 3339 in UTC.
-fn time(at: Timestamp) -> String {
-    jiff::Timestamp::from_microsecond(at.unix_micros())
-        .map_or_else(|_| "out of range".to_owned(), |time| time.to_string())
 }

@@ -56,7 +56,10 @@ pub async fn migrate(options: &PgOptions) -> Result<u32, StoreError> {
     let _ = driver.await;
     let report = report.map_err(|error| StoreError::Unsafe(format!("migration: {error}")))?;
     let applied = report.applied_migrations().len();
-    info!(applied, "schema is up to date");
+    if applied > 0 {
+        let last = report.applied_migrations().last();
+        info!(applied, version = last.map(|last| last.version()), "schema migrated");
+    }
     Ok(u32::try_from(applied).unwrap_or(u32::MAX))
 }
 

@@ -14,7 +14,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Seconds since 1970.
-pub(crate) fn unix_seconds() -> u64 {
-    SystemClock.now().since(Timestamp::EPOCH).as_secs()
+/// Microseconds since 1970; distinguishes one dev chain from the next.
+pub(crate) fn unix_micros() -> u64 {
+    SystemClock.now().unix_micros().unsigned_abs()
 }

@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use crate::compose::Failure;
+use crate::failure::Failure;
 
 /// Allows `serve` in a binary with test features. Set by tests.
 const ALLOW: &str = "TOLLGATE_ALLOW_TEST_FEATURES";

@@ -38,8 +38,7 @@ impl Db {
         let for_writer = options.clone();
         let open = move || {
             let mut conn = connection::writer(&for_writer)?;
-            let applied = migrate::run(&mut conn)?;
-            tracing::info!(applied, "schema is up to date");
+            migrate::run(&mut conn)?;
             Ok(conn)
         };
         let writer = match options.threads {

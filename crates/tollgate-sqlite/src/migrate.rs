@@ -45,6 +45,8 @@ pub(crate) fn run(conn: &mut Connection) -> Result<u32, StoreError> {
         match runner.run(conn) {
             Ok(report) => {
                 let count = report.applied_migrations().len();
+                let version = runner.get_migrations().iter().map(Migration::version).max();
+                tracing::info!(applied = count, version, "schema migrated");
                 return u32::try_from(count).map_err(|error| StoreError::Defect(error.to_string()));
             }
             // Another process was faster. It can't be so for ever: each time a version has gone in.

@@ -193,7 +193,7 @@ pub trait TxStore: Send + Sync {
         page: Page,
     ) -> Result<Vec<OpenTx>, StoreError>;
 
-    /// Lists the nonces, from one on, that a submitter's transactions occupy, lowest first.
+    /// Lists the nonces, from one on, of a submitter's open transactions, lowest first.
     async fn slots_from(
         &self,
         submitter: Submitter,

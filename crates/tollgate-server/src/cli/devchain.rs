@@ -9,6 +9,7 @@ use tollgate_devchain::{DevChain, DevChainOptions, dev_accounts};
 
 use super::node::told_to_stop;
 use super::runtime;
+use crate::clock::unix_micros;
 use crate::config::duration;
 use crate::failure::Failure;
 
@@ -25,15 +26,24 @@ pub(super) struct DevchainArgs {
     chain_id: u64,
 }
 
+/// Options of a chain whose block 0 differs at every start: nothing of it outlives the process, so a
+/// database that belongs to an earlier chain must be refused, not worked on with the wrong nonces.
+pub(super) fn new_chain(block_interval: Duration) -> DevChainOptions {
+    let mut options =
+        DevChainOptions { block_interval: Some(block_interval), ..Default::default() };
+    let now = unix_micros();
+    options.chain.genesis_timestamp = now / 1_000_000;
+    // The seed is part of every block hash, so that two starts within one second differ as well.
+    options.chain.seed = now;
+    options
+}
+
 pub(super) fn run(args: &DevchainArgs) -> Result<ExitCode, Failure> {
     if args.block_interval.is_zero() {
         return Err("--block-interval: 0s is not a time between blocks".into());
     }
-    let mut options = DevChainOptions {
-        port: args.port,
-        block_interval: Some(args.block_interval),
-        ..Default::default()
-    };
+    let mut options = new_chain(args.block_interval);
+    options.port = args.port;
     options.chain.chain_id = args.chain_id;
     runtime()?.block_on(async {
         // Heard from here on, so that whoever has read the lines below can stop it.

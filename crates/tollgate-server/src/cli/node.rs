@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
-use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
+use tollgate_devchain::{DevChain, RunningDevChain, dev_accounts};
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_model::Address;
 use tollgate_model::port::signer::Signer;
@@ -17,8 +17,8 @@ use tollgate_server::{router, serve as serve_http};
 use tollgate_signer::{Key, LocalSigner};
 use tracing::{info, warn};
 
+use super::devchain::new_chain;
 use super::{log, runtime};
-use crate::clock::unix_seconds;
 use crate::compose::{Keyring, Node, bind, start};
 use crate::config::{DatabaseUrl, Loaded, NodeFlags, Purpose, Refused, Settings, duration, load};
 use crate::failure::Failure;
@@ -101,12 +101,7 @@ async fn make_chain(
     database_is_given: bool,
     block_interval: Duration,
 ) -> Result<(RunningDevChain, Option<tempfile::TempDir>), Failure> {
-    let block_interval = Some(block_interval);
-    let mut options = DevChainOptions { block_interval, ..Default::default() };
-    // Each start makes another chain, so that a database of an earlier one is refused instead of
-    // being used with the wrong nonces.
-    options.chain.genesis_timestamp = unix_seconds();
-    let chain = DevChain::start(options).await?;
+    let chain = DevChain::start(new_chain(block_interval)).await?;
     settings.chain.rpc_urls.push(EndpointConfig::new(chain.url()));
     println!("dev chain  {}", chain.url());
     if database_is_given {

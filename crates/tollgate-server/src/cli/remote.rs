@@ -9,8 +9,8 @@ use clap::Args;
 use hyper::Method;
 use hyper::body::Bytes;
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 use tollgate_client::{Node, connect};
 use tollgate_http::{HttpError, Limits};
@@ -196,7 +196,18 @@ where
             (1, said.problem())
         }
         Err(Trouble::Failed(why)) => (1, why),
-        Err(Trouble::Unreachable(why)) => (3, why),
+        Err(Trouble::Unreachable(why)) => {
+            if json {
+                let problem = json!({
+                    "title": "The node can't be reached",
+                    "code": "unreachable",
+                    "detail": why,
+                    "retryable": true,
+                });
+                let _ = say(&problem.to_string());
+            }
+            (3, why)
+        }
     };
     eprintln!("tollgate: {}", clean(&why));
     Ok(ExitCode::from(code))

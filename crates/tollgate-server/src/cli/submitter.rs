@@ -201,7 +201,8 @@ async fn fill(remote: &mut Remote, args: FillArgs) -> Result<(), Trouble> {
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} nonces {elapsed}");
     let bar =
         ProgressBar::new(count).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    let (mut next, mut handed_back) = (first, 0);
+    let mut next = first;
+    let (mut handed_back, mut taken, mut counted, mut free) = (0, 0, 0, 0);
     loop {
         let last = next.saturating_add(FILL_MAX - 1).min(args.last);
         let body = json!({
@@ -216,7 +217,11 @@ async fn fill(remote: &mut Remote, args: FillArgs) -> Result<(), Trouble> {
             }
             said => said?,
         };
-        handed_back += said.json["handedBack"].as_u64().unwrap_or_default();
+        let figure = |name: &str| said.json[name].as_u64().unwrap_or_default();
+        handed_back += figure("handedBack");
+        taken += figure("taken");
+        counted += figure("counted");
+        free = figure("free");
         if last >= args.last {
             break;
         }
@@ -231,13 +236,32 @@ async fn fill(remote: &mut Remote, args: FillArgs) -> Result<(), Trouble> {
         tokio::time::sleep(FILL_PAUSE).await;
     }
     bar.finish_and_clear();
-    let said = remote.get(&path).await?;
-    if remote.json {
-        return say(&said.text);
+    let mut shown = remote.get(&path).await?.json;
+    let figures =
+        [("handedBack", handed_back), ("taken", taken), ("counted", counted), ("free", free)];
+    for (name, figure) in figures {
+        shown[name] = figure.into();
     }
-    let mut shown = fields(&said.json);
-    shown.add("handed back", Some(handed_back.to_string()));
-    shown.print()
+    if remote.json {
+        say(&shown.to_string())?;
+    } else {
+        let mut lines = fields(&shown);
+        for (name, figure) in ["handed back", "taken", "counted"].iter().zip(figures) {
+            lines.add(name, Some(figure.1.to_string()));
+        }
+        lines.print()?;
+    }
+    match handed_back {
+        0 if taken > 0 => Err(Trouble::Failed(format!(
+            "nothing was handed back: a transaction or a caller has {taken} of the {count} nonces, and \
+             the chain or a pool counts {counted}"
+        ))),
+        0 => {
+            eprintln!("nothing to fill: the chain or a pool counts all of the {count} nonces");
+            Ok(())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What the chain counts; 0 while it can't be asked.
@@ -281,7 +305,14 @@ fn fields(one: &Value) -> Fields {
     }
     fields.add("oldest", age(&one["oldestPendingSeconds"]));
     let holes = one["holes"].as_array().filter(|holes| !holes.is_empty());
-    let holes = holes.map(|holes| holes.iter().map(cell).collect::<Vec<_>>().join(", "));
+    let holes = holes.map(|holes| {
+        let shown = holes.iter().map(cell).collect::<Vec<_>>().join(", ");
+        let count = one["holeCount"].as_u64().unwrap_or_default();
+        match count.saturating_sub(holes.len() as u64) {
+            0 => shown,
+            more => format!("{shown} and {more} more"),
+        }
+    });
     fields.add("holes", holes);
     fields.add("balance", one["balance"].as_str().map(in_eth));
     fields

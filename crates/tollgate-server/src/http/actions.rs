@@ -185,7 +185,8 @@ async fn act(api: &Api, tx_id: &str, words: Words, action: Action, reason: Text<
     let tx_id = read::parse_id(tx_id)?;
     let (asks_policy, cancels) = (action == Action::AskPolicy, action == Action::Cancel);
     let acted = api.engine.act(tx_id, action, reason).await;
-    let record = api.store.tx(tx_id).await?.ok_or_else(|| Problem::not_found("transaction"))?;
+    let record =
+        api.store.tx(tx_id).await?.ok_or_else(|| Problem::not_found("transaction", "txId"))?;
     let (status, outcome) = match acted {
         Ok(Acted::Withdrawn) => (StatusCode::OK, ActionOutcome::Withdrawn),
         Ok(Acted::Signed(hash)) => (StatusCode::ACCEPTED, ActionOutcome::Signed(hash)),

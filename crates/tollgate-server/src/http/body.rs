@@ -11,19 +11,22 @@ use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
+use tollgate_api::parse_time;
 use tollgate_engine::SignedIntent;
 use tollgate_model::ids::parse_address;
 use tollgate_model::port::chain::Speed;
 use tollgate_model::port::policy::NewCall;
 use tollgate_model::port::signer::{AccessListEntry, TxKind};
-use tollgate_model::{Address, B256, Bytes, ChainId, GasPrice, Intent, RequestId, Submitter, U256};
+use tollgate_model::{
+    Address, B256, Bytes, ChainId, GasPrice, Intent, RequestId, Submitter, Timestamp, U256,
+};
 use tollgate_signer::{RecoverError, recover};
 use utoipa::ToSchema;
 
 use super::code::Code;
 use super::idempotency::IDEMPOTENCY_KEY;
 use super::problem::Problem;
-use super::schema;
+use super::{BODY_BYTES_MAX, schema};
 
 use fields::Number;
 pub(crate) use fields::{Fields, FromFields, quoted, read_object};
@@ -32,6 +35,9 @@ pub(crate) use order::{AdvanceBody, FillBody, ModeBody, NeededReason, Reason, Re
 
 /// Longest metadata, in bytes (I13).
 pub(crate) const METADATA_MAX: usize = 16 * 1024;
+
+/// How deep metadata may be nested (I13): what the JSON reader goes into.
+const METADATA_DEPTH_MAX: usize = 127;
 
 /// The longest that a body may take to arrive (I13).
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -82,12 +88,11 @@ async fn read_within<S: Send + Sync>(
         return Err(Problem::new(Code::RequestTimeout, detail));
     };
     read.map_err(|refused| {
-        let code = if refused.status() == StatusCode::PAYLOAD_TOO_LARGE {
-            Code::BodyTooLarge
-        } else {
-            Code::UnreadableBody
-        };
-        Problem::new(code, refused.body_text())
+        if refused.status() == StatusCode::PAYLOAD_TOO_LARGE {
+            let detail = format!("the body has more than {BODY_BYTES_MAX} bytes");
+            return Problem::new(Code::BodyTooLarge, detail);
+        }
+        Problem::new(Code::UnreadableBody, refused.body_text())
     })
 }
 
@@ -274,7 +279,7 @@ impl CreateBody {
         }
         let raw = hex("rawTx", self.raw_tx.as_deref().unwrap_or_default())?;
         let signed = recover(&raw, chain).map_err(|error| match error {
-            RecoverError::WrongChain { .. } => Problem::new(Code::WrongChain, error.to_string()),
+            RecoverError::WrongChain { .. } => Problem::of_field(Code::WrongChain, "rawTx", error),
             _ => refused(&error.to_string()),
         })?;
         let signer = signed.draft.from;
@@ -292,7 +297,8 @@ impl CreateBody {
         let mut intent = payload.read()?;
         check_fees(max_fee, intent.max_priority_fee_per_gas, "payload.maxPriorityFeePerGas")?;
         let valid_until = self.valid_until.as_deref();
-        intent.valid_until = valid_until.map(|text| time("validUntil", text)).transpose()?;
+        let valid_until = valid_until.map(|text| time("validUntil", text)).transpose()?;
+        intent.valid_until = valid_until.map(|at| at.unix_micros());
         intent.replaceable = self.replaceable.unwrap_or_default();
         intent.speed = self.speed.unwrap_or_default();
         intent.max_fee_per_gas = max_fee;
@@ -395,12 +401,14 @@ fn hex(field: &str, text: &str) -> Result<Bytes, Problem> {
     text.parse().map_err(|_| bad("must be an even number of hex digits after 0x"))
 }
 
-pub(crate) fn time(field: &str, text: &str) -> Result<i64, Problem> {
-    let time: jiff::Timestamp = text.parse().map_err(|_| {
-        let what = format!("{} must be an RFC 3339 time like 2026-11-16T09:30:00Z", quoted(text));
+pub(crate) fn time(field: &str, text: &str) -> Result<Timestamp, Problem> {
+    parse_time(text).ok_or_else(|| {
+        let what = format!(
+            "{} must be an RFC 3339 time like 2026-11-16T09:30:00Z, at most 9999-12-31T23:59:59Z",
+            quoted(text)
+        );
         Problem::of_field(Code::InvalidTime, field, what)
-    })?;
-    Ok(time.as_microsecond())
+    })
 }
 
 /// The caller's notes byte for byte, if everybody who gets them back can read them.
@@ -413,8 +421,16 @@ fn text_of(metadata: &RawValue) -> Result<String, Problem> {
     }
     let value: serde_json::Value = serde_json::from_str(text).map_err(|error| {
         let error = error.to_string();
-        let why = error.split(" at line").next().unwrap_or_default();
-        let what = format!("can't be read by everybody who gets it back: {why}");
+        let what = match error.split(" at line").next().unwrap_or_default() {
+            "recursion limit exceeded" => {
+                format!("is nested more than {METADATA_DEPTH_MAX} levels deep")
+            }
+            "number out of range" => {
+                "holds a number beyond ±1.8e308, which most readers can't hold: write it as text"
+                    .to_owned()
+            }
+            why => format!("can't be read by everybody who gets it back: {why}"),
+        };
         wrong(Code::InvalidBody, what)
     })?;
     if holds_nul(&value) {

@@ -65,7 +65,8 @@ impl BrowserPolicy {
         if matches!(*method, Method::GET | Method::HEAD) {
             return Ok(());
         }
-        check_content_type(headers, request.body().is_end_stream())
+        check_content_type(headers, request.body().is_end_stream())?;
+        check_content_encoding(headers)
     }
 
     /// A request without a host is not from a browser.
@@ -159,6 +160,21 @@ fn check_content_type(headers: &HeaderMap, is_empty: bool) -> Result<(), Problem
             }
         }
     }
+}
+
+/// Bodies are read as they are: one that was compressed would be called broken JSON.
+fn check_content_encoding(headers: &HeaderMap) -> Result<(), Problem> {
+    for value in headers.get_all(header::CONTENT_ENCODING) {
+        let text = String::from_utf8_lossy(value.as_bytes());
+        if !text.trim().eq_ignore_ascii_case("identity") {
+            let what = format!(
+                "{} is not supported; send the body without compression (identity)",
+                quoted(&text)
+            );
+            return Err(Problem::of_field(Code::UnsupportedMediaType, "Content-Encoding", what));
+        }
+    }
+    Ok(())
 }
 
 /// Whom the request is for: the target's own authority wins over `Host` (RFC 9112, 3.2.2).

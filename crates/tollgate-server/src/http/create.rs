@@ -171,6 +171,6 @@ pub(crate) async fn answer_to_known(api: &Api, asked: &Asked) -> Option<Result<T
 /// The transaction of the same request.
 async fn known(api: &Api, tx_id: TxId) -> Result<Tx, Problem> {
     let record = api.store.tx(tx_id).await?;
-    let record = record.ok_or_else(|| Problem::not_found("transaction"))?;
+    let record = record.ok_or_else(|| Problem::not_found("transaction", "txId"))?;
     for_callers(api, &record).await
 }

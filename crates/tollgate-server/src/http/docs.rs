@@ -66,7 +66,7 @@ pub(crate) async fn page() -> Response {
     )
 )]
 pub(crate) async fn error_page(Segment(word): Segment) -> Result<Response, Problem> {
-    let code = Code::of(&word).ok_or_else(|| Problem::not_found("code"))?;
+    let code = Code::of(&word).ok_or_else(|| Problem::not_found("code", "code"))?;
     // Not text/markdown: browsers save that instead of showing it.
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], code.page()).into_response())
 }

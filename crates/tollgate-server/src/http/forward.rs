@@ -13,11 +13,10 @@ use serde::Deserialize;
 use tollgate_engine::{Destination, Place};
 use tollgate_http::HttpResponse;
 use tollgate_model::ids::parse_address;
-use tollgate_model::secret::masked;
 use tollgate_model::{ChainId, NodeId, Submitter};
 
 use super::batch::BATCH_MAX;
-use super::body::{CreateBody, Fields, raw, read_object, read_whole};
+use super::body::{CreateBody, Fields, quoted, raw, read_object, read_whole};
 use super::code::Code;
 use super::create::answer_to_known;
 use super::idempotency::{WITH_REQUEST_ID_BYTES_MAX, key_of};
@@ -61,6 +60,10 @@ pub(crate) async fn to_the_owner(
     }
     let alone = api.engine.is_alone() && !api.engine.is_draining();
     let passed_on = request.headers().contains_key(FORWARDED);
+    let body_bytes_max = if passed_on { FORWARDED_BODY_BYTES_MAX } else { BODY_BYTES_MAX };
+    if let Err(problem) = check_declared_length(request.headers(), body_bytes_max) {
+        return problem.into_response();
+    }
     if passed_on {
         DefaultBodyLimit::max(FORWARDED_BODY_BYTES_MAX).apply(&mut request);
     }
@@ -81,6 +84,18 @@ pub(crate) async fn to_the_owner(
     }
 }
 
+/// Refuses a body that says to be too large before any of it has arrived.
+fn check_declared_length(headers: &HeaderMap, bytes_max: usize) -> Result<(), Problem> {
+    let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    match declared.and_then(|length| length.parse::<u64>().ok()) {
+        Some(declared) if declared > bytes_max as u64 => {
+            let what = format!("{declared} bytes are more than {bytes_max}");
+            Err(Problem::of_field(Code::BodyTooLarge, "Content-Length", what))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// Refuses what is for another chain, before anything is read or done: the same account exists on
 /// every chain, so nothing else in a request would tell. A request that was passed on by a node which
 /// does not say the chain (one of an older version) may be for any, and is refused as well.
@@ -88,23 +103,19 @@ pub(crate) async fn to_the_owner(
 /// a caller is told that no repetition helps.
 fn check_chain(headers: &HeaderMap, own: ChainId) -> Result<(), Problem> {
     let passed_on = headers.contains_key(FORWARDED);
-    let detail = match headers.get(CHAIN_ID).map(HeaderValue::as_bytes) {
-        Some(said) if said == own.to_string().as_bytes() => return Ok(()),
-        None if !passed_on => return Ok(()),
-        Some(said) => {
-            let said = masked(&String::from_utf8_lossy(said));
-            let detail = format!("{said:?} is another chain than this node's, {own}");
-            if !passed_on {
-                return Err(Problem::of_field(Code::WrongChain, CHAIN_ID.as_str(), detail));
-            }
-            format!("{}: {detail}", CHAIN_ID.as_str())
+    let mut given = headers.get_all(CHAIN_ID).iter();
+    let what = match (given.next(), given.next()) {
+        (Some(chain), None) if chain.as_bytes() == own.to_string().as_bytes() => return Ok(()),
+        (None, _) if !passed_on => return Ok(()),
+        (None, _) => format!("is missing: the request may be for another chain than {own}"),
+        (Some(_), Some(_)) => "is given more than once; a request is for one chain".to_owned(),
+        (Some(chain), None) => {
+            let chain = String::from_utf8_lossy(chain.as_bytes());
+            format!("{} is another chain than this node's, {own}", quoted(&chain))
         }
-        None => format!(
-            "the request was forwarded without {}: it may be for another chain than {own}",
-            CHAIN_ID.as_str()
-        ),
     };
-    Err(Problem::new(Code::NotOwner, detail))
+    let code = if passed_on { Code::NotOwner } else { Code::WrongChain };
+    Err(Problem::of_field(code, CHAIN_ID.as_str(), what))
 }
 
 /// A request that may belong elsewhere.
@@ -334,6 +345,46 @@ fn of_create(api: &Api, body: &Bytes) -> Option<Submitter> {
         None => {
             let body: CreateBody = read_object(body).ok()?;
             body.read(chain_id, None).ok().map(|asked| asked.submitter)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(headers: &[(HeaderName, &str)]) -> Option<(Code, String)> {
+        let mut given = HeaderMap::new();
+        for (name, value) in headers {
+            given.append(name, HeaderValue::from_str(value).unwrap());
+        }
+        let refused = check_chain(&given, ChainId::new(7).unwrap()).err()?;
+        assert_eq!(refused.field.as_deref(), Some(CHAIN_ID.as_str()));
+        Some((refused.code, refused.detail))
+    }
+
+    #[test]
+    fn chain_id_header_that_is_repeated_is_refused_even_if_its_values_agree() {
+        assert_eq!(refusal(&[(CHAIN_ID, "7")]), None);
+        for second in ["7", "8"] {
+            let twice = [(CHAIN_ID, "7"), (CHAIN_ID, second)];
+            let (code, detail) = refusal(&twice).unwrap();
+            assert_eq!(code, Code::WrongChain);
+            assert!(detail.contains("more than once"), "{detail}");
+            let (code, _) = refusal(&[&twice[..], &[(FORWARDED, "1")]].concat()).unwrap();
+            assert_eq!(code, Code::NotOwner, "whoever passed it on looks for another node");
+        }
+    }
+
+    #[test]
+    fn private_key_in_the_chain_id_header_is_not_repeated() {
+        let key = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+        for value in [key.to_owned(), format!("0x{key}")] {
+            let direct = refusal(&[(CHAIN_ID, &value)]).unwrap();
+            let passed_on = refusal(&[(CHAIN_ID, &value), (FORWARDED, "1")]).unwrap();
+            for (_, detail) in [direct, passed_on] {
+                assert!(!detail.contains(&key[..20]), "{detail}");
+            }
         }
     }
 }

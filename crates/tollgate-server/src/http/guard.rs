@@ -47,7 +47,14 @@ pub(crate) async fn with_trace_id(mut request: Request, next: Next) -> Response 
     // Whatever is logged on the way has the name of the call.
     let span = tracing::error_span!("request", trace_id = id);
     let mut response = next.run(request).instrument(span.clone()).await;
-    let problem = response.extensions_mut().remove::<Problem>();
+    let mut problem = response.extensions_mut().remove::<Problem>();
+    if let Some(problem) = &mut problem
+        && let Some(allowed) = response.headers().get(header::ALLOW)
+    {
+        // Known only once the routes have answered.
+        let allowed = String::from_utf8_lossy(allowed.as_bytes());
+        problem.detail = format!("{method} is not taken here; allowed are {allowed}");
+    }
     span.in_scope(|| log(&method, &path, &response, problem.as_ref()));
     if let Some(problem) = problem {
         write_problem(&mut response, problem, &id);
@@ -113,7 +120,7 @@ pub(crate) async fn within(
 }
 
 pub(crate) async fn no_route() -> Problem {
-    Problem::not_found("route")
+    Problem::new(Code::NotFound, "there is no such route")
 }
 
 pub(crate) async fn no_method() -> Problem {
@@ -181,5 +188,6 @@ mod tests {
         assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
         assert_eq!(headers["allow"], "GET,HEAD");
         assert_eq!(body["code"], "method_not_allowed");
+        assert_eq!(body["detail"], "PUT is not taken here; allowed are GET,HEAD");
     }
 }

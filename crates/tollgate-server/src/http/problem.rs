@@ -3,6 +3,7 @@
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tollgate_engine::{ActError, CreateError, ReserveError};
+use tollgate_model::fill::NoncesRefused;
 use tollgate_model::ids::InvalidId;
 use tollgate_model::port::{Owner, StoreError};
 use tollgate_model::refusal::{FundsShort, Refusal, RefusalKind, RefusedField};
@@ -141,8 +142,9 @@ impl Problem {
         Self { owner, ..Self::new(Code::NotOwner, detail) }
     }
 
-    pub(crate) fn not_found(what: &str) -> Self {
-        Self::new(Code::NotFound, format!("there is no such {what}"))
+    /// Nothing has the name that this field gives.
+    pub(crate) fn not_found(what: &str, field: &str) -> Self {
+        Self::new(Code::NotFound, format!("{field}: there is no such {what}")).about(field)
     }
 
     /// There is no node that takes new work.
@@ -281,8 +283,20 @@ const fn code_of(refused: RefusalKind) -> Code {
 impl From<ActError> for Problem {
     fn from(error: ActError) -> Self {
         let detail = error.to_string();
+        let field = match &error {
+            ActError::WrongChain { .. } => Some("txId"),
+            ActError::Forbidden(Forbidden::PayloadFixed) => Some("payload"),
+            ActError::CannotChangeMode(_) => Some("mode"),
+            ActError::Nonces(NoncesRefused::Backward { .. })
+            | ActError::Nonces(NoncesRefused::TooLong { .. })
+            | ActError::Nonces(NoncesRefused::AboveCursor { .. }) => Some("last"),
+            ActError::Nonces(NoncesRefused::NoKey) => Some("with"),
+            ActError::Nonces(NoncesRefused::NotForward { .. })
+            | ActError::Nonces(NoncesRefused::BeyondCounts { .. }) => Some("nextNonce"),
+            _ => None,
+        };
         let code = match error {
-            ActError::UnknownTx => return Self::not_found("transaction"),
+            ActError::UnknownTx => return Self::not_found("transaction", "txId"),
             ActError::WrongChain { .. } => Code::WrongChain,
             ActError::UnknownSubmitter => Code::UnknownSubmitter,
             ActError::Forbidden(why) => match why {
@@ -327,7 +341,7 @@ impl From<ActError> for Problem {
             ActError::Busy => Code::Busy,
             ActError::Unavailable(_) => Code::Unavailable,
         };
-        Self::new(code, detail)
+        Self { field: field.map(str::to_owned), ..Self::new(code, detail) }
     }
 }
 
@@ -345,7 +359,13 @@ impl From<ReserveError> for Problem {
             ReserveError::Busy => Code::Busy,
             ReserveError::Unavailable(_) => Code::Unavailable,
         };
-        Self::new(code, detail)
+        let field = match code {
+            Code::InvalidDuration => Some("holdSeconds"),
+            Code::StaleOwnerToken => Some("ownerToken"),
+            Code::UnknownSubmitter => Some("address"),
+            _ => None,
+        };
+        Self { field: field.map(str::to_owned), ..Self::new(code, detail) }
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use axum::extract::path::ErrorKind;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use tollgate_model::port::Page;
@@ -25,11 +27,20 @@ impl<S: Send + Sync> FromRequestParts<S> for Segment {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Path(text) = Path::from_request_parts(parts, state)
-            .await
-            .map_err(|error| Problem::new(Code::InvalidPath, error.body_text()))?;
+        let Path(text) =
+            Path::from_request_parts(parts, state).await.map_err(|error| invalid_path(&error))?;
         Ok(Self(text))
     }
+}
+
+/// Names the part of the path that can't be read.
+fn invalid_path(error: &PathRejection) -> Problem {
+    if let PathRejection::FailedToDeserializePathParams(error) = error
+        && let ErrorKind::InvalidUtf8InPathParam { key } = error.kind()
+    {
+        return Problem::of_field(Code::InvalidPath, key, "is not UTF-8 when it is unescaped");
+    }
+    Problem::new(Code::InvalidPath, error.body_text())
 }
 
 /// The two parts of a path that a route leaves open.
@@ -39,15 +50,17 @@ impl<S: Send + Sync> FromRequestParts<S> for TwoSegments {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Path((first, second)) = Path::from_request_parts(parts, state)
-            .await
-            .map_err(|error| Problem::new(Code::InvalidPath, error.body_text()))?;
+        let Path((first, second)) =
+            Path::from_request_parts(parts, state).await.map_err(|error| invalid_path(&error))?;
         Ok(Self(first, second))
     }
 }
 
 /// A query string's parameters, each at most once; what nobody asked for is refused at the end.
-pub(crate) struct Words(BTreeMap<String, String>);
+pub(crate) struct Words {
+    given: BTreeMap<String, String>,
+    asked: Vec<String>,
+}
 
 impl<S: Send + Sync> FromRequestParts<S> for Words {
     type Rejection = Problem;
@@ -59,16 +72,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Words {
         let mut words = BTreeMap::new();
         for (name, value) in pairs.0 {
             if words.insert(name.clone(), value).is_some() {
+                let name = masked(&name);
                 return Err(Problem::of_field(Code::InvalidQuery, &name, "is given twice"));
             }
         }
-        Ok(Self(words))
+        Ok(Self { given: words, asked: Vec::new() })
     }
 }
 
 impl Words {
     pub(crate) fn take(&mut self, name: &str) -> Option<String> {
-        self.0.remove(name)
+        self.asked.push(name.to_owned());
+        self.given.remove(name)
     }
 
     pub(crate) fn required(&mut self, name: &'static str) -> Result<String, Problem> {
@@ -162,9 +177,14 @@ impl Words {
 
     /// Everything that was given has been asked for.
     pub(crate) fn end(self) -> Result<(), Problem> {
-        match self.0.into_keys().next() {
+        match self.given.into_keys().next() {
             Some(name) => {
-                let what = "is not a parameter here";
+                let what = match self.asked.is_empty() {
+                    true => "is not a parameter here; there are none".to_owned(),
+                    false => {
+                        format!("is not a parameter here; known are {}", self.asked.join(", "))
+                    }
+                };
                 Err(Problem::of_field(Code::InvalidQuery, &masked(&name), what))
             }
             None => Ok(()),

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use tollgate_model::port::{ListFilter, Page, StateFilter, TxRecord};
-use tollgate_model::{RequestId, Submitter, Timestamp, TxId};
+use tollgate_model::{RequestId, Submitter, TxId};
 
 use super::Api;
 use super::body::{quoted, time};
@@ -47,7 +47,8 @@ pub(crate) async fn one(
     let operator = is_operator(&mut words)?;
     words.end()?;
     let tx_id = parse_id(&tx_id)?;
-    let found = api.store.tx(tx_id).await?.ok_or_else(|| Problem::not_found("transaction"))?;
+    let found =
+        api.store.tx(tx_id).await?.ok_or_else(|| Problem::not_found("transaction", "txId"))?;
     Ok(axum::Json(whole(&api, &found, operator).await?))
 }
 
@@ -72,7 +73,7 @@ pub(crate) async fn by_request(
     words.end()?;
     let submitter = Submitter::new(api.engine.chain_id(), address);
     let found = api.store.tx_by_request(submitter, &request_id).await?;
-    let found = found.ok_or_else(|| Problem::not_found("request"))?;
+    let found = found.ok_or_else(|| Problem::not_found("request", "requestId"))?;
     Ok(axum::Json(whole(&api, &found, operator).await?))
 }
 
@@ -103,10 +104,7 @@ pub(crate) async fn list(
     let after = words.cursor()?;
     check_chain(&api, &mut words)?;
     let chain_id = api.engine.chain_id();
-    let instant = |name: &str, text: Option<String>| {
-        let at = text.map(|text| time(name, &text)).transpose();
-        at.map(|at| at.map(Timestamp::from_unix_micros))
-    };
+    let instant = |name: &str, text: Option<String>| text.map(|text| time(name, &text)).transpose();
     let filter = ListFilter {
         chain_id: Some(chain_id),
         submitter: words.address("submitter")?.map(|address| Submitter::new(chain_id, address)),
@@ -157,7 +155,7 @@ pub(crate) async fn history(
     words.end()?;
     let after = u32::try_from(after).unwrap_or(u32::MAX);
     let tx_id = parse_id(&tx_id)?;
-    api.store.tx(tx_id).await?.ok_or_else(|| Problem::not_found("transaction"))?;
+    api.store.tx(tx_id).await?.ok_or_else(|| Problem::not_found("transaction", "txId"))?;
     let found = api.store.history(tx_id, after, page).await?;
     let full = found.len() == page.limit() as usize;
     let next = found.last().filter(|_| full).map(|entry| entry.version);

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::extract::State;
-use tollgate_model::ids::InvalidId;
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::{Page, ReservationState, SubmitterOverview};
+use tollgate_model::reconcile::Hole;
 use tollgate_model::{Address, Nonce, Submitter, reconcile};
 
 use super::Api;
@@ -15,11 +15,11 @@ use super::doc::may_fail;
 use super::params::{SubmitterHistoryParams, SubmitterParams, SubmittersParams};
 use super::problem::Problem;
 use super::query::{Segment, Words};
-use super::shape::{self, ChainSide, SubmitterHistoryPage, SubmitterPage};
+use super::shape::{self, ChainSide, Holes, SubmitterHistoryPage, SubmitterPage};
 
 /// How long the chain is waited for: what it can't tell by then is left out.
 const CHAIN_PATIENCE: Duration = Duration::from_secs(3);
-/// Holes that are shown (I13).
+/// Nonces of holes that are shown (I13).
 const HOLES_MAX: usize = 100;
 /// Pages of nonces that are read to find holes (I13): as many as a window may be wide.
 const SLOT_PAGES_MAX: usize = 100;
@@ -89,7 +89,8 @@ pub(crate) fn parse(address: &str) -> Result<Address, Problem> {
 
 /// A submitter as it is now.
 pub(crate) async fn shown(api: &Api, address: Address) -> Result<shape::Submitter, Problem> {
-    let found = find(api, address).await?.ok_or_else(|| Problem::not_found("submitter"))?;
+    let found =
+        find(api, address).await?.ok_or_else(|| Problem::not_found("submitter", "address"))?;
     let chain = chain_side(api, &found).await?;
     let head = api.store.line_head(found.record.submitter).await?;
     Ok(shape::Submitter::new(&found, &api.engine, chain).behind(head.as_ref()))
@@ -116,7 +117,7 @@ pub(crate) async fn history(
     let after = words.number("after")?.unwrap_or(0);
     words.end()?;
     let of = Submitter::new(api.engine.chain_id(), parse(&address)?);
-    api.store.submitter(of).await?.ok_or_else(|| Problem::not_found("submitter"))?;
+    api.store.submitter(of).await?.ok_or_else(|| Problem::not_found("submitter", "address"))?;
     let found = api.store.submitter_history(of, after, page).await?;
     let full = found.len() == page.limit() as usize;
     Ok(axum::Json(SubmitterHistoryPage::new(&found, full)))
@@ -139,21 +140,27 @@ async fn chain_side(api: &Api, found: &SubmitterOverview) -> Result<ChainSide, P
     Ok(ChainSide { nonce, balance: balance.ok().map(|balance| balance.to_string()), holes })
 }
 
-/// Nonces from the chain's count on that nobody has, below one that somebody has; `None` if there are
-/// too many to read here.
+/// The holes of a submitter, by the rule that `reconcile` goes by; `None` if there are too many open
+/// slots to read here.
 async fn known_holes(
     api: &Api,
     of: Submitter,
     counts: AccountCounts,
-) -> Result<Option<Vec<u64>>, Problem> {
-    let Some(mut taken) = slots_from(api, of, counts.mined).await? else { return Ok(None) };
-    taken.extend(with_callers(api, of, counts.mined).await?);
-    Ok(Some(holes(counts, &taken)?))
+) -> Result<Option<Holes>, Problem> {
+    let Some(open) = open_slots(api, of, counts.mined).await? else { return Ok(None) };
+    let reserved = with_callers(api, of, counts.mined).await?;
+    let holes = Holes::new(&reconcile::holes(counts, &open, &reserved)?);
+    if holes.count == 0 {
+        return Ok(Some(holes));
+    }
+    // A slot that was closed after the chain was asked is counted by now, and is no hole.
+    let asked = tokio::time::timeout(CHAIN_PATIENCE, api.engine.chain_counts(of.address)).await;
+    let Ok(Ok(counts)) = asked else { return Ok(None) };
+    Ok(Some(Holes::new(&reconcile::holes(counts, &open, &reserved)?)))
 }
 
-/// The nonces of all transactions from one on, whatever their state: one that was closed since the
-/// chain was asked is no hole.
-async fn slots_from(
+/// The nonces of all open transactions from one on.
+async fn open_slots(
     api: &Api,
     of: Submitter,
     mut from: Nonce,
@@ -173,7 +180,7 @@ async fn slots_from(
 }
 
 /// Nonces that callers hold or have used, from the chain's count on: they fill them themselves.
-async fn with_callers(api: &Api, of: Submitter, from: Nonce) -> Result<Vec<Nonce>, Problem> {
+async fn with_callers(api: &Api, of: Submitter, from: Nonce) -> Result<BTreeSet<Nonce>, Problem> {
     let page = Page::new(Page::MAX)?;
     let out = api.store.reservations(of, None, page).await?;
     let held = out.iter().filter(|one| one.state == ReservationState::Reserved);
@@ -181,12 +188,12 @@ async fn with_callers(api: &Api, of: Submitter, from: Nonce) -> Result<Vec<Nonce
     Ok(held.map(|one| one.nonce).chain(used).collect())
 }
 
-/// The nonces of all holes, one by one. What callers have counts as open here: they wait behind a
-/// hole as well.
-fn holes(counts: AccountCounts, taken: &BTreeSet<Nonce>) -> Result<Vec<u64>, InvalidId> {
-    let holes = reconcile::holes(counts, taken, &BTreeSet::new())?;
-    let nonces = holes.into_iter().flat_map(|hole| hole.first.get()..=hole.last.get());
-    Ok(nonces.take(HOLES_MAX).collect())
+impl Holes {
+    fn new(holes: &[Hole]) -> Self {
+        let nonces = holes.iter().flat_map(|hole| hole.first.get()..=hole.last.get());
+        let count = |hole: &Hole| hole.last.get() - hole.first.get() + 1;
+        Self { shown: nonces.take(HOLES_MAX).collect(), count: holes.iter().map(count).sum() }
+    }
 }
 
 /// The page that begins right after the address before this one holds it first.
@@ -217,17 +224,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hole_is_a_nonce_that_the_chain_waits_for_and_nobody_has() {
+    fn nonces_of_many_holes_are_counted_and_the_lowest_are_shown() {
         let nonce = |n| Nonce::new(n).unwrap();
-        let found = |mined: u64, taken: &[u64]| {
+        let found = |mined: u64, open: &[u64]| {
             let counts = AccountCounts::confirmed(nonce(mined), nonce(mined));
-            holes(counts, &taken.iter().copied().map(nonce).collect()).unwrap()
+            let open = open.iter().copied().map(nonce).collect();
+            Holes::new(&reconcile::holes(counts, &open, &BTreeSet::new()).unwrap())
         };
-        assert_eq!(found(5, &[3, 5, 6]), [0; 0]);
-        assert_eq!(found(3, &[3, 5, 6]), [4]);
-        assert_eq!(found(9, &[3, 5, 6]), [0; 0], "outsiders used the key");
-        assert_eq!(found(3, &[]), [0; 0], "nobody waits");
-        assert_eq!(found(0, &[1_000_000]).len(), HOLES_MAX);
+        assert_eq!(found(5, &[3, 5, 6]).shown, [0; 0]);
+        assert_eq!(found(3, &[3, 5, 6]).shown, [4]);
+        assert_eq!(found(9, &[3, 5, 6]).shown, [0; 0], "outsiders used the key");
+        assert_eq!(found(3, &[]).shown, [0; 0], "nobody waits");
+        let far = found(0, &[50, 1_000_000]);
+        assert_eq!((far.shown.len(), far.shown[50], far.count), (HOLES_MAX, 51, 999_999));
     }
 
     #[test]

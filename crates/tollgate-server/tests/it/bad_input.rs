@@ -281,6 +281,57 @@ async fn a_body_of_ten_megabytes_is_not_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn compressed_body_is_refused_and_identity_is_not() {
+    let site = Site::new().await;
+    let body: Value = serde_json::from_str(&with(|_| ())).unwrap();
+    for encoding in ["gzip", "br", "", "identity, gzip"] {
+        let answer = site.post_with("/api/v1/tx", &[("content-encoding", encoding)], &body).await;
+        let told = (answer.status.as_u16(), answer.code());
+        assert_eq!(told, (415, "unsupported_media_type".to_owned()), "{encoding:?}");
+        assert_eq!(answer.json()["field"], "Content-Encoding");
+    }
+    site.assert_untouched().await;
+    let plain = site.post_with("/api/v1/tx", &[("content-encoding", "Identity")], &body).await;
+    assert_eq!(plain.status.as_u16(), 202, "{plain:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metadata_beyond_a_limit_is_refused_with_the_limit() {
+    let site = Site::new().await;
+    let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let create =
+        |metadata: &str| with(|body| body["metadata"] = json!("*")).replace("\"*\"", metadata);
+    for (metadata, word) in [
+        (nested(128), "127 levels"),
+        ("1e309".to_owned(), "1.8e308"),
+        ("[-1e400]".to_owned(), "1.8e308"),
+        (format!("\"{}\"", "x".repeat(16_383)), "16384"),
+    ] {
+        let problem = site.post("/api/v1/tx", create(&metadata)).await.json();
+        assert_eq!(problem["field"], "metadata", "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(word), "{problem}");
+    }
+    site.assert_untouched().await;
+    for metadata in [nested(127), "1e308".to_owned(), "9".repeat(400)] {
+        let taken = site.post("/api/v1/tx", create(&metadata)).await;
+        if metadata.starts_with('9') {
+            // A whole number of 400 digits is beyond what most readers hold as well.
+            assert_eq!(taken.code(), "invalid_body", "{taken:?}");
+        } else {
+            assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_parameter_is_refused_with_those_that_are_known() {
+    let site = Site::new().await;
+    let problem = site.get("/api/v1/submitters?page=2").await.json();
+    assert_eq!((&problem["code"], &problem["field"]), (&json!("invalid_query"), &json!("page")));
+    assert_eq!(problem["detail"], "page: is not a parameter here; known are limit, cursor");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_bad_query_gets_its_code() {
     let site = Site::new().await;
     for (path, code) in [
@@ -335,5 +386,6 @@ async fn every_bad_query_gets_its_code() {
         let answer = site.get(path).await;
         assert!(answer.status.is_client_error(), "{path}: {answer:?}");
         assert_eq!(answer.code(), code, "{path}: {}", answer.text);
+        assert!(answer.json()["field"].is_string(), "{path}: {}", answer.text);
     }
 }

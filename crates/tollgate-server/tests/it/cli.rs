@@ -211,8 +211,14 @@ async fn submitters_are_listed_paused_resumed_remoded_and_compared() {
     assert_eq!((compared.field("chain nonce"), compared.field("pending nonce")), ("1", "1"));
     assert_eq!(compared.field("step"), "none: everything agrees");
     let fill = ["submitter", "fill", &from, "--first", "0", "--last", "0", "--with", "placeholder"];
-    let filled = dev.good(&[&fill[..], &["--reason", "drill"]].concat());
+    let filled = dev.run(&[&fill[..], &["--reason", "drill"]].concat());
     assert_eq!((filled.field("handed back"), filled.field("chain nonce")), ("0", "1"));
+    let nothing = "nothing to fill: the chain or a pool counts all of the 1 nonces\n";
+    assert_eq!((filled.code, filled.err.as_str()), (Some(0), nothing));
+    let filled = dev.run(&[&fill[..], &["--reason", "drill", "--json"]].concat()).json();
+    assert_eq!((&filled["handedBack"], &filled["taken"]), (&json!(0), &json!(0)), "{filled}");
+    assert_eq!((&filled["counted"], &filled["free"]), (&json!(1), &json!(0)), "{filled}");
+    assert_eq!(filled["address"], json!(from));
     let beyond = dev.run(&["submitter", "advance", &from, "9", "--reason", "drill"]);
     assert_eq!(beyond.code, Some(1));
     let stranger = dev.run(&["submitter", "show", "0x0101010101010101010101010101010101010101"]);
@@ -285,4 +291,8 @@ async fn the_exit_code_says_who_said_no() {
         assert_eq!((ran.code, ran.out.as_str()), (Some(code), ""), "{args:?}: {ran:?}");
         assert!(ran.err.contains(words), "{args:?}: {ran:?}");
     }
+    let nobody = dev.run(&["tx", "list", "--url", "http://127.0.0.1:1", "--json"]);
+    let problem = nobody.json();
+    assert_eq!((nobody.code, &problem["code"]), (Some(3), &json!("unreachable")));
+    assert!(problem["detail"].as_str().unwrap().contains("can't be reached"), "{problem}");
 }

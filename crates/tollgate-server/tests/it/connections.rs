@@ -7,6 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tollgate_server::{ConnectionLimits, serve};
 use tollgate_testkit::wait;
 
@@ -121,6 +122,22 @@ async fn request_longer_than_the_header_timeout_is_answered() {
     let served = Served::new(limits).await;
     let answer = served.ask("/api/v1/tx/completions?wait=300ms").await;
     assert!(answer.ends_with("{\"items\":[],\"next\":0}"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn body_that_says_to_be_too_large_is_refused_before_it_arrives() {
+    let limits = ConnectionLimits { max: 8, header_timeout: LONG, idle_timeout: SHORT };
+    let served = Served::new(limits).await;
+    let mut stream = served.connect().await;
+    let head = "POST /api/v1/tx HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                Content-Length: 10000000\r\n\r\n";
+    let asked = Instant::now();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = vec![0; 12];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(answer, b"HTTP/1.1 413");
+    // Less than a body has to arrive.
+    assert!(asked.elapsed() < Duration::from_secs(9), "{:?}", asked.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tollgate_engine::ReservationLimits;
 
-use crate::site::{Answer, SENDER, Site};
+use crate::site::{Answer, SENDER, Site, TARGET};
 
 const HASH: &str = "0x88df016429689c079f3b2f6ad39fa052532c56795b733da78a91ebe6a713944b";
 const OTHER: &str = "0x99df016429689c079f3b2f6ad39fa052532c56795b733da78a91ebe6a713944b";
@@ -157,12 +157,36 @@ async fn the_audit_trail_of_a_submitter_is_read_in_pages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_callers_hold_or_use_is_no_hole_and_what_came_back_is() {
+async fn returned_nonce_below_an_open_transaction_is_a_hole_and_callers_nonces_are_not() {
     let site = open().await;
     let (spent, back) = (reserve(&site).await, reserve(&site).await);
     reserve(&site).await;
     used(&site, &spent, HASH).await;
+    let create = json!({ "submitter": SENDER, "payload": { "to": TARGET } });
+    let taken = site.post("/api/v1/tx", create.to_string()).await;
+    assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
     give_back(&site, &back).await;
     let shown = site.get(&format!("/api/v1/submitters/{SENDER}")).await.json();
-    assert_eq!((&shown["nextNonce"], &shown["holes"]), (&json!(3), &json!([1])));
+    assert_eq!((&shown["nextNonce"], &shown["holes"]), (&json!(4), &json!([1])));
+    assert_eq!(shown["holeCount"], 1);
+    let compared = site.post(&format!("/api/v1/submitters/{SENDER}/reconcile"), "{}").await.json();
+    assert_eq!(compared["steps"], json!(["hole 1 to 1"]), "{compared}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn chain_that_lacks_a_final_transaction_shows_the_same_hole_as_reconcile() {
+    let site = Site::new().await;
+    let of = format!("/api/v1/submitters/{SENDER}");
+    let create = json!({ "submitter": SENDER, "payload": { "to": TARGET } }).to_string();
+    let first = site.post("/api/v1/tx", create.clone()).await.json();
+    site.finish(first["txId"].as_str().unwrap()).await;
+    site.chain.lag_counts(site.chain.height());
+    site.post("/api/v1/tx", create).await;
+    let shown = site.get(&of).await.json();
+    assert_eq!((&shown["chainNonce"], &shown["holes"]), (&json!(0), &json!([0])), "{shown}");
+    let compared = site.post(&format!("{of}/reconcile"), "{}").await.json();
+    assert_eq!(compared["steps"], json!(["hole 0 to 0"]), "{compared}");
+    let fill = json!({ "first": 0, "last": 0, "with": "placeholder", "reason": "drill" });
+    let filled = site.post(&format!("{of}/fill"), fill.to_string()).await.json();
+    assert_eq!((&filled["handedBack"], &filled["taken"]), (&json!(0), &json!(1)), "{filled}");
 }

@@ -125,6 +125,28 @@ async fn what_is_wrong_with_the_chain_is_one_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn database_of_a_dev_chain_that_was_started_anew_is_refused() {
+    let ground = Ground::new();
+    let start_chain = || async {
+        let program = Program::start(command().args(["devchain", "--port", "0"]));
+        let line = program.line_with("JSON-RPC").await;
+        let url = line.split_whitespace().nth(1).unwrap().to_owned();
+        (program, url)
+    };
+    let (_first, url) = start_chain().await;
+    let node = Program::start(ground.serve(&url, &[]).env("RUST_LOG", "info"));
+    let migrated = node.line_with("schema").await;
+    assert!(migrated.contains("schema migrated") && !migrated.contains("applied=0"), "{migrated}");
+    until("the API", || http_get(ground.port, "/livez")).await;
+    node.signal("TERM");
+    assert_eq!(node.end().code, Some(0));
+    let (_second, url) = start_chain().await;
+    let told = ground.refusal(&url, &[]);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("this database was made for another chain of id 31337"), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_port_that_is_taken_is_one_line_and_nothing_is_begun() {
     let (ground, chain) = (Ground::new(), chain().await);
     let _taken = TcpListener::bind(("127.0.0.1", ground.port)).await.unwrap();

@@ -36,6 +36,21 @@ async fn an_expiry_and_the_leave_to_replace_are_kept_and_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn expiry_at_the_end_of_the_year_9999_is_taken_and_shown() {
+    let site = Site::new().await;
+    let taken = site.post("/api/v1/tx", until("9999-12-31T23:59:59Z")).await;
+    assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
+    assert_eq!(taken.json()["validUntil"], "9999-12-31T23:59:59Z");
+    let refused = site.post("/api/v1/tx", until("9999-12-31T23:59:59-01:00")).await;
+    assert_eq!(
+        (refused.code().as_str(), &refused.json()["field"]),
+        ("invalid_time", &json!("validUntil"))
+    );
+    let found = site.get("/api/v1/tx?to=9999-12-31T23:59:59Z").await.json();
+    assert_eq!(found["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_intent_that_is_past_its_time_is_refused_and_leaves_nothing() {
     let site = Site::new().await;
     for path in ["/api/v1/tx", "/api/v1/tx?simulate=true"] {

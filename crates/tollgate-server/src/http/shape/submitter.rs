@@ -55,10 +55,14 @@ pub(crate) struct Submitter {
     /// The age of the oldest open transaction.
     #[schema(required)]
     oldest_pending_seconds: Option<u64>,
-    /// Nonces below the next one that the chain waits for and no open transaction has, at most 100;
-    /// null in lists, and if they can't be told.
+    /// Nonces from the chain's count on, below an open transaction, that neither an open transaction
+    /// nor a caller has: the lowest 100. The same rule as that of `reconcile`. Null in lists, and if
+    /// they can't be told.
     #[schema(required)]
     holes: Option<Vec<u64>>,
+    /// How many such nonces there are in all; null where `holes` is.
+    #[schema(required)]
+    hole_count: Option<u64>,
     /// The lowest open slot, if it stands still: everything else of the account waits for it. Null in
     /// lists.
     #[schema(required)]
@@ -178,7 +182,15 @@ impl AdvancedSubmitter {
 pub(crate) struct ChainSide {
     pub(crate) nonce: Option<u64>,
     pub(crate) balance: Option<String>,
-    pub(crate) holes: Option<Vec<u64>>,
+    pub(crate) holes: Option<Holes>,
+}
+
+/// Nonces that the chain waits for and nobody has.
+pub(crate) struct Holes {
+    /// The lowest of them.
+    pub(crate) shown: Vec<u64>,
+    /// How many there are in all.
+    pub(crate) count: u64,
 }
 
 impl Submitter {
@@ -210,7 +222,8 @@ impl Submitter {
             window: engine.window(record.mode),
             depth,
             oldest_pending_seconds: found.oldest_open.map(|oldest| now.since(oldest).as_secs()),
-            holes: chain.holes,
+            hole_count: chain.holes.as_ref().map(|holes| holes.count),
+            holes: chain.holes.map(|holes| holes.shown),
             blocked_by: None,
             balance: chain.balance,
         }
