@@ -18,7 +18,6 @@ mod dev;
 mod dev_site;
 mod document;
 mod kill;
-mod moody;
 mod nonces;
 mod operate;
 mod program;
