@@ -9,8 +9,8 @@ use tollgate_model::port::{
 };
 use tollgate_model::transition::Verdict;
 use tollgate_model::{Allocated, NodeId, Submitter, TxEvent, TxHash, TxId, TxState};
-use tollgate_testkit::make::{
-    IntentWords, SectionWords, chain, intent, mined_in, node_id, section, setup, submitter,
+use tollgate_testkit::builders::{
+    IntentExt, SectionExt, chain, intent, mined_in, node_id, section, setup, submitter,
 };
 
 /// One line of the table.

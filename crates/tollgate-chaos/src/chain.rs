@@ -8,7 +8,7 @@ use tollgate_devchain::dev_accounts;
 use tollgate_testkit::rpc::number;
 use tollgate_testkit::{Anvil, wait};
 
-use crate::site::{CONFIRMATIONS, PIPELINED, STRICT};
+use crate::cluster::{CONFIRMATIONS, PIPELINED, STRICT};
 use crate::verdict::Mined;
 
 /// Blocks that are waited for before the chain is read: time for what a pool still has.

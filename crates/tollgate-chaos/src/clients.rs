@@ -10,11 +10,11 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tollgate_devchain::chain::Rng;
 use tollgate_devchain::dev_accounts;
-use tollgate_testkit::http::{Silence, ask};
+use tollgate_testkit::http::{NoResponse, ask};
 
-use crate::ledger::{Accepted, Ledger};
+use crate::cluster::{Cluster, PAID, PIPELINED, STRICT};
+use crate::event_log::{Accepted, EventLog};
 use crate::plan::below;
-use crate::site::{PAID, PIPELINED, STRICT, Site};
 
 /// How long a caller waits for an answer before it asks somebody else.
 const PATIENCE: Duration = Duration::from_secs(6);
@@ -56,12 +56,12 @@ pub(crate) struct Clients {
 
 impl Clients {
     /// Starts calling.
-    pub(crate) fn start(site: &Site, ledger: &Arc<Ledger>, seed: u64) -> Self {
+    pub(crate) fn start(cluster: &Cluster, log: &Arc<EventLog>, seed: u64) -> Self {
         let done = Arc::new(AtomicBool::new(false));
         let client = |account: usize| Client {
             account,
-            ports: site.ports(),
-            ledger: ledger.clone(),
+            ports: cluster.ports(),
+            log: log.clone(),
             rng: Rng::new(seed.wrapping_add(account as u64).wrapping_mul(0x9e37_79b9)),
             next: 0,
             done: done.clone(),
@@ -92,7 +92,7 @@ impl Clients {
 struct Client {
     account: usize,
     ports: Vec<u16>,
-    ledger: Arc<Ledger>,
+    log: Arc<EventLog>,
     rng: Rng,
     /// The number of the next create.
     next: u64,
@@ -139,7 +139,7 @@ impl Client {
         while !self.done.load(Ordering::Relaxed) {
             sleep(self.pause()).await;
             let open_max = if self.is_strict() { STRICT_OPEN_MAX } else { OPEN_MAX };
-            if self.ledger.open(self.account) < open_max {
+            if self.log.open(self.account) < open_max {
                 self.turn().await;
             }
         }
@@ -186,19 +186,19 @@ impl Client {
     async fn act(&mut self) {
         let number = self.next.saturating_sub(1 + self.rng.below(RECENT));
         let order = Order::new(self.account, number);
-        let Some(tx_id) = self.ledger.tx_of(&order.request_id()) else { return };
+        let Some(tx_id) = self.log.tx_of(&order.request_id()) else { return };
         let action = ["cancel", "speed-up", "resubmit"][below(&mut self.rng, 3)];
         if action == "cancel" {
-            self.ledger.cancels(&tx_id);
+            self.log.cancels(&tx_id);
         }
         let port = self.port();
         let path = format!("/api/v1/tx/{tx_id}/{action}");
         let Some(said) = self.post(port, &path, "").await else { return };
         let code = said.body["code"].as_str().unwrap_or("done");
-        self.ledger.answer(format!("{action}: {} {code}", said.status));
+        self.log.answer(format!("{action}: {} {code}", said.status));
         if !ACTION_ANSWERS.contains(&said.status) {
             let what = format!("{action} of {tx_id} was answered {}: {}", said.status, said.body);
-            self.ledger.violation(what);
+            self.log.violation(what);
         }
     }
 
@@ -243,7 +243,7 @@ impl Client {
             Some(said) if said.status == 200 => {
                 let items = said.body["items"].as_array().cloned().unwrap_or_default();
                 if items.len() != orders.len() {
-                    self.ledger.violation(format!("{} answers to {count} items", items.len()));
+                    self.log.violation(format!("{} answers to {count} items", items.len()));
                 }
                 let mut answers = items.iter();
                 missing.retain(|order| {
@@ -270,44 +270,44 @@ impl Client {
         port: u16,
         path: &str,
         body: &str,
-    ) -> Option<tollgate_testkit::http::Said> {
+    ) -> Option<tollgate_testkit::http::Response> {
         let silence = match timeout(PATIENCE, ask(port, "POST", path, body)).await {
             Ok(Ok(said)) => return Some(said),
-            Ok(Err(Silence::NotThere)) => "nobody there",
-            Ok(Err(Silence::Broken(_))) => "broken off",
+            Ok(Err(NoResponse::Refused)) => "nobody there",
+            Ok(Err(NoResponse::Broken(_))) => "broken off",
             Err(_) => "no answer in time",
         };
-        self.ledger.answer(silence.to_owned());
+        self.log.answer(silence.to_owned());
         None
     }
 
-    /// Notes an answer; whether the create was taken.
+    /// Events an answer; whether the create was taken.
     fn judge(&self, order: &Order, status: u16, tx: &Value, problem: &Value, hint: bool) -> bool {
         if ![200, 202].contains(&status) {
             self.refusal(&order.request_id(), status, problem, hint);
             return false;
         }
-        self.ledger.answer(status.to_string());
+        self.log.answer(status.to_string());
         let (Some(tx_id), request_id) = (tx["txId"].as_str(), order.request_id()) else {
-            self.ledger.violation(format!("{} was taken without a txId: {tx}", order.value));
+            self.log.violation(format!("{} was taken without a txId: {tx}", order.value));
             return true;
         };
         if tx["requestId"] != request_id.as_str() {
-            self.ledger.violation(format!("{request_id} was answered with {tx}"));
+            self.log.violation(format!("{request_id} was answered with {tx}"));
         }
         let Order { account, value } = *order;
         let tx_id = tx_id.to_owned();
-        self.ledger.accept(&request_id, Accepted { account, value, tx_id });
+        self.log.accept(&request_id, Accepted { account, value, tx_id });
         true
     }
 
     fn refusal(&self, what: &str, status: u16, problem: &Value, hint: bool) {
         let code = problem["code"].as_str().unwrap_or("no code");
-        self.ledger.answer(format!("{status} {code}"));
+        self.log.answer(format!("{status} {code}"));
         if ![409, 429, 503].contains(&status) {
-            self.ledger.violation(format!("{what} was answered {status}: {problem}"));
+            self.log.violation(format!("{what} was answered {status}: {problem}"));
         } else if !hint || problem["retryable"] != true {
-            self.ledger.violation(format!(
+            self.log.violation(format!(
                 "{what} was refused for now, without saying when to come back: {status} {problem}"
             ));
         }

@@ -1,10 +1,10 @@
 //! Chaos with real processes: three `tollgate serve` on one PostgreSQL and one anvil, broken by a plan
 //! that is drawn from one seed, under clients that repeat and race. Never shipped.
 //!
-//! Read in this order: [`plan`] (what goes wrong when), `site` (what it goes wrong with), `proxy` (the
-//! chain's faults), `nemesis` (carries the plan out), `clients` and `reader` (who uses it meanwhile),
-//! `ledger` (what they saw), `audit` and `chain` (what the database and the chain say), `verdict`
-//! (whether that fits), `report` and `picture` (in words and as an image).
+//! Read in this order: [`plan`] (which fault when), `cluster` (nodes, database and chain), `faults`
+//! (carries the plan out), `clients` and `reader` (who use it meanwhile), `event_log` (what they saw),
+//! `audit` and `chain` (what the database and the chain say), `verdict` (whether that fits), `report`
+//! and `svg` (as text and as an image).
 //!
 //! Nothing of Tollgate is linked in but the tests' tools: nodes are known by their program and API.
 
@@ -13,17 +13,14 @@
 mod audit;
 mod chain;
 mod clients;
-mod lag;
-mod ledger;
-mod lies;
-mod nemesis;
-mod picture;
+mod cluster;
+mod event_log;
+mod faults;
 pub mod plan;
 mod process;
-mod proxy;
 mod reader;
 mod report;
-mod site;
+mod svg;
 mod verdict;
 
 use std::path::PathBuf;
@@ -32,14 +29,14 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
 
-pub use ledger::Violation;
+pub use event_log::Violation;
 pub use report::Report;
 pub use verdict::Verdict;
 
 use clients::Clients;
-use ledger::Ledger;
+use cluster::Cluster;
+use event_log::EventLog;
 use plan::Plan;
-use site::Site;
 use verdict::Evidence;
 
 /// How long the end may take once everything is whole: for what clients began, and again for what
@@ -66,70 +63,71 @@ pub struct Options {
 /// Runs it all and judges.
 pub async fn run(options: &Options) -> Report {
     let plan = Plan::draw(options.seed, options.length);
-    let site = Arc::new(Site::build(&options.program, options.seed, plan.steady_errors).await);
-    let ledger = Arc::new(Ledger::new());
-    ledger.tell(&format!("logs are in {}", site.folder().display()));
-    let reader = reader::read(site.ports(), ledger.clone());
-    let clients = Clients::start(&site, &ledger, options.seed);
-    let supervisor = nemesis::supervise(&site, &ledger);
-    let teller = tokio::spawn(tell(ledger.clone()));
-    nemesis::carry_out(&site, &ledger, &plan).await;
-    sleep_until(ledger.start() + options.length).await;
-    ledger.tell("the end: no new creates");
+    let cluster =
+        Arc::new(Cluster::build(&options.program, options.seed, plan.steady_errors).await);
+    let log = Arc::new(EventLog::new());
+    log.tell(&format!("logs are in {}", cluster.folder().display()));
+    let reader = reader::read(cluster.ports(), log.clone());
+    let clients = Clients::start(&cluster, &log, options.seed);
+    let supervisor = faults::supervise(&cluster, &log);
+    let teller = tokio::spawn(tell(log.clone()));
+    faults::carry_out(&cluster, &log, &plan).await;
+    sleep_until(log.start() + options.length).await;
+    log.tell("the end: no new creates");
     if !clients.end(END_LIMIT).await {
         let what = format!("a create was not taken within {END_LIMIT:?} though all was whole");
-        ledger.violation(what);
+        log.violation(what);
     }
-    wait_for_the_last(&ledger).await;
+    wait_for_the_last(&log).await;
     teller.abort();
     reader.abort();
     let evidence = Evidence {
-        mined: chain::mined(&site.anvil).await,
-        pending_counts: chain::pending_counts(&site.anvil).await,
-        audit: site.audit.findings().await,
-        accepted: ledger.notes().accepted.into_values().collect(),
-        feed: ledger.notes().feed,
-        cancels: ledger.notes().cancels,
-        replaced: ledger.notes().replaced,
+        mined: chain::mined(&cluster.anvil).await,
+        pending_counts: chain::pending_counts(&cluster.anvil).await,
+        audit: cluster.audit.findings().await,
+        accepted: log.events().accepted.into_values().collect(),
+        feed: log.events().feed,
+        cancels: log.events().cancels,
+        replaced: log.events().replaced,
     };
     supervisor.abort();
     let _ = supervisor.await;
     let verdict = verdict::judge(&evidence);
-    let report = Report::new(options, ledger.notes(), verdict);
+    let report = Report::new(options, log.events(), verdict);
     if report.is_good() {
         return report;
     }
-    site.audit.write_down(site.folder()).await;
+    cluster.audit.write_down(cluster.folder()).await;
     let blocks: Vec<String> = evidence.mined.iter().map(|mined| format!("{mined:?}")).collect();
-    std::fs::write(site.folder().join("chain.txt"), blocks.join("\n")).unwrap();
-    report.with_logs(keep_logs(site))
+    std::fs::write(cluster.folder().join("chain.txt"), blocks.join("\n")).unwrap();
+    report.with_logs(keep_logs(cluster))
 }
 
 /// Until the feed has as many as were accepted, or too long.
-async fn wait_for_the_last(ledger: &Ledger) {
+async fn wait_for_the_last(log: &EventLog) {
     let begun = Instant::now();
     loop {
-        let (accepted, settled) = ledger.counts();
+        let (accepted, settled) = log.counts();
         if settled >= accepted {
             return;
         }
         if begun.elapsed() > END_LIMIT {
             let what = format!("{} are not final after {END_LIMIT:?}", accepted - settled);
-            ledger.violation(what);
+            log.violation(what);
             return;
         }
         sleep(LOOK_EVERY).await;
     }
 }
 
-async fn tell(ledger: Arc<Ledger>) {
+async fn tell(log: Arc<EventLog>) {
     loop {
         sleep(TELL_EVERY).await;
-        ledger.tell("");
+        log.tell("");
     }
 }
 
-fn keep_logs(site: Arc<Site>) -> PathBuf {
-    let site = Arc::into_inner(site).expect("all tasks of the run have ended");
-    site.keep()
+fn keep_logs(cluster: Arc<Cluster>) -> PathBuf {
+    let cluster = Arc::into_inner(cluster).expect("all tasks of the run have ended");
+    cluster.keep()
 }

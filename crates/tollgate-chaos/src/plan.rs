@@ -1,4 +1,4 @@
-//! What goes wrong when: a pure function of the seed.
+//! The faults of a run and their times: a pure function of the seed.
 //!
 //! Kinds are cards of a deck. It is shuffled, dealt to its end and shuffled again, so that every kind
 //! comes up in each deal, the frequent ones several times. A card takes the lanes that it needs; two
@@ -28,213 +28,108 @@ const RECOVERY: Duration = Duration::from_secs(2);
 /// How long a card waits before it looks for a place again.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What can go wrong.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Kind {
+/// Makes [`Kind`] of a table: for each kind its name, what it affects, how often it is in the deck,
+/// how long it lasts (milliseconds, from and to), and its severity (from and to; blocks of a reorg or
+/// a lag, calls per second of a quota, else percent).
+macro_rules! kinds {
+    ($(
+        $(#[$doc:meta])+
+        $kind:ident = $name:literal, $reach:ident, $copies:literal, $millis:expr, $severity:expr;
+    )+) => {
+        /// A kind of fault.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Kind {
+            $($(#[$doc])+ $kind,)+
+        }
+
+        impl Kind {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$kind),+];
+
+            /// Its name in reports.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$kind => $name,)+ }
+            }
+
+            const fn card(self) -> Card {
+                match self {
+                    $(Self::$kind => {
+                        Card { copies: $copies, millis: $millis, severity: $severity }
+                    })+
+                }
+            }
+
+            /// What it affects.
+            pub(crate) const fn reach(self) -> Reach {
+                match self { $(Self::$kind => Reach::$reach,)+ }
+            }
+        }
+    };
+}
+
+kinds! {
     /// SIGKILL, and a new start after a while.
-    Kill,
+    Kill = "kill -9", Process, 3, (500, 6_000), (0, 0);
     /// SIGSTOP for longer than the lease, then SIGCONT.
-    Freeze,
-    /// SIGTERM; a new start when it has ended.
-    Term,
-    /// The database server crashes, and is there again after a while.
-    DatabaseCrash,
-    /// A node and the database don't reach each other.
-    DatabaseCut,
-    /// The database hears the node, and the node does not hear the database.
-    DatabaseDeaf,
-    /// What a node and the database say to each other is held for longer than the lease, and then
-    /// arrives.
-    DatabaseStall,
+    Freeze = "freeze", Process, 3, (2_500, 7_000), (0, 0);
+    /// SIGTERM; a new start when the process has ended.
+    Term = "term", Process, 2, (0, 2_000), (0, 0);
+    /// The database server crashes, and is restarted after a while.
+    DatabaseCrash = "database crash", Database, 2, (0, 5_000), (0, 0);
+    /// A node and the database do not reach each other.
+    DatabaseCut = "database cut", DatabaseLink, 2, (1_000, 10_000), (0, 0);
+    /// The database receives what the node sends, and its answers are lost.
+    DatabaseDeaf = "database deaf", DatabaseLink, 2, (500, 6_000), (0, 0);
+    /// The traffic of a node and the database is delayed for longer than the lease.
+    DatabaseStall = "database stall", DatabaseLink, 3, (2_500, 7_000), (0, 0);
     /// All of a node's database connections end; new ones work.
-    DatabaseReset,
+    DatabaseReset = "database reset", DatabaseLink, 2, (0, 0), (0, 0);
     /// A node does not reach the chain.
-    ChainCut,
+    ChainCut = "chain cut", ChainLink, 1, (2_000, 10_000), (0, 0);
     /// No node reaches the chain.
-    ChainCutForAll,
-    /// The chain gets a node's calls, and a share of the answers is lost.
-    LostAnswers,
+    ChainCutForAll = "chain cut for all", EveryChainLink, 1, (2_000, 8_000), (0, 0);
+    /// A share of the answers to a node's calls is lost.
+    LostAnswers = "lost answers", ChainLink, 2, (3_000, 10_000), (20, 80);
     /// A share of a node's calls does not arrive.
-    LostRequests,
+    LostRequests = "lost requests", ChainLink, 1, (3_000, 10_000), (20, 80);
     /// A share of the answers takes seconds, some longer than a node waits.
-    SlowAnswers,
-    /// A share of the calls is answered 429 or 503, and some of those are carried out nevertheless.
-    ErrorAnswers,
-    /// The last blocks are replaced; what was in them is in no pool.
-    Reorg,
-    /// The pool forgets a share of what it has.
-    DroppedTransactions,
-    /// A share of the sends is answered as taken, and nobody has them.
-    ForgottenSends,
+    SlowAnswers = "slow answers", ChainLink, 1, (3_000, 10_000), (20, 60);
+    /// A share of the calls is answered 429 or 503; some of those are executed.
+    ErrorAnswers = "error answers", ChainLink, 1, (3_000, 10_000), (20, 80);
+    /// The last blocks are replaced; their transactions are in no pool.
+    Reorg = "reorg", Chain, 4, (0, 0), (1, REORG_DEPTH_MAX);
+    /// The pool drops a share of its transactions.
+    DroppedTransactions = "dropped transactions", Chain, 2, (0, 0), (20, 100);
+    /// A share of the sends is acknowledged and discarded.
+    ForgottenSends = "forgotten sends", ChainLink, 1, (2_000, 6_000), (30, 100);
     /// One of a node's two endpoints announces a head that it can't deliver.
-    HeadAhead,
-    /// One of two counts far too many pending transactions.
-    WrongCounts,
-    /// One of two says that everything costs a thousand times as much.
-    WrongFees,
+    HeadAhead = "head ahead", OneEndpoint, 1, (3_000, 10_000), (0, 0);
+    /// One of two reports far too many pending transactions.
+    WrongCounts = "wrong counts", OneEndpoint, 1, (3_000, 10_000), (0, 0);
+    /// One of two reports prices that are a thousand times too high.
+    WrongFees = "wrong fees", OneEndpoint, 1, (3_000, 10_000), (0, 0);
     /// One of two has no receipts, and no transaction by its hash.
-    NoReceipts,
-    /// One of two says that every call needs more gas than a number holds.
-    AbsurdEstimates,
-    /// One of two takes all sends, and nobody has them.
-    SwallowedSends,
-    /// One of two takes calls and never says a word.
-    SilentEndpoint,
-    /// Both take so many calls in a second and no more.
-    Quota,
+    NoReceipts = "no receipts", OneEndpoint, 1, (3_000, 10_000), (0, 0);
+    /// One of two estimates 2^64 − 1 gas for every call.
+    AbsurdEstimates = "absurd estimates", OneEndpoint, 1, (3_000, 10_000), (0, 0);
+    /// One of two acknowledges and discards all sends.
+    SwallowedSends = "swallowed sends", OneEndpoint, 1, (3_000, 10_000), (0, 0);
+    /// One of two accepts calls and never answers.
+    SilentEndpoint = "silent endpoint", OneEndpoint, 1, (3_000, 10_000), (0, 0);
+    /// Both accept so many calls per second.
+    Quota = "quota", ChainLink, 1, (3_000, 10_000), (20, 60);
     /// One of two is some blocks behind, within the grace in which its word counts.
-    Lag,
+    Lag = "lag", OneEndpoint, 1, (3_000, 10_000), (1, LAG_MAX);
 }
 
 impl Kind {
-    /// All of them.
-    pub const ALL: [Self; 26] = [
-        Self::Kill,
-        Self::Freeze,
-        Self::Term,
-        Self::DatabaseCrash,
-        Self::DatabaseCut,
-        Self::DatabaseDeaf,
-        Self::DatabaseStall,
-        Self::DatabaseReset,
-        Self::ChainCut,
-        Self::ChainCutForAll,
-        Self::LostAnswers,
-        Self::LostRequests,
-        Self::SlowAnswers,
-        Self::ErrorAnswers,
-        Self::Reorg,
-        Self::DroppedTransactions,
-        Self::ForgottenSends,
-        Self::HeadAhead,
-        Self::WrongCounts,
-        Self::WrongFees,
-        Self::NoReceipts,
-        Self::AbsurdEstimates,
-        Self::SwallowedSends,
-        Self::SilentEndpoint,
-        Self::Quota,
-        Self::Lag,
-    ];
-
-    /// In a few words.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Kill => "kill -9",
-            Self::Freeze => "freeze",
-            Self::Term => "term",
-            Self::DatabaseCrash => "database crash",
-            Self::DatabaseCut => "database cut",
-            Self::DatabaseDeaf => "database deaf",
-            Self::DatabaseStall => "database stall",
-            Self::DatabaseReset => "database reset",
-            Self::ChainCut => "chain cut",
-            Self::ChainCutForAll => "chain cut for all",
-            Self::LostAnswers => "lost answers",
-            Self::LostRequests => "lost requests",
-            Self::SlowAnswers => "slow answers",
-            Self::ErrorAnswers => "error answers",
-            Self::Reorg => "reorg",
-            Self::DroppedTransactions => "dropped transactions",
-            Self::ForgottenSends => "forgotten sends",
-            Self::HeadAhead => "head ahead",
-            Self::WrongCounts => "wrong counts",
-            Self::WrongFees => "wrong fees",
-            Self::NoReceipts => "no receipts",
-            Self::AbsurdEstimates => "absurd estimates",
-            Self::SwallowedSends => "swallowed sends",
-            Self::SilentEndpoint => "silent endpoint",
-            Self::Quota => "quota",
-            Self::Lag => "lag",
-        }
-    }
-
-    /// How often it is in the deck, how long it lasts (milliseconds, from and to), and how hard it
-    /// can be (from and to; blocks of a reorg or a lag, calls in a second of a quota, else percent).
-    const fn card(self) -> Card {
-        const fn card(copies: usize, millis: (u64, u64), severity: (u64, u64)) -> Card {
-            Card { copies, millis, severity }
-        }
-        match self {
-            Self::Kill => card(3, (500, 6_000), (0, 0)),
-            Self::Freeze => card(3, (2_500, 7_000), (0, 0)),
-            Self::Term => card(2, (0, 2_000), (0, 0)),
-            Self::DatabaseCrash => card(2, (0, 5_000), (0, 0)),
-            Self::DatabaseCut => card(2, (1_000, 10_000), (0, 0)),
-            Self::DatabaseDeaf => card(2, (500, 6_000), (0, 0)),
-            Self::DatabaseStall => card(3, (2_500, 7_000), (0, 0)),
-            Self::DatabaseReset => card(2, (0, 0), (0, 0)),
-            Self::ChainCut => card(1, (2_000, 10_000), (0, 0)),
-            Self::ChainCutForAll => card(1, (2_000, 8_000), (0, 0)),
-            Self::LostAnswers => card(2, (3_000, 10_000), (20, 80)),
-            Self::LostRequests => card(1, (3_000, 10_000), (20, 80)),
-            Self::SlowAnswers => card(1, (3_000, 10_000), (20, 60)),
-            Self::ErrorAnswers => card(1, (3_000, 10_000), (20, 80)),
-            Self::Reorg => card(4, (0, 0), (1, REORG_DEPTH_MAX)),
-            Self::DroppedTransactions => card(2, (0, 0), (20, 100)),
-            Self::ForgottenSends => card(1, (2_000, 6_000), (30, 100)),
-            Self::HeadAhead
-            | Self::WrongCounts
-            | Self::WrongFees
-            | Self::NoReceipts
-            | Self::AbsurdEstimates
-            | Self::SwallowedSends
-            | Self::SilentEndpoint => card(1, (3_000, 10_000), (0, 0)),
-            Self::Quota => card(1, (3_000, 10_000), (20, 60)),
-            Self::Lag => card(1, (3_000, 10_000), (1, LAG_MAX)),
-        }
-    }
-
-    /// What it happens to.
-    const fn reach(self) -> Reach {
-        match self {
-            Self::Kill | Self::Freeze | Self::Term => Reach::Process,
-            Self::DatabaseCut | Self::DatabaseDeaf | Self::DatabaseStall | Self::DatabaseReset => {
-                Reach::DatabaseLink
-            }
-            Self::ChainCut
-            | Self::LostAnswers
-            | Self::LostRequests
-            | Self::SlowAnswers
-            | Self::ErrorAnswers
-            | Self::ForgottenSends
-            | Self::HeadAhead
-            | Self::WrongCounts
-            | Self::WrongFees
-            | Self::NoReceipts
-            | Self::AbsurdEstimates
-            | Self::SwallowedSends
-            | Self::SilentEndpoint
-            | Self::Quota
-            | Self::Lag => Reach::ChainLink,
-            Self::ChainCutForAll => Reach::EveryChainLink,
-            Self::DatabaseCrash => Reach::Database,
-            Self::Reorg | Self::DroppedTransactions => Reach::Chain,
-        }
-    }
-
-    /// Whether only one of a node's two endpoints is wrong.
-    pub(crate) const fn is_of_one_endpoint(self) -> bool {
-        matches!(
-            self,
-            Self::HeadAhead
-                | Self::WrongCounts
-                | Self::WrongFees
-                | Self::NoReceipts
-                | Self::AbsurdEstimates
-                | Self::SwallowedSends
-                | Self::SilentEndpoint
-                | Self::Lag
-        )
-    }
-
     /// Whether a node can't do its work meanwhile, whatever the rest does.
     pub(crate) const fn harms_a_node(self) -> bool {
         matches!(self.reach(), Reach::Process | Reach::DatabaseLink)
     }
 }
 
-/// Below the finality of the run (see [`crate::site`]): what is final stays.
+/// Below the finality of the run (see [`crate::cluster`]): what is final stays.
 pub(crate) const REORG_DEPTH_MAX: u64 = 3;
 
 /// Blocks that an endpoint is behind, at most: fewer seconds than a node's grace.
@@ -249,17 +144,21 @@ struct Card {
     severity: (u64, u64),
 }
 
+/// What a fault affects.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reach {
+pub(crate) enum Reach {
     Process,
     DatabaseLink,
+    /// Both of a node's endpoints.
     ChainLink,
+    /// One of a node's two endpoints.
+    OneEndpoint,
     EveryChainLink,
     Database,
     Chain,
 }
 
-/// Whom a fault happens to.
+/// The target of a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Target {
     /// The node with this place.
@@ -270,16 +169,16 @@ pub enum Target {
     Chain,
 }
 
-/// One thing that goes wrong.
+/// One fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
     /// When it begins, after the start of the storm.
     pub at: Duration,
     /// How long it lasts; zero for what is over at once.
     pub length: Duration,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// Whom it happens to.
+    /// Its target.
     pub target: Target,
     /// Blocks of a reorg or a lag; calls in a second of a quota; else how many of a hundred calls or
     /// transactions.
@@ -296,7 +195,7 @@ impl Fault {
     }
 }
 
-/// All that goes wrong in one run, in order.
+/// All faults of a run, in order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// The faults, by their beginning.
@@ -306,7 +205,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What a seed makes of a run of this length.
+    /// The plan of a seed for a run of this length.
     pub fn draw(seed: u64, length: Duration) -> Self {
         let mut rng = Rng::new(seed);
         let end = length.saturating_sub(CALM);
@@ -365,17 +264,20 @@ impl Plan {
 }
 
 fn share_a_lane(one: &Fault, other: &Fault) -> bool {
-    use Reach::{ChainLink, EveryChainLink};
+    use Reach::{ChainLink, EveryChainLink, OneEndpoint};
     match (one.kind.reach(), other.kind.reach()) {
-        (ChainLink, EveryChainLink) | (EveryChainLink, ChainLink) => true,
+        (ChainLink | OneEndpoint, EveryChainLink) | (EveryChainLink, ChainLink | OneEndpoint) => {
+            true
+        }
+        (ChainLink | OneEndpoint, ChainLink | OneEndpoint) => one.target == other.target,
         (a, b) => a == b && one.target == other.target,
     }
 }
 
-/// Where a kind can strike, the first choice first.
+/// Where a kind can happen, the first choice first.
 fn targets(kind: Kind, first: usize) -> Vec<Target> {
     match kind.reach() {
-        Reach::Process | Reach::DatabaseLink | Reach::ChainLink => {
+        Reach::Process | Reach::DatabaseLink | Reach::ChainLink | Reach::OneEndpoint => {
             (0..NODES).map(|n| Target::Node((first + n) % NODES)).collect()
         }
         Reach::EveryChainLink | Reach::Chain => vec![Target::Chain],
@@ -385,7 +287,7 @@ fn targets(kind: Kind, first: usize) -> Vec<Target> {
 
 fn shuffled_deck(rng: &mut Rng) -> Vec<Kind> {
     let copies = |kind: Kind| std::iter::repeat_n(kind, kind.card().copies);
-    let mut deck: Vec<Kind> = Kind::ALL.into_iter().flat_map(copies).collect();
+    let mut deck: Vec<Kind> = Kind::ALL.iter().copied().flat_map(copies).collect();
     for place in (1..deck.len()).rev() {
         deck.swap(place, below(rng, place + 1));
     }
@@ -408,7 +310,7 @@ mod tests {
     const TWO_MINUTES: Duration = Duration::from_secs(120);
 
     #[test]
-    fn one_seed_is_one_plan() {
+    fn same_seed_draws_the_same_plan() {
         for seed in 0..100 {
             assert_eq!(Plan::draw(seed, TWO_MINUTES), Plan::draw(seed, TWO_MINUTES));
         }
@@ -420,13 +322,13 @@ mod tests {
         for seed in 0..2_000 {
             let counts = Plan::draw(seed, TWO_MINUTES).counts();
             let missing: Vec<Kind> =
-                Kind::ALL.into_iter().filter(|kind| !counts.contains_key(kind)).collect();
+                Kind::ALL.iter().copied().filter(|kind| !counts.contains_key(kind)).collect();
             assert_eq!(missing, [], "seed {seed}");
         }
     }
 
     #[test]
-    fn a_plan_is_in_order_and_ends_in_a_calm() {
+    fn faults_are_in_order_and_end_before_the_calm() {
         for seed in 0..500 {
             let plan = Plan::draw(seed, TWO_MINUTES);
             assert!(plan.faults.is_sorted_by_key(|fault| fault.at), "seed {seed}");
@@ -435,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn one_node_is_always_left_in_peace() {
+    fn some_node_is_unharmed_at_any_time() {
         for seed in 0..500 {
             let plan = Plan::draw(seed, TWO_MINUTES);
             for fault in &plan.faults {
@@ -450,12 +352,12 @@ mod tests {
     }
 
     #[test]
-    fn no_reorg_reaches_what_is_final() {
+    fn reorgs_are_shallower_than_finality() {
         for seed in 0..500 {
             let plan = Plan::draw(seed, TWO_MINUTES);
             let reorgs = plan.faults.iter().filter(|fault| fault.kind == Kind::Reorg);
             for reorg in reorgs {
-                assert!((1..crate::site::CONFIRMATIONS).contains(&reorg.severity));
+                assert!((1..crate::cluster::CONFIRMATIONS).contains(&reorg.severity));
             }
         }
     }

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tollgate_testkit::http::ask;
 
-use crate::ledger::{FeedEntry, Ledger};
+use crate::event_log::{EventLog, FeedEntry};
 
 /// How long a node is waited for: more than the `wait` of the question.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -23,16 +23,16 @@ pub(crate) const CONFIRMED: &str = "CONFIRMED";
 const FAILED: &str = "FAILED_FINAL";
 
 /// Starts to read at these ports; goes on until it is aborted.
-pub(crate) fn read(ports: Vec<u16>, ledger: Arc<Ledger>) -> JoinHandle<()> {
+pub(crate) fn read(ports: Vec<u16>, log: Arc<EventLog>) -> JoinHandle<()> {
     tokio::spawn(async move {
         let mut seen = Seen::default();
         for port in ports.iter().cycle() {
             // The same node as long as it answers.
             while let Some(entries) = page(*port, seen.last_seq).await {
-                for what in seen.take(&entries, |tx_id| ledger.may_be_cancelled(tx_id)) {
-                    ledger.violation(what);
+                for what in seen.take(&entries, |tx_id| log.may_be_cancelled(tx_id)) {
+                    log.violation(what);
                 }
-                ledger.read(entries);
+                log.read(entries);
             }
             sleep(PAUSE).await;
         }

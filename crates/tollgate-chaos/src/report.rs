@@ -5,10 +5,10 @@ use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::ledger::{Notes, Violation};
+use crate::event_log::{Events, Violation};
 use crate::plan::Kind;
 use crate::verdict::Verdict;
-use crate::{Options, picture};
+use crate::{Options, svg};
 
 /// Violations that are shown; there may be thousands of one kind.
 const SHOWN_MAX: usize = 40;
@@ -17,15 +17,15 @@ const SHOWN_MAX: usize = 40;
 pub struct Report {
     pub(crate) seed: u64,
     pub(crate) length: Duration,
-    pub(crate) notes: Notes,
+    pub(crate) events: Events,
     /// The judgement on chain, feed and audit.
     pub verdict: Verdict,
     logs: Option<PathBuf>,
 }
 
 impl Report {
-    pub(crate) fn new(options: &Options, notes: Notes, verdict: Verdict) -> Self {
-        Self { seed: options.seed, length: options.length, notes, verdict, logs: None }
+    pub(crate) fn new(options: &Options, events: Events, verdict: Verdict) -> Self {
+        Self { seed: options.seed, length: options.length, events, verdict, logs: None }
     }
 
     pub(crate) fn with_logs(self, logs: PathBuf) -> Self {
@@ -34,18 +34,18 @@ impl Report {
 
     /// Nothing was lost, doubled, late or out of order.
     pub fn is_good(&self) -> bool {
-        self.notes.violations.is_empty() && self.verdict.wrong.is_empty()
+        self.events.violations.is_empty() && self.verdict.wrong.is_empty()
     }
 
     /// What was seen to be wrong while it ran.
     pub fn violations(&self) -> &[Violation] {
-        &self.notes.violations
+        &self.events.violations
     }
 
     /// How often each fault was carried out.
     pub fn faults(&self) -> BTreeMap<Kind, usize> {
         let mut counts = BTreeMap::new();
-        for done in &self.notes.done {
+        for done in &self.events.done {
             *counts.entry(done.fault.kind).or_default() += 1;
         }
         counts
@@ -53,14 +53,14 @@ impl Report {
 
     /// The run as a picture.
     pub fn svg(&self) -> String {
-        picture::draw(self)
+        svg::draw(self)
     }
 
     /// The longest time without an accepted create, less the part of it in which the database was
     /// down: shown, never judged.
     pub(crate) fn longest_silence(&self) -> Duration {
         let outages: Vec<(Duration, Duration)> = self
-            .notes
+            .events
             .done
             .iter()
             .filter(|done| done.fault.kind == Kind::DatabaseCrash)
@@ -70,7 +70,7 @@ impl Report {
             outages.iter().map(|outage| outage.1.min(to).saturating_sub(outage.0.max(from))).sum()
         };
         // Callers note their answers side by side.
-        let mut accepted_at = self.notes.accepted_at.clone();
+        let mut accepted_at = self.events.accepted_at.clone();
         accepted_at.sort_unstable();
         let pairs = accepted_at.windows(2);
         pairs.map(|at| (at[1] - at[0]).saturating_sub(down(at[0], at[1]))).max().unwrap_or_default()
@@ -98,20 +98,20 @@ impl Display for Report {
             ("tokens reused", verdict.tokens_reused.to_string()),
             ("feed entries", verdict.feed_entries.to_string()),
             ("longest silence", format!("{:.1} s", self.longest_silence().as_secs_f64())),
-            ("faults", self.notes.done.len().to_string()),
+            ("faults", self.events.done.len().to_string()),
         ] {
             writeln!(to, "  {name:<20} {value:>6}")?;
         }
         for (kind, count) in self.faults() {
-            writeln!(to, "    {:<20} {count:>4}", kind.words())?;
+            writeln!(to, "    {:<20} {count:>4}", kind.name())?;
         }
         writeln!(to, "  answers to creates")?;
-        for (what, count) in &self.notes.answers {
+        for (what, count) in &self.events.answers {
             writeln!(to, "    {what:<20} {count:>4}")?;
         }
-        if !self.notes.own_ends.is_empty() {
+        if !self.events.own_ends.is_empty() {
             writeln!(to, "  nodes that ended by themselves, and were started again")?;
-            for end in &self.notes.own_ends {
+            for end in &self.events.own_ends {
                 writeln!(to, "    {:>6.1} s  {}", end.at.as_secs_f64(), end.what)?;
             }
         }
@@ -119,13 +119,13 @@ impl Display for Report {
             return Ok(());
         }
         writeln!(to, "  what is wrong")?;
-        for violation in self.notes.violations.iter().take(SHOWN_MAX) {
+        for violation in self.events.violations.iter().take(SHOWN_MAX) {
             writeln!(to, "    {:>6.1} s  {}", violation.at.as_secs_f64(), violation.what)?;
         }
         for what in verdict.wrong.iter().take(SHOWN_MAX) {
             writeln!(to, "    at the end  {what}")?;
         }
-        let all = self.notes.violations.len() + verdict.wrong.len();
+        let all = self.events.violations.len() + verdict.wrong.len();
         writeln!(to, "  {all} in all; run it again with --seed {}", self.seed)?;
         match &self.logs {
             Some(logs) => writeln!(to, "  the nodes' logs: {}", logs.display()),

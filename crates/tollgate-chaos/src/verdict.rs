@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use crate::audit::Findings;
-use crate::ledger::{Accepted, FeedEntry};
-use crate::site::{CONFIRMATIONS, STRICT};
+use crate::cluster::{CONFIRMATIONS, STRICT};
+use crate::event_log::{Accepted, FeedEntry};
 
 /// The codes of CONFIRMED and of FAILED_FINAL/CANCELLED in the database.
 const CONFIRMED_CODE: i32 = 40;

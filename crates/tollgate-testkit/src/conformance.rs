@@ -1,7 +1,7 @@
 //! What a store promises, one function for each promise; the same for every store.
 //!
 //! [`conformance_tests!`](crate::conformance_tests) turns the lists below into tests, one for each
-//! function, so that a test run reads like the promises. A function takes a fresh world and panics
+//! function, so that a test run reads like the promises. A function takes a fresh fixture and panics
 //! if the promise is broken, naming it (I1, I2, …) where it has a number.
 
 pub mod audit;
@@ -22,16 +22,16 @@ pub mod server;
 pub mod settle;
 pub mod updates;
 
-/// Makes one test for each function of the suite, in a module for each area, each in a world of
+/// Makes one test for each function of the suite, in a module for each area, each in a fixture of
 /// its own that the expression makes.
 ///
 /// With `every store` it is what all stores promise; with `server` and `file`, what only a
 /// database of that kind does. The crate that calls it needs tokio's macros.
 #[macro_export]
 macro_rules! conformance_tests {
-    ($world:expr, every store) => {
+    ($fixture:expr, every store) => {
         $crate::conformance_tests! {
-            $world;
+            $fixture;
             lease {
                 the_first_to_ask_is_granted_the_lease_under_token_one,
                 an_owner_that_asks_again_is_renewed_under_the_same_token,
@@ -185,9 +185,9 @@ macro_rules! conformance_tests {
             }
         }
     };
-    ($world:expr, server) => {
+    ($fixture:expr, server) => {
         $crate::conformance_tests! {
-            $world;
+            $fixture;
             server {
                 a_renewal_does_not_wait_for_a_batch_of_the_same_lease,
                 a_frozen_writers_session_is_ended_and_nothing_of_it_lands,
@@ -202,22 +202,22 @@ macro_rules! conformance_tests {
             }
         }
     };
-    ($world:expr, file) => {
+    ($fixture:expr, file) => {
         $crate::conformance_tests! {
-            $world;
+            $fixture;
             file {
                 a_frozen_writer_holds_everybody_off_and_lands_before_any_takeover,
             }
         }
     };
-    ($world:expr; $($area:ident { $($promise:ident,)* })*) => {
+    ($fixture:expr; $($area:ident { $($promise:ident,)* })*) => {
         $(mod $area {
             use super::*;
 
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $promise() {
-                let world = $world.await;
-                $crate::conformance::$area::$promise(&world).await;
+                let fixture = $fixture.await;
+                $crate::conformance::$area::$promise(&fixture).await;
             })*
         })*
     };

@@ -4,12 +4,11 @@
 //! Unless a test says otherwise there is one endpoint, no base fee, everybody is rich, and a block
 //! takes all that has its turn. Nothing is mined by itself.
 
+mod faults;
 mod port;
 mod state;
-mod trouble;
 mod tx;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::watch;
@@ -19,11 +18,11 @@ use tollgate_model::port::batch::Fees;
 use tollgate_model::port::chain::BlockRef;
 use tollgate_model::{Address, Bytes, GasPrice, TxHash, U256};
 
-use state::{Script, State, Witness, genesis};
-use trouble::Trouble;
+use faults::Faults;
+use state::{Endpoint, ScriptedAnswer, State, genesis};
 
-pub use state::Which;
-pub use trouble::Question;
+pub use faults::Query;
+pub use state::TxMatch;
 pub use tx::{FakeSigner, FakeTx, decode, encode, hash_of};
 
 /// The tip that is asked where there is a base fee.
@@ -35,9 +34,7 @@ const OUTSIDERS_FRIEND: Address = Address::repeat_byte(0xf0);
 pub struct FakeChain {
     state: Mutex<State>,
     head: watch::Sender<BlockRef>,
-    trouble: Trouble,
-    heads_asked: AtomicUsize,
-    counts_asked: AtomicUsize,
+    faults: Faults,
 }
 
 impl Default for FakeChain {
@@ -46,15 +43,15 @@ impl Default for FakeChain {
     }
 }
 
-/// What becomes of the transactions of blocks that are replaced.
+/// Where the transactions of replaced blocks go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fate {
+pub enum Reorged {
     /// They are mined again, in another block.
-    BackInTheChain,
-    /// They wait to be mined again.
-    BackInThePool,
-    /// Nobody has them any more.
-    Lost,
+    Remined,
+    /// They are in the pool.
+    Pooled,
+    /// No pool and no block has them.
+    Dropped,
 }
 
 fn price(wei: u128) -> GasPrice {
@@ -67,9 +64,7 @@ impl FakeChain {
     pub fn new() -> Self {
         let state = State::new(price(TIP_WEI));
         let head = watch::Sender::new(genesis());
-        let (state, trouble) = (Mutex::new(state), Trouble::default());
-        let (heads_asked, counts_asked) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { state, head, trouble, heads_asked, counts_asked }
+        Self { state: Mutex::new(state), head, faults: Faults::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -85,19 +80,19 @@ impl FakeChain {
 
     /// Replaces the last `depth` blocks by as many and one more; their transactions come back in
     /// the last of them, go back to the pool, or are lost.
-    pub fn reorg(&self, depth: usize, fate: Fate) {
+    pub fn reorg(&self, depth: usize, txs: Reorged) {
         let mut state = self.lock();
         let at = state.blocks.len() - depth;
         let undone = state.blocks.split_off(at);
         state.forks += 1;
         for (hash, tx) in undone.into_iter().flat_map(|block| block.txs) {
             state.places.remove(&hash);
-            if fate != Fate::Lost {
+            if txs != Reorged::Dropped {
                 state.pool.insert((tx.from, tx.nonce), (hash, tx));
             }
         }
         for n in 0..=depth {
-            state.mine(fate == Fate::BackInTheChain && n == depth);
+            state.mine(txs == Reorged::Remined && n == depth);
         }
         self.head.send_replace(state.head());
     }
@@ -119,14 +114,14 @@ impl FakeChain {
         self.lock().reverting.insert(to);
     }
 
-    /// From now on these are not mined, and so nothing of the same account behind them.
-    pub fn hold(&self, which: Which) {
-        self.lock().held.push(which);
+    /// These are not mined, and so nothing of the same account behind them.
+    pub fn hold(&self, matching: TxMatch) {
+        self.lock().held.push(matching);
     }
 
     /// Ends a [`Self::hold`].
-    pub fn release(&self, which: Which) {
-        self.lock().held.retain(|held| *held != which);
+    pub fn release(&self, matching: TxMatch) {
+        self.lock().held.retain(|held| *held != matching);
     }
 }
 
@@ -137,7 +132,7 @@ impl FakeChain {
         self.lock().pool.len()
     }
 
-    /// What waits to be mined of an account, by nonce.
+    /// The pooled transactions of an account, by nonce.
     pub fn pooled_from(&self, from: Address) -> Vec<FakeTx> {
         let state = self.lock();
         let all = state.pool.range((from, 0)..=(from, u64::MAX));
@@ -179,18 +174,18 @@ impl FakeChain {
 
     /// The next send is answered so, and is not taken, whatever the answer says.
     pub fn answer_next(&self, class: AnswerClass) {
-        self.answer(Which::Any, class, 1);
+        self.answer(TxMatch::Any, class, 1);
     }
 
-    /// The next `times` sends of these are answered so, and are not taken. What was said first
-    /// comes first.
-    pub fn answer(&self, which: Which, class: AnswerClass, times: usize) {
-        self.lock().scripts.push(Script { which, class, left: times });
+    /// The next `times` sends of these are answered so, and are not taken. Earlier scripts
+    /// come first.
+    pub fn answer(&self, matching: TxMatch, class: AnswerClass, times: usize) {
+        self.lock().scripts.push(ScriptedAnswer { matching, class, left: times });
     }
 
-    /// From now on calls of an address are answered as if no node could take them.
+    /// Calls of an address are answered as if no node could take them.
     pub fn reject_calls_to(&self, to: Address) {
-        self.answer(Which::To(to), AnswerClass::Invalid, usize::MAX);
+        self.answer(TxMatch::To(to), AnswerClass::Invalid, usize::MAX);
     }
 
     /// Ends all answers that are given in the place of the true ones.
@@ -198,7 +193,7 @@ impl FakeChain {
         self.lock().scripts.clear();
     }
 
-    /// From now on a transaction whose predecessor is missing is refused.
+    /// A transaction whose predecessor is missing is refused.
     pub fn refuse_gaps(&self) {
         self.lock().refuses_gaps = true;
     }
@@ -206,27 +201,27 @@ impl FakeChain {
 
 /// Money.
 impl FakeChain {
-    /// From now on there is a base fee, of so much; what offers less stays in the pool.
+    /// There is a base fee, of so much; what offers less stays in the pool.
     pub fn set_base_fee(&self, wei: u128) {
         self.lock().base_fee = Some(price(wei));
     }
 
-    /// From now on a block has so much gas, and everybody knows it.
+    /// A block has so much gas, and everybody knows it.
     pub fn set_block_gas(&self, gas: u64) {
         self.lock().block_gas = Some(gas);
     }
 
-    /// From now on every call is estimated to use so much gas.
+    /// Every call is estimated to use so much gas.
     pub fn set_estimate(&self, gas: u64) {
         self.lock().estimate = gas;
     }
 
-    /// From now on the tip that is quoted is so much. Blocks take less, too.
+    /// The tip that is quoted is so much. Blocks take less, too.
     pub fn set_tip(&self, wei: u128) {
         self.lock().tip = price(wei);
     }
 
-    /// From now on an account has so much, less what it pays; what it is paid is not counted. What
+    /// An account has so much, less what it pays; what it is paid is not counted. What
     /// it can't pay for is refused, alone or with what it has in the pool, and is not mined. A call
     /// that pays more than that is not estimated either.
     pub fn set_balance(&self, of: Address, wei: U256) {
@@ -236,9 +231,9 @@ impl FakeChain {
     }
 }
 
-/// Others, who have the same key or see another part of the chain.
+/// Outsiders with the same key, and endpoints that see another part of the chain.
 impl FakeChain {
-    /// Somebody else with the same key sends a transaction with this price, which is its tip, too.
+    /// An outsider with the same key sends a transaction with this price, which is its tip, too.
     /// The pool's rules hold.
     pub fn outsider_sends(
         &self,
@@ -251,7 +246,7 @@ impl FakeChain {
         (hash, state.admit(hash, tx))
     }
 
-    /// Somebody else with the same key has a transaction mined in the account's next slot, in a
+    /// An outsider with the same key has a transaction mined in the account's next slot, in a
     /// block of its own, whatever the pool holds there.
     pub fn outsider_mines(&self, from: Address) -> TxHash {
         let mut state = self.lock();
@@ -263,22 +258,22 @@ impl FakeChain {
     }
 
     /// So many endpoints are asked when all are; none of them lags or is silent.
-    pub fn set_witnesses(&self, count: usize) {
-        self.lock().witnesses = vec![Witness::default(); count];
+    pub fn set_endpoints(&self, count: usize) {
+        self.lock().endpoints = vec![Endpoint::default(); count];
     }
 
-    /// From now on one of the endpoints has not seen the last blocks when all are asked.
-    pub fn lag_witness(&self, index: usize, blocks: usize) {
-        self.lock().witnesses[index].lags_by = blocks;
+    /// One of the endpoints has not seen the last blocks when all are asked.
+    pub fn lag_endpoint(&self, index: usize, blocks: usize) {
+        self.lock().endpoints[index].lags_by = blocks;
     }
 
-    /// From now on one of the endpoints gives no answer when all are asked, or gives them again.
-    pub fn silence_witness(&self, index: usize, is_silent: bool) {
-        self.lock().witnesses[index].is_silent = is_silent;
+    /// One of the endpoints gives no answer when all are asked, or gives them again.
+    pub fn silence_endpoint(&self, index: usize, is_silent: bool) {
+        self.lock().endpoints[index].is_silent = is_silent;
     }
 
-    /// Whether endpoints find no receipt by its hash, as if their index lagged. What is in a block
-    /// is in it all the same.
+    /// Whether endpoints find no receipt by its hash, as if their index lagged. Receipts
+    /// of a block are not affected.
     pub fn lose_receipts(&self, loses: bool) {
         self.lock().loses_receipts = loses;
     }
@@ -289,51 +284,41 @@ impl FakeChain {
         self.lock().hangs_reasons = hangs;
     }
 
-    /// From now on heads are announced so many blocks above the true ones; no such block is there.
+    /// Heads are announced so many blocks above the true ones; no such block is there.
     pub fn announce_ahead(&self, blocks: u64) {
         self.lock().announced_ahead = blocks;
         self.head.send_modify(|_| {});
     }
 
-    /// From now on the newest blocks are neither announced nor shown, as by endpoints that lag. Counts
+    /// The newest blocks are neither announced nor shown, as by endpoints that lag. Counts
     /// and receipts by hash know them all the same.
     pub fn hide_newest(&self, blocks: usize) {
         self.lock().hidden = blocks;
         self.head.send_modify(|_| {});
     }
 
-    /// From now on counts in the head do not know the newest blocks.
+    /// Counts in the head do not know the newest blocks.
     pub fn lag_counts(&self, blocks: usize) {
         self.lock().counts_lag = blocks;
     }
 
-    /// From now on there is no safe and no finalized block.
+    /// There is no safe and no finalized block.
     pub fn lack_tags(&self) {
         self.lock().lacks_tags = true;
     }
 
-    /// From now on this block is the safe and the finalized one, wherever the head is.
+    /// This block is the safe and the finalized one, wherever the head is.
     pub fn set_tag(&self, number: u64) {
         self.lock().tag = Some(number);
     }
 
-    /// From now on the first endpoint shows the receipt of this transaction in searches, although its
+    /// The first endpoint shows the receipt of this transaction in searches, although its
     /// block was replaced.
     pub fn show_orphaned(&self, receipt: MinedIn) {
         self.lock().orphaned_receipts.insert(receipt.tx_hash, receipt);
     }
 
-    /// How often the head was asked for.
-    pub fn heads_asked(&self) -> usize {
-        self.heads_asked.load(Ordering::SeqCst)
-    }
-
-    /// How often the counts of accounts were asked for.
-    pub fn counts_asked(&self) -> usize {
-        self.counts_asked.load(Ordering::SeqCst)
-    }
-
-    /// From now on no endpoint shows its pool.
+    /// No endpoint shows its pool.
     pub fn hide_pools(&self) {
         self.lock().hides_pools = true;
     }

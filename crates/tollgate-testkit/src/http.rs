@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 /// An answer.
 #[derive(Debug)]
-pub struct Said<B = Value> {
+pub struct Response<B = Value> {
     /// Its status.
     pub status: u16,
     /// The status line and all headers, in lower case.
@@ -19,24 +19,24 @@ pub struct Said<B = Value> {
 
 /// Why there is none.
 #[derive(Debug)]
-pub enum Silence {
+pub enum NoResponse {
     /// Nobody listens: what a load balancer sends on to the next node.
-    NotThere,
+    Refused,
     /// Somebody listened.
     Broken(io::Error),
 }
 
-impl Silence {
+impl NoResponse {
     fn cut_off() -> Self {
         Self::Broken(io::ErrorKind::UnexpectedEof.into())
     }
 }
 
 /// Asks on loopback; the answer must be JSON.
-pub async fn ask(port: u16, method: &str, path: &str, body: &str) -> Result<Said, Silence> {
+pub async fn ask(port: u16, method: &str, path: &str, body: &str) -> Result<Response, NoResponse> {
     let said = request(&format!("127.0.0.1:{port}"), method, path, body).await?;
-    let body = serde_json::from_str(&said.body).map_err(|_| Silence::cut_off())?;
-    Ok(Said { status: said.status, head: said.head, body })
+    let body = serde_json::from_str(&said.body).map_err(|_| NoResponse::cut_off())?;
+    Ok(Response { status: said.status, head: said.head, body })
 }
 
 /// Asks a host for a path that begins with a slash.
@@ -45,9 +45,9 @@ pub async fn request(
     method: &str,
     path: &str,
     body: &str,
-) -> Result<Said<String>, Silence> {
+) -> Result<Response<String>, NoResponse> {
     let stream = TcpStream::connect(host).await;
-    let mut stream = stream.map_err(|_| Silence::NotThere)?;
+    let mut stream = stream.map_err(|_| NoResponse::Refused)?;
     let request = format!(
         "{method} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
          Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
@@ -58,9 +58,9 @@ pub async fn request(
         stream.write_all(request.as_bytes()).await?;
         stream.read_to_string(&mut text).await
     };
-    exchange.await.map_err(Silence::Broken)?;
-    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(Silence::cut_off)?;
+    exchange.await.map_err(NoResponse::Broken)?;
+    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(NoResponse::cut_off)?;
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-    let status = status.ok_or_else(Silence::cut_off)?;
-    Ok(Said { status, head: head.to_lowercase(), body: body.to_owned() })
+    let status = status.ok_or_else(NoResponse::cut_off)?;
+    Ok(Response { status, head: head.to_lowercase(), body: body.to_owned() })
 }

@@ -1,32 +1,43 @@
-//! Real servers for tests, and one conformance suite for every store. Never shipped.
+//! Real servers for tests, one conformance suite for every store, and a cluster builder. Never
+//! shipped.
 //!
-//! Read in this order: [`world`] (a database that any number of nodes share, and a raw hand on it
-//! for attackers), [`node`] and [`make`] (short words for what tests do), [`gate`] (stops a writer
-//! where a race begins), [`conformance`] (what a store promises, one function for each promise).
-//! [`fake_chain`] is a small chain in memory for tests of the engine.
-//! [`postgres`] starts the real server that the PostgreSQL world lives on, [`anvil`] a real chain,
-//! which [`rpc`] asks without anything of ours in between; [`program`] runs a binary, [`http`] talks
-//! to it, and [`wire`] is a cable that can be cut.
+//! - Stores: [`store_fixture`] (a database that any number of nodes share, with raw SQL for
+//!   attackers), [`node`] and [`builders`] (short forms for what tests write), [`pause_points`]
+//!   (pauses a writer where a race begins), [`conformance`] (one function for each promise of a
+//!   store), [`child_process`] (a node that can be killed as a whole).
+//! - Chains: [`fake_chain`] (a small chain in memory), [`anvil`] (a real one), [`rpc`] (calls it
+//!   without any code under test in between), `rpc_proxy` (breaks an endpoint).
+//! - Clusters (feature `cluster`): `cluster` starts engines in this process.
+//! - Processes: [`postgres`] starts servers, [`pg_proxy`] breaks their connections, [`program`] runs
+//!   a binary, [`http`] calls it, [`outcome`] reads what came of it.
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 pub mod anvil;
-pub mod child;
+pub mod builders;
+pub mod child_process;
+pub mod clock;
+#[cfg(feature = "cluster")]
+pub mod cluster;
 pub mod conformance;
 pub mod fake_chain;
-pub mod gate;
 pub mod http;
-pub mod make;
 pub mod node;
+pub mod outcome;
+pub mod pause_points;
+pub mod pg_proxy;
 pub mod postgres;
 pub mod program;
 pub mod rpc;
+#[cfg(feature = "cluster")]
+pub mod rpc_proxy;
+pub mod store_fixture;
 pub mod wait;
-pub mod wire;
-pub mod world;
 
 pub use anvil::Anvil;
-pub use gate::Gate;
+#[cfg(feature = "cluster")]
+pub use cluster::{Cluster, FakeCluster};
 pub use node::TestNode;
+pub use pause_points::PausePoints;
 pub use postgres::PgServer;
-pub use world::{Kind, PgWorld, SqliteWorld, World};
+pub use store_fixture::{PgFixture, SqliteFixture, StoreFixture, StoreKind};

@@ -1,4 +1,4 @@
-//! A node of a test: a start with a name, its store, and a gate inside its transactions.
+//! A node of a test: a start with a name, its store, and a checkpoints inside its transactions.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use tollgate_model::port::{
 };
 use tollgate_model::{NodeId, Seq, Submitter, TxEvent, TxId};
 
-use crate::gate::Gate;
-use crate::make::{SectionWords, mined_in};
-use crate::make::{chain, long_terms, moved, section, setup};
+use crate::builders::{SectionExt, mined_in};
+use crate::builders::{chain, long_terms, moved, section, setup};
+use crate::pause_points::PausePoints;
+use crate::store_fixture::{NodeOptions, StoreFixture};
 use crate::wait::until;
-use crate::world::{NodeOptions, World};
 
 /// A node. Derefs to its store; a clone is the same node.
 #[derive(Clone)]
@@ -24,7 +24,7 @@ pub struct TestNode {
     /// Its id.
     pub id: NodeId,
     /// Where its transactions can be stopped.
-    pub gate: Arc<Gate>,
+    pub checkpoints: Arc<PausePoints>,
     store: Arc<dyn Store>,
 }
 
@@ -37,16 +37,17 @@ impl Deref for TestNode {
 }
 
 impl TestNode {
-    /// Opens a world's store for a new start of `name`.
-    pub async fn open(world: &dyn World, name: &str, patience: Duration) -> Self {
-        let gate = Gate::new();
-        let store = world.open(NodeOptions { watch: gate.clone(), patience }).await.unwrap();
-        Self { id: crate::make::node_id(name), gate, store }
+    /// Opens a fixture's store for a new start of `name`.
+    pub async fn open(fixture: &dyn StoreFixture, name: &str, patience: Duration) -> Self {
+        let checkpoints = PausePoints::new();
+        let store =
+            fixture.open(NodeOptions { checkpoints: checkpoints.clone(), patience }).await.unwrap();
+        Self { id: crate::builders::node_id(name), checkpoints, store }
     }
 
     /// The same start of the same node over further connections.
-    pub async fn again(&self, world: &dyn World, patience: Duration) -> Self {
-        Self { id: self.id.clone(), ..Self::open(world, "again", patience).await }
+    pub async fn again(&self, fixture: &dyn StoreFixture, patience: Duration) -> Self {
+        Self { id: self.id.clone(), ..Self::open(fixture, "again", patience).await }
     }
 
     /// Makes the chain and submitters known.

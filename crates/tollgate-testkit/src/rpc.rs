@@ -5,7 +5,7 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use crate::http::{self, Silence};
+use crate::http::{self, NoResponse};
 use crate::wait::within;
 
 /// Posts a body to an `http://` URL on a connection of its own; the body of the answer.
@@ -19,8 +19,8 @@ pub async fn request(method: &str, url: &str, body: &str) -> io::Result<(u16, St
     let (host, path) = place.split_once('/').unwrap_or((place, ""));
     match http::request(host, method, &format!("/{path}"), body).await {
         Ok(said) => Ok((said.status, said.body)),
-        Err(Silence::NotThere) => Err(io::ErrorKind::ConnectionRefused.into()),
-        Err(Silence::Broken(error)) => Err(error),
+        Err(NoResponse::Refused) => Err(io::ErrorKind::ConnectionRefused.into()),
+        Err(NoResponse::Broken(error)) => Err(error),
     }
 }
 

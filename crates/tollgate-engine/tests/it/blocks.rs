@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tollgate_engine::{BlockStream, Engine, StableBlock};
 use tollgate_model::port::chain::{BlockTag, Chain};
-use tollgate_testkit::fake_chain::Fate;
+use tollgate_testkit::fake_chain::Reorged;
 use tollgate_testkit::wait::within;
 
-use crate::rig::{Rig, options};
+use crate::support::{Cluster, options};
 
 async fn take(stream: &mut BlockStream, count: usize) -> Vec<StableBlock> {
     let mut blocks = Vec::new();
@@ -23,10 +23,10 @@ fn numbers(blocks: &[StableBlock]) -> Vec<u64> {
 }
 
 /// Mines one by one, so that the engine sees each head.
-async fn mine(rig: &Rig, engine: &Engine, count: usize) {
+async fn mine(cluster: &Cluster, engine: &Engine, count: usize) {
     for _ in 0..count {
-        rig.chain.mine();
-        let head = rig.chain.block(BlockTag::Latest).await.unwrap().unwrap().at;
+        cluster.chain.mine();
+        let head = cluster.chain.block(BlockTag::Latest).await.unwrap().unwrap().at;
         within("the head to be seen", async {
             while engine.view().head() != Some(head) {
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -36,21 +36,21 @@ async fn mine(rig: &Rig, engine: &Engine, count: usize) {
     }
 }
 
-/// A rig whose engine has published all that is stable (three confirmations).
-async fn running() -> (Rig, Engine) {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
+/// A cluster whose engine has published all that is stable (three confirmations).
+async fn running() -> (Cluster, Engine) {
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
     let mut stream = engine.stable_blocks(10);
-    mine(&rig, &engine, 6).await;
+    mine(&cluster, &engine, 6).await;
     while take(&mut stream, 1).await[0].at.number < 4 {}
-    (rig, engine)
+    (cluster, engine)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_listener_gets_each_block_once_it_is_stable_in_order() {
-    let (rig, engine) = running().await;
+    let (cluster, engine) = running().await;
     let mut stream = engine.stable_blocks(100);
-    mine(&rig, &engine, 20).await;
+    mine(&cluster, &engine, 20).await;
     let blocks = take(&mut stream, 20).await;
     let first = blocks[0].at.number;
     assert_eq!(numbers(&blocks), (first..first + 20).collect::<Vec<_>>());
@@ -62,9 +62,9 @@ async fn a_listener_gets_each_block_once_it_is_stable_in_order() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_listener_loses_its_place_and_catches_up_while_others_go_on() {
-    let (rig, engine) = running().await;
+    let (cluster, engine) = running().await;
     let (mut slow, mut quick) = (engine.stable_blocks(2), engine.stable_blocks(100));
-    mine(&rig, &engine, 12).await;
+    mine(&cluster, &engine, 12).await;
     let seen = take(&mut quick, 12).await;
     assert!(seen.iter().all(|block| !block.gap_potential), "nobody waited for the slow one");
     let caught_up = take(&mut slow, 12).await;
@@ -72,22 +72,22 @@ async fn a_slow_listener_loses_its_place_and_catches_up_while_others_go_on() {
     let missed: Vec<bool> = caught_up.iter().map(|block| block.gap_potential).collect();
     assert!(!missed[0] && !missed[1] && missed[2..].iter().all(|missed| *missed), "{missed:?}");
 
-    mine(&rig, &engine, 2).await;
+    mine(&cluster, &engine, 2).await;
     let again = take(&mut slow, 2).await;
     assert!(again.iter().all(|block| !block.gap_potential), "in its place again: {again:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reorg_below_the_threshold_is_not_seen_by_listeners() {
-    let (rig, engine) = running().await;
+    let (cluster, engine) = running().await;
     let mut stream = engine.stable_blocks(100);
-    mine(&rig, &engine, 4).await;
-    rig.chain.reorg(2, Fate::Lost);
-    mine(&rig, &engine, 4).await;
+    mine(&cluster, &engine, 4).await;
+    cluster.chain.reorg(2, Reorged::Dropped);
+    mine(&cluster, &engine, 4).await;
     let blocks = take(&mut stream, 7).await;
     assert!(blocks.iter().all(|block| !block.gap_potential), "{blocks:?}");
     for block in blocks {
-        let canonical = rig.chain.block(BlockTag::Number(block.at.number)).await.unwrap();
+        let canonical = cluster.chain.block(BlockTag::Number(block.at.number)).await.unwrap();
         assert_eq!(canonical.unwrap().at, block.at);
     }
 }

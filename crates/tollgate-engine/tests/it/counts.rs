@@ -5,11 +5,11 @@ use tollgate_engine::{
 };
 use tollgate_model::fill::{FillWith, NonceRange, NoncesRefused};
 use tollgate_model::nonce::NonceRules;
-use tollgate_model::port::{AlertKind, Page, TxStore};
+use tollgate_model::port::{AlertKind, Page};
 use tollgate_model::{Nonce, Text, TxId};
 
 use crate::govern::transfers;
-use crate::rig::{Rig, account, options, transfer};
+use crate::support::{Cluster, account, options, transfer};
 
 fn open(window: u32) -> EngineOptions {
     let nonces = NonceRules { window, ..options().nonces };
@@ -24,50 +24,50 @@ fn fill(first: u64, last: u64, with: FillWith) -> Fill {
     Fill { range: NonceRange { first: nonce(first), last: nonce(last) }, with, used: false }
 }
 
-async fn nonce_of(rig: &Rig, id: TxId) -> Option<u64> {
-    rig.record(id).await.nonce.map(Nonce::get)
+async fn nonce_of(cluster: &Cluster, id: TxId) -> Option<u64> {
+    cluster.record(id).await.nonce.map(Nonce::get)
 }
 
-async fn doubted(rig: &Rig) {
-    let told = async || !rig.alerts.of(AlertKind::CountDoubted).is_empty();
-    rig.eventually("the count is told", told).await;
+async fn doubted(cluster: &Cluster) {
+    let told = async || !cluster.alerts.of(AlertKind::CountDoubted).is_empty();
+    cluster.eventually("the count is told", told).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pending_count_that_one_endpoint_alone_tells_does_not_move_the_cursor_far() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", open(64));
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", open(64));
     let of = account(1);
-    rig.chain.claim_pending(of.address, Some(100_000));
+    cluster.chain.claim_pending(of.address, Some(100_000));
     let waits = engine.create(of, None, transfer(10)).await.unwrap().tx_id();
-    doubted(&rig).await;
-    assert_eq!(nonce_of(&rig, waits).await, None, "I16");
+    doubted(&cluster).await;
+    assert_eq!(nonce_of(&cluster, waits).await, None, "I16");
     let refused = engine.reserve(of, None).await;
     assert!(matches!(refused, Err(ReserveError::Unavailable(_))), "I16: {refused:?}");
-    assert_eq!(rig.submitter(of).await.next_nonce, Nonce::MIN, "I16");
+    assert_eq!(cluster.submitter(of).await.next_nonce, Nonce::MIN, "I16");
     // The truth comes back by itself, and so does the account.
-    rig.chain.claim_pending(of.address, None);
-    rig.mine_until_final(&[waits]).await;
-    assert_eq!(nonce_of(&rig, waits).await, Some(0));
-    assert_eq!(rig.paid(of), [10]);
+    cluster.chain.claim_pending(of.address, None);
+    cluster.mine_until_final(&[waits]).await;
+    assert_eq!(nonce_of(&cluster, waits).await, Some(0));
+    assert_eq!(cluster.paid(of), [10]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pending_count_within_the_window_is_believed_on_one_endpoints_word() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", open(64));
-    rig.chain.claim_pending(account(1).address, Some(64));
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", open(64));
+    cluster.chain.claim_pending(account(1).address, Some(64));
     let ids = transfers(&engine, [10]).await;
-    assert_eq!(nonce_of(&rig, ids[0]).await, Some(64));
+    assert_eq!(nonce_of(&cluster, ids[0]).await, Some(64));
 }
 
 /// An account whose cursor a person has moved far ahead of the chain, with two transactions there.
-async fn far_ahead(rig: &Rig, window: u32, to: u64) -> (Engine, Vec<TxId>) {
-    let engine = rig.node("a", open(window));
+async fn far_ahead(cluster: &Cluster, window: u32, to: u64) -> (Engine, Vec<TxId>) {
+    let engine = cluster.node("a", open(window));
     let of = account(1);
-    rig.chain.claim_pending(of.address, Some(to));
+    cluster.chain.claim_pending(of.address, Some(to));
     let mut ids = transfers(&engine, [10]).await;
-    doubted(rig).await;
+    doubted(cluster).await;
     let why = || Text::lossy("the explorer says so");
     let beyond = engine.advance(of, nonce(to + 1), why()).await;
     let (counted, told) = (nonce(to), nonce(to));
@@ -78,11 +78,11 @@ async fn far_ahead(rig: &Rig, window: u32, to: u64) -> (Engine, Vec<TxId>) {
         matches!(back, Err(ActError::Nonces(NoncesRefused::NotForward { .. }))),
         "I4: {back:?}"
     );
-    rig.until(ids[0], "has a slot", |tx| tx.nonce == Some(nonce(to))).await;
+    cluster.until(ids[0], "has a slot", |tx| tx.nonce == Some(nonce(to))).await;
     ids.extend(transfers(&engine, [11]).await);
-    rig.chain.claim_pending(of.address, None);
+    cluster.chain.claim_pending(of.address, None);
     let page = Page::new(Page::MAX).unwrap();
-    let entries = rig.store.submitter_history(of, 0, page).await.unwrap();
+    let entries = cluster.store.submitter_history(of, 0, page).await.unwrap();
     let detail = entries.iter().find(|entry| entry.event == "cursor_moved").unwrap();
     let words = format!("from 0 to {to}: the explorer says so");
     assert_eq!(detail.detail.as_ref().map(Text::as_str), Some(words.as_str()));
@@ -91,46 +91,46 @@ async fn far_ahead(rig: &Rig, window: u32, to: u64) -> (Engine, Vec<TxId>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_account_far_ahead_of_the_chain_is_healed_by_placeholders_in_a_range() {
-    let rig = Rig::new().await;
-    let (engine, ids) = far_ahead(&rig, 8, 40).await;
+    let cluster = Cluster::pipelined().await;
+    let (engine, ids) = far_ahead(&cluster, 8, 40).await;
     let of = account(1);
     let filled = engine.fill(of, fill(0, 39, FillWith::Placeholder), Text::lossy("drill")).await;
     let all = Filled { handed_back: 40, taken: 0, counted: 0, free: 40 };
     assert_eq!(filled, Ok(all));
-    rig.mine_until_final(&ids).await;
+    cluster.mine_until_final(&ids).await;
     let mut paid = vec![0; 40];
     paid.extend([10, 11]);
-    assert_eq!(rig.paid(of), paid);
-    assert_eq!(rig.submitter(of).await.next_nonce, nonce(42), "I4");
+    assert_eq!(cluster.paid(of), paid);
+    assert_eq!(cluster.submitter(of).await.next_nonce, nonce(42), "I4");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nonces_that_are_handed_back_go_to_the_next_transactions_though_the_window_is_full() {
-    let rig = Rig::new().await;
-    let (engine, mut ids) = far_ahead(&rig, 2, 10).await;
+    let cluster = Cluster::pipelined().await;
+    let (engine, mut ids) = far_ahead(&cluster, 2, 10).await;
     let of = account(1);
     let filled = engine.fill(of, fill(0, 9, FillWith::Next), Text::lossy("drill")).await;
     assert_eq!(filled.map(|filled| filled.handed_back), Ok(10));
     ids.extend(transfers(&engine, 20..30).await);
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(of), [20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 10, 11]);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(of), [20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 10, 11]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_to_be_filled_by_placeholders_is_filled_by_the_next_owner_too() {
-    let rig = Rig::new().await;
-    let (a, ids) = far_ahead(&rig, 4, 12).await;
+    let cluster = Cluster::pipelined().await;
+    let (a, ids) = far_ahead(&cluster, 4, 12).await;
     a.fill(account(1), fill(0, 11, FillWith::Placeholder), Text::lossy("drill")).await.unwrap();
     a.stop().await;
-    let _b = rig.node("b", open(4));
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)).len(), 14);
+    let _b = cluster.node("b", open(4));
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)).len(), 14);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_what_nobody_has_is_handed_back_and_only_below_the_cursor() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", open(64));
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", open(64));
     let of = account(1);
     let ids = transfers(&engine, [10]).await;
     engine.reserve(of, None).await.unwrap();
@@ -138,10 +138,10 @@ async fn only_what_nobody_has_is_handed_back_and_only_below_the_cursor() {
     let cursor = nonce(2);
     let above = ask(fill(0, 2, FillWith::Next)).await;
     assert_eq!(above, Err(ActError::Nonces(NoncesRefused::AboveCursor { cursor })));
-    rig.eventually("it is pooled", async || rig.chain.pooled() == 1).await;
+    cluster.eventually("it is pooled", async || cluster.chain.pooled() == 1).await;
     let none = Filled { handed_back: 0, taken: 1, counted: 1, free: 0 };
     assert_eq!(ask(fill(0, 1, FillWith::Next)).await, Ok(none), "I3");
     let paid_for = Fill { used: true, ..fill(0, 1, FillWith::Next) };
     assert_eq!(ask(paid_for).await, Ok(none), "I3: a caller holds it until its time is over");
-    rig.mine_until_final(&ids).await;
+    cluster.mine_until_final(&ids).await;
 }

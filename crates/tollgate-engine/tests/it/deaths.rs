@@ -6,15 +6,15 @@ use tollgate_model::port::{AttemptKind, Checkpoint};
 use tollgate_model::{Failed, TxState};
 
 use crate::govern::{PENDING, act, patient, transfers};
-use crate::rig::{Rig, account, options, request, transfer};
+use crate::support::{Cluster, account, options, request, transfer};
 use tollgate_testkit::wait::within;
 
 /// Lets an actor die at a place in the life of five transactions; callers that got no answer ask
 /// again under the same request id.
 async fn die_at(at: Checkpoint) {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
-    rig.gate.trap(at);
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
+    cluster.checkpoints.panic_at(at);
     let ask = |n: u64| {
         let engine = &engine;
         async move {
@@ -28,7 +28,7 @@ async fn die_at(at: Checkpoint) {
         }
     };
     let ids = join_all((0..5).map(ask)).await;
-    rig.mine_until_final(&ids).await;
+    cluster.mine_until_final(&ids).await;
     // The last place is passed after the last entry of the feed was written.
     within(&format!("a death at {at:?}"), async {
         while engine.deaths() == 0 {
@@ -36,25 +36,25 @@ async fn die_at(at: Checkpoint) {
         }
     })
     .await;
-    let mut paid = rig.paid(account(1));
+    let mut paid = cluster.paid(account(1));
     paid.sort_unstable();
     assert_eq!(paid, [0, 1, 2, 3, 4], "each exactly once");
-    let feed = rig.feed().await;
+    let feed = cluster.feed().await;
     assert_eq!(feed.len(), 5);
     assert!(feed.iter().all(|entry| entry.state == TxState::Confirmed));
 }
 
 /// Lets an actor die while one of five transactions is cancelled; whoever got no answer asks again.
 async fn die_in_a_cancel_at(at: Checkpoint) {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     // What a sender had in its hands is sent again when its time comes; nothing else has to be.
     let options = if at == Checkpoint::Sending { options() } else { patient() };
-    let engine = rig.node("a", options);
+    let engine = cluster.node("a", options);
     let ids = transfers(&engine, 0..5).await;
     for id in &ids {
-        rig.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
+        cluster.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
     }
-    rig.gate.trap(at);
+    cluster.checkpoints.panic_at(at);
     let acted = loop {
         match act(&engine, ids[2], Action::Cancel).await {
             Ok(acted) => break acted,
@@ -63,15 +63,15 @@ async fn die_in_a_cancel_at(at: Checkpoint) {
         }
     };
     assert!(matches!(acted, Acted::Signed(_) | Acted::UnderWay), "{acted:?}");
-    let newest = rig.attempts(ids[2]).await.pop().unwrap();
+    let newest = cluster.attempts(ids[2]).await.pop().unwrap();
     assert_eq!(newest.kind, AttemptKind::Cancellation, "what is answered is durable");
-    rig.eventually("it is handed over", async || rig.chain.sends(newest.tx_hash) > 0).await;
-    rig.eventually("a death", async || engine.deaths() > 0).await;
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.attempts(ids[2]).await.len(), 2, "I11: asked twice, signed once");
-    assert_eq!(rig.paid(account(1)), [0, 1, 0, 3, 4], "closed once, the others paid once");
-    assert_eq!(rig.record(ids[2]).await.seen.state, TxState::Failed(Failed::Cancelled));
-    assert_eq!(rig.feed().await.len(), 5);
+    cluster.eventually("it is handed over", async || cluster.chain.sends(newest.tx_hash) > 0).await;
+    cluster.eventually("a death", async || engine.deaths() > 0).await;
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.attempts(ids[2]).await.len(), 2, "I11: asked twice, signed once");
+    assert_eq!(cluster.paid(account(1)), [0, 1, 0, 3, 4], "closed once, the others paid once");
+    assert_eq!(cluster.record(ids[2]).await.seen.state, TxState::Failed(Failed::Cancelled));
+    assert_eq!(cluster.feed().await.len(), 5);
 }
 
 macro_rules! deaths {

@@ -18,7 +18,7 @@ use tollgate_model::nonce::{Mode, NonceRules};
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{Text, Tracking, TxHash, TxId, TxState};
 
-use crate::rig::{Rig, account, id, options, transfer};
+use crate::support::{Cluster, account, id, options, transfer};
 
 pub(crate) const PENDING: TxState = TxState::Tracking(Tracking::Pending);
 pub(crate) const MINED: TxState = TxState::Tracking(Tracking::Mined);
@@ -53,10 +53,10 @@ pub(crate) async fn transfers(engine: &Engine, values: impl IntoIterator<Item = 
 }
 
 /// Has a further attempt signed, and waits until a node was handed it.
-pub(crate) async fn sign(rig: &Rig, engine: &Engine, tx: TxId, action: Action) -> TxHash {
+pub(crate) async fn sign(cluster: &Cluster, engine: &Engine, tx: TxId, action: Action) -> TxHash {
     let acted = act(engine, tx, action).await;
     let Ok(Acted::Signed(hash)) = acted else { panic!("not signed: {acted:?}") };
-    rig.eventually("it is handed over", async || rig.chain.sends(hash) > 0).await;
+    cluster.eventually("it is handed over", async || cluster.chain.sends(hash) > 0).await;
     hash
 }
 

@@ -6,11 +6,11 @@ use futures_util::future::join_all;
 use futures_util::poll;
 use tollgate_engine::{CreateError, Created, EngineOptions};
 use tollgate_model::nonce::{Mode, NonceRules};
-use tollgate_model::port::{Checkpoint, TxStore};
+use tollgate_model::port::Checkpoint;
 use tollgate_model::{Address, Failed, Intent, Tracking, TxState, U256};
 
-use crate::rig::{Rig, account, id, options, request, transfer};
-use tollgate_testkit::fake_chain::Fate;
+use crate::support::{Cluster, account, id, options, request, transfer};
+use tollgate_testkit::fake_chain::Reorged;
 
 fn is_mined(state: TxState) -> bool {
     state == TxState::Tracking(Tracking::Mined)
@@ -18,24 +18,24 @@ fn is_mined(state: TxState) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_creates_are_mined_once_each_without_a_gap() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
     let creates = (0..300).map(|n| engine.create(account(1), None, transfer(n)));
     let ids: Vec<_> =
         join_all(creates).await.into_iter().map(|created| id(created.unwrap())).collect();
-    rig.mine_until_final(&ids).await;
-    let mut paid = rig.paid(account(1));
+    cluster.mine_until_final(&ids).await;
+    let mut paid = cluster.paid(account(1));
     paid.sort_unstable();
     assert!(paid.into_iter().eq(0..300), "each payload once");
-    let feed = rig.feed().await;
+    let feed = cluster.feed().await;
     assert_eq!(feed.len(), 300);
     assert!(feed.iter().all(|entry| entry.state == TxState::Confirmed));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_is_made_a_hundred_times_is_one_transaction() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
     let creates = (0..100).map(|_| engine.create(account(1), request("order"), transfer(5)));
     let answers: Vec<_> = join_all(creates).await.into_iter().map(Result::unwrap).collect();
     let new = answers.iter().filter(|answer| matches!(answer, Created::New(_))).count();
@@ -43,33 +43,33 @@ async fn a_request_that_is_made_a_hundred_times_is_one_transaction() {
     assert!(answers.iter().all(|answer| answer.tx_id() == answers[0].tx_id()));
     let other = engine.create(account(1), request("order"), transfer(6)).await;
     assert!(matches!(other, Err(CreateError::RequestIdConflict(_))), "{other:?}");
-    let cursor = rig.store.submitter(account(1)).await.unwrap().unwrap().next_nonce;
+    let cursor = cluster.store.submitter(account(1)).await.unwrap().unwrap().next_nonce;
     assert_eq!(cursor.get(), 1, "duplicates and conflicts use no nonce");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_sent_and_nobody_is_answered_before_the_commit() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
-    let mut hold = rig.gate.arm(Checkpoint::BatchWritten);
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
+    let mut hold = cluster.checkpoints.pause_at(Checkpoint::BatchWritten);
     let create = tokio::spawn(async move { engine.create(account(1), None, transfer(1)).await });
     hold.reached().await;
     // Signed and written, about to commit: long enough for a send that did not wait.
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert_eq!(rig.chain.pooled(), 0, "I5: sent before it was durable");
+    assert_eq!(cluster.chain.pooled(), 0, "I5: sent before it was durable");
     assert!(!create.is_finished(), "I6: answered before it was durable");
     hold.release();
     let tx = id(create.await.unwrap().unwrap());
-    rig.until(tx, "sent", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
-    assert_eq!(rig.chain.pooled(), 1);
+    cluster.until(tx, "sent", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
+    assert_eq!(cluster.chain.pooled(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_double_of_a_request_is_not_answered_before_the_commit_either() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
     let intent = Intent { gas: Some(21_000), ..transfer(1) };
-    let mut hold = rig.gate.arm(Checkpoint::BatchWritten);
+    let mut hold = cluster.checkpoints.pause_at(Checkpoint::BatchWritten);
     let ahead = engine.clone();
     let ahead = tokio::spawn(async move { ahead.create(account(1), None, transfer(2)).await });
     hold.reached().await;
@@ -77,7 +77,7 @@ async fn the_double_of_a_request_is_not_answered_before_the_commit_either() {
     let mut first = Box::pin(engine.create(account(1), request("r"), intent.clone()));
     let mut double = Box::pin(engine.create(account(1), request("r"), intent));
     assert!(poll!(&mut first).is_pending() && poll!(&mut double).is_pending());
-    let mut held = rig.gate.arm(Checkpoint::BatchWritten);
+    let mut held = cluster.checkpoints.pause_at(Checkpoint::BatchWritten);
     hold.release();
     held.reached().await;
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -90,27 +90,27 @@ async fn the_double_of_a_request_is_not_answered_before_the_commit_either() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_fit_the_window_waits_without_a_nonce_and_flows_on() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     let nonces = NonceRules { window: 4, ..EngineOptions::default().nonces };
-    let engine = rig.node("a", EngineOptions { nonces, ..options() });
+    let engine = cluster.node("a", EngineOptions { nonces, ..options() });
     let creates = (0..20).map(|n| engine.create(account(1), None, transfer(n)));
     let ids: Vec<_> = join_all(creates).await.into_iter().map(|c| id(c.unwrap())).collect();
-    let cursor = rig.store.submitter(account(1)).await.unwrap().unwrap().next_nonce;
+    let cursor = cluster.store.submitter(account(1)).await.unwrap().unwrap().next_nonce;
     assert_eq!(cursor.get(), 4, "only the window has nonces");
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)).len(), 20);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)).len(), 20);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn strict_mode_has_one_open_slot_at_a_time() {
-    let rig = Rig::with_mode(Mode::Strict).await;
+    let cluster = Cluster::with_mode(Mode::Strict).await;
     let nonces = NonceRules { mode: Mode::Strict, ..EngineOptions::default().nonces };
-    let engine = rig.node("a", EngineOptions { nonces, ..options() });
+    let engine = cluster.node("a", EngineOptions { nonces, ..options() });
     let creates = (0..5).map(|n| engine.create(account(1), None, transfer(n)));
     let ids: Vec<_> = join_all(creates).await.into_iter().map(|c| id(c.unwrap())).collect();
-    assert!(rig.chain.pooled() <= 1);
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)).len(), 5);
+    assert!(cluster.chain.pooled() <= 1);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)).len(), 5);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,74 +118,74 @@ async fn a_submitters_mode_is_its_own_whatever_a_node_gives_to_new_ones() {
     for (own, others, open) in
         [(Mode::Strict, Mode::Pipelined, 1), (Mode::Pipelined, Mode::Strict, 5)]
     {
-        let rig = Rig::with_mode(own).await;
+        let cluster = Cluster::with_mode(own).await;
         let nonces = NonceRules { mode: others, ..EngineOptions::default().nonces };
-        let engine = rig.node("a", EngineOptions { nonces, ..options() });
+        let engine = cluster.node("a", EngineOptions { nonces, ..options() });
         let creates = (0..5).map(|n| engine.create(account(1), None, transfer(n)));
         let ids: Vec<_> = join_all(creates).await.into_iter().map(|c| id(c.unwrap())).collect();
-        let cursor = rig.store.submitter(account(1)).await.unwrap().unwrap().next_nonce;
+        let cursor = cluster.store.submitter(account(1)).await.unwrap().unwrap().next_nonce;
         assert_eq!(cursor.get(), open, "I12: {own:?} at a node for {others:?}");
-        rig.mine_until_final(&ids).await;
-        assert_eq!(rig.paid(account(1)).len(), 5);
+        cluster.mine_until_final(&ids).await;
+        assert_eq!(cluster.paid(account(1)).len(), 5);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_is_lost_after_the_node_took_it_makes_no_second_transaction() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
-    rig.chain.lose_answers(3);
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
+    cluster.chain.lose_answers(3);
     let creates = (0..6).map(|n| engine.create(account(1), None, transfer(n)));
     let ids: Vec<_> = join_all(creates).await.into_iter().map(|c| id(c.unwrap())).collect();
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)).len(), 6);
-    assert!(rig.feed().await.iter().all(|entry| entry.state == TxState::Confirmed));
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)).len(), 6);
+    assert!(cluster.feed().await.iter().all(|entry| entry.state == TxState::Confirmed));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revert_is_final_only_at_the_threshold() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
     let target = Address::repeat_byte(0xbb);
-    rig.chain.revert_calls_to(target);
+    cluster.chain.revert_calls_to(target);
     let call = Intent { gas: Some(50_000), ..Intent::transfer(target, U256::ZERO) };
     let tx = id(engine.create(account(1), None, call).await.unwrap());
-    rig.until(tx, "sent", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
-    rig.chain.mine();
-    rig.until(tx, "mined", |tx| is_mined(tx.seen.state)).await;
-    rig.chain.mine();
+    cluster.until(tx, "sent", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
+    cluster.chain.mine();
+    cluster.until(tx, "mined", |tx| is_mined(tx.seen.state)).await;
+    cluster.chain.mine();
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert!(is_mined(rig.record(tx).await.seen.state), "two of three confirmations");
-    rig.chain.mine();
-    rig.until(tx, "final", |tx| tx.seen.state.is_final()).await;
-    let record = rig.record(tx).await;
+    assert!(is_mined(cluster.record(tx).await.seen.state), "two of three confirmations");
+    cluster.chain.mine();
+    cluster.until(tx, "final", |tx| tx.seen.state.is_final()).await;
+    let record = cluster.record(tx).await;
     assert_eq!(record.seen.state, TxState::Failed(Failed::Reverted));
     assert_eq!(record.mined.unwrap().revert_reason.unwrap().as_str(), "no");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reorg_takes_a_transaction_back_and_it_ends_once() {
-    for fate in [Fate::BackInTheChain, Fate::BackInThePool, Fate::Lost] {
+    for fate in [Reorged::Remined, Reorged::Pooled, Reorged::Dropped] {
         for depth in 1..=2 {
-            let rig = Rig::new().await;
-            let engine = rig.node("a", options());
+            let cluster = Cluster::pipelined().await;
+            let engine = cluster.node("a", options());
             let tx = id(engine.create(account(1), None, transfer(1)).await.unwrap());
-            rig.until(tx, "sent", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
+            cluster.until(tx, "sent", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
             for _ in 0..depth {
-                rig.chain.mine();
+                cluster.chain.mine();
             }
-            rig.until(tx, "mined", |tx| is_mined(tx.seen.state)).await;
-            let before = rig.record(tx).await.mined.unwrap();
-            rig.chain.reorg(depth, fate);
-            rig.until(tx, "moved", |tx| tx.mined.as_ref() != Some(&before)).await;
-            rig.mine_until_final(&[tx]).await;
-            assert_eq!(rig.paid(account(1)), [1], "{fate:?} {depth}");
-            let feed = rig.feed().await;
+            cluster.until(tx, "mined", |tx| is_mined(tx.seen.state)).await;
+            let before = cluster.record(tx).await.mined.unwrap();
+            cluster.chain.reorg(depth, fate);
+            cluster.until(tx, "moved", |tx| tx.mined.as_ref() != Some(&before)).await;
+            cluster.mine_until_final(&[tx]).await;
+            assert_eq!(cluster.paid(account(1)), [1], "{fate:?} {depth}");
+            let feed = cluster.feed().await;
             assert_eq!(feed.len(), 1, "one final entry");
             assert_eq!(feed[0].state, TxState::Confirmed);
-            let list = rig.store.confirmations(tx).await.unwrap().unwrap();
+            let list = cluster.store.confirmations(tx).await.unwrap().unwrap();
             assert!(list.new_fork, "{fate:?} {depth}");
-            let mined = rig.record(tx).await.mined.unwrap();
+            let mined = cluster.record(tx).await.mined.unwrap();
             assert_eq!(list.first_block, mined.block_number);
             assert_eq!(list.hashes[0], mined.block_hash, "the list is the new chain's");
         }
@@ -194,39 +194,39 @@ async fn a_reorg_takes_a_transaction_back_and_it_ends_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn time_alone_confirms_nothing() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
     let tx = id(engine.create(account(1), None, transfer(1)).await.unwrap());
-    rig.until(tx, "sent", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
-    rig.chain.mine();
-    rig.until(tx, "mined", |tx| is_mined(tx.seen.state)).await;
+    cluster.until(tx, "sent", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
+    cluster.chain.mine();
+    cluster.until(tx, "mined", |tx| is_mined(tx.seen.state)).await;
     for _ in 0..4 {
-        rig.clock.advance(Duration::from_secs(6 * 3_600));
+        cluster.clock.advance(Duration::from_secs(6 * 3_600));
         // An order is carried out after what is due.
         engine.reconcile(account(1)).await.unwrap();
     }
-    assert!(is_mined(rig.record(tx).await.seen.state), "I8: a day, and one of three blocks");
-    assert!(rig.feed().await.is_empty());
-    rig.chain.mine();
-    rig.chain.mine();
-    rig.until(tx, "final", |tx| tx.seen.state == TxState::Confirmed).await;
+    assert!(is_mined(cluster.record(tx).await.seen.state), "I8: a day, and one of three blocks");
+    assert!(cluster.feed().await.is_empty());
+    cluster.chain.mine();
+    cluster.chain.mine();
+    cluster.until(tx, "final", |tx| tx.seen.state == TxState::Confirmed).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_feed_has_an_accounts_outcomes_in_the_order_of_its_blocks() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
     let mut ids = Vec::new();
     for value in 0..30 {
         ids.push(id(engine.create(account(1), None, transfer(value)).await.unwrap()));
         if value % 4 == 0 {
-            rig.chain.mine();
+            cluster.chain.mine();
         }
     }
-    rig.mine_until_final(&ids).await;
+    cluster.mine_until_final(&ids).await;
     let mut places = Vec::new();
-    for entry in rig.feed().await {
-        let record = rig.record(entry.tx_id).await;
+    for entry in cluster.feed().await {
+        let record = cluster.record(entry.tx_id).await;
         places.push((record.mined.unwrap().block_number, record.nonce.unwrap()));
     }
     assert_eq!(places.len(), 30);

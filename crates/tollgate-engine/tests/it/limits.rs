@@ -6,10 +6,10 @@ use futures_util::future::join_all;
 use tollgate_engine::{CreateError, EngineOptions};
 use tollgate_model::port::{AlertKind, Checkpoint};
 use tollgate_model::{Intent, TxId, TxState, U256};
-use tollgate_testkit::fake_chain::Which;
+use tollgate_testkit::fake_chain::TxMatch;
 
 use crate::govern::transfers;
-use crate::rig::{Rig, account, options, transfer};
+use crate::support::{Cluster, account, options, transfer};
 
 fn narrow() -> EngineOptions {
     let mut options = EngineOptions { queued_max: 5, batch_max: 4, ..options() };
@@ -19,8 +19,8 @@ fn narrow() -> EngineOptions {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_fit_the_queue_is_refused_and_what_was_taken_is_mined() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", narrow());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", narrow());
     let answers = join_all((0..60).map(|n| engine.create(account(1), None, transfer(n)))).await;
     let taken: Vec<(u64, TxId)> = (0..)
         .zip(&answers)
@@ -32,8 +32,8 @@ async fn what_does_not_fit_the_queue_is_refused_and_what_was_taken_is_mined() {
     // At least an inbox; at most also two slots, a queue, and what is in the worker's hands.
     assert!((5..=20).contains(&taken.len()), "{} were taken", taken.len());
     let ids: Vec<TxId> = taken.iter().map(|(_, id)| *id).collect();
-    rig.mine_until_final(&ids).await;
-    let mut paid = rig.paid(account(1));
+    cluster.mine_until_final(&ids).await;
+    let mut paid = cluster.paid(account(1));
     paid.sort_unstable();
     assert!(
         paid.into_iter().eq(taken.into_iter().map(|(value, _)| value)),
@@ -43,25 +43,25 @@ async fn what_does_not_fit_the_queue_is_refused_and_what_was_taken_is_mined() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_slots_and_five_that_wait_are_all_that_one_account_may_have_open() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", narrow());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", narrow());
     let mut ids = Vec::new();
     for n in 0..7 {
         ids.push(engine.create(account(1), None, transfer(n)).await.unwrap().tx_id());
     }
     let answer = engine.create(account(1), None, transfer(7)).await;
     assert_eq!(answer.unwrap_err(), CreateError::Busy);
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)), (0..7).collect::<Vec<_>>());
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)), (0..7).collect::<Vec<_>>());
     engine.create(account(1), None, transfer(8)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_hangs_fills_its_own_inbox_and_nobody_elses() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", narrow());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", narrow());
     // The first account's worker stands before its first signature.
-    let mut hold = rig.gate.arm(Checkpoint::SlotsChosen);
+    let mut hold = cluster.checkpoints.pause_at(Checkpoint::SlotsChosen);
     let first = tokio::spawn({
         let engine = engine.clone();
         async move { engine.create(account(1), None, transfer(1)).await }
@@ -74,7 +74,7 @@ async fn a_worker_that_hangs_fills_its_own_inbox_and_nobody_elses() {
         })
         .collect();
     let other = engine.create(account(2), None, transfer(100)).await.unwrap().tx_id();
-    rig.mine_until_final(&[other]).await;
+    cluster.mine_until_final(&[other]).await;
     hold.release();
     let mut taken = vec![first.await.unwrap().unwrap().tx_id()];
     let mut refused = 0;
@@ -86,15 +86,15 @@ async fn a_worker_that_hangs_fills_its_own_inbox_and_nobody_elses() {
         }
     }
     assert!(refused >= 13, "an inbox of five: {refused} were refused");
-    rig.mine_until_final(&taken).await;
-    assert_eq!(rig.paid(account(1)).len(), taken.len());
+    cluster.mine_until_final(&taken).await;
+    assert_eq!(cluster.paid(account(1)).len(), taken.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_account_that_is_full_leaves_the_others_their_own_slots() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", narrow());
-    rig.chain.hold(Which::To(account(9).address));
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", narrow());
+    cluster.chain.hold(TxMatch::To(account(9).address));
     let stuck = Intent::transfer(account(9).address, U256::from(1));
     let mut ids = vec![engine.create(account(1), None, stuck).await.unwrap().tx_id()];
     for n in 1..7 {
@@ -105,28 +105,28 @@ async fn an_account_that_is_full_leaves_the_others_their_own_slots() {
     for n in 0..7 {
         others.push(engine.create(account(2), None, transfer(n)).await.unwrap().tx_id());
     }
-    rig.mine_until_final(&others).await;
-    assert!(rig.paid(account(1)).is_empty(), "it is stuck, and delays only its own");
-    rig.chain.release(Which::To(account(9).address));
-    rig.mine_until_final(&ids).await;
+    cluster.mine_until_final(&others).await;
+    assert!(cluster.paid(account(1)).is_empty(), "it is stuck, and delays only its own");
+    cluster.chain.release(TxMatch::To(account(9).address));
+    cluster.mine_until_final(&ids).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_in_a_backlog_for_a_day_is_neither_failed_nor_dropped() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", narrow());
-    rig.chain.hold(Which::Value(1_000));
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", narrow());
+    cluster.chain.hold(TxMatch::Value(1_000));
     let ids = transfers(&engine, 1_000..1_007).await;
-    rig.clock.advance(Duration::from_secs(24 * 3_600));
+    cluster.clock.advance(Duration::from_secs(24 * 3_600));
     // The worker has looked at everything when it says that somebody should look at the head.
-    rig.eventually("an alert", async || !rig.alerts.of(AlertKind::Stuck).is_empty()).await;
+    cluster.eventually("an alert", async || !cluster.alerts.of(AlertKind::Stuck).is_empty()).await;
     for id in &ids {
-        let record = rig.record(*id).await;
+        let record = cluster.record(*id).await;
         assert!(!record.seen.state.is_final(), "I6: age ends nothing: {record:?}");
     }
-    assert!(rig.feed().await.is_empty());
-    rig.chain.release(Which::Value(1_000));
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)), (1_000..1_007).collect::<Vec<_>>());
-    assert!(rig.feed().await.iter().all(|entry| entry.state == TxState::Confirmed));
+    assert!(cluster.feed().await.is_empty());
+    cluster.chain.release(TxMatch::Value(1_000));
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)), (1_000..1_007).collect::<Vec<_>>());
+    assert!(cluster.feed().await.iter().all(|entry| entry.state == TxState::Confirmed));
 }

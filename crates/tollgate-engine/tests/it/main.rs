@@ -3,6 +3,33 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
+/// A test of each scenario for each store. The limit is for lines that stand still, whose callers
+/// would wait for ever.
+macro_rules! on_both_stores {
+    ($($scenario:ident),+ $(,)?) => { $(
+        mod $scenario {
+            use std::time::Duration;
+
+            use tollgate_testkit::StoreKind::{self, Postgres, Sqlite};
+
+            async fn run(store: StoreKind) {
+                let ended = tokio::time::timeout(Duration::from_secs(300), super::$scenario(store));
+                assert!(ended.await.is_ok(), "the scenario does not end");
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn sqlite() {
+                run(Sqlite).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn postgres() {
+                run(Postgres).await;
+            }
+        }
+    )+ };
+}
+
 mod blocks;
 mod counts;
 mod deaths;
@@ -16,11 +43,11 @@ mod pipeline;
 mod repeats;
 mod resends;
 mod reservations;
-mod rig;
 mod screening;
 mod signed;
 mod signing;
 mod sizes;
+mod support;
 mod takeover;
 mod tracking;
 mod unwritable;

@@ -5,39 +5,39 @@ use std::time::Duration;
 use tollgate_engine::{ActError, EngineOptions, ModeChanged, ReservationLimits};
 use tollgate_model::mode::CannotChangeMode;
 use tollgate_model::nonce::{Mode, NonceRules};
-use tollgate_model::port::{Page, TxStore};
+use tollgate_model::port::Page;
 use tollgate_model::{Submitter, Text};
 
-use crate::rig::{Rig, account, id, options, transfer};
+use crate::support::{Cluster, account, id, options, transfer};
 
 fn why() -> Text<500> {
     Text::lossy("the bridge needs it")
 }
 
-async fn audited(rig: &Rig, of: Submitter) -> Vec<String> {
-    let trail = rig.store.submitter_history(of, 0, Page::new(100).unwrap()).await.unwrap();
+async fn audited(cluster: &Cluster, of: Submitter) -> Vec<String> {
+    let trail = cluster.store.submitter_history(of, 0, Page::new(100).unwrap()).await.unwrap();
     trail.into_iter().map(|entry| format!("{} {}", entry.event, entry.detail.unwrap())).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mode_change_applies_to_the_owner_at_once_and_is_audited() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
     let (of, window) = (account(1), 5);
     let opened = async || {
-        let before = rig.submitter(of).await.next_nonce.get();
+        let before = cluster.submitter(of).await.next_nonce.get();
         let creates = (0..window).map(|n| engine.create(of, None, transfer(n)));
         let created = futures_util::future::join_all(creates).await;
         let ids: Vec<_> = created.into_iter().map(|created| id(created.unwrap())).collect();
-        let opened = rig.submitter(of).await.next_nonce.get() - before;
-        rig.mine_until_final(&ids).await;
+        let opened = cluster.submitter(of).await.next_nonce.get() - before;
+        cluster.mine_until_final(&ids).await;
         opened
     };
     assert_eq!(opened().await, window, "pipelined");
     let (pipelined, strict) = (Mode::Pipelined, Mode::Strict);
     let changed = engine.change_mode(of, strict, why()).await.unwrap();
     assert_eq!(changed, ModeChanged { was: pipelined, is: strict });
-    assert_eq!(rig.submitter(of).await.mode, strict);
+    assert_eq!(cluster.submitter(of).await.mode, strict);
     assert_eq!(opened().await, 1, "I12: one at a time, by the same worker");
     let again = engine.change_mode(of, strict, why()).await.unwrap();
     assert_eq!(again, ModeChanged { was: strict, is: strict }, "safe to repeat");
@@ -48,20 +48,20 @@ async fn mode_change_applies_to_the_owner_at_once_and_is_audited() {
         "mode_changed from pipelined to strict: the bridge needs it",
         "mode_changed from strict to pipelined: the bridge needs it",
     ];
-    assert_eq!(audited(&rig, of).await, expected);
+    assert_eq!(audited(&cluster, of).await, expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mode_change_with_open_or_reserved_work_is_refused_and_changes_nothing() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     let reservations = Some(ReservationLimits::default());
-    let engine = rig.node("a", EngineOptions { reservations, ..options() });
+    let engine = cluster.node("a", EngineOptions { reservations, ..options() });
     let of = account(1);
     let tx = id(engine.create(of, None, transfer(1)).await.unwrap());
     let refused = engine.change_mode(of, Mode::Strict, why()).await;
     let in_use = |open, reserved| CannotChangeMode::InUse { open, reserved }.into();
     assert_eq!(refused, Err::<ModeChanged, ActError>(in_use(1, 0)));
-    rig.mine_until_final(&[tx]).await;
+    cluster.mine_until_final(&[tx]).await;
     let held = engine.reserve(of, Some(Duration::from_secs(60))).await.unwrap();
     assert_eq!(engine.change_mode(of, Mode::Strict, why()).await, Err(in_use(0, 1)));
     let back = engine.reservation_recyclable(of, held.nonce, held.owner_token, why()).await;
@@ -71,50 +71,51 @@ async fn mode_change_with_open_or_reserved_work_is_refused_and_changes_nothing()
     let behind = matches!(refused, Err(ActError::CannotChangeMode(CannotChangeMode::Chain(_))));
     assert!(behind, "{refused:?}");
     let tx = id(engine.create(of, None, transfer(2)).await.unwrap());
-    rig.mine_until_final(&[tx]).await;
-    assert_eq!(rig.submitter(of).await.mode, Mode::Pipelined);
-    assert!(audited(&rig, of).await.iter().all(|entry| !entry.starts_with("mode_changed")));
+    cluster.mine_until_final(&[tx]).await;
+    assert_eq!(cluster.submitter(of).await.mode, Mode::Pipelined);
+    assert!(audited(&cluster, of).await.iter().all(|entry| !entry.starts_with("mode_changed")));
     engine.change_mode(of, Mode::Strict, why()).await.unwrap();
-    assert_eq!(rig.submitter(of).await.mode, Mode::Strict);
+    assert_eq!(cluster.submitter(of).await.mode, Mode::Strict);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mode_change_to_strict_moves_a_cursor_behind_the_chain_forward() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
     let of = account(1);
     let tx = id(engine.create(of, None, transfer(1)).await.unwrap());
-    rig.mine_until_final(&[tx]).await;
-    rig.chain.outsider_mines(of.address);
+    cluster.mine_until_final(&[tx]).await;
+    cluster.chain.outsider_mines(of.address);
     engine.change_mode(of, Mode::Strict, why()).await.unwrap();
-    assert_eq!(rig.submitter(of).await.next_nonce.get(), 2);
+    assert_eq!(cluster.submitter(of).await.next_nonce.get(), 2);
     let tx = id(engine.create(of, None, transfer(2)).await.unwrap());
-    rig.mine_until_final(&[tx]).await;
-    assert_eq!(rig.record(tx).await.nonce.unwrap().get(), 2);
+    cluster.mine_until_final(&[tx]).await;
+    assert_eq!(cluster.record(tx).await.nonce.unwrap().get(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_account_made_strict_by_another_node_is_compared_with_the_chain() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     let reconcile_interval = Duration::from_millis(100);
     let nonces = NonceRules { mode: Mode::Pipelined, ..EngineOptions::default().nonces };
     let lease_idle = Duration::from_millis(100);
     let quick = EngineOptions { reconcile_interval, nonces, lease_idle, ..options() };
     let of = account(1);
-    let watching = rig.node("watching", quick.clone());
-    let other = rig.node("other", EngineOptions { lease_idle, ..options() });
+    let watching = cluster.node("watching", quick.clone());
+    let other = cluster.node("other", EngineOptions { lease_idle, ..options() });
     let tx = id(other.create(of, None, transfer(1)).await.unwrap());
-    rig.mine_until_final(&[tx]).await;
+    cluster.mine_until_final(&[tx]).await;
     other.change_mode(of, Mode::Strict, why()).await.unwrap();
     other.stop().await;
     // Somebody uses the key while nobody works for the account.
-    rig.chain.outsider_mines(of.address);
+    cluster.chain.outsider_mines(of.address);
     for _ in 0..3 {
-        rig.chain.mine();
+        cluster.chain.mine();
     }
-    rig.eventually("PROTECT", async || {
-        rig.submitter(of).await.status == tollgate_model::nonce::SubmitterStatus::Protect
-    })
-    .await;
+    cluster
+        .eventually("PROTECT", async || {
+            cluster.submitter(of).await.status == tollgate_model::nonce::SubmitterStatus::Protect
+        })
+        .await;
     drop(watching);
 }

@@ -2,96 +2,97 @@
 //! for what another one asked (I14).
 
 use tollgate_model::{Intent, Queued, TxState};
-use tollgate_testkit::fake_chain::Question;
+use tollgate_testkit::fake_chain::Query;
 use tollgate_testkit::wait::within;
 
 use crate::govern::{PENDING, patient, transfers};
-use crate::rig::{Rig, account, id, options, transfer};
+use crate::support::{Cluster, account, id, options, transfer};
 
 /// A transaction that was mined and settled while nobody looked.
-async fn mined_unseen(rig: &Rig) -> tollgate_model::TxId {
-    let engine = rig.node("a", options());
+async fn mined_unseen(cluster: &Cluster) -> tollgate_model::TxId {
+    let engine = cluster.node("a", options());
     let tx = transfers(&engine, [10]).await[0];
-    rig.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
     engine.stop().await;
     for _ in 0..5 {
-        rig.chain.mine();
+        cluster.chain.mine();
     }
     tx
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receipt_that_can_not_be_asked_for_is_not_one_that_is_not_there() {
-    let rig = Rig::new().await;
-    let tx = mined_unseen(&rig).await;
-    let hash = rig.record(tx).await.newest_hash.unwrap();
-    for question in [Question::Receipts, Question::Occupants] {
-        rig.chain.fail(question, true);
+    let cluster = Cluster::pipelined().await;
+    let tx = mined_unseen(&cluster).await;
+    let hash = cluster.record(tx).await.newest_hash.unwrap();
+    for question in [Query::Receipts, Query::Occupants] {
+        cluster.chain.fail(question, true);
     }
-    let engine = rig.node("b", options());
+    let engine = cluster.node("b", options());
     // It is sent again, a node says that the nonce is used, and nobody can say by what.
-    rig.eventually("it is sent again", async || rig.chain.sends(hash) > 1).await;
+    cluster.eventually("it is sent again", async || cluster.chain.sends(hash) > 1).await;
     for _ in 0..3 {
         engine.reconcile(account(1)).await.unwrap();
     }
-    let record = rig.record(tx).await;
+    let record = cluster.record(tx).await;
     assert!(!record.seen.state.is_final(), "I8: an error is no evidence: {record:?}");
     assert_eq!((record.nonce.unwrap().get(), record.attempts), (0, 1), "I3: where it was");
-    assert_eq!(rig.submitter(account(1)).await.next_nonce.get(), 1);
-    for question in [Question::Receipts, Question::Occupants] {
-        rig.chain.fail(question, false);
+    assert_eq!(cluster.submitter(account(1)).await.next_nonce.get(), 1);
+    for question in [Query::Receipts, Query::Occupants] {
+        cluster.chain.fail(question, false);
     }
-    rig.mine_until_final(&[tx]).await;
-    assert_eq!(rig.record(tx).await.seen.state, TxState::Confirmed);
-    assert_eq!(rig.paid(account(1)), [10], "executed once");
+    cluster.mine_until_final(&[tx]).await;
+    assert_eq!(cluster.record(tx).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.paid(account(1)), [10], "executed once");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_in_a_slot_is_not_decided_by_an_error() {
-    let rig = Rig::new().await;
-    let tx = mined_unseen(&rig).await;
+    let cluster = Cluster::pipelined().await;
+    let tx = mined_unseen(&cluster).await;
     // Every endpoint says that it has no receipt, and none can say who is in the slot.
-    rig.chain.lose_receipts(true);
-    rig.chain.fail(Question::Occupants, true);
-    let engine = rig.node("b", options());
-    rig.eventually("it was asked", async || {
-        engine.reconcile(account(1)).await.unwrap();
-        rig.chain.failed() > 0
-    })
-    .await;
-    assert!(!rig.record(tx).await.seen.state.is_final(), "I8: it is ours, and it is mined");
-    rig.chain.lose_receipts(false);
-    rig.chain.fail(Question::Occupants, false);
-    rig.mine_until_final(&[tx]).await;
-    assert_eq!(rig.record(tx).await.seen.state, TxState::Confirmed);
+    cluster.chain.lose_receipts(true);
+    cluster.chain.fail(Query::Occupants, true);
+    let engine = cluster.node("b", options());
+    cluster
+        .eventually("it was asked", async || {
+            engine.reconcile(account(1)).await.unwrap();
+            cluster.chain.failed() > 0
+        })
+        .await;
+    assert!(!cluster.record(tx).await.seen.state.is_final(), "I8: it is ours, and it is mined");
+    cluster.chain.lose_receipts(false);
+    cluster.chain.fail(Query::Occupants, false);
+    cluster.mine_until_final(&[tx]).await;
+    assert_eq!(cluster.record(tx).await.seen.state, TxState::Confirmed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_block_that_can_not_be_fetched_is_fetched_later_and_none_is_skipped() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", patient());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", patient());
     let mut stable = engine.stable_blocks(100);
     let mut ids = transfers(&engine, [10]).await;
-    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
-    rig.chain.mine();
-    rig.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.chain.mine();
+    cluster.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
 
-    rig.chain.fail(Question::Blocks, true);
+    cluster.chain.fail(Query::Blocks, true);
     for value in 11..14 {
         ids.extend(transfers(&engine, [value]).await);
-        rig.until(*ids.last().unwrap(), "was with a node", |tx| tx.seen.state == PENDING).await;
-        rig.chain.mine();
+        cluster.until(*ids.last().unwrap(), "was with a node", |tx| tx.seen.state == PENDING).await;
+        cluster.chain.mine();
     }
     // At the second one at the latest the newest head was asked for.
-    let before = rig.chain.failed();
-    rig.eventually("fetches failed", async || rig.chain.failed() >= before + 2).await;
-    rig.chain.fail(Question::Blocks, false);
+    let before = cluster.chain.failed();
+    cluster.eventually("fetches failed", async || cluster.chain.failed() >= before + 2).await;
+    cluster.chain.fail(Query::Blocks, false);
     // No further block comes that could make up for one.
     for (block, id) in (1..).zip(&ids) {
-        rig.until(*id, "was mined", |tx| tx.mined.is_some()).await;
-        assert_eq!(rig.record(*id).await.mined.unwrap().block_number, block);
+        cluster.until(*id, "was mined", |tx| tx.mined.is_some()).await;
+        assert_eq!(cluster.record(*id).await.mined.unwrap().block_number, block);
     }
-    rig.mine_until_final(&ids).await;
+    cluster.mine_until_final(&ids).await;
     let mut numbers = Vec::new();
     while numbers.last() != Some(&4) {
         let block = within("a stable block", stable.next()).await.unwrap();
@@ -103,83 +104,83 @@ async fn a_block_that_can_not_be_fetched_is_fetched_later_and_none_is_skipped() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn long_line_gets_slots_although_a_share_of_fee_quotes_fails() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
-    rig.chain.fail(Question::Fees, true);
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
+    cluster.chain.fail(Query::Fees, true);
     let mut ids = Vec::new();
     for value in 0..30 {
         let intent = Intent { gas: Some(30_000), ..transfer(value) };
         ids.push(id(engine.create(account(1), None, intent).await.unwrap()));
     }
-    assert!(rig.record(ids[29]).await.nonce.is_none(), "without a quote there are no slots");
+    assert!(cluster.record(ids[29]).await.nonce.is_none(), "without a quote there are no slots");
     // Never 30 good ones in a row.
-    rig.chain.fail_fees_steadily(5);
-    rig.chain.fail(Question::Fees, false);
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)).len(), 30);
+    cluster.chain.fail_fees_steadily(5);
+    cluster.chain.fail(Query::Fees, false);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)).len(), 30);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_count_that_one_account_does_not_get_is_nobody_elses_trouble() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
-    let counts = Question::Counts(account(1).address);
-    rig.chain.fail(counts, true);
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
+    let counts = Query::Counts(account(1).address);
+    cluster.chain.fail(counts, true);
     let kept = transfers(&engine, [10, 11]).await;
     let mut others = Vec::new();
     for value in 0..5 {
         others.push(id(engine.create(account(2), None, transfer(value)).await.unwrap()));
         others.push(id(engine.create(account(3), None, transfer(value)).await.unwrap()));
     }
-    rig.mine_until_final(&others).await;
-    assert!(rig.chain.failed() > 0, "it was asked");
+    cluster.mine_until_final(&others).await;
+    assert!(cluster.chain.failed() > 0, "it was asked");
     for tx in &kept {
-        let record = rig.record(*tx).await;
+        let record = cluster.record(*tx).await;
         let waiting = TxState::Queued(Queued::Waiting);
         assert_eq!((record.seen.state, record.nonce), (waiting, None), "I6: accepted and kept");
     }
-    rig.chain.fail(counts, false);
-    rig.mine_until_final(&kept).await;
-    assert_eq!(rig.paid(account(1)), [10, 11]);
+    cluster.chain.fail(counts, false);
+    cluster.mine_until_final(&kept).await;
+    assert_eq!(cluster.paid(account(1)), [10, 11]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_can_not_be_priced_is_accepted_and_gets_its_slot_later() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
     // Its counts are known, so that only a price is missing.
     let first = transfers(&engine, [10]).await;
-    rig.chain.fail(Question::Fees, true);
+    cluster.chain.fail(Query::Fees, true);
     let kept = transfers(&engine, [11, 12]).await;
-    assert!(rig.chain.failed() > 0, "it was asked");
+    assert!(cluster.chain.failed() > 0, "it was asked");
     for tx in &kept {
-        let record = rig.record(*tx).await;
+        let record = cluster.record(*tx).await;
         let waiting = TxState::Queued(Queued::Waiting);
         assert_eq!((record.seen.state, record.nonce), (waiting, None), "I6: accepted and kept");
     }
-    rig.chain.fail(Question::Fees, false);
-    rig.mine_until_final(&[first, kept].concat()).await;
-    assert_eq!(rig.paid(account(1)), [10, 11, 12]);
+    cluster.chain.fail(Query::Fees, false);
+    cluster.mine_until_final(&[first, kept].concat()).await;
+    assert_eq!(cluster.paid(account(1)), [10, 11, 12]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_keeps_one_account_waiting_keeps_nobody_else_waiting() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
     let first = transfers(&engine, [10]).await;
-    rig.until(first[0], "was with a node", |tx| tx.seen.state == PENDING).await;
-    rig.chain.stall(account(1).address, true);
+    cluster.until(first[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.chain.stall(account(1).address, true);
     // Its sends hang, and it still takes work.
     let stalled = transfers(&engine, [11, 12, 13]).await;
     let mut others = Vec::new();
     for value in 0..20 {
         others.push(id(engine.create(account(2), None, transfer(value)).await.unwrap()));
     }
-    rig.mine_until_final(&others).await;
+    cluster.mine_until_final(&others).await;
     for tx in &stalled {
-        assert!(rig.record(*tx).await.mined.is_none(), "nothing of it got through");
+        assert!(cluster.record(*tx).await.mined.is_none(), "nothing of it got through");
     }
-    rig.chain.stall(account(1).address, false);
-    rig.mine_until_final(&stalled).await;
-    assert_eq!(rig.paid(account(1)), [10, 11, 12, 13]);
+    cluster.chain.stall(account(1).address, false);
+    cluster.mine_until_final(&stalled).await;
+    assert_eq!(cluster.paid(account(1)), [10, 11, 12, 13]);
 }

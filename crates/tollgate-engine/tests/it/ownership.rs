@@ -6,20 +6,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use tollgate_engine::{
-    ActError, Acted, Action, CreateError, Engine, EngineOptions, Place, Policies, RandomIds, World,
-};
+use tollgate_engine::{ActError, Acted, Action, CreateError, Engine, EngineOptions, Place, World};
 use tollgate_model::nonce::Mode;
 use tollgate_model::ownership::preferred;
 use tollgate_model::port::{
-    Acquisition, AlertKind, FencedBatch, LeaseStore, LeaseTerms, LiveNode, NewTx, NodeStore,
-    Section, ServedSet, SubmitterSetup, TxStore,
+    Acquisition, AlertKind, FencedBatch, LeaseTerms, LiveNode, NewTx, Section, ServedSet,
+    SubmitterSetup,
 };
 use tollgate_model::{Address, B256, NodeId, Nonce, Submitter, Text, TxState};
 use tollgate_testkit::fake_chain::FakeSigner;
 use uuid::Uuid;
 
-use crate::rig::{Rig, account, id, options, transfer};
+use crate::support::{Cluster, account, id, options, transfer};
 
 /// Submitters in these tests.
 const ACCOUNTS: std::ops::RangeInclusive<u8> = 1..=12;
@@ -44,24 +42,29 @@ struct Member {
 }
 
 impl Member {
-    async fn join(rig: &Rig, name: &str) -> Self {
-        Self::serving(rig, name, ACCOUNTS.collect()).await
+    async fn join(cluster: &Cluster, name: &str) -> Self {
+        Self::serving(cluster, name, ACCOUNTS.collect()).await
     }
 
     /// One that says whom it serves.
-    async fn serving(rig: &Rig, name: &str, accounts: Vec<u8>) -> Self {
+    async fn serving(cluster: &Cluster, name: &str, accounts: Vec<u8>) -> Self {
         let served = ServedSet::new(accounts.iter().map(|n| account(*n).address));
-        rig.store.publish_served(&served).await.unwrap();
-        Self::start(rig, name, accounts, SOON, Some(served.digest())).await
+        cluster.store.publish_served(&served).await.unwrap();
+        Self::start(cluster, name, accounts, SOON, Some(served.digest())).await
     }
 
     /// One that does not say, as those of older versions.
-    async fn with(rig: &Rig, name: &str, accounts: Vec<u8>, renew_interval: Duration) -> Self {
-        Self::start(rig, name, accounts, renew_interval, None).await
+    async fn with(
+        cluster: &Cluster,
+        name: &str,
+        accounts: Vec<u8>,
+        renew_interval: Duration,
+    ) -> Self {
+        Self::start(cluster, name, accounts, renew_interval, None).await
     }
 
     async fn start(
-        rig: &Rig,
+        cluster: &Cluster,
         name: &str,
         accounts: Vec<u8>,
         renew_interval: Duration,
@@ -75,8 +78,9 @@ impl Member {
             draining: false,
             serves,
         };
-        rig.store.heartbeat(&entry).await.unwrap();
-        let (store, alive, beats) = (rig.store.clone(), entry.clone(), Arc::new(AtomicU64::new(0)));
+        cluster.store.heartbeat(&entry).await.unwrap();
+        let (store, alive, beats) =
+            (cluster.store.clone(), entry.clone(), Arc::new(AtomicU64::new(0)));
         let counted = beats.clone();
         let heart = tokio::spawn(async move {
             loop {
@@ -85,83 +89,75 @@ impl Member {
                 tokio::time::sleep(renew_interval).await;
             }
         });
-        let world = World {
-            node: entry.node.clone(),
-            store: Arc::new(rig.store.clone()),
-            chain: rig.chain.clone(),
-            signer: Arc::new(FakeSigner(accounts)),
-            clock: rig.clock.clone(),
-            ids: Arc::new(RandomIds),
-            checkpoints: rig.gate.clone(),
-            policies: Policies::default(),
-            alerts: rig.alerts.clone(),
-        };
-        Self { engine: Engine::start(world, patient(renew_interval)), entry, beats, heart }
+        let ports = cluster.node_ports(name, Arc::new(FakeSigner(accounts)));
+        let ports = World { node: entry.node.clone(), ..ports };
+        Self { engine: Engine::start(ports, patient(renew_interval)), entry, beats, heart }
     }
 
     /// A graceful end: the leases go first, then the entry.
-    async fn leave(self, rig: &Rig) {
+    async fn leave(self, cluster: &Cluster) {
         self.heart.abort();
         let _ = self.heart.await;
         let draining = LiveNode { draining: true, ..self.entry.clone() };
-        rig.store.heartbeat(&draining).await.unwrap();
+        cluster.store.heartbeat(&draining).await.unwrap();
         self.engine.stop().await;
-        rig.store.leave(&self.entry.node).await.unwrap();
+        cluster.store.leave(&self.entry.node).await.unwrap();
     }
 }
 
-async fn rig() -> Rig {
-    let rig = Rig::new().await;
+async fn cluster() -> Cluster {
+    let cluster = Cluster::pipelined().await;
     let setup =
         |n| SubmitterSetup { submitter: account(n), mode: Mode::Pipelined, start_from: Nonce::MIN };
-    rig.store.register_submitters(&ACCOUNTS.map(setup).collect::<Vec<_>>()).await.unwrap();
-    rig
+    cluster.store.register_submitters(&ACCOUNTS.map(setup).collect::<Vec<_>>()).await.unwrap();
+    cluster
 }
 
 /// Who owns each submitter, under which token.
-async fn owners(rig: &Rig) -> BTreeMap<Submitter, (NodeId, u64)> {
+async fn owners(cluster: &Cluster) -> BTreeMap<Submitter, (NodeId, u64)> {
     let all: Vec<Submitter> = ACCOUNTS.map(account).collect();
-    let owners = rig.store.owners(&all).await.unwrap();
+    let owners = cluster.store.owners(&all).await.unwrap();
     let owned = all.into_iter().zip(owners);
     owned.filter_map(|(of, owner)| owner.map(|o| (of, (o.node, o.token.get())))).collect()
 }
 
 /// Waits until every submitter is owned by the node that should; who owns then.
-async fn settled(rig: &Rig, nodes: &[&LiveNode]) -> BTreeMap<Submitter, (NodeId, u64)> {
+async fn settled(cluster: &Cluster, nodes: &[&LiveNode]) -> BTreeMap<Submitter, (NodeId, u64)> {
     let nodes: Vec<LiveNode> = nodes.iter().map(|node| (*node).clone()).collect();
-    rig.eventually("each submitter where it should be", async || {
-        let owners = owners(rig).await;
-        ACCOUNTS.map(account).all(|of| {
-            let should = &preferred(of, &nodes).unwrap().node;
-            owners.get(&of).is_some_and(|(owner, _)| owner == should)
+    cluster
+        .eventually("each submitter where it should be", async || {
+            let owners = owners(cluster).await;
+            ACCOUNTS.map(account).all(|of| {
+                let should = &preferred(of, &nodes).unwrap().node;
+                owners.get(&of).is_some_and(|(owner, _)| owner == should)
+            })
         })
-    })
-    .await;
-    owners(rig).await
+        .await;
+    owners(cluster).await
 }
 
 /// Waits until a node has said a few times more that it is alive.
-async fn some_beats(rig: &Rig, member: &Member, count: u64) {
+async fn some_beats(cluster: &Cluster, member: &Member, count: u64) {
     let until = member.beats.load(Ordering::Relaxed) + count;
-    rig.eventually("heartbeats", async || member.beats.load(Ordering::Relaxed) >= until).await;
+    cluster.eventually("heartbeats", async || member.beats.load(Ordering::Relaxed) >= until).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_come_and_go_and_ownership_follows_without_thrashing() {
-    let rig = rig().await;
-    let a = Member::join(&rig, "a").await;
+    let cluster = cluster().await;
+    let a = Member::join(&cluster, "a").await;
     let mut ids = Vec::new();
     for n in ACCOUNTS {
         // The chain stands still, so that all of it stays open.
         ids.push(id(a.engine.create(account(n), None, transfer(u64::from(n))).await.unwrap()));
     }
-    let alone = settled(&rig, &[&a.entry]).await;
+    let alone = settled(&cluster, &[&a.entry]).await;
     assert!(alone.values().all(|(_, token)| *token == 1), "{alone:?}");
 
-    let b = Member::join(&rig, "b").await;
-    let two = settled(&rig, &[&a.entry, &b.entry]).await;
-    let c = Member::join(&rig, "c").await;
-    let three = settled(&rig, &[&a.entry, &b.entry, &c.entry]).await;
+    let b = Member::join(&cluster, "b").await;
+    let two = settled(&cluster, &[&a.entry, &b.entry]).await;
+    let c = Member::join(&cluster, "c").await;
+    let three = settled(&cluster, &[&a.entry, &b.entry, &c.entry]).await;
     let mut shares: BTreeMap<&str, u32> = BTreeMap::new();
     for (owner, _) in three.values() {
         *shares.entry(owner.as_str()).or_default() += 1;
@@ -176,55 +172,57 @@ async fn nodes_come_and_go_and_ownership_follows_without_thrashing() {
         assert_eq!(*token, 1 + 2 * moves, "{of} moved as often as it had to");
     }
 
-    some_beats(&rig, &a, 6).await;
-    assert_eq!(owners(&rig).await, three, "and then it stays put");
+    some_beats(&cluster, &a, 6).await;
+    assert_eq!(owners(&cluster).await, three, "and then it stays put");
 
     let gone = b.entry.node.clone();
-    b.leave(&rig).await;
-    let left = settled(&rig, &[&a.entry, &c.entry]).await;
+    b.leave(&cluster).await;
+    let left = settled(&cluster, &[&a.entry, &c.entry]).await;
     for (of, (owner, token)) in &left {
         let moved = three[of].0 == gone;
         assert_eq!(*owner == three[of].0, !moved, "only what the node had that left");
         assert_eq!(*token, three[of].1 + if moved { 2 } else { 0 }, "{of}");
     }
-    rig.mine_until_final(&ids).await;
+    cluster.mine_until_final(&ids).await;
     for n in ACCOUNTS {
-        assert_eq!(rig.paid(account(n)), [u64::from(n)], "each once, whatever moved");
+        assert_eq!(cluster.paid(account(n)), [u64::from(n)], "each once, whatever moved");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_preferred_node_does_not_want_goes_back_and_is_not_offered_again() {
-    let rig = rig().await;
-    let a = Member::join(&rig, "a").await;
-    let b = Member::with(&rig, "b", vec![], SOON).await;
+    let cluster = cluster().await;
+    let a = Member::join(&cluster, "a").await;
+    let b = Member::with(&cluster, "b", vec![], SOON).await;
     let both = [a.entry.clone(), b.entry.clone()];
     let of = ACCOUNTS.map(account).find(|of| preferred(*of, &both).unwrap().node == b.entry.node);
     let of = of.unwrap();
     // A request that finds it without an owner is taken where it came in, if it must be.
     let tx = id(a.engine.create(of, None, transfer(1)).await.unwrap());
-    rig.eventually("let go and taken back", async || {
-        owners(&rig)
-            .await
-            .get(&of)
-            .is_some_and(|(owner, token)| *owner == a.entry.node && *token == 3)
-    })
-    .await;
-    some_beats(&rig, &a, 6).await;
-    assert_eq!(owners(&rig).await[&of], (a.entry.node.clone(), 3), "not offered again");
-    rig.mine_until_final(&[tx]).await;
+    cluster
+        .eventually("let go and taken back", async || {
+            owners(&cluster)
+                .await
+                .get(&of)
+                .is_some_and(|(owner, token)| *owner == a.entry.node && *token == 3)
+        })
+        .await;
+    some_beats(&cluster, &a, 6).await;
+    assert_eq!(owners(&cluster).await[&of], (a.entry.node.clone(), 3), "not offered again");
+    cluster.mine_until_final(&[tx]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_belongs_to_the_owner_else_to_the_preferred_node() {
-    let rig = rig().await;
-    let a = Member::with(&rig, "a", ACCOUNTS.collect(), LATER).await;
-    let b = Member::with(&rig, "b", ACCOUNTS.collect(), LATER).await;
+    let cluster = cluster().await;
+    let a = Member::with(&cluster, "a", ACCOUNTS.collect(), LATER).await;
+    let b = Member::with(&cluster, "b", ACCOUNTS.collect(), LATER).await;
     for engine in [&a.engine, &b.engine] {
-        rig.eventually("both to know of each other", async || {
-            engine.is_live(&a.entry.node) && engine.is_live(&b.entry.node)
-        })
-        .await;
+        cluster
+            .eventually("both to know of each other", async || {
+                engine.is_live(&a.entry.node) && engine.is_live(&b.entry.node)
+            })
+            .await;
     }
     let both = [a.entry.clone(), b.entry.clone()];
     let of_a = |of: &Submitter| preferred(*of, &both).unwrap().node == a.entry.node;
@@ -246,73 +244,77 @@ async fn a_request_belongs_to_the_owner_else_to_the_preferred_node() {
     assert!(matches!(refused, Err(CreateError::NotOwner(None))), "{refused:?}");
     let Place::There(there) = a.engine.place(unowned).await.unwrap() else { panic!("not here") };
     assert_eq!(there.node, b.entry.node);
-    let (store, me) = (rig.store.clone(), a.entry.node.clone());
-    b.leave(&rig).await;
-    rig.eventually("b to be gone", async || {
-        let live = store.live_nodes(owned.chain_id, Duration::from_secs(60)).await.unwrap();
-        live.iter().all(|node| node.node == me) && a.engine.is_alone()
-    })
-    .await;
+    let (store, me) = (cluster.store.clone(), a.entry.node.clone());
+    b.leave(&cluster).await;
+    cluster
+        .eventually("b to be gone", async || {
+            let live = store.live_nodes(owned.chain_id, Duration::from_secs(60)).await.unwrap();
+            live.iter().all(|node| node.node == me) && a.engine.is_alone()
+        })
+        .await;
     a.engine.misplaced(unowned);
     assert_eq!(a.engine.place(unowned).await.unwrap(), Place::Nowhere);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_let_go_is_not_taken_back_by_the_next_request() {
-    let rig = rig().await;
+    let cluster = cluster().await;
     let renewed = Duration::from_secs(2);
-    let a = Member::with(&rig, "a", ACCOUNTS.collect(), renewed).await;
-    let b = Member::with(&rig, "b", ACCOUNTS.collect(), renewed).await;
+    let a = Member::with(&cluster, "a", ACCOUNTS.collect(), renewed).await;
+    let b = Member::with(&cluster, "b", ACCOUNTS.collect(), renewed).await;
     let both = [a.entry.clone(), b.entry.clone()];
     let of = ACCOUNTS.map(account).find(|of| preferred(*of, &both).unwrap().node == b.entry.node);
     let of = of.unwrap();
     // Callers that never leave the owner a quiet moment, and do not go elsewhere.
     let (mut ids, mut refused) = (Vec::new(), 0);
-    rig.eventually("the preferred node to own it", async || {
-        match a.engine.create(of, None, transfer(ids.len() as u64)).await {
-            Ok(created) => ids.push(id(created)),
-            Err(CreateError::NotOwner(_)) => refused += 1,
-            Err(error) => panic!("{error}"),
-        }
-        owners(&rig).await.get(&of).is_some_and(|(owner, _)| *owner == b.entry.node)
-    })
-    .await;
-    assert_eq!(owners(&rig).await[&of].1, 3, "let go once, taken up once");
-    rig.mine_until_final(&ids).await;
-    assert!(rig.paid(of).into_iter().eq(0..ids.len() as u64), "{refused} were turned away");
+    cluster
+        .eventually("the preferred node to own it", async || {
+            match a.engine.create(of, None, transfer(ids.len() as u64)).await {
+                Ok(created) => ids.push(id(created)),
+                Err(CreateError::NotOwner(_)) => refused += 1,
+                Err(error) => panic!("{error}"),
+            }
+            owners(&cluster).await.get(&of).is_some_and(|(owner, _)| *owner == b.entry.node)
+        })
+        .await;
+    assert_eq!(owners(&cluster).await[&of].1, 3, "let go once, taken up once");
+    cluster.mine_until_final(&ids).await;
+    assert!(cluster.paid(of).into_iter().eq(0..ids.len() as u64), "{refused} were turned away");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn account_stays_where_it_is_served_though_a_node_without_it_weighs_more() {
-    let rig = rig().await;
-    let a = Member::join(&rig, "a").await;
-    let b = Member::serving(&rig, "b", vec![]).await;
+    let cluster = cluster().await;
+    let a = Member::join(&cluster, "a").await;
+    let b = Member::serving(&cluster, "b", vec![]).await;
     let both = [a.entry.clone(), b.entry.clone()];
     let of = ACCOUNTS.map(account).find(|of| preferred(*of, &both).unwrap().node == b.entry.node);
     let of = of.unwrap();
-    rig.eventually("both to know of each other", async || {
-        a.engine.is_live(&b.entry.node) && b.engine.is_live(&a.entry.node)
-    })
-    .await;
+    cluster
+        .eventually("both to know of each other", async || {
+            a.engine.is_live(&b.entry.node) && b.engine.is_live(&a.entry.node)
+        })
+        .await;
     // Nobody's yet: it belongs to the node that serves it, wherever it is asked for.
     assert_eq!(a.engine.place(of).await.unwrap(), Place::Here);
     let Place::There(there) = b.engine.place(of).await.unwrap() else { panic!("not served here") };
     assert_eq!((there.node, there.owns), (a.entry.node.clone(), false));
     // For longer than an owner waits before it lets go for another one.
     let (mut ids, until) = (Vec::new(), a.beats.load(Ordering::Relaxed) + 8);
-    rig.eventually("heartbeats", async || {
-        let created = a.engine.create(of, None, transfer(ids.len() as u64)).await;
-        ids.push(id(created.unwrap_or_else(|error| panic!("refused: {error}"))));
-        a.beats.load(Ordering::Relaxed) >= until
-    })
-    .await;
-    assert_eq!(owners(&rig).await[&of], (a.entry.node.clone(), 1), "it never moved");
-    rig.mine_until_final(&ids).await;
-    assert!(rig.paid(of).into_iter().eq(0..ids.len() as u64));
+    cluster
+        .eventually("heartbeats", async || {
+            let created = a.engine.create(of, None, transfer(ids.len() as u64)).await;
+            ids.push(id(created.unwrap_or_else(|error| panic!("refused: {error}"))));
+            a.beats.load(Ordering::Relaxed) >= until
+        })
+        .await;
+    assert_eq!(owners(&cluster).await[&of], (a.entry.node.clone(), 1), "it never moved");
+    cluster.mine_until_final(&ids).await;
+    assert!(cluster.paid(of).into_iter().eq(0..ids.len() as u64));
 }
 
 /// Submitters with open work and no owner, whose addresses sort before those of the tests.
-async fn foreign_orphans(rig: &Rig, count: u32) -> Vec<Submitter> {
+async fn foreign_orphans(cluster: &Cluster, count: u32) -> Vec<Submitter> {
     let address = |n: u32| {
         let mut bytes = [0; 20];
         bytes[16..].copy_from_slice(&n.to_be_bytes());
@@ -322,14 +324,15 @@ async fn foreign_orphans(rig: &Rig, count: u32) -> Vec<Submitter> {
     let all: Vec<_> = (1..=count).map(|n| Submitter::new(chain_id, address(n))).collect();
     let setup =
         |submitter| SubmitterSetup { submitter, mode: Mode::Pipelined, start_from: Nonce::MIN };
-    rig.store
+    cluster
+        .store
         .register_submitters(&all.iter().copied().map(setup).collect::<Vec<_>>())
         .await
         .unwrap();
     let (gone, terms) = (NodeId::new("gone", Uuid::now_v7()).unwrap(), options().lease);
     let (mut sections, mut leases) = (Vec::new(), Vec::new());
     for of in &all {
-        let granted = rig.store.acquire(*of, &gone, &terms).await.unwrap();
+        let granted = cluster.store.acquire(*of, &gone, &terms).await.unwrap();
         let Acquisition::Granted { lease, .. } = granted else { panic!("{granted:?}") };
         let mut section = Section::new(lease);
         section.creates.push(NewTx {
@@ -345,40 +348,42 @@ async fn foreign_orphans(rig: &Rig, count: u32) -> Vec<Submitter> {
         leases.push(lease);
     }
     let batch = FencedBatch::new(gone.clone(), sections).unwrap();
-    rig.store.commit(&batch).await.unwrap();
-    assert_eq!(rig.store.release(&gone, &leases).await.unwrap(), u64::from(count));
+    cluster.store.commit(&batch).await.unwrap();
+    assert_eq!(cluster.store.release(&gone, &leases).await.unwrap(), u64::from(count));
     all
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn orphan_is_found_behind_more_than_a_page_of_orphans_that_nobody_here_serves() {
-    let rig = rig().await;
-    foreign_orphans(&rig, 1_100).await;
-    let gone = rig.node("gone", options());
+    let cluster = cluster().await;
+    foreign_orphans(&cluster, 1_100).await;
+    let gone = cluster.node("gone", options());
     let tx = id(gone.create(account(1), None, transfer(1)).await.unwrap());
     gone.stop().await;
-    let _successor = rig.node("successor", options());
-    rig.mine_until_final(&[tx]).await;
-    assert_eq!(rig.paid(account(1)), [1]);
+    let _successor = cluster.node("successor", options());
+    cluster.mine_until_final(&[tx]).await;
+    assert_eq!(cluster.paid(account(1)), [1]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn open_work_that_no_node_serves_is_followed_to_its_end_without_a_key_and_with_an_alert() {
-    let rig = rig().await;
-    let (a, b) = (Member::join(&rig, "a").await, Member::serving(&rig, "b", vec![2]).await);
+    let cluster = cluster().await;
+    let (a, b) = (Member::join(&cluster, "a").await, Member::serving(&cluster, "b", vec![2]).await);
     let of = account(1);
     let sent = id(a.engine.create(of, None, transfer(1)).await.unwrap());
-    rig.eventually("the transaction to be sent", async || rig.chain.pooled() == 1).await;
+    cluster.eventually("the transaction to be sent", async || cluster.chain.pooled() == 1).await;
     a.engine.pause(of, Text::lossy("test")).await.unwrap();
     let waits = id(a.engine.create(of, None, transfer(2)).await.unwrap());
-    a.leave(&rig).await;
-    assert!(rig.alerts.of(AlertKind::Unserved).is_empty(), "it was served until now");
+    a.leave(&cluster).await;
+    assert!(cluster.alerts.of(AlertKind::Unserved).is_empty(), "it was served until now");
 
-    rig.mine_until_final(&[sent]).await;
-    assert_eq!(rig.record(sent).await.seen.state, TxState::Confirmed);
-    assert_eq!(owners(&rig).await[&of].0, b.entry.node);
-    rig.eventually("an alert", async || !rig.alerts.of(AlertKind::Unserved).is_empty()).await;
-    let alert = &rig.alerts.of(AlertKind::Unserved)[0];
+    cluster.mine_until_final(&[sent]).await;
+    assert_eq!(cluster.record(sent).await.seen.state, TxState::Confirmed);
+    assert_eq!(owners(&cluster).await[&of].0, b.entry.node);
+    cluster
+        .eventually("an alert", async || !cluster.alerts.of(AlertKind::Unserved).is_empty())
+        .await;
+    let alert = &cluster.alerts.of(AlertKind::Unserved)[0];
     assert_eq!(alert.submitter, of);
     assert!(alert.detail.contains("1 wait without a nonce"), "{}", alert.detail);
 
@@ -387,7 +392,7 @@ async fn open_work_that_no_node_serves_is_followed_to_its_end_without_a_key_and_
     assert!(matches!(refused, Err(CreateError::UnknownSubmitter)), "{refused:?}");
     let reason = || Text::lossy("test");
     b.engine.resume(of, reason()).await.unwrap();
-    let queued = rig.record(waits).await;
+    let queued = cluster.record(waits).await;
     assert_eq!((queued.nonce, queued.attempts), (None, 0), "nothing can be signed");
     let withdrawn = b.engine.act(waits, Action::Cancel, reason()).await;
     assert_eq!(withdrawn, Ok(Acted::Withdrawn));
@@ -395,35 +400,37 @@ async fn open_work_that_no_node_serves_is_followed_to_its_end_without_a_key_and_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn followed_account_goes_to_a_node_that_serves_it_as_soon_as_there_is_one() {
-    let rig = rig().await;
-    let (a, b) = (Member::join(&rig, "a").await, Member::serving(&rig, "b", vec![2]).await);
+    let cluster = cluster().await;
+    let (a, b) = (Member::join(&cluster, "a").await, Member::serving(&cluster, "b", vec![2]).await);
     let of = account(1);
     let first = id(a.engine.create(of, None, transfer(0)).await.unwrap());
-    a.leave(&rig).await;
-    rig.eventually("it to be followed", async || {
-        owners(&rig).await.get(&of).is_some_and(|(owner, _)| *owner == b.entry.node)
-    })
-    .await;
-    let c = Member::join(&rig, "c").await;
+    a.leave(&cluster).await;
+    cluster
+        .eventually("it to be followed", async || {
+            owners(&cluster).await.get(&of).is_some_and(|(owner, _)| *owner == b.entry.node)
+        })
+        .await;
+    let c = Member::join(&cluster, "c").await;
     // Asked at either node, it belongs to the one that serves it, also before the other one has let go.
-    rig.eventually("the follower to know", async || b.engine.is_live(&c.entry.node)).await;
+    cluster.eventually("the follower to know", async || b.engine.is_live(&c.entry.node)).await;
     match b.engine.place(of).await.unwrap() {
         Place::There(there) => assert_eq!(there.node, c.entry.node),
         place => panic!("{place:?}"),
     }
     let mut second = None;
-    rig.eventually("a create to be taken", async || {
-        match c.engine.create(of, None, transfer(1)).await {
-            Ok(created) => second = Some(id(created)),
-            Err(CreateError::NotOwner(_)) => {}
-            Err(error) => panic!("{error}"),
-        }
-        second.is_some()
-    })
-    .await;
-    assert_eq!(owners(&rig).await[&of].0, c.entry.node);
-    rig.mine_until_final(&[first, second.unwrap()]).await;
-    assert_eq!(rig.paid(of), [0, 1]);
+    cluster
+        .eventually("a create to be taken", async || {
+            match c.engine.create(of, None, transfer(1)).await {
+                Ok(created) => second = Some(id(created)),
+                Err(CreateError::NotOwner(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
+            second.is_some()
+        })
+        .await;
+    assert_eq!(owners(&cluster).await[&of].0, c.entry.node);
+    cluster.mine_until_final(&[first, second.unwrap()]).await;
+    assert_eq!(cluster.paid(of), [0, 1]);
     let unknown = b.engine.act(first, Action::Resubmit, Text::lossy("test")).await;
     assert!(matches!(unknown, Err(ActError::UnknownSubmitter)), "{unknown:?}");
 }

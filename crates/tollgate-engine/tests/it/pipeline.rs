@@ -10,7 +10,7 @@ macro_rules! everywhere {
     ($($scenario:ident),+ $(,)?) => { $(
         mod $scenario {
             use crate::pipeline::chains::ChainKind::{Anvil, Devchain};
-            use crate::pipeline::rig::StoreKind::{Postgres, Sqlite};
+            use tollgate_testkit::StoreKind::{Postgres, Sqlite};
 
             #[tokio::test(flavor = "multi_thread")]
             async fn sqlite_devchain() {
@@ -47,10 +47,10 @@ mod lost_commits;
 mod modest_nodes;
 mod neighbours;
 mod outsider;
-mod proxy;
+
 mod reorgs;
 mod reservations;
-mod rig;
 mod slots;
 mod strict;
+mod support;
 mod unwritable;

@@ -3,24 +3,22 @@
 
 use std::sync::Arc;
 
-use tollgate_engine::{
-    CreateError, Created, Engine, EngineOptions, PendingCreate, Policies, Simulated,
-};
+use tollgate_engine::{CreateError, Created, Engine, EngineOptions, PendingCreate, Simulated};
 use tollgate_model::port::Checkpoint;
 use tollgate_model::{Intent, TxId};
-use tollgate_testkit::fake_chain::{FakeSigner, Question};
+use tollgate_testkit::fake_chain::{FakeSigner, Query};
 use tollgate_testkit::wait::within;
 
-use crate::rig::{Rig, account, options, request, transfer};
 use crate::signed::signed;
+use crate::support::{Cluster, account, options, request, transfer};
 
 fn with_gas(value: u64) -> Intent {
     Intent { gas: Some(30_000), ..transfer(value) }
 }
 
 /// A node that accepted an intent with gas, one without, and a signed transaction without a request id.
-async fn accepted(rig: &Rig, options: EngineOptions) -> (Engine, [TxId; 3]) {
-    let engine = rig.node("a", options);
+async fn accepted(cluster: &Cluster, options: EngineOptions) -> (Engine, [TxId; 3]) {
+    let engine = cluster.node("a", options);
     let of = account(1);
     let given = engine.create(of, request("given"), with_gas(10)).await.unwrap();
     let open = engine.create(of, request("open"), transfer(11)).await.unwrap();
@@ -43,10 +41,10 @@ async fn assert_known(engine: &Engine, ids: &[TxId; 3]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn repeat_with_a_full_queue_is_known() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     let narrow = EngineOptions { queued_max: 5, ..options() };
-    let (engine, ids) = accepted(&rig, narrow).await;
-    let mut hold = rig.gate.arm(Checkpoint::SlotsChosen);
+    let (engine, ids) = accepted(&cluster, narrow).await;
+    let mut hold = cluster.checkpoints.pause_at(Checkpoint::SlotsChosen);
     let create = |n: u64| {
         let engine = engine.clone();
         tokio::spawn(async move { engine.create(account(1), None, with_gas(n)).await })
@@ -74,26 +72,26 @@ async fn repeat_with_a_full_queue_is_known() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn repeat_while_the_chain_hangs_or_fails_is_known() {
-    let rig = Rig::new().await;
-    let (engine, ids) = accepted(&rig, options()).await;
-    rig.chain.stall(account(1).address, true);
-    rig.chain.fail(Question::Counts(account(1).address), true);
+    let cluster = Cluster::pipelined().await;
+    let (engine, ids) = accepted(&cluster, options()).await;
+    cluster.chain.stall(account(1).address, true);
+    cluster.chain.fail(Query::Counts(account(1).address), true);
     within("answers of the owner", assert_known(&engine, &ids)).await;
     // A node that has yet to recover what the other one left.
-    rig.chain.stall(account(1).address, false);
+    cluster.chain.stall(account(1).address, false);
     engine.stop().await;
-    rig.chain.stall(account(1).address, true);
-    let next = rig.node("b", options());
+    cluster.chain.stall(account(1).address, true);
+    let next = cluster.node("b", options());
     within("answers of the next owner", assert_known(&next, &ids)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn repeat_at_a_node_that_neither_owns_nor_signs_is_known() {
-    let rig = Rig::new().await;
-    let (_owner, ids) = accepted(&rig, options()).await;
-    assert_known(&rig.node("b", options()), &ids).await;
+    let cluster = Cluster::pipelined().await;
+    let (_owner, ids) = accepted(&cluster, options()).await;
+    assert_known(&cluster.node("b", options()), &ids).await;
     let keyless = Arc::new(FakeSigner(Vec::new()));
-    let keyless = rig.node_signing("c", options(), Policies::default(), keyless);
+    let keyless = cluster.node_signing("c", options(), keyless);
     assert_known(&keyless, &ids).await;
     let new = keyless.create(account(1), request("new"), with_gas(10)).await;
     assert_eq!(new, Err(CreateError::UnknownSubmitter));

@@ -10,20 +10,18 @@ use tollgate_model::port::batch::Fees;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::signer::{SignedTx, Signer, TxDraft, TxKind};
 use tollgate_model::port::{
-    Acquisition, AlertKind, CursorMove, FencedBatch, LeaseStore, LeaseTerms, Page, Reservation,
-    ReservationState, ReservationStore, Section, SectionOutcome, StatusChange, TxStore,
+    Acquisition, AlertKind, CursorMove, FencedBatch, LeaseTerms, Page, Reservation,
+    ReservationState, Section, SectionOutcome, StatusChange,
 };
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::{
     Address, Bytes, Failed, GasPrice, Intent, NodeId, Nonce, Text, TxHash, TxState, U256, Wei,
 };
-use tollgate_testkit::fake_chain::{FakeSigner, Question};
+use tollgate_testkit::fake_chain::{FakeSigner, Query};
 use uuid::Uuid;
 
-use crate::rig::{Rig, account, options, transfer};
+use crate::support::{Cluster, account, options, transfer};
 
-/// Longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(20);
 const MINUTE: Option<Duration> = Some(Duration::from_secs(60));
 /// Over by the next tick.
 const A_MOMENT: Option<Duration> = Some(Duration::from_millis(1));
@@ -50,26 +48,21 @@ async fn given_back(engine: &Engine, of: &Reservation) {
     assert_eq!(back.unwrap().state, ReservationState::Recyclable);
 }
 
-async fn created(rig: &Rig, engine: &Engine, value: u64) -> u64 {
+async fn created(cluster: &Cluster, engine: &Engine, value: u64) -> u64 {
     let created = engine.create(account(1), None, transfer(value)).await.unwrap();
-    rig.record(created.tx_id()).await.nonce.unwrap().get()
+    cluster.record(created.tx_id()).await.nonce.unwrap().get()
 }
 
-async fn states(rig: &Rig) -> Vec<(u64, ReservationState)> {
-    let all = rig.store.reservations(account(1), None, Page::new(1_000).unwrap()).await.unwrap();
+async fn states(cluster: &Cluster) -> Vec<(u64, ReservationState)> {
+    let all =
+        cluster.store.reservations(account(1), None, Page::new(1_000).unwrap()).await.unwrap();
     all.iter().map(|one| (one.nonce.get(), one.state)).collect()
 }
 
 /// Waits until the store has these and no others.
-async fn until(rig: &Rig, wanted: &[(u64, ReservationState)]) {
-    let waits = async {
-        while states(rig).await != wanted {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    if tokio::time::timeout(PATIENCE, waits).await.is_err() {
-        panic!("never {wanted:?} but {:?}", states(rig).await);
-    }
+async fn until(cluster: &Cluster, wanted: &[(u64, ReservationState)]) {
+    let what = format!("{wanted:?}");
+    cluster.eventually(&what, async || states(cluster).await == wanted).await;
 }
 
 /// What the caller signs with its own key.
@@ -93,38 +86,38 @@ const HELD: ReservationState = ReservationState::Reserved;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_gets_a_nonce_unless_that_is_switched_on() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
     assert_eq!(engine.reserve(account(1), None).await, Err(ReserveError::Disabled));
-    assert_eq!(created(&rig, &engine, 1).await, 0);
+    assert_eq!(created(&cluster, &engine, 1).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_strict_submitter_hands_out_nothing() {
-    let rig = Rig::with_mode(Mode::Strict).await;
+    let cluster = Cluster::with_mode(Mode::Strict).await;
     let nonces = NonceRules { mode: Mode::Strict, ..options().nonces };
-    let engine = rig.node("a", EngineOptions { nonces, ..open() });
+    let engine = cluster.node("a", EngineOptions { nonces, ..open() });
     let refused = engine.reserve(account(1), None).await;
     assert_eq!(refused, Err(ReserveError::StrictMode), "I12");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_submitter_that_is_paused_hands_out_nothing() {
-    let rig = Rig::new().await;
-    let mut pause = Behind::new(&rig).await;
+    let cluster = Cluster::pipelined().await;
+    let mut pause = Behind::new(&cluster).await;
     pause.status(SubmitterStatus::Active, SubmitterStatus::Paused).await;
     pause.leave().await;
-    let engine = rig.node("a", open());
+    let engine = cluster.node("a", open());
     let refused = engine.reserve(account(1), None).await;
     assert_eq!(refused, Err(ReserveError::NotActive(SubmitterStatus::Paused)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_nonce_is_held_for_no_longer_than_allowed_and_no_more_than_allowed() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     let max = Duration::from_secs(90);
     let limits = ReservationLimits { hold_max: max, outstanding_max: 2, ..Default::default() };
-    let engine = rig.node("a", EngineOptions { reservations: Some(limits), ..options() });
+    let engine = cluster.node("a", EngineOptions { reservations: Some(limits), ..options() });
     for wrong in [Duration::ZERO, Duration::from_secs(91)] {
         let refused = engine.reserve(account(1), Some(wrong)).await;
         assert_eq!(refused, Err(ReserveError::HoldOutOfRange { max }), "I13");
@@ -138,11 +131,11 @@ async fn a_nonce_is_held_for_no_longer_than_allowed_and_no_more_than_allowed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_and_transactions_share_one_line_of_nonces() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", open());
-    assert_eq!(created(&rig, &engine, 10).await, 0);
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", open());
+    assert_eq!(created(&cluster, &engine, 10).await, 0);
     assert_eq!(reserved(&engine, None).await.nonce, nonce(1));
-    assert_eq!(created(&rig, &engine, 12).await, 2);
+    assert_eq!(created(&cluster, &engine, 12).await, 2);
     assert_eq!(reserved(&engine, None).await.nonce, nonce(3));
     let waits = engine.reserve(account(2), None).await.unwrap();
     assert_eq!(waits.nonce, nonce(0), "each submitter has its own line");
@@ -150,8 +143,8 @@ async fn callers_and_transactions_share_one_line_of_nonces() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_callers_at_once_never_get_the_same_nonce() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", open());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", open());
     let asks = (0..40).map(|_| reserved(&engine, None));
     let mut got: Vec<_> = join_all(asks).await.iter().map(|one| one.nonce.get()).collect();
     got.sort_unstable();
@@ -160,18 +153,23 @@ async fn two_callers_at_once_never_get_the_same_nonce() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_expired_reservation_comes_back_and_the_lowest_goes_to_the_next() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     // A worker that went away while callers hold nonces would never return them.
-    let engine = rig.node("a", EngineOptions { lease_idle: Duration::from_millis(300), ..open() });
+    let engine =
+        cluster.node("a", EngineOptions { lease_idle: Duration::from_millis(300), ..open() });
     let kept = reserved(&engine, MINUTE).await;
     let late = reserved(&engine, A_MOMENT).await;
     reserved(&engine, A_MOMENT).await;
-    until(&rig, &[(0, HELD), (1, FREE), (2, FREE)]).await;
+    until(&cluster, &[(0, HELD), (1, FREE), (2, FREE)]).await;
     let refused = used(&engine, &late, TxHash::repeat_byte(1)).await;
     assert_eq!(refused, Err(ReserveError::StaleToken), "I3: it is in the pool");
-    assert_eq!(created(&rig, &engine, 11).await, 1, "the lowest first, to the next transaction");
+    assert_eq!(
+        created(&cluster, &engine, 11).await,
+        1,
+        "the lowest first, to the next transaction"
+    );
     assert_eq!(reserved(&engine, MINUTE).await.nonce, nonce(2), "or to the next caller");
-    assert_eq!(created(&rig, &engine, 13).await, 3, "then from the cursor again");
+    assert_eq!(created(&cluster, &engine, 13).await, 3, "then from the cursor again");
     let refused = used(&engine, &late, TxHash::repeat_byte(1)).await;
     assert_eq!(refused, Err(ReserveError::StaleToken), "I3: a transaction has it");
     used(&engine, &kept, TxHash::repeat_byte(2)).await.unwrap();
@@ -179,9 +177,9 @@ async fn an_expired_reservation_comes_back_and_the_lowest_goes_to_the_next() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_window_that_is_full_of_what_waits_for_a_nonce_does_not_keep_it_from_being_filled() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     let nonces = NonceRules { window: 2, ..options().nonces };
-    let engine = rig.node("a", EngineOptions { nonces, ..open() });
+    let engine = cluster.node("a", EngineOptions { nonces, ..open() });
     let out = [reserved(&engine, MINUTE).await, reserved(&engine, MINUTE).await];
     let mut ids = Vec::new();
     for value in 10..14 {
@@ -190,14 +188,14 @@ async fn a_window_that_is_full_of_what_waits_for_a_nonce_does_not_keep_it_from_b
     for one in &out {
         given_back(&engine, one).await;
     }
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)), [12, 13, 10, 11]);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)), [12, 13, 10, 11]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_used_stays_used_and_can_be_said_again() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", open());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", open());
     let mine = reserved(&engine, A_MOMENT.map(|moment| moment * 1_500)).await;
     let spent = signed(mine.nonce, 10).await;
     used(&engine, &mine, spent.tx_hash).await.unwrap();
@@ -206,169 +204,171 @@ async fn what_is_used_stays_used_and_can_be_said_again() {
     assert_eq!(other, Err(ReserveError::StaleToken), "I3: it was used for something else");
     // The next one expires after it would have, and it is not there.
     reserved(&engine, A_MOMENT.map(|moment| moment * 1_500)).await;
-    until(&rig, &[(1, FREE)]).await;
-    assert_eq!(created(&rig, &engine, 11).await, 1, "I3");
+    until(&cluster, &[(1, FREE)]).await;
+    assert_eq!(created(&cluster, &engine, 11).await, 1, "I3");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_sent_without_a_word_is_not_handed_out_again() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", open());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", open());
     let silent = reserved(&engine, A_MOMENT).await;
     let sent = signed(silent.nonce, 10).await;
-    rig.chain.send(&sent.raw).await;
-    until(&rig, &[(0, FREE)]).await;
+    cluster.chain.send(&sent.raw).await;
+    until(&cluster, &[(0, FREE)]).await;
     // The transaction first: its nonce must not come from a count of before the caller sent.
-    assert_eq!(created(&rig, &engine, 11).await, 1, "I3: a pool has what the caller sent");
+    assert_eq!(created(&cluster, &engine, 11).await, 1, "I3: a pool has what the caller sent");
     assert_eq!(reserved(&engine, MINUTE).await.nonce, nonce(2), "I3");
-    rig.chain.mine();
-    until(&rig, &[(2, HELD)]).await;
-    assert_eq!(rig.paid(account(1))[0], 10, "I3: spent, whoever did it");
+    cluster.chain.mine();
+    until(&cluster, &[(2, HELD)]).await;
+    assert_eq!(cluster.paid(account(1))[0], 10, "I3: spent, whoever did it");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_nonce_that_came_back_waits_for_a_new_count_though_the_window_is_full() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     let nonces = NonceRules { window: 1, ..options().nonces };
-    let engine = rig.node("a", EngineOptions { nonces, ..open() });
+    let engine = cluster.node("a", EngineOptions { nonces, ..open() });
     let silent = reserved(&engine, A_MOMENT.map(|moment| moment * 500)).await;
-    assert_eq!(created(&rig, &engine, 11).await, 1);
+    assert_eq!(created(&cluster, &engine, 11).await, 1);
     let waits = engine.create(account(1), None, transfer(12)).await.unwrap().tx_id();
     // From now on the worker has only the count of before the caller sent.
-    let counts = Question::Counts(account(1).address);
-    rig.chain.fail(counts, true);
+    let counts = Query::Counts(account(1).address);
+    cluster.chain.fail(counts, true);
     let sent = signed(silent.nonce, 10).await;
-    rig.chain.send(&sent.raw).await;
-    until(&rig, &[(0, FREE)]).await;
-    let failed = rig.chain.failed();
-    rig.eventually("it was asked, or went out", async || {
-        rig.chain.failed() > failed + 4 || rig.record(waits).await.nonce.is_some()
-    })
-    .await;
-    assert_eq!(rig.record(waits).await.nonce, None, "I3: 0 is with a node");
-    rig.chain.fail(counts, false);
-    rig.mine_until_final(&[waits]).await;
-    assert_eq!(rig.record(waits).await.nonce, Some(nonce(2)));
-    assert_eq!(rig.paid(account(1)), [10, 11, 12]);
+    cluster.chain.send(&sent.raw).await;
+    until(&cluster, &[(0, FREE)]).await;
+    let failed = cluster.chain.failed();
+    cluster
+        .eventually("it was asked, or went out", async || {
+            cluster.chain.failed() > failed + 4 || cluster.record(waits).await.nonce.is_some()
+        })
+        .await;
+    assert_eq!(cluster.record(waits).await.nonce, None, "I3: 0 is with a node");
+    cluster.chain.fail(counts, false);
+    cluster.mine_until_final(&[waits]).await;
+    assert_eq!(cluster.record(waits).await.nonce, Some(nonce(2)));
+    assert_eq!(cluster.paid(account(1)), [10, 11, 12]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_owner_keeps_what_is_out_and_what_came_back() {
-    let rig = Rig::new().await;
-    let a = rig.node("a", open());
+    let cluster = Cluster::pipelined().await;
+    let a = cluster.node("a", open());
     let (held, back) = (reserved(&a, MINUTE).await, reserved(&a, MINUTE).await);
     given_back(&a, &back).await;
     a.stop().await;
-    let b = rig.node("b", open());
-    assert_eq!(created(&rig, &b, 10).await, 1, "the pool is the store's");
-    assert_eq!(created(&rig, &b, 11).await, 2);
+    let b = cluster.node("b", open());
+    assert_eq!(created(&cluster, &b, 10).await, 1, "the pool is the store's");
+    assert_eq!(created(&cluster, &b, 11).await, 2);
     used(&b, &held, TxHash::repeat_byte(1)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_callers_hold_or_use_is_no_hole_for_the_next_owner_either() {
-    let rig = Rig::new().await;
-    let a = rig.node("a", open());
+    let cluster = Cluster::pipelined().await;
+    let a = cluster.node("a", open());
     let (spent, _held) = (reserved(&a, MINUTE).await, reserved(&a, MINUTE).await);
     used(&a, &spent, TxHash::repeat_byte(1)).await.unwrap();
-    assert_eq!(created(&rig, &a, 12).await, 2);
+    assert_eq!(created(&cluster, &a, 12).await, 2);
     let found = a.reconcile(account(1)).await.unwrap();
     assert_eq!(found.steps, [""; 0], "0 and 1 are with callers");
     a.stop().await;
-    let b = rig.node("b", open());
+    let b = cluster.node("b", open());
     let found = b.reconcile(account(1)).await.unwrap();
     assert_eq!(found.steps, [""; 0], "0 and 1 are with callers");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_nonce_that_a_caller_used_and_never_sent_is_told_and_a_person_hands_it_back() {
-    let rig = Rig::new().await;
-    let a = rig.node("a", open());
+    let cluster = Cluster::pipelined().await;
+    let a = cluster.node("a", open());
     let mine = reserved(&a, MINUTE).await;
     used(&a, &mine, TxHash::repeat_byte(1)).await.unwrap();
     let ids = [a.create(account(1), None, transfer(11)).await.unwrap().tx_id()];
     a.stop().await;
     // A new owner sees it as well, though the chain can't be asked when it begins.
-    let counts = Question::Counts(account(1).address);
-    rig.chain.fail(counts, true);
-    let engine = rig.node("b", open());
-    let failed = rig.chain.failed();
-    rig.eventually("it was asked", async || rig.chain.failed() > failed + 1).await;
-    rig.chain.fail(counts, false);
-    let told = || rig.alerts.of(AlertKind::ReservationUnsent);
+    let counts = Query::Counts(account(1).address);
+    cluster.chain.fail(counts, true);
+    let engine = cluster.node("b", open());
+    let failed = cluster.chain.failed();
+    cluster.eventually("it was asked", async || cluster.chain.failed() > failed + 1).await;
+    cluster.chain.fail(counts, false);
+    let told = || cluster.alerts.of(AlertKind::ReservationUnsent);
     assert!(told().is_empty(), "not at once: it may be on its way");
     let later = options().stuck.head_after + Duration::from_secs(20);
-    rig.eventually("people are told", async || {
-        rig.clock.advance(later);
-        !told().is_empty()
-    })
-    .await;
+    cluster
+        .eventually("people are told", async || {
+            cluster.clock.advance(later);
+            !told().is_empty()
+        })
+        .await;
     assert_eq!(told()[0].nonce, Some(mine.nonce));
     let range = NonceRange { first: mine.nonce, last: mine.nonce };
     let with = FillWith::Placeholder;
     let vouch = |used| engine.fill(account(1), Fill { range, with, used }, Text::lossy("dead"));
     assert_eq!(vouch(false).await.unwrap().taken, 1, "I3: it is the caller's");
     assert_eq!(vouch(true).await.unwrap().handed_back, 1);
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)), [0, 11]);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)), [0, 11]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slot_that_is_recycled_goes_to_the_next_transaction() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     let bad = Address::repeat_byte(0xba);
-    rig.chain.reject_calls_to(bad);
+    cluster.chain.reject_calls_to(bad);
     let nonces = NonceRules { window: 1, ..options().nonces };
     let rejected_slot = RejectedSlot::Recycle;
-    let engine = rig.node("a", EngineOptions { nonces, rejected_slot, ..open() });
+    let engine = cluster.node("a", EngineOptions { nonces, rejected_slot, ..open() });
     let intent = Intent { gas: Some(21_000), ..Intent::transfer(bad, U256::from(1)) };
     let rejected = engine.create(account(1), None, intent).await.unwrap().tx_id();
     let next = engine.create(account(1), None, transfer(10)).await.unwrap().tx_id();
-    rig.mine_until_final(&[next]).await;
-    assert_eq!(rig.record(next).await.nonce, Some(nonce(0)), "lowest first");
-    let ended = rig.record(rejected).await;
+    cluster.mine_until_final(&[next]).await;
+    assert_eq!(cluster.record(next).await.nonce, Some(nonce(0)), "lowest first");
+    let ended = cluster.record(rejected).await;
     assert_eq!((ended.seen.state, ended.nonce), (TxState::Failed(Failed::Rejected), None));
-    assert_eq!(rig.paid(account(1)), [10]);
+    assert_eq!(cluster.paid(account(1)), [10]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hole_that_was_adopted_is_filled_before_the_cursor_moves() {
-    let rig = Rig::new().await;
-    let mut behind = Behind::new(&rig).await;
+    let cluster = Cluster::pipelined().await;
+    let mut behind = Behind::new(&cluster).await;
     behind.cursor(0, 3).await;
     let holes = [nonce(0), nonce(1), nonce(2)];
     let why = Text::lossy("hole");
-    let adopted = rig.store.adopt(&behind.node, behind.lease, &holes, &why).await;
+    let adopted = cluster.store.adopt(&behind.node, behind.lease, &holes, &why).await;
     assert_eq!(adopted.unwrap(), holes);
     behind.leave().await;
-    let engine = rig.node("a", open());
+    let engine = cluster.node("a", open());
     let mut ids = Vec::new();
     for value in 10..14 {
         ids.push(engine.create(account(1), None, transfer(value)).await.unwrap().tx_id());
     }
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)), [10, 11, 12, 13], "lowest first, no hole is left");
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)), [10, 11, 12, 13], "lowest first, no hole is left");
 }
 
 /// A node that writes to the store by hand.
 struct Behind<'a> {
-    rig: &'a Rig,
+    cluster: &'a Cluster,
     node: NodeId,
     lease: tollgate_model::port::Lease,
 }
 
 impl<'a> Behind<'a> {
-    async fn new(rig: &'a Rig) -> Self {
+    async fn new(cluster: &'a Cluster) -> Self {
         let node = NodeId::new("behind", Uuid::now_v7()).unwrap();
         let terms = LeaseTerms::default();
-        let granted = rig.store.acquire(account(1), &node, &terms).await.unwrap();
+        let granted = cluster.store.acquire(account(1), &node, &terms).await.unwrap();
         let Acquisition::Granted { lease, .. } = granted else { panic!("{granted:?}") };
-        Self { rig, node, lease }
+        Self { cluster, node, lease }
     }
 
     async fn commit(&mut self, section: Section) {
         let batch = FencedBatch::new(self.node.clone(), vec![section]).unwrap();
-        let outcomes = self.rig.store.commit(&batch).await.unwrap();
+        let outcomes = self.cluster.store.commit(&batch).await.unwrap();
         assert!(matches!(outcomes[0], SectionOutcome::Committed { .. }), "{outcomes:?}");
     }
 
@@ -385,29 +385,31 @@ impl<'a> Behind<'a> {
     }
 
     async fn leave(self) {
-        self.rig.store.release(&self.node, &[self.lease]).await.unwrap();
+        self.cluster.store.release(&self.node, &[self.lease]).await.unwrap();
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn count_that_was_long_on_its_way_hands_out_no_nonce_that_came_back() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", open());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", open());
     let held = reserved(&engine, MINUTE).await;
-    assert_eq!(created(&rig, &engine, 1).await, 1);
-    rig.chain.stall(account(1).address, true);
-    let asked = rig.chain.counts_asked();
+    assert_eq!(created(&cluster, &engine, 1).await, 1);
+    cluster.chain.stall(account(1).address, true);
+    let asked = cluster.chain.counts_asked();
     given_back(&engine, &held).await;
     let create = engine.create(account(1), None, transfer(2));
     let answer = async {
-        rig.eventually("the count is asked for", async || rig.chain.counts_asked() > asked).await;
+        cluster
+            .eventually("the count is asked for", async || cluster.chain.counts_asked() > asked)
+            .await;
         // I3: what was sent meanwhile is not in the answer.
-        rig.clock.advance(Duration::from_secs(10));
-        rig.chain.stall(account(1).address, false);
+        cluster.clock.advance(Duration::from_secs(10));
+        cluster.chain.stall(account(1).address, false);
     };
     let (create, ()) = tokio::join!(create, answer);
     let tx = create.unwrap().tx_id();
-    rig.until(tx, "got a slot", |tx| tx.nonce.is_some()).await;
-    assert_eq!(rig.record(tx).await.nonce.unwrap().get(), 0, "what came back goes first");
-    assert!(rig.chain.counts_asked() >= asked + 2, "the old count is not used");
+    cluster.until(tx, "got a slot", |tx| tx.nonce.is_some()).await;
+    assert_eq!(cluster.record(tx).await.nonce.unwrap().get(), 0, "what came back goes first");
+    assert!(cluster.chain.counts_asked() >= asked + 2, "the old count is not used");
 }

@@ -6,15 +6,15 @@ use futures_util::future::join_all;
 use tollgate_engine::{CreateError, Engine, EngineOptions, Simulated};
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::nonce::{Mode, NonceRules};
-use tollgate_model::port::{AlertKind, ListFilter, Page, TxStore};
+use tollgate_model::port::{AlertKind, ListFilter, Page};
 use tollgate_model::refusal::{RefusalKind, TxLimit, TxLimitSettings};
 use tollgate_model::rejected::{HoldReason, RejectedSlot};
 use tollgate_model::{Address, Allocated, Failed, GasPrice, Intent, StuckReason, TxState, U256};
-use tollgate_testkit::fake_chain::{Question, Which};
+use tollgate_testkit::fake_chain::{Query, TxMatch};
 
 use crate::govern::{PENDING, patient};
-use crate::rig::{Rig, account, id, options, request, transfer};
 use crate::signed::signed;
+use crate::support::{Cluster, account, id, options, request, transfer};
 
 /// What a transfer of nothing may cost on a chain without a base fee: all of its gas, at one gwei.
 const FEE: u64 = 25_200 * 1_000_000_000;
@@ -37,19 +37,19 @@ async fn refused(engine: &Engine, intent: Intent) -> Option<RefusalKind> {
     }
 }
 
-async fn assert_untouched(rig: &Rig) {
-    let rows = rig.store.list(&ListFilter::default(), None, Page::new(10).unwrap()).await;
+async fn assert_untouched(cluster: &Cluster) {
+    let rows = cluster.store.list(&ListFilter::default(), None, Page::new(10).unwrap()).await;
     assert_eq!(rows.unwrap(), [], "nothing is kept");
-    assert_eq!(rig.submitter(account(1)).await.next_nonce.get(), 0, "no nonce is touched");
-    assert_eq!(rig.chain.all_sends(), 0);
+    assert_eq!(cluster.submitter(account(1)).await.next_nonce.get(), 0, "no nonce is touched");
+    assert_eq!(cluster.chain.all_sends(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_create_that_the_chain_would_refuse_is_refused_and_leaves_nothing() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
-    rig.chain.set_block_gas(1_000_000);
-    rig.chain.set_base_fee(1_000_000);
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
+    cluster.chain.set_block_gas(1_000_000);
+    cluster.chain.set_base_fee(1_000_000);
     let gas = |gas| Intent { gas: Some(gas), ..transfer(1) };
     assert_eq!(refused(&engine, gas(20_999)).await, Some(RefusalKind::GasTooLow));
     let over = Some(RefusalKind::GasAboveBlockLimit);
@@ -57,34 +57,34 @@ async fn a_create_that_the_chain_would_refuse_is_refused_and_leaves_nothing() {
     let capped =
         |wei| Intent { max_fee_per_gas: Some(GasPrice::from_wei(wei).unwrap()), ..gas(30_000) };
     assert_eq!(refused(&engine, capped(99_999)).await, Some(RefusalKind::FeeCapTooLow));
-    rig.chain.set_balance(account(1).address, U256::ZERO);
+    cluster.chain.set_balance(account(1).address, U256::ZERO);
     let poor = Some(RefusalKind::InsufficientFunds);
     assert_eq!(refused(&engine, gas(30_000)).await, poor, "with gas");
     assert_eq!(refused(&engine, transfer(1)).await, poor, "and without");
-    assert_untouched(&rig).await;
-    rig.chain.set_balance(account(1).address, U256::MAX);
-    rig.clock.advance(Duration::from_millis(500));
+    assert_untouched(&cluster).await;
+    cluster.chain.set_balance(account(1).address, U256::MAX);
+    cluster.clock.advance(Duration::from_millis(500));
     let taken = engine.create(account(1), request("a"), capped(100_000)).await.unwrap();
-    assert_eq!(rig.record(taken.tx_id()).await.nonce.unwrap().get(), 0);
+    assert_eq!(cluster.record(taken.tx_id()).await.nonce.unwrap().get(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn create_above_what_the_chain_allows_one_transaction_is_refused_and_leaves_nothing() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     let (gas, initcode_bytes) = (TxLimit::At(100_000), TxLimit::At(64));
     let tx_limits = TxLimitSettings { gas, initcode_bytes, bytes: TxLimit::At(1_000) };
-    let engine = rig.node("a", EngineOptions { tx_limits, ..options() });
-    rig.chain.set_estimate(99_999);
+    let engine = cluster.node("a", EngineOptions { tx_limits, ..options() });
+    cluster.chain.set_estimate(99_999);
     let gas = |gas| Intent { gas: Some(gas), ..transfer(1) };
     let long = |bytes| Intent { data: vec![1; bytes].into(), ..gas(90_000) };
     let creation = |bytes| Intent { to: None, ..long(bytes) };
     assert_eq!(refused(&engine, gas(100_001)).await, Some(RefusalKind::GasAboveTxLimit));
     assert_eq!(refused(&engine, long(1_001)).await, Some(RefusalKind::TxTooLarge));
     assert_eq!(refused(&engine, creation(65)).await, Some(RefusalKind::TxTooLarge));
-    assert_untouched(&rig).await;
+    assert_untouched(&cluster).await;
     // The margin above an estimate does not make a good create one that is refused.
     let taken = engine.create(account(1), None, transfer(1)).await.unwrap();
-    assert_eq!(rig.attempts(taken.tx_id()).await[0].fees.gas_limit, 100_000);
+    assert_eq!(cluster.attempts(taken.tx_id()).await[0].fees.gas_limit, 100_000);
     for intent in [gas(100_000), long(1_000), creation(64)] {
         assert_eq!(refused(&engine, intent).await, None);
     }
@@ -92,25 +92,26 @@ async fn create_above_what_the_chain_allows_one_transaction_is_refused_and_leave
 
 /// Two can be paid, the third can't, whichever of them have slots.
 async fn counts_what_is_open(mode: Mode, window: u32) {
-    let rig = Rig::with_mode(mode).await;
+    let cluster = Cluster::with_mode(mode).await;
     let nonces = NonceRules { mode, window, ..options().nonces };
-    let engine = rig.node("a", EngineOptions { nonces, ..patient() });
+    let engine = cluster.node("a", EngineOptions { nonces, ..patient() });
     let address = account(1).address;
-    rig.chain.set_balance(address, U256::from(2 * FEE + 100));
+    cluster.chain.set_balance(address, U256::from(2 * FEE + 100));
     let mut ids = Vec::new();
     for value in [50, 50] {
         ids.push(id(engine.create(account(1), None, with_gas(value)).await.unwrap()));
     }
     assert_eq!(refused(&engine, with_gas(1)).await, Some(RefusalKind::InsufficientFunds));
     assert_eq!(refused(&engine, transfer(1)).await, Some(RefusalKind::InsufficientFunds));
-    rig.chain.set_balance(address, U256::from(3 * FEE + 101));
-    rig.eventually("the money that came in is seen", async || {
-        let created = engine.create(account(1), request("third"), with_gas(1)).await;
-        created.map(|created| ids.push(created.tx_id())).is_ok()
-    })
-    .await;
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)), [50, 50, 1], "{mode:?}");
+    cluster.chain.set_balance(address, U256::from(3 * FEE + 101));
+    cluster
+        .eventually("the money that came in is seen", async || {
+            let created = engine.create(account(1), request("third"), with_gas(1)).await;
+            created.map(|created| ids.push(created.tx_id())).is_ok()
+        })
+        .await;
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)), [50, 50, 1], "{mode:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -122,46 +123,46 @@ async fn the_balance_check_counts_open_and_queued_transactions() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn creates_with_gas_are_taken_while_the_balance_can_not_be_read() {
-    let rig = Rig::new().await;
-    rig.chain.set_balance(account(1).address, U256::ZERO);
-    rig.chain.fail(Question::Balances, true);
-    let engine = rig.node("a", options());
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.set_balance(account(1).address, U256::ZERO);
+    cluster.chain.fail(Query::Balances, true);
+    let engine = cluster.node("a", options());
     let tx = id(engine.create(account(1), None, with_gas(1)).await.unwrap());
-    rig.chain.set_balance(account(1).address, U256::MAX);
-    rig.mine_until_final(&[tx]).await;
-    assert_eq!(rig.record(tx).await.seen.state, TxState::Confirmed);
+    cluster.chain.set_balance(account(1).address, U256::MAX);
+    cluster.mine_until_final(&[tx]).await;
+    assert_eq!(cluster.record(tx).await.seen.state, TxState::Confirmed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn balance_that_suffices_is_read_once_in_ten_seconds() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", patient());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", patient());
     for value in 0..20 {
         let batch = (0..10).map(|n| engine.create(account(1), None, with_gas(value * 10 + n)));
         assert!(join_all(batch).await.into_iter().all(|created| created.is_ok()));
     }
     // A second reading only if the machine needs more than ten seconds for this.
-    let reads = rig.chain.balance_reads();
+    let reads = cluster.chain.balance_reads();
     assert!((1..=2).contains(&reads), "{reads} for 200 creates in 20 batches");
-    rig.clock.advance(Duration::from_secs(10));
+    cluster.clock.advance(Duration::from_secs(10));
     engine.create(account(1), None, with_gas(200)).await.unwrap();
-    assert_eq!(rig.chain.balance_reads(), reads + 1);
+    assert_eq!(cluster.chain.balance_reads(), reads + 1);
 }
 
 /// Current-thread runtime: all ten are in the worker's mailbox before it runs, so they are one batch.
 #[tokio::test]
 async fn balance_read_amid_a_batch_counts_the_creates_that_passed_before() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", patient());
-    rig.chain.set_balance(account(1).address, U256::from(FEE + 1 + 5 * (FEE + 2)));
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", patient());
+    cluster.chain.set_balance(account(1).address, U256::from(FEE + 1 + 5 * (FEE + 2)));
     engine.create(account(1), None, with_gas(1)).await.unwrap();
     // The balance is believed while it suffices, and read anew where it does not.
-    rig.clock.advance(Duration::from_secs(1));
-    let reads = rig.chain.balance_reads();
+    cluster.clock.advance(Duration::from_secs(1));
+    let reads = cluster.chain.balance_reads();
     let batch = (0..10).map(|_| engine.create(account(1), None, with_gas(2)));
     let (taken, refused): (Vec<_>, Vec<_>) =
         join_all(batch).await.into_iter().partition(Result::is_ok);
-    assert!(rig.chain.balance_reads() > reads, "the batch read the balance");
+    assert!(cluster.chain.balance_reads() > reads, "the batch read the balance");
     assert_eq!((taken.len(), refused.len()), (5, 5));
     let poor = |why: &Result<_, CreateError>| matches!(why, Err(CreateError::Refused(why)) if why.kind == RefusalKind::InsufficientFunds);
     assert!(refused.iter().all(poor), "{refused:?}");
@@ -169,9 +170,9 @@ async fn balance_read_amid_a_batch_counts_the_creates_that_passed_before() {
 
 #[tokio::test]
 async fn create_refused_for_its_nonce_takes_no_funds_from_others() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", patient());
-    rig.chain.set_balance(account(1).address, U256::from(3 * FEE));
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", patient());
+    cluster.chain.set_balance(account(1).address, U256::from(3 * FEE));
     let wrong_nonce = || async {
         let signed = signed(7, 3 * FEE).await;
         engine.create_signed(account(1), None, signed).await
@@ -192,56 +193,56 @@ async fn create_refused_for_its_nonce_takes_no_funds_from_others() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn funds_that_disappear_are_shown_and_the_transaction_can_be_cancelled() {
-    let rig = Rig::new().await;
-    rig.chain.answer(Which::Value(7), AnswerClass::InsufficientFunds, usize::MAX);
-    let engine = rig.node("a", patient());
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.answer(TxMatch::Value(7), AnswerClass::InsufficientFunds, usize::MAX);
+    let engine = cluster.node("a", patient());
     let poor = id(engine.create(account(1), None, with_gas(7)).await.unwrap());
-    rig.until(poor, "says that funds are missing", |tx| tx.seen.state == UNFUNDED).await;
+    cluster.until(poor, "says that funds are missing", |tx| tx.seen.state == UNFUNDED).await;
     let behind = id(engine.create(account(1), None, with_gas(8)).await.unwrap());
-    rig.until(behind, "was with a node", |tx| tx.seen.state == PENDING).await;
-    let head = rig.store.line_head(account(1)).await.unwrap().unwrap();
+    cluster.until(behind, "was with a node", |tx| tx.seen.state == PENDING).await;
+    let head = cluster.store.line_head(account(1)).await.unwrap().unwrap();
     assert_eq!((head.tx_id, head.state.blocks_with()), (poor, Some("insufficient_funds")));
     let why = tollgate_model::Text::lossy("not wanted any more");
     engine.act(poor, tollgate_engine::Action::Cancel, why).await.unwrap();
-    rig.mine_until_final(&[poor, behind]).await;
-    assert_eq!(rig.record(poor).await.seen.state, TxState::Failed(Failed::Cancelled));
-    assert_eq!(rig.paid(account(1)), [0, 8]);
+    cluster.mine_until_final(&[poor, behind]).await;
+    assert_eq!(cluster.record(poor).await.seen.state, TxState::Failed(Failed::Cancelled));
+    assert_eq!(cluster.paid(account(1)), [0, 8]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_is_lost_after_missing_funds_is_the_grey_zone() {
-    let rig = Rig::new().await;
-    rig.chain.answer(Which::Value(7), AnswerClass::InsufficientFunds, 1);
-    rig.chain.answer(Which::Value(7), AnswerClass::Unknown, usize::MAX);
-    let engine = rig.node("a", options());
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.answer(TxMatch::Value(7), AnswerClass::InsufficientFunds, 1);
+    cluster.chain.answer(TxMatch::Value(7), AnswerClass::Unknown, usize::MAX);
+    let engine = cluster.node("a", options());
     let tx = id(engine.create(account(1), None, with_gas(7)).await.unwrap());
     let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
-    rig.until(tx, "may be with a node", |tx| tx.seen.state == grey).await;
-    let states: Vec<_> = rig.history(tx).await.iter().map(|entry| entry.to).collect();
+    cluster.until(tx, "may be with a node", |tx| tx.seen.state == grey).await;
+    let states: Vec<_> = cluster.history(tx).await.iter().map(|entry| entry.to).collect();
     assert!(states.contains(&UNFUNDED), "{states:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn by_default_a_rejected_slot_is_closed_and_the_line_moves_on() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     let bad = Address::repeat_byte(0xba);
-    rig.chain.reject_calls_to(bad);
-    let engine = rig.node("a", patient());
+    cluster.chain.reject_calls_to(bad);
+    let engine = cluster.node("a", patient());
     let rejected = Intent { gas: Some(21_000), ..Intent::transfer(bad, U256::from(6)) };
     let rejected = id(engine.create(account(1), None, rejected).await.unwrap());
     let next = id(engine.create(account(1), None, with_gas(8)).await.unwrap());
-    rig.mine_until_final(&[rejected, next]).await;
-    assert_eq!(rig.record(rejected).await.seen.state, TxState::Failed(Failed::Rejected));
-    assert_eq!(rig.paid(account(1)), [0, 8]);
+    cluster.mine_until_final(&[rejected, next]).await;
+    assert_eq!(cluster.record(rejected).await.seen.state, TxState::Failed(Failed::Rejected));
+    assert_eq!(cluster.paid(account(1)), [0, 8]);
 }
 
 /// No pool ever had the rejected bytes, so what closes their slot needs no premium.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rejected_slot_whose_offer_is_the_callers_cap_is_closed_within_the_cap() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     let bad = Address::repeat_byte(0xba);
-    rig.chain.reject_calls_to(bad);
-    let engine = rig.node("a", patient());
+    cluster.chain.reject_calls_to(bad);
+    let engine = cluster.node("a", patient());
     let cap = GasPrice::from_wei(1_000_000_000).unwrap();
     let rejected = Intent {
         gas: Some(21_000),
@@ -250,10 +251,10 @@ async fn a_rejected_slot_whose_offer_is_the_callers_cap_is_closed_within_the_cap
     };
     let rejected = id(engine.create(account(1), None, rejected).await.unwrap());
     let next = id(engine.create(account(1), None, with_gas(8)).await.unwrap());
-    rig.mine_until_final(&[rejected, next]).await;
-    assert_eq!(rig.record(rejected).await.seen.state, TxState::Failed(Failed::Rejected));
-    assert_eq!(rig.paid(account(1)), [0, 8]);
-    let attempts = rig.store.attempts(rejected).await.unwrap();
+    cluster.mine_until_final(&[rejected, next]).await;
+    assert_eq!(cluster.record(rejected).await.seen.state, TxState::Failed(Failed::Rejected));
+    assert_eq!(cluster.paid(account(1)), [0, 8]);
+    let attempts = cluster.store.attempts(rejected).await.unwrap();
     assert!(attempts.iter().all(|attempt| attempt.fees.max_fee <= cap), "{attempts:?}");
 }
 
@@ -261,11 +262,11 @@ async fn a_rejected_slot_whose_offer_is_the_callers_cap_is_closed_within_the_cap
 /// and what would replace them is above the caller's cap.
 #[tokio::test(flavor = "multi_thread")]
 async fn rejected_slot_at_the_callers_cap_is_closed_by_another_node_within_the_cap() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     let bad = Address::repeat_byte(0xba);
-    rig.chain.reject_calls_to(bad);
+    cluster.chain.reject_calls_to(bad);
     let holds = || EngineOptions { rejected_slot: RejectedSlot::Hold, ..patient() };
-    let a = rig.node("a", holds());
+    let a = cluster.node("a", holds());
     let cap = GasPrice::from_wei(1_000_000_000).unwrap();
     let rejected = Intent {
         gas: Some(21_000),
@@ -275,19 +276,20 @@ async fn rejected_slot_at_the_callers_cap_is_closed_by_another_node_within_the_c
     let rejected = id(a.create(account(1), None, rejected).await.unwrap());
     let next = id(a.create(account(1), None, with_gas(8)).await.unwrap());
     let marked = TxState::Stuck(StuckReason::Rejected);
-    rig.until(rejected, "is rejected", |tx| tx.seen.state == marked).await;
+    cluster.until(rejected, "is rejected", |tx| tx.seen.state == marked).await;
     a.stop().await;
-    let b = rig.node("b", holds());
+    let b = cluster.node("b", holds());
     let held = format!("nonce kept: {}", HoldReason::Policy);
-    rig.eventually("the alert says why the slot is held", async || {
-        rig.alerts.of(AlertKind::Rejected).iter().any(|alert| alert.detail == held)
-    })
-    .await;
+    cluster
+        .eventually("the alert says why the slot is held", async || {
+            cluster.alerts.of(AlertKind::Rejected).iter().any(|alert| alert.detail == held)
+        })
+        .await;
     b.stop().await;
-    let _c = rig.node("c", patient());
-    rig.mine_until_final(&[rejected, next]).await;
-    assert_eq!(rig.record(rejected).await.seen.state, TxState::Failed(Failed::Rejected));
-    assert_eq!(rig.paid(account(1)), [0, 8]);
-    let attempts = rig.store.attempts(rejected).await.unwrap();
+    let _c = cluster.node("c", patient());
+    cluster.mine_until_final(&[rejected, next]).await;
+    assert_eq!(cluster.record(rejected).await.seen.state, TxState::Failed(Failed::Rejected));
+    assert_eq!(cluster.paid(account(1)), [0, 8]);
+    let attempts = cluster.store.attempts(rejected).await.unwrap();
     assert!(attempts.iter().all(|attempt| attempt.fees.max_fee <= cap), "{attempts:?}");
 }

@@ -3,14 +3,13 @@
 use futures_util::future::join_all;
 use tollgate_engine::{CreateError, Created, Engine, EngineOptions, SignedIntent};
 use tollgate_model::nonce::Mode;
-use tollgate_model::port::TxStore;
 use tollgate_model::port::batch::Fees;
 use tollgate_model::port::signer::{PreSigned, Signer, TxDraft, TxKind};
 use tollgate_model::refusal::RefusalKind;
 use tollgate_model::{Address, Bytes, GasPrice, Nonce, U256, Wei};
 use tollgate_testkit::fake_chain::FakeSigner;
 
-use crate::rig::{Rig, account, options, request, transfer};
+use crate::support::{Cluster, account, options, request, transfer};
 
 /// What account 1 signs for a nonce.
 pub(crate) async fn signed(nonce: u64, value: u64) -> SignedIntent {
@@ -41,48 +40,48 @@ fn mismatch(expected: u64, given: u64) -> CreateError {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn signed_transactions_and_intents_share_one_line_of_nonces() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
     let mut ids = vec![post(&engine, 0, 10).await.unwrap().tx_id()];
     ids.push(engine.create(account(1), None, transfer(11)).await.unwrap().tx_id());
     ids.push(post(&engine, 2, 12).await.unwrap().tx_id());
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)), [10, 11, 12]);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)), [10, 11, 12]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signed_transaction_that_no_node_would_take_is_refused() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
-    rig.chain.set_block_gas(20_000);
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
+    cluster.chain.set_block_gas(20_000);
     let over = post(&engine, 0, 10).await.unwrap_err();
     let is =
         |error: &CreateError, kind| matches!(error, CreateError::Refused(why) if why.kind == kind);
     assert!(is(&over, RefusalKind::GasAboveBlockLimit), "{over:?}");
-    rig.chain.set_block_gas(30_000_000);
-    rig.chain.set_balance(account(1).address, U256::from(9));
+    cluster.chain.set_block_gas(30_000_000);
+    cluster.chain.set_balance(account(1).address, U256::from(9));
     let poor = post(&engine, 0, 10).await.unwrap_err();
     assert!(is(&poor, RefusalKind::InsufficientFunds), "{poor:?}");
-    assert_eq!(rig.submitter(account(1)).await.next_nonce, Nonce::MIN);
+    assert_eq!(cluster.submitter(account(1)).await.next_nonce, Nonce::MIN);
     post(&engine, 0, 9).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_nonce_that_is_not_due_is_refused_and_nothing_is_written() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
     assert_eq!(post(&engine, 1, 10).await.unwrap_err(), mismatch(0, 1));
     post(&engine, 0, 10).await.unwrap();
     assert_eq!(post(&engine, 0, 99).await.unwrap_err(), mismatch(1, 0));
     assert_eq!(post(&engine, 7, 10).await.unwrap_err(), mismatch(1, 7));
-    let cursor = rig.store.submitter(account(1)).await.unwrap().unwrap().next_nonce;
+    let cursor = cluster.store.submitter(account(1)).await.unwrap().unwrap().next_nonce;
     assert_eq!(cursor.get(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_bytes_again_are_the_same_transaction() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
     let first = post(&engine, 0, 10).await.unwrap();
     let again = join_all((0..20).map(|_| post(&engine, 0, 10))).await;
     assert!(again.into_iter().all(|again| again == Ok(Created::Known(first.tx_id()))));
@@ -95,51 +94,51 @@ async fn the_same_bytes_again_are_the_same_transaction() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_burst_in_any_order_is_taken_when_it_arrives_together_and_can_be_repeated() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
     let mut ids = Vec::new();
     // A caller that sends them all at once, and again those that came too early.
     while ids.len() < 30 {
         let answers = join_all((0..30).rev().map(|n| post(&engine, n, n))).await;
         ids = answers.into_iter().flatten().map(|created| created.tx_id()).collect();
     }
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)), (0..30).collect::<Vec<_>>());
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)), (0..30).collect::<Vec<_>>());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn strict_mode_takes_one_at_a_time_and_says_when_it_is_busy() {
-    let rig = Rig::with_mode(Mode::Strict).await;
+    let cluster = Cluster::with_mode(Mode::Strict).await;
     let mut strict = options();
     strict.nonces.mode = Mode::Strict;
-    let engine = rig.node("a", strict);
+    let engine = cluster.node("a", strict);
     let first = post(&engine, 0, 10).await.unwrap().tx_id();
     assert_eq!(post(&engine, 1, 11).await.unwrap_err(), CreateError::Busy);
-    rig.mine_until_final(&[first]).await;
+    cluster.mine_until_final(&[first]).await;
     let second = loop {
         if let Ok(created) = post(&engine, 1, 11).await {
             break created.tx_id();
         }
         tokio::task::yield_now().await;
     };
-    rig.mine_until_final(&[second]).await;
-    assert_eq!(rig.paid(account(1)), [10, 11]);
+    cluster.mine_until_final(&[second]).await;
+    assert_eq!(cluster.paid(account(1)), [10, 11]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_account_without_a_key_takes_signed_transactions_only_if_it_is_configured() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     let keyless = account(9);
-    let engine = rig.node("a", options());
+    let engine = cluster.node("a", options());
     let answer = engine.create_signed(keyless, None, signed(0, 1).await).await;
     assert_eq!(answer.unwrap_err(), CreateError::UnknownSubmitter);
 
     let mode = Mode::Pipelined;
     let start_from = Nonce::MIN;
     let setup = tollgate_model::port::SubmitterSetup { submitter: keyless, mode, start_from };
-    rig.store.register_submitters(&[setup]).await.unwrap();
+    cluster.store.register_submitters(&[setup]).await.unwrap();
     let presigned = EngineOptions { presigned: vec![keyless.address], ..options() };
-    let engine = rig.node("b", presigned);
+    let engine = cluster.node("b", presigned);
     engine.create_signed(keyless, None, signed(0, 1).await).await.unwrap();
     let answer = engine.create(keyless, None, transfer(1)).await;
     assert_eq!(answer.unwrap_err(), CreateError::UnknownSubmitter);

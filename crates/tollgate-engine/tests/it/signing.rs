@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
-use tollgate_engine::{Action, CreateError, Engine, EngineOptions, Policies};
+use tollgate_engine::{Action, CreateError, Engine, EngineOptions};
 use tollgate_model::nonce::NonceRules;
 use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft};
 use tollgate_model::port::{AlertKind, Checkpoint, TxRecord};
@@ -16,7 +16,7 @@ use tollgate_model::{Address, Bytes, ChainId, Failed, Intent, TxState, U256};
 use tollgate_testkit::fake_chain::FakeSigner;
 
 use crate::govern::{act, patient, transfers};
-use crate::rig::{Rig, account, options, transfer};
+use crate::support::{Cluster, account, options, transfer};
 
 /// Signs, but for what pays one of these.
 struct Choosy {
@@ -57,34 +57,34 @@ impl Signer for Choosy {
     }
 }
 
-fn node(rig: &Rig, signer: &Arc<Choosy>) -> Engine {
-    rig.node_signing("a", options(), Policies::default(), signer.clone())
+fn node(cluster: &Cluster, signer: &Arc<Choosy>) -> Engine {
+    cluster.node_signing("a", options(), signer.clone())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signature_that_fails_takes_no_nonce() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     let signer = Choosy::refusing([11]);
-    let engine = node(&rig, &signer);
+    let engine = node(&cluster, &signer);
     let mut ids = transfers(&engine, [10]).await;
     for _ in 0..3 {
         let refused = engine.create(account(1), None, transfer(11)).await;
         assert!(matches!(refused, Err(CreateError::Unavailable(_))), "{refused:?}");
     }
-    assert_eq!(rig.submitter(account(1)).await.next_nonce.get(), 1, "I3: no nonce is gone");
+    assert_eq!(cluster.submitter(account(1)).await.next_nonce.get(), 1, "I3: no nonce is gone");
     ids.extend(transfers(&engine, [12]).await);
     signer.refuse_nothing();
     ids.extend(transfers(&engine, [11]).await);
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)), [10, 12, 11], "no hole");
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)), [10, 12, 11], "no hole");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_can_not_be_signed_fails_none_of_its_batch() {
-    let rig = Rig::new().await;
-    let engine = node(&rig, &Choosy::refusing([12, 15]));
+    let cluster = Cluster::pipelined().await;
+    let engine = node(&cluster, &Choosy::refusing([12, 15]));
     // The rest of them wait together while the first one is on its way.
-    let mut hold = rig.gate.arm(Checkpoint::SlotsChosen);
+    let mut hold = cluster.checkpoints.pause_at(Checkpoint::SlotsChosen);
     let first = tokio::spawn({
         let engine = engine.clone();
         async move { engine.create(account(1), None, transfer(10)).await }
@@ -100,56 +100,59 @@ async fn one_that_can_not_be_signed_fails_none_of_its_batch() {
             Err(error) => panic!("{value}: {error}"),
         }
     }
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)), [10, 11, 13, 14, 16, 17]);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)), [10, 11, 13, 14, 16, 17]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_and_can_not_be_signed_can_be_withdrawn() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     let signer = Choosy::refusing([11]);
     let mut narrow = options();
     narrow.nonces.window = 1;
-    let engine = rig.node_signing("a", narrow, Policies::default(), signer);
+    let engine = cluster.node_signing("a", narrow, signer);
     let ids = transfers(&engine, [10, 11, 12]).await;
-    rig.mine_until_final(&ids[..1]).await;
-    rig.eventually("people are told", async || !rig.alerts.of(AlertKind::Unsigned).is_empty())
+    cluster.mine_until_final(&ids[..1]).await;
+    cluster
+        .eventually("people are told", async || !cluster.alerts.of(AlertKind::Unsigned).is_empty())
         .await;
-    assert_eq!(rig.alerts.of(AlertKind::Unsigned)[0].tx_id, Some(ids[1]));
+    assert_eq!(cluster.alerts.of(AlertKind::Unsigned)[0].tx_id, Some(ids[1]));
     let noted = |tx: &TxRecord| tx.last_error.as_ref().map(|error| error.as_str().to_owned());
-    rig.until(ids[1], "says why", |tx| noted(tx).is_some()).await;
-    let why = noted(&rig.record(ids[1]).await).unwrap();
+    cluster.until(ids[1], "says why", |tx| noted(tx).is_some()).await;
+    let why = noted(&cluster.record(ids[1]).await).unwrap();
     assert!(why.contains("the key is in another castle"), "{why}");
     let acted = crate::govern::act(&engine, ids[1], tollgate_engine::Action::Cancel).await;
     assert_eq!(acted, Ok(tollgate_engine::Acted::Withdrawn));
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.record(ids[1]).await.seen.state, TxState::Failed(Failed::Cancelled));
-    assert_eq!(rig.paid(account(1)), [10, 12]);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.record(ids[1]).await.seen.state, TxState::Failed(Failed::Cancelled));
+    assert_eq!(cluster.paid(account(1)), [10, 12]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_freed_slot_whose_filler_is_cancelled_is_told_and_closed_by_a_placeholder() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     let bad = Address::repeat_byte(0xba);
-    rig.chain.reject_calls_to(bad);
+    cluster.chain.reject_calls_to(bad);
     let minute = Duration::from_secs(60);
     let base = EngineOptions { rejected_slot: RejectedSlot::Recycle, ..patient() };
     let nonces = NonceRules { window: 2, ..base.nonces };
     let stuck = StuckThresholds { head_after: minute, ..base.stuck };
     let options = EngineOptions { nonces, stuck, ..base };
-    let engine = rig.node_signing("a", options, Policies::default(), Choosy::refusing([12]));
+    let engine = cluster.node_signing("a", options, Choosy::refusing([12]));
     // The first one is rejected when the second has a slot and the third waits for one.
-    let mut hold = rig.gate.arm(Checkpoint::Sending);
+    let mut hold = cluster.checkpoints.pause_at(Checkpoint::Sending);
     let intent = Intent { gas: Some(21_000), ..Intent::transfer(bad, U256::from(1)) };
     let rejected = engine.create(account(1), None, intent).await.unwrap().tx_id();
     hold.reached().await;
     let ids = transfers(&engine, [11, 12]).await;
     hold.release();
     let ended = TxState::Failed(Failed::Rejected);
-    rig.until(rejected, "ended", |tx| tx.seen.state == ended).await;
+    cluster.until(rejected, "ended", |tx| tx.seen.state == ended).await;
     act(&engine, ids[1], Action::Cancel).await.unwrap();
-    rig.eventually("people are told", async || !rig.alerts.of(AlertKind::Hole).is_empty()).await;
-    rig.clock.advance(minute);
-    rig.mine_until_final(&ids[..1]).await;
-    assert_eq!(rig.paid(account(1)), [0, 11]);
+    cluster
+        .eventually("people are told", async || !cluster.alerts.of(AlertKind::Hole).is_empty())
+        .await;
+    cluster.clock.advance(minute);
+    cluster.mine_until_final(&ids[..1]).await;
+    assert_eq!(cluster.paid(account(1)), [0, 11]);
 }

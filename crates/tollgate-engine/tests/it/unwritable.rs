@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
-use tollgate_engine::{ActError, Acted, Action, CreateError, Engine, Policies};
+use tollgate_engine::{ActError, Acted, Action, CreateError, Engine};
 use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft};
 use tollgate_model::port::{AlertKind, Checkpoint};
 use tollgate_model::{Address, Bytes, ChainId, StuckReason, TxState, U256};
-use tollgate_testkit::fake_chain::{FakeSigner, Which};
+use tollgate_testkit::fake_chain::{FakeSigner, TxMatch};
 
 use crate::govern::{PENDING, act, patient, transfers};
-use crate::rig::{Rig, account, id, options, transfer};
+use crate::support::{Cluster, account, id, options, transfer};
 
 const UNWRITABLE: TxState = TxState::Stuck(StuckReason::Unwritable);
 
@@ -58,17 +58,17 @@ impl Signer for Faulty {
     }
 }
 
-fn node(rig: &Rig, signer: &Arc<Faulty>) -> Engine {
-    rig.node_signing("a", patient(), Policies::default(), signer.clone())
+fn node(cluster: &Cluster, signer: &Arc<Faulty>) -> Engine {
+    cluster.node_signing("a", patient(), signer.clone())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn create_that_cannot_be_written_fails_alone_and_takes_no_nonce() {
-    let rig = Rig::new().await;
-    let engine = node(&rig, &Faulty::new());
+    let cluster = Cluster::pipelined().await;
+    let engine = node(&cluster, &Faulty::new());
     let mut ids = transfers(&engine, [0]).await;
     // Everything else comes in one batch, with the neighbours of other accounts.
-    let mut hold = rig.gate.arm(Checkpoint::BatchWritten);
+    let mut hold = cluster.checkpoints.pause_at(Checkpoint::BatchWritten);
     let first = {
         let engine = engine.clone();
         tokio::spawn(async move { engine.create(account(1), None, transfer(1)).await })
@@ -99,62 +99,64 @@ async fn create_that_cannot_be_written_fails_alone_and_takes_no_nonce() {
         }
     }
     ids.extend(others.into_iter().map(|answer| id(answer.unwrap())));
-    rig.mine_until_final(&ids).await;
-    let mut paid = rig.paid(account(1));
+    cluster.mine_until_final(&ids).await;
+    let mut paid = cluster.paid(account(1));
     paid.sort_unstable();
     assert_eq!(paid, expected, "each once, and no nonce is gone");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn change_that_cannot_be_written_marks_its_transaction_stuck_and_no_other() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     let signer = Faulty::new();
-    let engine = node(&rig, &signer);
-    rig.chain.hold(Which::Value(10));
+    let engine = node(&cluster, &signer);
+    cluster.chain.hold(TxMatch::Value(10));
     let ids = transfers(&engine, [10, 11]).await;
     for id in &ids {
-        rig.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
+        cluster.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
     }
     signer.always.store(true, Ordering::SeqCst);
     let refused = act(&engine, ids[0], Action::SpeedUp).await;
     assert!(matches!(refused, Err(ActError::Unavailable(_))), "{refused:?}");
     signer.always.store(false, Ordering::SeqCst);
-    rig.until(ids[0], "is stuck", |tx| tx.seen.state == UNWRITABLE).await;
-    let record = rig.record(ids[0]).await;
+    cluster.until(ids[0], "is stuck", |tx| tx.seen.state == UNWRITABLE).await;
+    let record = cluster.record(ids[0]).await;
     assert_eq!(record.attempts, 1, "I5: nothing of it is kept, and nothing was sent");
     assert!(record.last_error.unwrap().as_str().contains("rawTx"));
-    let told = rig.alerts.of(AlertKind::Stuck);
+    let told = cluster.alerts.of(AlertKind::Stuck);
     assert!(told.iter().any(|alert| alert.tx_id == Some(ids[0])), "{told:?}");
-    assert_eq!(rig.record(ids[1]).await.seen.state, PENDING, "its neighbour goes on");
+    assert_eq!(cluster.record(ids[1]).await.seen.state, PENDING, "its neighbour goes on");
     // A person has it sent again, and evidence still moves it.
     let resent = async || act(&engine, ids[0], Action::Resubmit).await == Ok(Acted::Resent);
-    rig.eventually("it is sent again", resent).await;
-    rig.chain.release(Which::Value(10));
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.record(ids[0]).await.seen.state, TxState::Confirmed);
-    assert_eq!(rig.paid(account(1)), [10, 11]);
+    cluster.eventually("it is sent again", resent).await;
+    cluster.chain.release(TxMatch::Value(10));
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.record(ids[0]).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.paid(account(1)), [10, 11]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn estimate_that_no_store_can_hold_is_the_nodes_trouble_and_leaves_nothing_behind() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
     let mut ids = transfers(&engine, [0]).await;
-    rig.chain.set_estimate(u64::MAX);
+    cluster.chain.set_estimate(u64::MAX);
     for _ in 0..3 {
         let refused = engine.create(account(1), None, transfer(1)).await;
         assert!(matches!(refused, Err(CreateError::Unavailable(_))), "{refused:?}");
     }
-    assert_eq!(rig.submitter(account(1)).await.next_nonce.get(), 1);
+    assert_eq!(cluster.submitter(account(1)).await.next_nonce.get(), 1);
     // A slot is closed all the same, by the gas that such a transfer takes.
-    rig.chain.hold(Which::Value(0));
-    rig.until(ids[0], "was with a node", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
+    cluster.chain.hold(TxMatch::Value(0));
+    cluster
+        .until(ids[0], "was with a node", |tx| matches!(tx.seen.state, TxState::Tracking(_)))
+        .await;
     let cancelled = act(&engine, ids[0], Action::Cancel).await;
     assert!(matches!(cancelled, Ok(Acted::Signed(_))), "{cancelled:?}");
-    let closing = rig.attempts(ids[0]).await.pop().unwrap();
+    let closing = cluster.attempts(ids[0]).await.pop().unwrap();
     assert_eq!(closing.fees.gas_limit, 21_000);
-    rig.chain.release(Which::Value(0));
-    rig.chain.set_estimate(21_000);
+    cluster.chain.release(TxMatch::Value(0));
+    cluster.chain.set_estimate(21_000);
     ids.extend(transfers(&engine, [1]).await);
-    rig.mine_until_final(&ids).await;
+    cluster.mine_until_final(&ids).await;
 }

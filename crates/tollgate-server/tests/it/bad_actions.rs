@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::Request;
 use serde_json::json;
+use tollgate_testkit::fake_chain::Query;
 
 use crate::site::{SENDER, Site, TARGET};
 
@@ -90,7 +91,7 @@ async fn a_replacement_says_with_what() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chain_that_can_t_be_asked_is_no_reason_to_guess() {
     let site = Site::new().await;
-    site.moody.fall_silent();
+    site.chain.fail(Query::AccountsFeesAndCalls, true);
     let path = format!("/api/v1/submitters/{SENDER}/reconcile");
     let answer = site.post(&path, "").await;
     assert_eq!((answer.status.as_u16(), answer.code().as_str()), (503, "unavailable"));

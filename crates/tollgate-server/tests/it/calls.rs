@@ -5,6 +5,8 @@ use axum::http::{Request, StatusCode};
 use serde_json::json;
 
 use crate::dev_site::{DevSite, sender, target};
+use tollgate_testkit::fake_chain::Query;
+
 use crate::site::{SENDER, Site, TARGET};
 
 fn transfer(request_id: &str, value: &str) -> String {
@@ -194,8 +196,11 @@ async fn a_repeat_of_an_accepted_request_is_answered_whatever_the_chain_says_by_
     let first = site.post("/api/v1/tx", transfer("order", "1")).await.json();
     site.finish(first["txId"].as_str().unwrap()).await;
     let batch = |value: &str| format!("{{\"items\": [{}]}}", transfer("order", value));
-    let moods: [fn(&Site); 2] = [|site| site.moody.say_no(), |site| site.moody.fall_silent()];
-    for (mood, refused) in moods.into_iter().zip(["would_revert", "unavailable"]) {
+    let faults: [fn(&Site); 2] = [
+        |site| site.chain.revert_all_calls(),
+        |site| site.chain.fail(Query::AccountsFeesAndCalls, true),
+    ];
+    for (mood, refused) in faults.into_iter().zip(["would_revert", "unavailable"]) {
         mood(&site);
         let new = site.post("/api/v1/tx", transfer("another", "1")).await;
         assert_eq!(new.code(), refused, "{new:?}");
@@ -234,7 +239,7 @@ async fn a_batch_answers_each_item_and_one_bad_item_harms_no_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nonces_of_a_batch_follow_its_order_when_estimates_do_not() {
     let site = Site::new().await;
-    site.moody.try_one_wei_last();
+    site.chain.delay_one_wei_calls();
     let item =
         |value: &str| json!({ "submitter": SENDER, "payload": { "to": TARGET, "value": value } });
     let batch = json!({ "items": [item("1"), item("2")] });
@@ -249,7 +254,7 @@ async fn nonces_of_a_batch_follow_its_order_when_estimates_do_not() {
 #[tokio::test(flavor = "multi_thread")]
 async fn first_of_two_payloads_with_one_request_id_wins_in_a_batch() {
     let site = Site::new().await;
-    site.moody.try_one_wei_last();
+    site.chain.delay_one_wei_calls();
     let item = |value| serde_json::from_str(&transfer("order", value)).unwrap();
     let items: [serde_json::Value; 2] = [item("1"), item("2")];
     let answer = site.post("/api/v1/tx/batch", json!({ "items": items }).to_string()).await.json();

@@ -2,25 +2,23 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
-use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, Policies, RandomIds, World};
-use tollgate_evm::chain::{ChainConfig, EvmChain};
-use tollgate_evm::endpoint::EndpointConfig;
+use tollgate_engine::{Engine, EngineOptions, World};
+use tollgate_evm::chain::EvmChain;
+use tollgate_model::NodeId;
 use tollgate_model::finality::FinalityRule;
+use tollgate_model::port::Store;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::signer::Signer;
-use tollgate_model::port::{ChainRegistration, Store, SubmitterSetup, Unwatched};
-use tollgate_model::{NodeId, Nonce, Submitter};
 use tollgate_server::{Api, router};
-use tollgate_signer::{Key, LocalSigner};
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
+use tollgate_testkit::builders::node_id;
+use tollgate_testkit::cluster::{chain_config, dev_signer, ports, register};
 use tollgate_testkit::{rpc, wait};
-use uuid::Uuid;
 
-use crate::site::{Answer, Door, SystemClock};
+use crate::site::{Answer, Door};
 
 /// Blocks above the one that holds a transaction that make it final, and one more for luck.
 const FINAL: u64 = 3;
@@ -152,8 +150,8 @@ impl DevSite {
 
 /// A node with the first account's key.
 async fn node(store: &SqliteStore, chain: &RunningDevChain, options: EngineOptions) -> Door {
-    let id = NodeId::new("site", Uuid::now_v7()).unwrap();
-    Door(router(node_with(Arc::new(store.clone()), chain, options, id, &[0]).await))
+    let api = node_with(Arc::new(store.clone()), chain, options, node_id("site"), &[0]).await;
+    Door(router(api))
 }
 
 /// A node with the keys of some dev accounts.
@@ -164,35 +162,16 @@ pub(crate) async fn node_with(
     id: NodeId,
     keys: &[usize],
 ) -> Api {
-    let endpoints = vec![EndpointConfig::new(chain.ws_url())];
-    let poll_interval = Duration::from_millis(50);
-    let evm = ChainConfig { poll_interval, ..ChainConfig::new(endpoints) };
-    let evm = EvmChain::connect(evm).await.unwrap();
-    let (chain_id, genesis) = (evm.chain_id(), evm.genesis());
-    store.register_chain(&ChainRegistration { chain_id, genesis }).await.unwrap();
-    let key = |n: &usize| Key::from_bytes(&dev_accounts()[*n].private_key).unwrap();
-    let signer = LocalSigner::new(keys.iter().map(key).collect::<Vec<_>>());
+    let evm = EvmChain::connect(chain_config([chain.ws_url()])).await.unwrap();
+    let signer = dev_signer(keys.iter().copied());
     let keyless = dev_accounts()[KEYLESS].address;
-    let setup = |address| SubmitterSetup {
-        submitter: Submitter::new(chain_id, address),
-        mode: options.nonces.mode,
-        start_from: Nonce::MIN,
-    };
-    let setups: Vec<_> = signer.accounts().into_iter().chain([keyless]).map(setup).collect();
-    store.register_submitters(&setups).await.unwrap();
-    let world = World {
-        node: id,
-        store: store.clone(),
-        chain: Arc::new(evm),
-        signer: Arc::new(signer),
-        clock: Arc::new(SystemClock),
-        ids: Arc::new(RandomIds),
-        checkpoints: Arc::new(Unwatched),
-        policies: Policies::default(),
-        alerts: Arc::new(LoggedAlerts),
-    };
+    let accounts = signer.accounts().into_iter().chain([keyless]);
+    let registered = (evm.chain_id(), evm.genesis());
+    register(store.as_ref(), registered, accounts, options.nonces.mode).await;
+    let ports = ports("site", store.clone(), Arc::new(evm), Arc::new(signer));
+    let ports = World { node: id, ..ports };
     let finality = FinalityRule::Confirmations(2);
     let options = EngineOptions { finality, presigned: vec![keyless], ..options };
-    let engine = Engine::start(world, options);
+    let engine = Engine::start(ports, options);
     Api::new(engine, store)
 }

@@ -19,7 +19,6 @@ mod dev;
 mod dev_site;
 mod document;
 mod kill;
-mod moody;
 mod nonces;
 mod operate;
 mod program;

@@ -2,42 +2,27 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
-use tollgate_engine::{
-    Engine, EngineOptions, LoggedAlerts, Policies, RandomIds, ReservationLimits, World,
-};
+use tollgate_engine::{Engine, EngineOptions, ReservationLimits};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::Mode;
-use tollgate_model::port::clock::Clock;
-use tollgate_model::port::{ChainRegistration, ListFilter, Page, SubmitterSetup, TxStore};
-use tollgate_model::{Address, B256, ChainId, NodeId, Nonce, Submitter, Timestamp};
+use tollgate_model::port::{ListFilter, Page, TxStore};
+use tollgate_model::{Address, B256, ChainId, Nonce, Submitter};
 use tollgate_server::{Api, router};
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
 use tollgate_testkit::fake_chain::{FakeChain, FakeSigner};
-use tollgate_testkit::wait;
+use tollgate_testkit::{cluster, wait};
 use tower::ServiceExt;
-use uuid::Uuid;
 
 use crate::contract;
-use crate::moody::Moody;
 
 pub(crate) const SENDER: &str = "0x0101010101010101010101010101010101010101";
 pub(crate) const TARGET: &str = "0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee";
-
-pub(crate) struct SystemClock;
-
-impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "the clock itself")]
-    fn now(&self) -> Timestamp {
-        SystemTime::now().into()
-    }
-}
 
 /// An answer, read to its end.
 #[derive(Debug)]
@@ -98,7 +83,6 @@ impl Door {
 pub(crate) struct Site {
     pub(crate) store: SqliteStore,
     pub(crate) chain: Arc<FakeChain>,
-    pub(crate) moody: Arc<Moody>,
     door: Door,
 }
 
@@ -128,29 +112,16 @@ impl Site {
     pub(crate) async fn on(chain: FakeChain, reservations: Option<ReservationLimits>) -> Self {
         let store = SqliteStore::open(SqliteOptions::memory()).await.unwrap();
         let chain_id = ChainId::new(7).unwrap();
-        let genesis = B256::repeat_byte(1);
-        store.register_chain(&ChainRegistration { chain_id, genesis }).await.unwrap();
-        let submitter = Submitter::new(chain_id, Address::repeat_byte(1));
-        let setup = SubmitterSetup { submitter, mode: Mode::Pipelined, start_from: Nonce::MIN };
-        store.register_submitters(&[setup]).await.unwrap();
-        let chain = Arc::new(chain);
-        let moody = Arc::new(Moody::new(chain.clone()));
-        let world = World {
-            node: NodeId::new("site", Uuid::now_v7()).unwrap(),
-            store: Arc::new(store.clone()),
-            chain: moody.clone(),
-            signer: Arc::new(FakeSigner(vec![submitter.address])),
-            clock: Arc::new(SystemClock),
-            ids: Arc::new(RandomIds),
-            checkpoints: Arc::new(tollgate_model::port::Unwatched),
-            policies: Policies::default(),
-            alerts: Arc::new(LoggedAlerts),
-        };
+        let address = Address::repeat_byte(1);
+        let id = (chain_id, B256::repeat_byte(1));
+        cluster::register(&store, id, [address], Mode::Pipelined).await;
+        let (chain, signer) = (Arc::new(chain), Arc::new(FakeSigner(vec![address])));
+        let ports = cluster::ports("site", Arc::new(store.clone()), chain.clone(), signer);
         let finality = FinalityRule::Confirmations(2);
         let options = EngineOptions { finality, reservations, ..EngineOptions::default() };
-        let engine = Engine::start(world, options);
+        let engine = Engine::start(ports, options);
         let router = router(Api::new(engine, Arc::new(store.clone())));
-        Self { store, chain, moody, door: Door(router) }
+        Self { store, chain, door: Door(router) }
     }
 
     /// Nothing was kept, no nonce was used, and nothing was sent.
@@ -166,14 +137,14 @@ impl Site {
 
     /// Mines until a transaction is final.
     pub(crate) async fn finish(&self, tx_id: &str) -> Value {
-        for _ in 0..1_000 {
+        wait::until("the end", || async {
             let tx = self.get(&format!("/api/v1/tx/{tx_id}")).await.json();
-            if tx["state"] == "CONFIRMED" || tx["state"] == "FAILED_FINAL" {
-                return tx;
+            let is_final = tx["state"] == "CONFIRMED" || tx["state"] == "FAILED_FINAL";
+            if !is_final {
+                self.chain.mine();
             }
-            self.chain.mine();
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("{tx_id} never became final");
+            is_final.then_some(tx)
+        })
+        .await
     }
 }

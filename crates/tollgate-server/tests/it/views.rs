@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 use tollgate_model::U256;
 use tollgate_model::answer::AnswerClass;
-use tollgate_testkit::fake_chain::{FakeChain, Question, Which};
+use tollgate_testkit::fake_chain::{FakeChain, Query, TxMatch};
 use tollgate_testkit::wait;
 
 use crate::site::{SENDER, Site, TARGET};
@@ -69,7 +69,7 @@ async fn node_that_has_seen_no_block_is_not_ready_and_says_why() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_chain_leaves_fields_out_and_is_no_error() {
     let site = Site::new().await;
-    site.moody.fall_silent();
+    site.chain.fail(Query::AccountsFeesAndCalls, true);
     let shown = site.get(&format!("/api/v1/submitters/{SENDER}")).await;
     assert_eq!(shown.status, StatusCode::OK, "{shown:?}");
     for field in ["chainNonce", "balance", "holes"] {
@@ -93,7 +93,7 @@ async fn a_simulation_tells_the_cost_and_leaves_nothing() {
     assert_eq!(told["maxCost"], "25200000000005", "gas at the highest price, and the value");
     site.assert_untouched().await;
     assert_eq!(site.post("/api/v1/tx?simulate=maybe", transfer()).await.code(), "invalid_query");
-    site.moody.say_no();
+    site.chain.revert_all_calls();
     let with_gas = json!({ "submitter": SENDER, "payload": { "to": TARGET, "gas": 30_000 } });
     let answer = site.post("/api/v1/tx?simulate=true", with_gas.to_string()).await;
     assert_eq!(answer.code(), "would_revert", "tried even if the gas is given");
@@ -107,7 +107,7 @@ async fn what_waits_says_which_transaction_blocks_it_and_only_operators_see_its_
     let site = Site::new().await;
     let account = format!("/api/v1/submitters/{SENDER}");
     assert_eq!(site.get(&account).await.json()["blockedBy"], Value::Null);
-    site.chain.answer(Which::Nonce(0), AnswerClass::InsufficientFunds, usize::MAX);
+    site.chain.answer(TxMatch::Nonce(0), AnswerClass::InsufficientFunds, usize::MAX);
     let head = site.post("/api/v1/tx", transfer()).await.json()["txId"].clone();
     let behind = site.post("/api/v1/tx", transfer()).await.json()["txId"].clone();
     let path = format!("/api/v1/tx/{}", behind.as_str().unwrap());

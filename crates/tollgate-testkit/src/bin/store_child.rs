@@ -1,4 +1,4 @@
-//! A node in a process of its own: see [`tollgate_testkit::child`].
+//! A node in a process of its own: see [`tollgate_testkit::child_process`].
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
@@ -15,10 +15,10 @@ use tollgate_model::port::{
 };
 use tollgate_postgres::{PgOptions, PgStore};
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
-use tollgate_testkit::child::{DONE, Errand, POSTGRES, SQLITE, STOPPED};
-use tollgate_testkit::make::{
-    IntentWords, SectionWords, intent, long_terms, node_id, nonce, submitter,
+use tollgate_testkit::builders::{
+    IntentExt, SectionExt, intent, long_terms, node_id, nonce, submitter,
 };
+use tollgate_testkit::child_process::{ChildScenario, DONE, POSTGRES, SQLITE, STOPPED};
 use uuid::Uuid;
 
 #[tokio::main]
@@ -26,12 +26,12 @@ async fn main() {
     let mut args = std::env::args();
     args.next();
     let database = Database::read(&mut args);
-    let errand = Errand::from_name(&args.next().unwrap()).unwrap();
+    let scenario = ChildScenario::from_name(&args.next().unwrap()).unwrap();
     let submitter = submitter(args.next().unwrap().parse().unwrap());
 
-    let watch: Arc<dyn Checkpoints> = match errand {
-        Errand::MidBatch => Arc::new(StopWhenWritten),
-        Errand::BetweenBatches => Arc::new(Unwatched),
+    let watch: Arc<dyn Checkpoints> = match scenario {
+        ChildScenario::MidBatch => Arc::new(StopWhenWritten),
+        ChildScenario::BetweenBatches => Arc::new(Unwatched),
     };
     let store = database.open(watch).await;
     let node = node_id("child");
@@ -43,7 +43,7 @@ async fn main() {
     say(&format!("tx {}", first.tx_id));
     let batch = Section::new(lease).cursor(0, 1).create(first);
     report("commit", commit(&*store, &node, batch).await);
-    if errand == Errand::BetweenBatches {
+    if scenario == ChildScenario::BetweenBatches {
         stop();
         everything_that_needs_the_lease(&*store, &node, lease).await;
     }

@@ -9,11 +9,11 @@ use tollgate_model::port::{
 };
 use uuid::Uuid;
 
-use crate::make::{
-    IntentWords, SectionWords, full_page, intent, nonce, one_slot, page, section, submitter, text,
+use crate::builders::{
+    IntentExt, SectionExt, full_page, intent, nonce, one_slot, page, section, submitter, text,
 };
 use crate::node::{TestNode, is_committed};
-use crate::world::World;
+use crate::store_fixture::StoreFixture;
 
 fn status(lease: Lease, from: SubmitterStatus, to: SubmitterStatus, reason: &str) -> Section {
     let mut section = section(lease);
@@ -35,13 +35,13 @@ fn word(event: &str, detail: &str) -> (String, String) {
 }
 
 /// Node, token, time and reason, in the order in which it happened.
-pub async fn every_change_of_a_submitters_status_is_on_record(world: &dyn World) {
+pub async fn every_change_of_a_submitters_status_is_on_record(fixture: &dyn StoreFixture) {
     use SubmitterStatus::{Active, Paused, Protect};
-    let (a, b) = (world.node("a").await, world.node("b").await);
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let lease = a.own(submitter(1)).await;
     a.write_whole(status(lease, Active, Paused, "maintenance")).await;
     a.write_whole(status(lease, Paused, Active, "done")).await;
-    world.expire(submitter(1)).await;
+    fixture.expire(submitter(1)).await;
     let taken = b.lease(submitter(1)).await;
     b.write_whole(status(taken, Active, Protect, "drift")).await;
     let expected =
@@ -55,8 +55,8 @@ pub async fn every_change_of_a_submitters_status_is_on_record(world: &dyn World)
 }
 
 /// An allocation is not: it is on record with its transaction.
-pub async fn a_cursor_that_moves_without_opening_slots_is_on_record(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_cursor_that_moves_without_opening_slots_is_on_record(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     a.write_whole(one_slot(lease, 0)).await;
     let ask = |floor: u64| Reserve {
@@ -77,21 +77,21 @@ pub async fn a_cursor_that_moves_without_opening_slots_is_on_record(world: &dyn 
 }
 
 /// With the change, or not at all.
-pub async fn what_was_not_written_is_not_on_record(world: &dyn World) {
+pub async fn what_was_not_written_is_not_on_record(fixture: &dyn StoreFixture) {
     use SubmitterStatus::{Active, Paused};
-    let (a, b) = (world.node("a").await, world.node("b").await);
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let lease = a.own(submitter(1)).await;
     assert!(!is_committed(&a.write(status(lease, Paused, Active, "it is not")).await));
     assert!(!is_committed(&a.write(section(lease).cursor(3, 5)).await));
-    world.expire(submitter(1)).await;
+    fixture.expire(submitter(1)).await;
     b.lease(submitter(1)).await;
     assert!(!is_committed(&a.write(status(lease, Active, Paused, "too late")).await));
     assert_eq!(words(&a).await, [], "I2");
 }
 
 /// Oldest first, after a number.
-pub async fn a_submitters_record_is_read_in_pages(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_submitters_record_is_read_in_pages(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     for n in 0..7 {
         a.write_whole(section(lease).cursor(n, n + 1)).await;
@@ -113,9 +113,9 @@ fn mode(lease: Lease, from: Mode, to: Mode) -> Section {
 }
 
 /// The mode changes under the fence, by comparison, and is on record.
-pub async fn a_change_of_mode_is_fenced_compared_and_on_record(world: &dyn World) {
+pub async fn a_change_of_mode_is_fenced_compared_and_on_record(fixture: &dyn StoreFixture) {
     use Mode::{Pipelined, Strict};
-    let (a, b) = (world.node("a").await, world.node("b").await);
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let lease = a.own(submitter(1)).await;
     let stale = a.write(mode(lease, Strict, Pipelined)).await;
     assert!(matches!(stale, SectionOutcome::Stale { .. }), "{stale:?}");
@@ -127,7 +127,7 @@ pub async fn a_change_of_mode_is_fenced_compared_and_on_record(world: &dyn World
     let entry = &entries(&a).await[0];
     assert_eq!((&entry.node, entry.token), (&a.id, lease.token));
 
-    world.expire(submitter(1)).await;
+    fixture.expire(submitter(1)).await;
     b.lease(submitter(1)).await;
     let late = a.write(mode(lease, Strict, Pipelined)).await;
     assert_eq!(late, SectionOutcome::Fenced, "I2");
@@ -136,9 +136,9 @@ pub async fn a_change_of_mode_is_fenced_compared_and_on_record(world: &dyn World
 }
 
 /// I12: slots of one mode are never finished by the rules of the other.
-pub async fn a_mode_does_not_change_while_anything_is_open_or_reserved(world: &dyn World) {
+pub async fn a_mode_does_not_change_while_anything_is_open_or_reserved(fixture: &dyn StoreFixture) {
     use Mode::{Pipelined, Strict};
-    let a = world.node("a").await;
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let refused = async |why: &str| {
         let outcome = a.write(mode(lease, Pipelined, Strict)).await;

@@ -13,15 +13,15 @@ use tollgate_model::{
 };
 use uuid::Uuid;
 
-use crate::make::{
-    CHAIN, IntentWords, SectionWords, chain_id, confirmations, event, intent, mined_in, moved,
-    nonce, one_slot, section, setup, submitter, text,
+use crate::builders::{
+    CHAIN, IntentExt, SectionExt, chain_id, confirmations, event, intent, mined_in, moved, nonce,
+    one_slot, section, setup, submitter, text,
 };
 use crate::node::is_committed;
-use crate::world::World;
+use crate::store_fixture::StoreFixture;
 
 /// No type that reaches a store can hold a NUL or an endless text.
-pub async fn text_that_no_store_can_hold_is_refused_by_name(world: &dyn World) {
+pub async fn text_that_no_store_can_hold_is_refused_by_name(fixture: &dyn StoreFixture) {
     let long = "x".repeat(10_000);
     for bad in ["a\0b", long.as_str()] {
         assert_eq!(RequestId::new(bad).unwrap_err().field, "requestId");
@@ -30,8 +30,8 @@ pub async fn text_that_no_store_can_hold_is_refused_by_name(world: &dyn World) {
     }
     assert_eq!(Page::new(0).unwrap_err().field, "limit");
     assert_eq!(Page::new(Page::MAX + 1).unwrap_err().field, "limit");
-    // What the world said is cut to size instead, and what is left can be stored.
-    let a = world.node("a").await;
+    // What the fixture said is cut to size instead, and what is left can be stored.
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let tx = intent();
     a.write_whole(section(lease).create(tx.clone())).await;
@@ -43,8 +43,8 @@ pub async fn text_that_no_store_can_hold_is_refused_by_name(world: &dyn World) {
 }
 
 /// Text is data: quotes, wildcards and other scripts come back as they went in.
-pub async fn strange_text_comes_back_as_it_went_in(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn strange_text_comes_back_as_it_went_in(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let widest = "\u{1f980}".repeat(RequestId::MAX_BYTES / 4);
     for name in ["'; drop table managed_tx; --", "%_\\\"$1 ?1 :a", " 漢字 ", "null", &widest] {
@@ -66,10 +66,10 @@ pub async fn strange_text_comes_back_as_it_went_in(world: &dyn World) {
 }
 
 /// The largest values of every kind are kept to the last bit.
-pub async fn the_largest_values_come_back_as_they_went_in(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn the_largest_values_come_back_as_they_went_in(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let last = Submitter::new(chain_id(i64::MAX as u64), submitter(1).address);
-    let mut chain = crate::make::chain();
+    let mut chain = crate::builders::chain();
     chain.chain_id = last.chain_id;
     a.register_chain(&chain).await.unwrap();
     let start = i64::MAX as u64 - 1;
@@ -107,8 +107,10 @@ pub async fn the_largest_values_come_back_as_they_went_in(world: &dyn World) {
 }
 
 /// A number that the database can't hold is refused, and never stored as another number.
-pub async fn a_number_beyond_the_database_is_refused_and_nothing_is_written(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_number_beyond_the_database_is_refused_and_nothing_is_written(
+    fixture: &dyn StoreFixture,
+) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let tx = intent().at(0);
     a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
@@ -146,8 +148,8 @@ pub async fn a_number_beyond_the_database_is_refused_and_nothing_is_written(worl
 }
 
 /// Times without end are cut to what the database can hold, or refused; nothing breaks.
-pub async fn a_time_beyond_the_database_is_cut_or_refused_by_name(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_time_beyond_the_database_is_cut_or_refused_by_name(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let mut eternal = intent();
     eternal.valid_until = Some(Timestamp::from_unix_micros(i64::MAX));
@@ -177,8 +179,8 @@ fn is_kept_or_refused(outcome: Result<SectionOutcome, StoreError>) -> bool {
 }
 
 /// A batch beyond its limits can't be made, so no store ever sees one.
-pub async fn a_batch_that_breaks_a_limit_cannot_be_made(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_batch_that_breaks_a_limit_cannot_be_made(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let refused = |section: Section| FencedBatch::new(a.id.clone(), vec![section]).is_err();
     let many = std::iter::repeat_with(intent).take(BatchLimits::OPS + 1);
@@ -213,5 +215,5 @@ pub async fn a_batch_that_breaks_a_limit_cannot_be_made(world: &dyn World) {
     assert!(Payload::new(Bytes::new()).is_err(), "an empty intent");
     let huge = Bytes::from(vec![0; BatchLimits::PAYLOAD_BYTES + 1]);
     assert!(Payload::new(huge).is_err(), "I13: a payload that is too large");
-    assert_eq!(world.count("managed_tx").await, 0);
+    assert_eq!(fixture.count("managed_tx").await, 0);
 }

@@ -6,16 +6,16 @@ use tollgate_model::port::{
 };
 use tollgate_model::{Allocated, Queued, Timestamp, TxEvent, TxState};
 
-use crate::make::{
-    IntentWords, SectionWords, attempt, event, full_page, intent, moved, nonce, one_slot, section,
+use crate::builders::{
+    IntentExt, SectionExt, attempt, event, full_page, intent, moved, nonce, one_slot, section,
     submitter, text,
 };
 use crate::node::is_committed;
-use crate::world::World;
+use crate::store_fixture::StoreFixture;
 
 /// A transaction is born with its slot, its first attempt and its first line of history.
-pub async fn a_create_with_a_slot_is_kept_as_it_was_given(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_create_with_a_slot_is_kept_as_it_was_given(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let mut tx = intent().at(0).named("order-1");
     tx.valid_until = Some(Timestamp::from_unix_micros(1_900_000_000_123_456));
@@ -43,8 +43,8 @@ pub async fn a_create_with_a_slot_is_kept_as_it_was_given(world: &dyn World) {
 }
 
 /// Without a slot it waits, or is held.
-pub async fn a_create_without_a_slot_is_queued(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_create_without_a_slot_is_queued(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let (waiting, mut held) = (intent(), intent());
     held.held = true;
@@ -58,19 +58,19 @@ pub async fn a_create_without_a_slot_is_queued(world: &dyn World) {
 }
 
 /// Nothing to write is no error.
-pub async fn empty_batches_and_sections_are_committed(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn empty_batches_and_sections_are_committed(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     assert_eq!(a.write_all(vec![]).await, []);
     a.write_whole(section(lease)).await;
     a.write_whole(section(lease).cursor(0, 0)).await;
-    world.expire(submitter(1)).await;
+    fixture.expire(submitter(1)).await;
     assert_eq!(a.write(section(lease)).await, SectionOutcome::Fenced, "I2: even nothing is fenced");
 }
 
 /// I3, I4: the cursor moves by comparison, with slots or without.
-pub async fn a_cursor_that_is_elsewhere_makes_the_section_stale(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_cursor_that_is_elsewhere_makes_the_section_stale(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     a.write_whole(section(lease).cursor(0, 7)).await;
     assert_eq!(a.cursor(submitter(1)).await, 7, "reconciliation may skip what others used");
@@ -92,8 +92,8 @@ pub async fn a_cursor_that_is_elsewhere_makes_the_section_stale(world: &dyn Worl
 }
 
 /// I12: a pause or PROTECT that the writer has not heard of stops it all the same.
-pub async fn a_submitter_that_takes_no_work_opens_no_slot(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_submitter_that_takes_no_work_opens_no_slot(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let queued = intent();
     a.write_whole(section(lease).create(queued.clone())).await;
@@ -128,16 +128,18 @@ pub async fn a_submitter_that_takes_no_work_opens_no_slot(world: &dyn World) {
 }
 
 /// One transaction for many submitters, and an answer for each, in order.
-pub async fn many_submitters_share_a_batch_and_a_fenced_one_is_left_out(world: &dyn World) {
-    let (a, b) = (world.node("a").await, world.node("b").await);
+pub async fn many_submitters_share_a_batch_and_a_fenced_one_is_left_out(
+    fixture: &dyn StoreFixture,
+) {
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     // Not in the order of addresses.
     let order = [7, 2, 9, 4, 1, 8, 3, 6, 5];
     let mut leases = Vec::new();
     for n in order {
         leases.push(a.own(submitter(n)).await);
     }
-    world.expire(submitter(9)).await;
-    world.expire(submitter(3)).await;
+    fixture.expire(submitter(9)).await;
+    fixture.expire(submitter(3)).await;
     b.lease(submitter(3)).await;
     let sections = leases.iter().map(|lease| one_slot(*lease, 0)).collect();
     let outcomes = a.write_all(sections).await;
@@ -150,12 +152,12 @@ pub async fn many_submitters_share_a_batch_and_a_fenced_one_is_left_out(world: &
         let expected = u64::from(![9, 3].contains(n));
         assert_eq!(a.cursor(submitter(*n)).await, expected, "submitter {n}");
     }
-    assert_eq!(world.count("managed_tx").await, 7);
+    assert_eq!(fixture.count("managed_tx").await, 7);
 }
 
 /// A stale section harms nobody but itself.
-pub async fn neighbours_of_a_stale_section_commit(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn neighbours_of_a_stale_section_commit(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let (first, second) = (a.own(submitter(1)).await, a.own(submitter(2)).await);
     let outcomes = a.write_all(vec![one_slot(first, 5), one_slot(second, 0)]).await;
     assert!(matches!(outcomes[0], SectionOutcome::Stale { .. }), "{outcomes:?}");
@@ -163,8 +165,8 @@ pub async fn neighbours_of_a_stale_section_commit(world: &dyn World) {
 }
 
 /// The second line: what the database itself refuses takes no neighbour with it.
-pub async fn neighbours_of_a_section_that_the_database_refuses_commit(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn neighbours_of_a_section_that_the_database_refuses_commit(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let mut leases = Vec::new();
     for n in 1..=4 {
         leases.push(a.own(submitter(n)).await);
@@ -199,8 +201,8 @@ pub async fn neighbours_of_a_section_that_the_database_refuses_commit(world: &dy
 }
 
 /// Two sections that clash with each other: one at most is written, whole.
-pub async fn of_two_sections_that_clash_one_at_most_is_written(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn of_two_sections_that_clash_one_at_most_is_written(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let (first, second) = (a.own(submitter(1)).await, a.own(submitter(2)).await);
     let shared = attempt();
     let mut txs = [intent().at(0), intent().at(0)];
@@ -224,21 +226,21 @@ pub async fn of_two_sections_that_clash_one_at_most_is_written(world: &dyn World
 }
 
 /// The largest batch there is.
-pub async fn a_batch_of_the_largest_size_is_written_whole(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_batch_of_the_largest_size_is_written_whole(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let count = u64::try_from(BatchLimits::OPS).unwrap();
     let creates = (0..count).map(|n| intent().at(n).named(&format!("request-{n}")));
     a.write_whole(section(lease).cursor(0, count).creates(creates)).await;
     assert_eq!(a.cursor(submitter(1)).await, count);
-    assert_eq!(world.count("managed_tx").await, i64::try_from(count).unwrap());
-    assert_eq!(world.count("tx_attempt").await, i64::try_from(count).unwrap());
-    assert_eq!(world.count("tx_history").await, i64::try_from(count).unwrap());
+    assert_eq!(fixture.count("managed_tx").await, i64::try_from(count).unwrap());
+    assert_eq!(fixture.count("tx_attempt").await, i64::try_from(count).unwrap());
+    assert_eq!(fixture.count("tx_history").await, i64::try_from(count).unwrap());
 }
 
 /// An event is written with what it tells of, and not without it.
-pub async fn events_are_written_with_the_change_that_they_tell_of(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn events_are_written_with_the_change_that_they_tell_of(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let (mut told, mut stale) = (intent(), intent().at(9));
     told.outbox = Some(event("told"));
@@ -261,8 +263,8 @@ pub async fn events_are_written_with_the_change_that_they_tell_of(world: &dyn Wo
 }
 
 /// Who is told that a create was taken need not read it back.
-pub async fn a_commit_tells_when_its_creates_were_accepted(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_commit_tells_when_its_creates_were_accepted(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let (first, second) = (intent().at(0).named("order"), intent());
     let creates = [first.clone(), second.clone()];

@@ -8,10 +8,10 @@ use futures_util::future::join_all;
 use tollgate_model::port::{Acquisition, Lease, SectionOutcome, StoreError};
 use tollgate_model::{Submitter, TxId};
 
-use crate::make::{IntentWords, SectionWords, intent, long_terms, section, submitter};
+use crate::builders::{IntentExt, SectionExt, intent, long_terms, section, submitter};
 use crate::node::TestNode;
+use crate::store_fixture::{PgFixture, StoreFixture};
 use crate::wait::until;
-use crate::world::{PgWorld, World};
 
 const CRASHES: usize = 4;
 const WRITERS: u64 = 4;
@@ -37,8 +37,8 @@ struct Told {
 }
 
 /// I4, I6: no acknowledged write is lost, no token is issued twice, no cursor goes back.
-pub async fn nothing_acknowledged_is_lost_when_the_server_crashes_under_load(world: &PgWorld) {
-    let shared: &dyn World = world;
+pub async fn nothing_acknowledged_is_lost_when_the_server_crashes_under_load(fixture: &PgFixture) {
+    let shared: &dyn StoreFixture = fixture;
     let load = Arc::new(Load::default());
     let mut writers = Vec::new();
     for n in 1..=WRITERS {
@@ -59,7 +59,7 @@ pub async fn nothing_acknowledged_is_lost_when_the_server_crashes_under_load(wor
             (load.acknowledged.load(Ordering::SeqCst) >= enough).then_some(())
         })
         .await;
-        world.crash_and_restart().await;
+        fixture.crash_and_restart().await;
     }
     load.over.store(true, Ordering::SeqCst);
     let told: Vec<Told> = join_all(writers).await.into_iter().map(Result::unwrap).collect();

@@ -9,17 +9,17 @@ use tollgate_model::port::{ChainRegistration, Completion, Lease, SectionOutcome,
 use tollgate_model::transition::Verdict;
 use tollgate_model::{ChainId, Failed, Seq, TxEvent, TxId, TxState};
 
-use crate::make::{
-    IntentWords, SectionWords, chain, chain_id, event, full_page, intent, moved, on_other_chain,
+use crate::builders::{
+    IntentExt, SectionExt, chain, chain_id, event, full_page, intent, moved, on_other_chain,
     other_chain, page, section, seq, submitter,
 };
 use crate::node::TestNode;
+use crate::store_fixture::StoreFixture;
 use crate::wait::within;
-use crate::world::World;
 
 /// An outcome says what ended, how, and with which hash.
-pub async fn a_final_change_writes_its_completion(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_final_change_writes_its_completion(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let (mined, withdrawn) = (intent().at(0).named("order-1"), intent());
     let both = section(lease).cursor(0, 1).creates([mined.clone(), withdrawn.clone()]);
@@ -48,8 +48,8 @@ pub async fn a_final_change_writes_its_completion(world: &dyn World) {
 }
 
 /// Outcomes of one batch follow each other; those of a batch that was not written are not there.
-pub async fn the_feed_is_consecutive_over_batches_and_refusals(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn the_feed_is_consecutive_over_batches_and_refusals(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let mut ended = Vec::new();
     for n in 1..=3 {
         let lease = a.own(submitter(n)).await;
@@ -82,11 +82,11 @@ const PER_COMMIT: usize = 7;
 
 /// Readers that remember only the last place they saw miss nothing and see nothing twice, whatever
 /// the order of commits is.
-pub async fn readers_of_the_feed_miss_nothing_under_concurrent_commits(world: &dyn World) {
+pub async fn readers_of_the_feed_miss_nothing_under_concurrent_commits(fixture: &dyn StoreFixture) {
     let total = usize::try_from(WRITERS).unwrap() * COMMITS * PER_COMMIT;
     let mut writers = Vec::new();
     for n in 1..=WRITERS {
-        let node = world.node(&format!("writer-{n}")).await;
+        let node = fixture.node(&format!("writer-{n}")).await;
         // Every second one on another chain: the feed's numbers are the database's.
         let lease = match n % 2 {
             0 => {
@@ -100,7 +100,7 @@ pub async fn readers_of_the_feed_miss_nothing_under_concurrent_commits(world: &d
     let over = Arc::new(AtomicBool::new(false));
     let mut readers = Vec::new();
     for (chain, size) in [(chain(), 7), (other_chain(), 100), (chain(), 1_000)] {
-        let (node, over) = (world.node("reader").await, over.clone());
+        let (node, over) = (fixture.node("reader").await, over.clone());
         readers.push(tokio::spawn(read_feed(node, chain.chain_id, size, over)));
     }
     let writing = writers.into_iter().map(|(node, lease)| tokio::spawn(end_many(node, lease)));
@@ -148,8 +148,10 @@ async fn read_feed(
 }
 
 /// A node shows its own chain's outcomes. A reader passes over those of other chains, once.
-pub async fn a_page_holds_one_chains_completions_and_leads_past_those_of_others(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_page_holds_one_chains_completions_and_leads_past_those_of_others(
+    fixture: &dyn StoreFixture,
+) {
+    let a = fixture.node("a").await;
     let here = a.own(submitter(1)).await;
     a.register_on(&other_chain(), &[on_other_chain(1)]).await;
     let there = a.lease(on_other_chain(1)).await;
@@ -194,8 +196,8 @@ async fn end_many(node: TestNode, lease: Lease) -> (Lease, Vec<TxId>) {
 }
 
 /// Events wait until they were delivered, oldest first, and are then forgotten.
-pub async fn the_outbox_keeps_events_until_they_are_forgotten(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn the_outbox_keeps_events_until_they_are_forgotten(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     for n in 0..5 {
         let mut tx = intent();

@@ -1,6 +1,6 @@
 //! The fence: nothing is written without the lease, and nothing lands after a takeover.
 //!
-//! The races are made to happen: a gate holds the old owner in the middle of its transaction while
+//! The races are made to happen: a checkpoints holds the old owner in the middle of its transaction while
 //! the lease's time runs out and another node reaches for it.
 
 use std::time::Duration;
@@ -9,22 +9,22 @@ use tollgate_model::port::{Checkpoint, HandBack, Lease, Reserve, SectionOutcome,
 use tollgate_model::{NodeId, TxEvent};
 use uuid::Uuid;
 
-use crate::make::{
-    IntentWords, SectionWords, hash, intent, moved, nonce, one_slot, section, submitter, text,
+use crate::builders::{
+    IntentExt, SectionExt, hash, intent, moved, nonce, one_slot, section, submitter, text,
 };
 use crate::node::{TestNode, is_committed};
+use crate::store_fixture::{NodeOptions, StoreFixture, StoreKind};
 use crate::wait::within;
-use crate::world::{Kind, NodeOptions, World};
 
 /// I2, for a writer that is held at `at` while its lease runs out and another node reaches for it.
-async fn a_held_writer_never_lands_after_a_takeover(world: &dyn World, at: Checkpoint) {
-    let (a, b) = (world.node("a").await, world.hasty_node("b").await);
+async fn a_held_writer_never_lands_after_a_takeover(fixture: &dyn StoreFixture, at: Checkpoint) {
+    let (a, b) = (fixture.node("a").await, fixture.hasty_node("b").await);
     let lease = a.own(submitter(1)).await;
     let tx = intent().at(0);
-    let mut hold = a.gate.arm(at);
+    let mut hold = a.checkpoints.pause_at(at);
     let late = a.write_aside(section(lease).cursor(0, 1).create(tx.clone()));
     hold.reached().await;
-    world.expire_in_flight(submitter(1)).await;
+    fixture.expire_in_flight(submitter(1)).await;
 
     let early = b.try_take_over(submitter(1)).await;
     hold.release();
@@ -49,59 +49,65 @@ async fn a_held_writer_never_lands_after_a_takeover(world: &dyn World, at: Check
     // I3: the new owner goes on where the old one ended, and the old one nowhere.
     b.write_whole(one_slot(newer, cursor)).await;
     assert_eq!(a.write(one_slot(lease, cursor + 1)).await, SectionOutcome::Fenced, "I2");
-    let rows = format!("managed_tx where {} and nonce = 0", world.of(submitter(1)));
-    assert_eq!(world.count(&rows).await, 1, "I3: one slot, one transaction");
+    let rows = format!("managed_tx where {} and nonce = 0", fixture.of(submitter(1)));
+    assert_eq!(fixture.count(&rows).await, 1, "I3: one slot, one transaction");
 }
 
 /// The lease is proved, and held still, from the first statement on.
-pub async fn a_writer_delayed_after_its_guard_cannot_land_after_a_takeover(world: &dyn World) {
-    a_held_writer_never_lands_after_a_takeover(world, Checkpoint::BatchGuarded).await;
+pub async fn a_writer_delayed_after_its_guard_cannot_land_after_a_takeover(
+    fixture: &dyn StoreFixture,
+) {
+    a_held_writer_never_lands_after_a_takeover(fixture, Checkpoint::BatchGuarded).await;
 }
 
 /// … and until the commit.
-pub async fn a_writer_delayed_before_commit_cannot_land_after_a_takeover(world: &dyn World) {
-    a_held_writer_never_lands_after_a_takeover(world, Checkpoint::BatchWritten).await;
+pub async fn a_writer_delayed_before_commit_cannot_land_after_a_takeover(
+    fixture: &dyn StoreFixture,
+) {
+    a_held_writer_never_lands_after_a_takeover(fixture, Checkpoint::BatchWritten).await;
 }
 
 /// A takeover that waited for a writer must not answer from a picture older than the wait.
-pub async fn a_takeover_that_waited_for_a_writer_sees_what_it_wrote(world: &dyn World) {
+pub async fn a_takeover_that_waited_for_a_writer_sees_what_it_wrote(fixture: &dyn StoreFixture) {
     // More than one round: a takeover may look again by itself, and then it sees enough by luck.
     for n in 1..=4 {
-        let (a, b) = (world.node("a").await, world.node("b").await);
+        let (a, b) = (fixture.node("a").await, fixture.node("b").await);
         let lease = a.own(submitter(n)).await;
         let tx = intent().at(0);
-        let mut hold = a.gate.arm(Checkpoint::BatchWritten);
+        let mut hold = a.checkpoints.pause_at(Checkpoint::BatchWritten);
         let late = a.write_aside(section(lease).cursor(0, 1).create(tx.clone()));
         hold.reached().await;
-        world.expire_in_flight(submitter(n)).await;
+        fixture.expire_in_flight(submitter(n)).await;
 
         let waiting = tokio::spawn(async move { (b.take_over(submitter(n)).await, b) });
-        world.somebody_waits_for_a_lock().await;
+        fixture.somebody_waits_for_a_lock().await;
         hold.release();
         let outcome = within("the writer", late).await.unwrap().unwrap();
         assert!(is_committed(&outcome), "it held the lease still: {outcome:?}");
         let ((newer, cursor), b) = within("the takeover", waiting).await.unwrap();
         assert_eq!(cursor, 1, "I2: the new owner was given a cursor from before the takeover");
-        let open = b.open_work(submitter(n), None, crate::make::full_page()).await.unwrap();
+        let open = b.open_work(submitter(n), None, crate::builders::full_page()).await.unwrap();
         assert_eq!(open.len(), 1, "the new owner goes on with what the old one wrote");
         b.write_whole(one_slot(newer, 1)).await;
     }
 }
 
 /// After a wait the database looks at the target row again, but not at what was checked before.
-pub async fn a_writer_that_waits_for_a_row_cannot_land_after_a_takeover(world: &dyn World) {
-    let (a, b) = (world.node("a").await, world.hasty_node("b").await);
+pub async fn a_writer_that_waits_for_a_row_cannot_land_after_a_takeover(
+    fixture: &dyn StoreFixture,
+) {
+    let (a, b) = (fixture.node("a").await, fixture.hasty_node("b").await);
     let lease = a.own(submitter(1)).await;
     let tx = intent();
     a.write_whole(section(lease).create(tx.clone())).await;
     let seen = a.record(tx.tx_id).await.seen;
 
     let touch =
-        format!("update managed_tx set version = version where tx_id = {}", world.id(tx.tx_id));
-    let stranger = world.begin(&touch).await;
+        format!("update managed_tx set version = version where tx_id = {}", fixture.id(tx.tx_id));
+    let stranger = fixture.begin(&touch).await;
     let late = a.write_aside(section(lease).change(moved(tx.tx_id, seen, TxEvent::Held)));
-    world.somebody_waits_for_a_lock().await;
-    world.expire_in_flight(submitter(1)).await;
+    fixture.somebody_waits_for_a_lock().await;
+    fixture.expire_in_flight(submitter(1)).await;
     let early = b.try_take_over(submitter(1)).await;
     stranger.release().await;
     let landed = within("the late writer", late).await.unwrap();
@@ -117,30 +123,32 @@ pub async fn a_writer_that_waits_for_a_row_cannot_land_after_a_takeover(world: &
 }
 
 /// A guard that had to wait for a takeover must judge by what the takeover wrote.
-pub async fn a_writer_that_waited_for_a_takeover_is_fenced(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_writer_that_waited_for_a_takeover_is_fenced(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
-    let of = world.of(submitter(1));
+    let of = fixture.of(submitter(1));
     let takeover = format!(
         "update submitter_lease set owner_node = 'b', fencing_token = fencing_token + 1 where {of}"
     );
-    let stranger = world.begin(&takeover).await;
+    let stranger = fixture.begin(&takeover).await;
     let late = a.write_aside(one_slot(lease, 0));
-    world.somebody_waits_for_a_lock().await;
+    fixture.somebody_waits_for_a_lock().await;
     stranger.commit().await;
     let outcome = within("the late writer", late).await.unwrap().unwrap();
     assert_eq!(outcome, SectionOutcome::Fenced, "I2: a write landed after the takeover");
-    assert_eq!(world.count("managed_tx").await, 0, "I2");
+    assert_eq!(fixture.count("managed_tx").await, 0, "I2");
 }
 
 /// The lease is judged once, under the lock; a long transaction that nobody contends is whole.
-pub async fn a_transaction_longer_than_its_lease_is_whole_and_the_last_one(world: &dyn World) {
-    let (a, b) = (world.node("a").await, world.node("b").await);
+pub async fn a_transaction_longer_than_its_lease_is_whole_and_the_last_one(
+    fixture: &dyn StoreFixture,
+) {
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let lease = a.own(submitter(1)).await;
-    let mut hold = a.gate.arm(Checkpoint::BatchGuarded);
+    let mut hold = a.checkpoints.pause_at(Checkpoint::BatchGuarded);
     let long = a.write_aside(one_slot(lease, 0));
     hold.reached().await;
-    world.expire_in_flight(submitter(1)).await;
+    fixture.expire_in_flight(submitter(1)).await;
     hold.release();
     let outcome = within("the long transaction", long).await.unwrap().unwrap();
     assert!(is_committed(&outcome), "it held the lease still: {outcome:?}");
@@ -149,10 +157,10 @@ pub async fn a_transaction_longer_than_its_lease_is_whole_and_the_last_one(world
 }
 
 /// A guard that is held must not make its own holder fail, whatever others commit meanwhile.
-pub async fn a_guarded_batch_commits_whatever_its_neighbours_do(world: &dyn World) {
-    let (a, b) = (world.node("a").await, world.hasty_node("b").await);
+pub async fn a_guarded_batch_commits_whatever_its_neighbours_do(fixture: &dyn StoreFixture) {
+    let (a, b) = (fixture.node("a").await, fixture.hasty_node("b").await);
     let (mine, other) = (a.own(submitter(1)).await, b.own(submitter(2)).await);
-    let mut hold = a.gate.arm(Checkpoint::BatchGuarded);
+    let mut hold = a.checkpoints.pause_at(Checkpoint::BatchGuarded);
     let guarded = a.write_aside(one_slot(mine, 0));
     hold.reached().await;
     let neighbour = b.try_write_one(one_slot(other, 0)).await;
@@ -164,7 +172,7 @@ pub async fn a_guarded_batch_commits_whatever_its_neighbours_do(world: &dyn Worl
         Ok(outcome) => assert!(is_committed(&outcome), "{outcome:?}"),
         // Where there is one writer at a time, it is told to come back.
         Err(error) => {
-            assert_eq!(world.kind(), Kind::Sqlite, "I14: a neighbour had to wait: {error}");
+            assert_eq!(fixture.kind(), StoreKind::Sqlite, "I14: a neighbour had to wait: {error}");
             assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
             b.write_whole(one_slot(other, 0)).await;
         }
@@ -172,11 +180,11 @@ pub async fn a_guarded_batch_commits_whatever_its_neighbours_do(world: &dyn Worl
 }
 
 /// Nothing in flight under a lease may commit once it was let go.
-pub async fn a_release_never_overtakes_a_batch_in_flight(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_release_never_overtakes_a_batch_in_flight(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
-    let hasty = a.again(world, NodeOptions::HASTY).await;
-    let mut hold = a.gate.arm(Checkpoint::BatchWritten);
+    let hasty = a.again(fixture, NodeOptions::HASTY).await;
+    let mut hold = a.checkpoints.pause_at(Checkpoint::BatchWritten);
     let flying = a.write_aside(one_slot(lease, 0));
     hold.reached().await;
     let released = hasty.release(&a.id, &[lease]).await;
@@ -198,10 +206,10 @@ pub async fn a_release_never_overtakes_a_batch_in_flight(world: &dyn World) {
 }
 
 /// Expiry alone is enough: an owner does not go on because nobody else came.
-pub async fn a_batch_after_expiry_is_refused_even_if_nobody_took_over(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_batch_after_expiry_is_refused_even_if_nobody_took_over(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
-    world.expire(submitter(1)).await;
+    fixture.expire(submitter(1)).await;
     let tx = intent().at(0);
     let outcome = a.write(section(lease).cursor(0, 1).create(tx.clone())).await;
     assert_eq!(outcome, SectionOutcome::Fenced, "I2: its time was over");
@@ -210,8 +218,8 @@ pub async fn a_batch_after_expiry_is_refused_even_if_nobody_took_over(world: &dy
 }
 
 /// The fence needs the owner's name and the very token; a good guess is not a lease.
-pub async fn a_lease_that_was_never_granted_writes_nothing(world: &dyn World) {
-    let (a, b) = (world.node("a").await, world.node("b").await);
+pub async fn a_lease_that_was_never_granted_writes_nothing(fixture: &dyn StoreFixture) {
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let lease = a.own(submitter(1)).await;
     a.register(&[submitter(2)]).await;
     let unleased = Lease { submitter: submitter(2), ..lease };
@@ -222,12 +230,12 @@ pub async fn a_lease_that_was_never_granted_writes_nothing(world: &dyn World) {
     assert_eq!(a.write(one_slot(ahead, 0)).await, fenced, "I1: a token of the future");
     assert_eq!(a.write(one_slot(unleased, 0)).await, fenced, "I1: never leased");
     assert_eq!(a.write(one_slot(unknown, 0)).await, fenced, "I1: never registered");
-    assert_eq!(world.count("managed_tx").await, 0);
+    assert_eq!(fixture.count("managed_tx").await, 0);
 }
 
 /// Every critical call asks for the lease, not only the batch.
-pub async fn every_critical_call_of_a_fenced_node_is_refused(world: &dyn World) {
-    let (a, b) = (world.node("a").await, world.node("b").await);
+pub async fn every_critical_call_of_a_fenced_node_is_refused(fixture: &dyn StoreFixture) {
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let lease = a.own(submitter(1)).await;
     let token = Uuid::new_v4();
     let ask = Reserve {
@@ -238,13 +246,13 @@ pub async fn every_critical_call_of_a_fenced_node_is_refused(world: &dyn World) 
         outstanding_max: 10,
     };
     a.reserve(&a.id, &ask).await.unwrap().expect("the lease is good");
-    world.expire(submitter(1)).await;
+    fixture.expire(submitter(1)).await;
     refuses_everything(&a, lease, &a.id, &ask).await;
     b.lease(submitter(1)).await;
     refuses_everything(&a, lease, &a.id, &ask).await;
     refuses_everything(&b, lease, &b.id, &ask).await;
     assert_eq!(a.cursor(submitter(1)).await, 1, "I2: no cursor was moved");
-    let reserved = a.reservations(submitter(1), None, crate::make::full_page()).await.unwrap();
+    let reserved = a.reservations(submitter(1), None, crate::builders::full_page()).await.unwrap();
     assert_eq!(reserved.len(), 1, "I2: no reservation was touched");
     assert_eq!(reserved[0].state, tollgate_model::port::ReservationState::Reserved);
 }

@@ -4,20 +4,20 @@ use std::time::Duration;
 
 use tollgate_model::port::{Acquisition, StoreError};
 
-use crate::child::{DONE, Errand, STOPPED, StoreChild};
-use crate::make::{long_terms, one_slot, submitter};
-use crate::world::{SqliteWorld, World};
+use crate::builders::{long_terms, one_slot, submitter};
+use crate::child_process::{ChildScenario, DONE, STOPPED, StoreChild};
+use crate::store_fixture::{SqliteFixture, StoreFixture};
 
 /// While a writer is stopped in mid-transaction, others are told so and nothing is taken over; when
 /// it wakes it lands, and only then does the lease change hands.
 pub async fn a_frozen_writer_holds_everybody_off_and_lands_before_any_takeover(
-    world: &SqliteWorld,
+    fixture: &SqliteFixture,
 ) {
-    let world: &dyn World = world;
-    let b = world.hasty_node("b").await;
+    let fixture: &dyn StoreFixture = fixture;
+    let b = fixture.hasty_node("b").await;
     b.register(&[submitter(1)]).await;
     let other = b.own(submitter(2)).await;
-    let mut child = StoreChild::start(world, 1, Errand::MidBatch, Duration::ZERO);
+    let mut child = StoreChild::start(fixture, 1, ChildScenario::MidBatch, Duration::ZERO);
     let tx_id = child.tx_id().await;
     assert_eq!(child.line().await, STOPPED);
     child.freeze();
@@ -25,7 +25,7 @@ pub async fn a_frozen_writer_holds_everybody_off_and_lands_before_any_takeover(
     assert!(matches!(refused, StoreError::Unavailable(_)), "by name: {refused}");
     assert!(refused.is_retryable());
     assert!(!b.has(tx_id).await, "reading goes on");
-    world.expire_in_flight(submitter(1)).await;
+    fixture.expire_in_flight(submitter(1)).await;
     match b.acquire(submitter(1), &b.id, &long_terms()).await {
         Ok(Acquisition::Granted { .. }) => panic!("I2: a takeover in mid-transaction"),
         Ok(Acquisition::Held(_)) | Err(StoreError::Unavailable(_)) => {}

@@ -2,23 +2,23 @@
 
 use std::time::Duration;
 
-use crate::child::{DONE, Errand, STOPPED, StoreChild};
-use crate::make::{one_slot, submitter};
-use crate::world::World;
+use crate::builders::{one_slot, submitter};
+use crate::child_process::{ChildScenario, DONE, STOPPED, StoreChild};
+use crate::store_fixture::StoreFixture;
 
 /// Longer than the test: nothing but the child's own end ends its transaction.
 const PATIENT: Duration = Duration::from_secs(40);
 
 /// A node that slept longer than its lease is refused everything when it wakes.
-pub async fn a_node_that_slept_through_its_lease_is_fenced_on_waking(world: &dyn World) {
-    let b = world.node("b").await;
+pub async fn a_node_that_slept_through_its_lease_is_fenced_on_waking(fixture: &dyn StoreFixture) {
+    let b = fixture.node("b").await;
     b.register(&[submitter(1)]).await;
-    let mut child = StoreChild::start(world, 1, Errand::BetweenBatches, PATIENT);
+    let mut child = StoreChild::start(fixture, 1, ChildScenario::BetweenBatches, PATIENT);
     let tx_id = child.tx_id().await;
     assert_eq!(child.says("commit").await, "committed");
     assert_eq!(child.line().await, STOPPED);
     child.freeze();
-    world.expire_in_flight(submitter(1)).await;
+    fixture.expire_in_flight(submitter(1)).await;
     let (lease, cursor) = b.take_over(submitter(1)).await;
     assert_eq!(cursor, 1, "what it had committed is there");
     b.write_whole(one_slot(lease, 1)).await;
@@ -40,14 +40,14 @@ pub async fn a_node_that_slept_through_its_lease_is_fenced_on_waking(world: &dyn
 }
 
 /// A node that is killed in mid-transaction leaves nothing of it, and nobody waits for it.
-pub async fn a_node_killed_in_mid_transaction_leaves_nothing_of_it(world: &dyn World) {
-    let b = world.node("b").await;
+pub async fn a_node_killed_in_mid_transaction_leaves_nothing_of_it(fixture: &dyn StoreFixture) {
+    let b = fixture.node("b").await;
     b.register(&[submitter(1)]).await;
-    let mut child = StoreChild::start(world, 1, Errand::MidBatch, PATIENT);
+    let mut child = StoreChild::start(fixture, 1, ChildScenario::MidBatch, PATIENT);
     let tx_id = child.tx_id().await;
     assert_eq!(child.line().await, STOPPED);
     child.freeze();
-    world.expire_in_flight(submitter(1)).await;
+    fixture.expire_in_flight(submitter(1)).await;
     child.kill().await;
     let (lease, cursor) = b.take_over(submitter(1)).await;
     assert_eq!(cursor, 0, "I3: nothing of a batch that was not committed");

@@ -6,15 +6,17 @@ use futures_util::future::join_all;
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{CreateAnswer, KnownRequest, Lease, SectionOutcome};
 
-use crate::make::{
-    IntentWords, SectionWords, full_page, intent, nonce, request, section, submitter,
+use crate::builders::{
+    IntentExt, SectionExt, full_page, intent, nonce, request, section, submitter,
 };
 use crate::node::TestNode;
-use crate::world::{NodeOptions, World};
+use crate::store_fixture::{NodeOptions, StoreFixture};
 
 /// The same request again is answered with what it made.
-pub async fn the_same_request_again_is_answered_with_the_first_transaction(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn the_same_request_again_is_answered_with_the_first_transaction(
+    fixture: &dyn StoreFixture,
+) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let first = intent().named("order-1").paying("10");
     a.write_whole(section(lease).create(first.clone())).await;
@@ -32,8 +34,8 @@ pub async fn the_same_request_again_is_answered_with_the_first_transaction(world
 }
 
 /// A request id belongs to its submitter: others may use the same.
-pub async fn one_request_id_names_a_transaction_of_each_submitter(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn one_request_id_names_a_transaction_of_each_submitter(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let (first, second) = (a.own(submitter(1)).await, a.own(submitter(2)).await);
     let (one, two) = (intent().named("order"), intent().named("order"));
     a.write_whole(section(first).create(one.clone())).await;
@@ -56,8 +58,8 @@ pub async fn one_request_id_names_a_transaction_of_each_submitter(world: &dyn Wo
 }
 
 /// Between the creates of one section, too.
-pub async fn duplicates_inside_one_batch_make_one_transaction(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn duplicates_inside_one_batch_make_one_transaction(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let first = intent().named("order").paying("10");
     let again = intent().named("order").paying("10");
@@ -74,12 +76,12 @@ pub async fn duplicates_inside_one_batch_make_one_transaction(world: &dyn World)
         CreateAnswer::Created,
     ];
     assert_eq!(outcome.answers(), Some((answers, vec![])), "I7");
-    assert_eq!(world.count("managed_tx").await, 3);
+    assert_eq!(fixture.count("managed_tx").await, 3);
 }
 
 /// A duplicate with a slot would leave a hole, so nothing is written; without one it is answered.
-pub async fn a_duplicate_consumes_no_nonce(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_duplicate_consumes_no_nonce(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let first = intent().at(0).named("order").paying("10");
     a.write_whole(section(lease).cursor(0, 1).create(first.clone())).await;
@@ -104,10 +106,10 @@ pub async fn a_duplicate_consumes_no_nonce(world: &dyn World) {
 }
 
 /// A hundred callers with one request, over several connections, all in a hurry.
-pub async fn a_hundred_creates_of_one_request_make_one_transaction(world: &dyn World) {
-    let owner = world.node("a").await;
+pub async fn a_hundred_creates_of_one_request_make_one_transaction(fixture: &dyn StoreFixture) {
+    let owner = fixture.node("a").await;
     let lease = owner.own(submitter(1)).await;
-    let connections = further_connections(world, &owner, 5).await;
+    let connections = further_connections(fixture, &owner, 5).await;
     let callers = (0..100).map(|n| {
         let node = connections[n % connections.len()].clone();
         tokio::spawn(async move {
@@ -126,15 +128,15 @@ pub async fn a_hundred_creates_of_one_request_make_one_transaction(world: &dyn W
             assert_eq!(answer, CreateAnswer::Created, "the payloads are equal");
         }
     }
-    assert_eq!(world.count("managed_tx").await, 1, "I7");
+    assert_eq!(fixture.count("managed_tx").await, 1, "I7");
     assert_eq!(owner.cursor(submitter(1)).await, 1, "I7: duplicates use no nonce");
 }
 
 /// A thousand creates from sixteen connections: exactly consecutive, none twice, none left out.
-pub async fn a_thousand_concurrent_creates_get_consecutive_nonces(world: &dyn World) {
-    let owner = world.node("a").await;
+pub async fn a_thousand_concurrent_creates_get_consecutive_nonces(fixture: &dyn StoreFixture) {
+    let owner = fixture.node("a").await;
     let lease = owner.own(submitter(1)).await;
-    let connections = further_connections(world, &owner, 16).await;
+    let connections = further_connections(fixture, &owner, 16).await;
     let writers = connections.into_iter().enumerate().map(|(writer, node)| {
         // 16 writers share 1,000.
         let share = if writer < 8 { 63 } else { 62 };
@@ -166,10 +168,14 @@ pub async fn a_thousand_concurrent_creates_get_consecutive_nonces(world: &dyn Wo
     assert!(nonces.into_iter().eq(0..1_000), "strictly consecutive from 0");
 }
 
-async fn further_connections(world: &dyn World, owner: &TestNode, count: usize) -> Vec<TestNode> {
+async fn further_connections(
+    fixture: &dyn StoreFixture,
+    owner: &TestNode,
+    count: usize,
+) -> Vec<TestNode> {
     let mut connections = Vec::new();
     for _ in 0..count {
-        connections.push(owner.again(world, NodeOptions::PATIENT).await);
+        connections.push(owner.again(fixture, NodeOptions::PATIENT).await);
     }
     connections
 }
@@ -198,26 +204,32 @@ async fn create_in_next_slot(
 }
 
 /// The second line: the database itself takes no second row for a slot, whoever writes it.
-pub async fn a_second_row_for_a_slot_is_refused_by_the_database_itself(world: &dyn World) {
-    let refused = copy_of_a_row(world, "null", "nonce").await;
+pub async fn a_second_row_for_a_slot_is_refused_by_the_database_itself(fixture: &dyn StoreFixture) {
+    let refused = copy_of_a_row(fixture, "null", "nonce").await;
     assert!(refused.is_err(), "I3: a second transaction in one slot");
 }
 
 /// … and none for a request.
-pub async fn a_second_row_for_a_request_is_refused_by_the_database_itself(world: &dyn World) {
-    let refused = copy_of_a_row(world, "request_id", "nonce + 1").await;
+pub async fn a_second_row_for_a_request_is_refused_by_the_database_itself(
+    fixture: &dyn StoreFixture,
+) {
+    let refused = copy_of_a_row(fixture, "request_id", "nonce + 1").await;
     assert!(refused.is_err(), "I7: a second transaction for one request");
 }
 
 /// An attacker's insert: a row like another, but for its id.
-async fn copy_of_a_row(world: &dyn World, request_id: &str, nonce: &str) -> Result<u64, String> {
-    let a = world.node("a").await;
+async fn copy_of_a_row(
+    fixture: &dyn StoreFixture,
+    request_id: &str,
+    nonce: &str,
+) -> Result<u64, String> {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let tx = intent().at(0).named("order");
     a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
     let copy = |request_id: &str, nonce: &str| {
-        let id = world.id(crate::make::tx_id());
-        let of = world.id(tx.tx_id);
+        let id = fixture.id(crate::builders::tx_id());
+        let of = fixture.id(tx.tx_id);
         format!(
             "insert into managed_tx (tx_id, chain_id, submitter, request_id, nonce, payload,
                                      payload_digest, state, version, fencing_token, attempts,
@@ -227,7 +239,7 @@ async fn copy_of_a_row(world: &dyn World, request_id: &str, nonce: &str) -> Resu
                from managed_tx where tx_id = {of}"
         )
     };
-    let harmless = world.execute(&copy("null", "nonce + 100")).await;
+    let harmless = fixture.execute(&copy("null", "nonce + 100")).await;
     assert_eq!(harmless, Ok(1), "the statement itself is right");
-    world.execute(&copy(request_id, nonce)).await
+    fixture.execute(&copy(request_id, nonce)).await
 }

@@ -8,16 +8,16 @@ use tollgate_model::port::{
     Acquisition, Checkpoint, GrantKind, Lease, LeaseTerms, OrphanPage, SectionOutcome, StoreError,
 };
 
-use crate::make::{
-    CHAIN, SectionWords, chain_id, intent, long_terms, nonce, on_other_chain, one_slot,
-    other_chain, section, submitter,
+use crate::builders::{
+    CHAIN, SectionExt, chain_id, intent, long_terms, nonce, on_other_chain, one_slot, other_chain,
+    section, submitter,
 };
+use crate::store_fixture::StoreFixture;
 use crate::wait::within;
-use crate::world::World;
 
 /// A grant says how it came about, under which token, and where the submitter stands.
-pub async fn the_first_to_ask_is_granted_the_lease_under_token_one(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn the_first_to_ask_is_granted_the_lease_under_token_one(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     a.register(&[submitter(1)]).await;
     let answer = a.acquire(submitter(1), &a.id, &long_terms()).await.unwrap();
     let Acquisition::Granted { lease, kind, submitter: record } = answer else {
@@ -29,10 +29,10 @@ pub async fn the_first_to_ask_is_granted_the_lease_under_token_one(world: &dyn W
 }
 
 /// An owner that asks again keeps what it has.
-pub async fn an_owner_that_asks_again_is_renewed_under_the_same_token(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn an_owner_that_asks_again_is_renewed_under_the_same_token(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
-    world.age_lease(submitter(1), Duration::from_secs(300)).await;
+    fixture.age_lease(submitter(1), Duration::from_secs(300)).await;
     let answer = a.acquire(submitter(1), &a.id, &long_terms()).await.unwrap();
     let Acquisition::Granted { lease: again, kind, .. } = answer else {
         panic!("the owner may go on: {answer:?}")
@@ -43,8 +43,8 @@ pub async fn an_owner_that_asks_again_is_renewed_under_the_same_token(world: &dy
 }
 
 /// Who comes second learns who was first.
-pub async fn another_node_is_told_who_holds_the_lease_and_for_how_long(world: &dyn World) {
-    let (a, b) = (world.node("a").await, world.node("b").await);
+pub async fn another_node_is_told_who_holds_the_lease_and_for_how_long(fixture: &dyn StoreFixture) {
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let lease = a.own(submitter(1)).await;
     let answer = b.acquire(submitter(1), &b.id, &long_terms()).await.unwrap();
     let Acquisition::Held(owner) = answer else { panic!("I1: two owners: {answer:?}") };
@@ -54,19 +54,19 @@ pub async fn another_node_is_told_who_holds_the_lease_and_for_how_long(world: &d
 }
 
 /// A restarted process is a new owner.
-pub async fn a_new_start_of_the_same_node_is_another_owner(world: &dyn World) {
-    let (first, second) = (world.node("a").await, world.node("a").await);
+pub async fn a_new_start_of_the_same_node_is_another_owner(fixture: &dyn StoreFixture) {
+    let (first, second) = (fixture.node("a").await, fixture.node("a").await);
     first.own(submitter(1)).await;
     let answer = second.acquire(submitter(1), &second.id, &long_terms()).await.unwrap();
     assert!(matches!(answer, Acquisition::Held(_)), "I1: a twin passed for the owner: {answer:?}");
 }
 
 /// The token grows with each change of owner.
-pub async fn an_expired_lease_is_taken_over_under_the_next_token(world: &dyn World) {
-    let (a, b) = (world.node("a").await, world.node("b").await);
+pub async fn an_expired_lease_is_taken_over_under_the_next_token(fixture: &dyn StoreFixture) {
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let lease = a.own(submitter(1)).await;
     a.write_whole(one_slot(lease, 0)).await;
-    world.expire(submitter(1)).await;
+    fixture.expire(submitter(1)).await;
     let answer = b.acquire(submitter(1), &b.id, &long_terms()).await.unwrap();
     let Acquisition::Granted { lease: taken, kind, submitter: record } = answer else {
         panic!("its time was over: {answer:?}")
@@ -76,14 +76,14 @@ pub async fn an_expired_lease_is_taken_over_under_the_next_token(world: &dyn Wor
 }
 
 /// Clocks differ: others wait a little longer than the owner writes.
-pub async fn nobody_takes_over_within_the_allowance_for_clock_skew(world: &dyn World) {
-    let (a, b) = (world.node("a").await, world.node("b").await);
+pub async fn nobody_takes_over_within_the_allowance_for_clock_skew(fixture: &dyn StoreFixture) {
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let seconds = Duration::from_secs;
     let terms = LeaseTerms::new(seconds(600), seconds(60), seconds(500)).unwrap();
     a.register(&[submitter(1)]).await;
     let (lease, _) = a.granted(submitter(1), &terms).await;
     // The time was over some 100 s ago, which is less than 500.
-    world.age_lease(submitter(1), seconds(700)).await;
+    fixture.age_lease(submitter(1), seconds(700)).await;
     let answer = b.acquire(submitter(1), &b.id, &terms).await.unwrap();
     let Acquisition::Held(owner) = answer else { panic!("taken over too early: {answer:?}") };
     assert_eq!((owner.node, owner.remaining), (a.id.clone(), Duration::ZERO));
@@ -92,32 +92,34 @@ pub async fn nobody_takes_over_within_the_allowance_for_clock_skew(world: &dyn W
         SectionOutcome::Fenced,
         "I2: the allowance is for others to wait, not for the owner to write"
     );
-    world.age_lease(submitter(1), seconds(500)).await;
+    fixture.age_lease(submitter(1), seconds(500)).await;
     let answer = b.acquire(submitter(1), &b.id, &terms).await.unwrap();
     assert!(matches!(answer, Acquisition::Granted { .. }), "{answer:?}");
 }
 
 /// A lease whose time was over does not come back to life.
-pub async fn an_owner_whose_time_was_over_comes_back_under_a_new_token(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn an_owner_whose_time_was_over_comes_back_under_a_new_token(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
-    world.expire(submitter(1)).await;
+    fixture.expire(submitter(1)).await;
     let again = a.lease(submitter(1)).await;
     assert!(again.token > lease.token, "I4: {:?} after {:?}", again.token, lease.token);
 }
 
 /// One statement for all, and what is missing from the answer is lost.
-pub async fn a_renewal_extends_what_is_still_held_and_leaves_out_the_rest(world: &dyn World) {
-    let (a, b) = (world.node("a").await, world.node("b").await);
+pub async fn a_renewal_extends_what_is_still_held_and_leaves_out_the_rest(
+    fixture: &dyn StoreFixture,
+) {
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let all: Vec<_> = (1..=5).map(submitter).collect();
     a.register(&all).await;
     let mut leases = Vec::new();
     for one in &all {
         leases.push(a.lease(*one).await);
-        world.age_lease(*one, Duration::from_secs(300)).await;
+        fixture.age_lease(*one, Duration::from_secs(300)).await;
     }
-    world.expire(all[1]).await;
-    world.expire(all[2]).await;
+    fixture.expire(all[1]).await;
+    fixture.expire(all[2]).await;
     b.lease(all[2]).await;
     a.release(&a.id, &leases[3..4]).await.unwrap();
 
@@ -132,8 +134,8 @@ pub async fn a_renewal_extends_what_is_still_held_and_leaves_out_the_rest(world:
 }
 
 /// A renewal needs the node's own name and the token that it was given.
-pub async fn a_renewal_under_another_name_or_token_extends_nothing(world: &dyn World) {
-    let (a, b) = (world.node("a").await, world.node("b").await);
+pub async fn a_renewal_under_another_name_or_token_extends_nothing(fixture: &dyn StoreFixture) {
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let lease = a.own(submitter(1)).await;
     let later = Lease { token: lease.token.forward(1).unwrap(), ..lease };
     assert_eq!(b.renew(&b.id, &[lease], &long_terms()).await.unwrap(), []);
@@ -142,14 +144,14 @@ pub async fn a_renewal_under_another_name_or_token_extends_nothing(world: &dyn W
 }
 
 /// What is let go is free at once, and nothing in flight under it can commit.
-pub async fn a_released_lease_is_free_at_once_under_a_higher_token(world: &dyn World) {
-    let (a, b) = (world.node("a").await, world.node("b").await);
+pub async fn a_released_lease_is_free_at_once_under_a_higher_token(fixture: &dyn StoreFixture) {
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let seconds = Duration::from_secs;
     let terms = LeaseTerms::new(seconds(600), seconds(60), seconds(500)).unwrap();
     let lease = a.own(submitter(1)).await;
     assert_eq!(b.release(&b.id, &[lease]).await.unwrap(), 0, "not b's to release");
     assert_eq!(a.release(&a.id, &[lease]).await.unwrap(), 1);
-    assert!(world.stored_token(submitter(1)).await > lease.token.as_i64(), "I2: the token grows");
+    assert!(fixture.stored_token(submitter(1)).await > lease.token.as_i64(), "I2: the token grows");
     assert_eq!(a.owners(&[submitter(1)]).await.unwrap(), [None]);
     assert_eq!(a.release(&a.id, &[lease]).await.unwrap(), 0, "it is gone already");
 
@@ -167,8 +169,8 @@ pub async fn a_released_lease_is_free_at_once_under_a_higher_token(world: &dyn W
 }
 
 /// I4, through every way in which an owner can change.
-pub async fn the_token_never_goes_back(world: &dyn World) {
-    let nodes = [world.node("a").await, world.node("b").await];
+pub async fn the_token_never_goes_back(fixture: &dyn StoreFixture) {
+    let nodes = [fixture.node("a").await, fixture.node("b").await];
     nodes[0].register(&[submitter(1)]).await;
     let mut last = 0;
     for round in 0..12 {
@@ -179,16 +181,16 @@ pub async fn the_token_never_goes_back(world: &dyn World) {
         if round % 3 == 0 {
             node.release(&node.id, &[lease]).await.unwrap();
         } else {
-            world.expire(submitter(1)).await;
+            fixture.expire(submitter(1)).await;
         }
     }
 }
 
 /// I1, at the moment when a lease is born and when it is taken over.
-pub async fn of_many_nodes_that_reach_for_one_lease_one_gets_it(world: &dyn World) {
+pub async fn of_many_nodes_that_reach_for_one_lease_one_gets_it(fixture: &dyn StoreFixture) {
     let mut nodes = Vec::new();
     for n in 0..6 {
-        nodes.push(world.node(&format!("node-{n}")).await);
+        nodes.push(fixture.node(&format!("node-{n}")).await);
     }
     nodes[0].register(&[submitter(1)]).await;
     for round in 1..=8 {
@@ -205,16 +207,16 @@ pub async fn of_many_nodes_that_reach_for_one_lease_one_gets_it(world: &dyn Worl
             })
             .collect();
         assert_eq!(granted, [round], "I1: one owner, one token");
-        world.expire(submitter(1)).await;
+        fixture.expire(submitter(1)).await;
     }
 }
 
 /// I1: who saw an expired lease, and was overtaken before it acted, has not got it.
-pub async fn a_takeover_that_was_overtaken_finds_the_new_owner(world: &dyn World) {
-    let (a, b, c) = (world.node("a").await, world.node("b").await, world.node("c").await);
+pub async fn a_takeover_that_was_overtaken_finds_the_new_owner(fixture: &dyn StoreFixture) {
+    let (a, b, c) = (fixture.node("a").await, fixture.node("b").await, fixture.node("c").await);
     let old = a.own(submitter(1)).await;
-    world.expire(submitter(1)).await;
-    let mut hold = b.gate.arm(Checkpoint::TakeoverStarted);
+    fixture.expire(submitter(1)).await;
+    let mut hold = b.checkpoints.pause_at(Checkpoint::TakeoverStarted);
     let slow = b.clone();
     let overtaken =
         tokio::spawn(
@@ -231,23 +233,23 @@ pub async fn a_takeover_that_was_overtaken_finds_the_new_owner(world: &dyn World
 }
 
 /// Only what was registered can be leased.
-pub async fn a_lease_on_an_unknown_submitter_is_refused_by_name(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_lease_on_an_unknown_submitter_is_refused_by_name(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     a.register(&[submitter(1)]).await;
     let error = a.acquire(submitter(2), &a.id, &long_terms()).await.unwrap_err();
     assert_eq!(error, StoreError::UnknownSubmitter(submitter(2)));
-    assert_eq!(world.count("submitter_lease").await, 0, "nothing was written");
+    assert_eq!(fixture.count("submitter_lease").await, 0, "nothing was written");
 }
 
 /// Answers come in the order of the questions.
-pub async fn owners_are_told_in_the_order_asked(world: &dyn World) {
-    let (a, b) = (world.node("a").await, world.node("b").await);
+pub async fn owners_are_told_in_the_order_asked(fixture: &dyn StoreFixture) {
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let all: Vec<_> = (1..=4).map(submitter).collect();
     a.register(&all).await;
     a.lease(all[2]).await;
     b.lease(all[0]).await;
     let expired = a.lease(all[3]).await;
-    world.expire(all[3]).await;
+    fixture.expire(all[3]).await;
     let asked = [all[3], all[2], all[1], all[0], all[2], submitter(99)];
     let owners = a.owners(&asked).await.unwrap();
     let names: Vec<_> =
@@ -260,8 +262,8 @@ pub async fn owners_are_told_in_the_order_asked(world: &dyn World) {
 }
 
 /// Work without an owner is found: never leased, let go, or owned by a node that died.
-pub async fn orphans_are_the_submitters_with_open_work_and_no_owner(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn orphans_are_the_submitters_with_open_work_and_no_owner(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let all: Vec<_> = (1..=5).map(submitter).collect();
     a.register(&all).await;
     let mut leases = Vec::new();
@@ -279,7 +281,7 @@ pub async fn orphans_are_the_submitters_with_open_work_and_no_owner(world: &dyn 
     // 1: owned. 2: let go. 3: its owner died. 4: let go, its work is done. 5: let go, no work.
     let released = [leases[1], leases[3], leases[4]];
     assert_eq!(a.release(&a.id, &released).await.unwrap(), 3);
-    world.expire(all[2]).await;
+    fixture.expire(all[2]).await;
     a.register_on(&other_chain(), &[on_other_chain(2)]).await;
     let elsewhere = a.lease(on_other_chain(2)).await;
     a.write_whole(section(elsewhere).create(intent())).await;
@@ -292,8 +294,10 @@ pub async fn orphans_are_the_submitters_with_open_work_and_no_owner(world: &dyn 
 
 /// Pages go on behind what a look has seen, whether that has an owner or not: nothing hides what is
 /// behind it.
-pub async fn orphan_pages_lead_past_owned_and_orphaned_submitters_to_the_last(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn orphan_pages_lead_past_owned_and_orphaned_submitters_to_the_last(
+    fixture: &dyn StoreFixture,
+) {
+    let a = fixture.node("a").await;
     // Their addresses ascend with their numbers.
     let all: Vec<_> = (1..=7).map(submitter).collect();
     a.register(&all).await;

@@ -8,11 +8,11 @@ use tollgate_model::port::{
 };
 use tollgate_model::{B256, Submitter};
 
-use crate::make::{
+use crate::builders::{
     CHAIN, chain, chain_id, long_terms, node_id, nonce, one_slot, other_chain, setup, submitter,
     text,
 };
-use crate::world::World;
+use crate::store_fixture::StoreFixture;
 
 const LATELY: Duration = Duration::from_secs(3_600);
 
@@ -27,8 +27,8 @@ fn live(name: &str, url: &str) -> LiveNode {
 }
 
 /// Who said so lately is alive, in the order of ids; who left is not.
-pub async fn nodes_live_from_heartbeat_to_leave(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn nodes_live_from_heartbeat_to_leave(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let mut nodes = [live("c", "http://c"), live("a", "http://a"), live("b", "http://b")];
     for node in &nodes {
         a.heartbeat(node).await.unwrap();
@@ -45,14 +45,14 @@ pub async fn nodes_live_from_heartbeat_to_leave(world: &dyn World) {
 }
 
 /// A node that fell silent is not alive, and comes back with its next word.
-pub async fn a_silent_node_is_not_alive(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_silent_node_is_not_alive(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let (silent, other) = (live("silent", "http://s"), live("talking", "http://t"));
     a.heartbeat(&silent).await.unwrap();
     a.heartbeat(&other).await.unwrap();
-    let aged = world.earlier("heartbeat_at", Duration::from_secs(7_200));
+    let aged = fixture.earlier("heartbeat_at", Duration::from_secs(7_200));
     let sql = format!("update node set heartbeat_at = {aged} where node_id like 'silent/%'");
-    assert_eq!(world.execute(&sql).await, Ok(1));
+    assert_eq!(fixture.execute(&sql).await, Ok(1));
     assert_eq!(a.live_nodes(chain_id(CHAIN), LATELY).await.unwrap(), [other]);
     assert_eq!(a.live_nodes(chain_id(CHAIN), LATELY * 3).await.unwrap().len(), 2);
     a.heartbeat(&silent).await.unwrap();
@@ -61,22 +61,26 @@ pub async fn a_silent_node_is_not_alive(world: &dyn World) {
 
 /// A node of another chain is nobody's peer, and neither is one that does not say which chain it
 /// works on: those of the version before.
-pub async fn nodes_of_another_chain_or_of_an_unknown_one_are_not_listed(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn nodes_of_another_chain_or_of_an_unknown_one_are_not_listed(
+    fixture: &dyn StoreFixture,
+) {
+    let a = fixture.node("a").await;
     let (here, unsaid) = (live("here", "http://h"), live("unsaid", "http://u"));
     let there = LiveNode { chain_id: other_chain().chain_id, ..live("there", "http://t") };
     for node in [&here, &there, &unsaid] {
         a.heartbeat(node).await.unwrap();
     }
     let sql = "update node set chain_id = null where node_id like 'unsaid/%'";
-    assert_eq!(world.execute(sql).await, Ok(1));
+    assert_eq!(fixture.execute(sql).await, Ok(1));
     assert_eq!(a.live_nodes(chain_id(CHAIN), LATELY).await.unwrap(), [here]);
     assert_eq!(a.live_nodes(other_chain().chain_id, LATELY).await.unwrap(), [there]);
 }
 
 /// A node's set of accounts is found under the digest that its row names, by any node.
-pub async fn accounts_that_a_node_serves_are_read_under_the_digest_of_its_row(world: &dyn World) {
-    let (a, b) = (world.node("a").await, world.node("b").await);
+pub async fn accounts_that_a_node_serves_are_read_under_the_digest_of_its_row(
+    fixture: &dyn StoreFixture,
+) {
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let many = ServedSet::new((0..20_000).map(|n| submitter(n).address));
     let none = ServedSet::new([]);
     assert_eq!(b.served_set(many.digest()).await.unwrap(), None, "not published yet");
@@ -100,8 +104,8 @@ pub async fn accounts_that_a_node_serves_are_read_under_the_digest_of_its_row(wo
 
 /// Sets that no node names any more are forgotten, but not at once: a restarted node names its set
 /// again.
-pub async fn accounts_that_no_node_names_are_forgotten_after_a_day(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn accounts_that_no_node_names_are_forgotten_after_a_day(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let sets = [1, 2, 3].map(|n| ServedSet::new([submitter(n).address]));
     for set in &sets {
         a.publish_served(set).await.unwrap();
@@ -112,8 +116,11 @@ pub async fn accounts_that_no_node_names_are_forgotten_after_a_day(world: &dyn W
     for set in &sets {
         assert!(a.served_set(set.digest()).await.unwrap().is_some(), "published a moment ago");
     }
-    let aged = world.earlier("published_at", Duration::from_secs(90_000));
-    assert_eq!(world.execute(&format!("update served_set set published_at = {aged}")).await, Ok(3));
+    let aged = fixture.earlier("published_at", Duration::from_secs(90_000));
+    assert_eq!(
+        fixture.execute(&format!("update served_set set published_at = {aged}")).await,
+        Ok(3)
+    );
     a.leave(&a.id).await.unwrap();
     assert!(a.served_set(named.digest()).await.unwrap().is_some(), "a node names it");
     assert_eq!(a.served_set(unnamed.digest()).await.unwrap(), None);
@@ -123,8 +130,8 @@ pub async fn accounts_that_no_node_names_are_forgotten_after_a_day(world: &dyn W
 }
 
 /// The lease leads to its owner's address, as long as that is known.
-pub async fn an_owners_address_comes_from_the_list_of_nodes(world: &dyn World) {
-    let (a, b) = (world.node("a").await, world.node("b").await);
+pub async fn an_owners_address_comes_from_the_list_of_nodes(fixture: &dyn StoreFixture) {
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     a.own(submitter(1)).await;
     let url_told = async || {
         let answer = b.acquire(submitter(1), &b.id, &long_terms()).await.unwrap();
@@ -142,8 +149,8 @@ pub async fn an_owners_address_comes_from_the_list_of_nodes(world: &dyn World) {
 }
 
 /// A chain that was reset under the same id is another chain.
-pub async fn a_chain_with_another_genesis_is_refused(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_chain_with_another_genesis_is_refused(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     a.register_chain(&chain()).await.unwrap();
     a.register_chain(&chain()).await.unwrap();
     let other = ChainRegistration { genesis: B256::repeat_byte(8), ..chain() };
@@ -155,8 +162,8 @@ pub async fn a_chain_with_another_genesis_is_refused(world: &dyn World) {
 }
 
 /// Submitters live on chains that are known.
-pub async fn a_submitter_on_an_unknown_chain_is_refused_by_name(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_submitter_on_an_unknown_chain_is_refused_by_name(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     a.register_chain(&chain()).await.unwrap();
     let far = Submitter::new(chain_id(5), submitter(1).address);
     let setups = [setup(submitter(1)), setup(far)];
@@ -168,8 +175,8 @@ pub async fn a_submitter_on_an_unknown_chain_is_refused_by_name(world: &dyn Worl
 
 /// Registering again changes nothing: neither the cursor (I4) nor the mode, which nodes that start
 /// with other defaults must leave alone.
-pub async fn registering_again_never_moves_the_cursor(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn registering_again_never_moves_the_cursor(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     a.register_chain(&chain()).await.unwrap();
     let at = |mode, start: u64| SubmitterSetup {
         submitter: submitter(1),
@@ -189,8 +196,8 @@ pub async fn registering_again_never_moves_the_cursor(world: &dyn World) {
 }
 
 /// A list that names a submitter twice is no list that breaks.
-pub async fn of_two_registrations_in_one_call_the_first_one_counts(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn of_two_registrations_in_one_call_the_first_one_counts(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     a.register_chain(&chain()).await.unwrap();
     let at = |mode, start: u64| SubmitterSetup {
         submitter: submitter(1),
@@ -208,8 +215,8 @@ pub async fn of_two_registrations_in_one_call_the_first_one_counts(world: &dyn W
 }
 
 /// An account on two chains is two submitters.
-pub async fn one_address_on_two_chains_is_two_submitters(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn one_address_on_two_chains_is_two_submitters(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let far = Submitter::new(chain_id(5), submitter(1).address);
     a.register_chain(&ChainRegistration { chain_id: chain_id(5), ..chain() }).await.unwrap();
     let here = a.own(submitter(1)).await;
@@ -218,6 +225,6 @@ pub async fn one_address_on_two_chains_is_two_submitters(world: &dyn World) {
     let there = a.lease(far).await;
     assert_eq!(a.cursor(far).await, 0);
     a.write_whole(one_slot(there, 0)).await;
-    world.expire(submitter(1)).await;
+    fixture.expire(submitter(1)).await;
     a.write_whole(one_slot(there, 1)).await;
 }

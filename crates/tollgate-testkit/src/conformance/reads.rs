@@ -14,16 +14,16 @@ use tollgate_model::{
     Allocated, Failed, Queued, StuckReason, Submitter, Timestamp, Tracking, TxEvent, TxId, TxState,
 };
 
-use crate::make::{
-    IntentWords, SectionWords, attempt_of, chain, chain_id, full_page, hash, intent, moved, nonce,
+use crate::builders::{
+    IntentExt, SectionExt, attempt_of, chain, chain_id, full_page, hash, intent, moved, nonce,
     on_other_chain, other_chain, page, section, submitter, tx_id,
 };
 use crate::node::TestNode;
-use crate::world::World;
+use crate::store_fixture::StoreFixture;
 
 /// The head of a line is the lowest open slot without a receipt, whatever its state.
-pub async fn line_head_is_the_lowest_open_slot_without_a_receipt(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn line_head_is_the_lowest_open_slot_without_a_receipt(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     assert_eq!(a.line_head(submitter(1)).await.unwrap(), None);
     a.write_whole(section(lease).create(intent())).await;
@@ -46,8 +46,10 @@ pub async fn line_head_is_the_lowest_open_slot_without_a_receipt(world: &dyn Wor
 }
 
 /// A new owner is given every open transaction with all its attempts, oldest first.
-pub async fn open_work_gives_every_open_transaction_with_all_its_attempts(world: &dyn World) {
-    let (a, b) = (world.node("a").await, world.node("b").await);
+pub async fn open_work_gives_every_open_transaction_with_all_its_attempts(
+    fixture: &dyn StoreFixture,
+) {
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let lease = a.own(submitter(1)).await;
     let other = a.own(submitter(2)).await;
     let txs: Vec<_> = (0..23).map(|n| intent().at(n)).collect();
@@ -64,7 +66,7 @@ pub async fn open_work_gives_every_open_transaction_with_all_its_attempts(world:
     a.step(lease, txs[8].tx_id, TxEvent::GaveUp(StuckReason::FeeCap)).await;
     a.mine(lease, txs[0].tx_id, 7).await;
     a.step(lease, txs[0].tx_id, TxEvent::Finalised(Verdict::Executed)).await;
-    world.expire(submitter(1)).await;
+    fixture.expire(submitter(1)).await;
     b.lease(submitter(1)).await;
 
     let mut work: Vec<OpenTx> = Vec::new();
@@ -93,10 +95,10 @@ pub async fn open_work_gives_every_open_transaction_with_all_its_attempts(world:
 async fn a_mixed_population(node: &TestNode) -> Vec<TxRecord> {
     let leases = [node.own(submitter(1)).await, node.own(submitter(2)).await];
     let far = Submitter::new(chain_id(5), submitter(1).address);
-    let mut registration = crate::make::chain();
+    let mut registration = crate::builders::chain();
     registration.chain_id = far.chain_id;
     node.register_chain(&registration).await.unwrap();
-    node.register_submitters(&[crate::make::setup(far)]).await.unwrap();
+    node.register_submitters(&[crate::builders::setup(far)]).await.unwrap();
     let far = node.lease(far).await;
     let mut ids = Vec::new();
     for round in 0..6 {
@@ -140,8 +142,8 @@ async fn listed(node: &TestNode, filter: &ListFilter, size: u32) -> Vec<TxRecord
 }
 
 /// Each filter alone and with others gives exactly what it says, newest first.
-pub async fn lists_give_exactly_what_the_filter_says(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn lists_give_exactly_what_the_filter_says(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let all = a_mixed_population(&a).await;
     assert_eq!(all.len(), 90);
     let open = vec![
@@ -209,8 +211,10 @@ fn fits(filter: &ListFilter, record: &TxRecord) -> bool {
 }
 
 /// Rows that arrive and rows that change do not disturb who pages through the older ones.
-pub async fn pages_neither_skip_nor_repeat_while_rows_arrive_and_change(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn pages_neither_skip_nor_repeat_while_rows_arrive_and_change(
+    fixture: &dyn StoreFixture,
+) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let txs: Vec<_> = (0..40).map(|_| intent()).collect();
     a.write_whole(section(lease).creates(txs.clone())).await;
@@ -234,8 +238,8 @@ pub async fn pages_neither_skip_nor_repeat_while_rows_arrive_and_change(world: &
 }
 
 /// What is not there is not an error.
-pub async fn a_transaction_that_is_not_there_is_none(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_transaction_that_is_not_there_is_none(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     a.register(&[submitter(1)]).await;
     assert_eq!(a.tx(tx_id()).await.unwrap(), None);
     assert_eq!(a.submitter(submitter(2)).await.unwrap(), None);
@@ -243,8 +247,8 @@ pub async fn a_transaction_that_is_not_there_is_none(world: &dyn World) {
 }
 
 /// Operators see each submitter with its owner, its load and its oldest open transaction.
-pub async fn submitters_are_shown_with_owner_and_load(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn submitters_are_shown_with_owner_and_load(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let order = [3, 1, 5, 2, 4];
     let all: Vec<_> = order.iter().map(|n| submitter(*n)).collect();
     a.register(&all).await;
@@ -302,9 +306,9 @@ pub async fn submitters_are_shown_with_owner_and_load(world: &dyn World) {
 
 /// What a new owner must know of the head: since when it is waited for, and whether a fork took it.
 pub async fn open_work_tells_how_long_the_head_was_waited_for_and_whether_it_was_forked(
-    world: &dyn World,
+    fixture: &dyn StoreFixture,
 ) {
-    let (a, b) = (world.node("a").await, world.node("b").await);
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let lease = a.own(submitter(1)).await;
     let txs: Vec<_> = (0..3).map(|n| intent().at(n)).collect();
     a.write_whole(section(lease).cursor(0, 3).creates(txs.clone())).await;
@@ -334,10 +338,10 @@ pub async fn open_work_tells_how_long_the_head_was_waited_for_and_whether_it_was
 /// Since when nothing is proven about a slot is read back, and goes with the transaction's end, as does
 /// how long it was waited for.
 pub async fn waits_are_kept_while_a_transaction_is_open_and_deleted_when_it_ends(
-    world: &dyn World,
+    fixture: &dyn StoreFixture,
 ) {
-    let a = world.node("a").await;
-    let b = world.node("b").await;
+    let a = fixture.node("a").await;
+    let b = fixture.node("b").await;
     let lease = a.own(submitter(1)).await;
     let txs: Vec<_> = (0..2).map(|n| intent().at(n)).collect();
     a.write_whole(section(lease).cursor(0, 2).creates(txs.clone())).await;
@@ -355,15 +359,15 @@ pub async fn waits_are_kept_while_a_transaction_is_open_and_deleted_when_it_ends
     a.mine(lease, txs[0].tx_id, 7).await;
     a.step(lease, txs[0].tx_id, TxEvent::Finalised(Verdict::Executed)).await;
     for table in ["tx_patience", "tx_unproven"] {
-        assert_eq!(world.count(table).await, 1, "{table} has the open one alone");
-        let ended = format!("{table} where tx_id = {}", world.id(txs[0].tx_id));
-        assert_eq!(world.count(&ended).await, 0, "{table}");
+        assert_eq!(fixture.count(table).await, 1, "{table} has the open one alone");
+        let ended = format!("{table} where tx_id = {}", fixture.id(txs[0].tx_id));
+        assert_eq!(fixture.count(&ended).await, 0, "{table}");
     }
 }
 
 /// The nonces of open transactions, from one on.
-pub async fn open_slots_are_read_by_nonce_in_pages(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn open_slots_are_read_by_nonce_in_pages(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let (lease, other) = (a.own(submitter(1)).await, a.own(submitter(2)).await);
     let txs: Vec<_> = (0..5).map(|n| intent().at(n)).collect();
     a.write_whole(section(lease).cursor(0, 7).creates(txs.clone()).create(intent().at(6))).await;
@@ -382,8 +386,8 @@ pub async fn open_slots_are_read_by_nonce_in_pages(world: &dyn World) {
 }
 
 /// The time in an id is that of the request, by its node's clock; the time that counts is the commit's.
-pub async fn list_by_time_finds_what_waited_long_for_its_commit(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn list_by_time_finds_what_waited_long_for_its_commit(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let mut tx = intent();
     let now = tx_id();

@@ -6,9 +6,9 @@ use tollgate_model::port::{
 use tollgate_model::{Failed, StuckReason, TxEvent, TxState};
 use uuid::Uuid;
 
-use crate::make::{IntentWords, SectionWords, full_page, intent, moved, nonce, section, submitter};
+use crate::builders::{IntentExt, SectionExt, full_page, intent, moved, nonce, section, submitter};
 use crate::node::TestNode;
-use crate::world::{NodeOptions, World};
+use crate::store_fixture::{NodeOptions, StoreFixture};
 
 /// Creates a transaction in each of the first `count` slots.
 async fn filled(node: &TestNode, lease: Lease, count: u64) -> Vec<NewTx> {
@@ -31,8 +31,8 @@ async fn pool(node: &TestNode) -> Vec<u64> {
 }
 
 /// The rejected transaction ends without its slot, and the slot goes to the next.
-pub async fn a_recycled_slot_goes_to_the_next_transaction(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_recycled_slot_goes_to_the_next_transaction(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let txs = filled(&a, lease, 3).await;
     let recycled = recycling(&a, &txs[1], 1).await;
@@ -48,13 +48,13 @@ pub async fn a_recycled_slot_goes_to_the_next_transaction(world: &dyn World) {
     assert_eq!(a.record(next.tx_id).await.nonce, Some(nonce(1)));
     assert_eq!(a.cursor(submitter(1)).await, 3, "the cursor stays");
     assert!(pool(&a).await.is_empty(), "it is taken");
-    let used = format!("nonce_reservation where {} and state = 2", world.of(submitter(1)));
-    assert_eq!(world.count(&used).await, 1, "it is spent");
+    let used = format!("nonce_reservation where {} and state = 2", fixture.of(submitter(1)));
+    assert_eq!(fixture.count(&used).await, 1, "it is spent");
 }
 
 /// A rejected transaction that was held as STUCK frees its slot too, and again.
-pub async fn a_slot_can_be_recycled_more_than_once(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_slot_can_be_recycled_more_than_once(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let mut last = filled(&a, lease, 1).await.remove(0);
     for _ in 0..3 {
@@ -66,12 +66,12 @@ pub async fn a_slot_can_be_recycled_more_than_once(world: &dyn World) {
         a.write_whole(section(lease).cursor(1, 1).create(last.clone())).await;
     }
     assert_eq!(a.record(last.tx_id).await.nonce, Some(nonce(0)));
-    assert_eq!(world.count("tx_completion").await, 3);
+    assert_eq!(fixture.count("tx_completion").await, 3);
 }
 
 /// What is not in the pool can't be taken from it.
-pub async fn a_nonce_that_is_not_in_the_pool_cannot_be_recycled(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_nonce_that_is_not_in_the_pool_cannot_be_recycled(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let txs = filled(&a, lease, 3).await;
     let recycled = recycling(&a, &txs[2], 2).await;
@@ -95,8 +95,8 @@ pub async fn a_nonce_that_is_not_in_the_pool_cannot_be_recycled(world: &dyn Worl
 }
 
 /// Who frees a slot must own it.
-pub async fn a_transaction_frees_no_slot_but_its_own(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_transaction_frees_no_slot_but_its_own(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let txs = filled(&a, lease, 2).await;
     let theft = recycling(&a, &txs[1], 0).await;
@@ -110,15 +110,15 @@ pub async fn a_transaction_frees_no_slot_but_its_own(world: &dyn World) {
 }
 
 /// Of those who reach for one free slot, one gets it.
-pub async fn of_many_transactions_one_gets_a_recycled_slot(world: &dyn World) {
-    let owner = world.node("a").await;
+pub async fn of_many_transactions_one_gets_a_recycled_slot(fixture: &dyn StoreFixture) {
+    let owner = fixture.node("a").await;
     let lease = owner.own(submitter(1)).await;
     let txs = filled(&owner, lease, 1).await;
     let recycled = recycling(&owner, &txs[0], 0).await;
     owner.apply(lease, recycled).await;
     let mut tries = Vec::new();
     for _ in 0..6 {
-        let node = owner.again(world, NodeOptions::PATIENT).await;
+        let node = owner.again(fixture, NodeOptions::PATIENT).await;
         let taking = section(lease).cursor(1, 1).create(intent().recycling(0));
         tries.push(node.write_aside(taking));
     }
@@ -134,8 +134,8 @@ pub async fn of_many_transactions_one_gets_a_recycled_slot(world: &dyn World) {
 }
 
 /// A queued transaction can be given a recycled slot, and one section can mix both kinds.
-pub async fn recycled_and_new_slots_can_be_opened_together(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn recycled_and_new_slots_can_be_opened_together(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let txs = filled(&a, lease, 3).await;
     for n in [0, 2] {
@@ -157,8 +157,8 @@ pub async fn recycled_and_new_slots_can_be_opened_together(world: &dyn World) {
 }
 
 /// A nonce in a caller's hands goes to nobody else, whatever a transaction says of it.
-pub async fn a_slot_whose_nonce_a_caller_holds_is_not_freed(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_slot_whose_nonce_a_caller_holds_is_not_freed(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let txs = filled(&a, lease, 1).await;
     let ask = Reserve {
@@ -171,8 +171,8 @@ pub async fn a_slot_whose_nonce_a_caller_holds_is_not_freed(world: &dyn World) {
     let held = a.reserve(&a.id, &ask).await.unwrap().unwrap();
     assert_eq!(held.nonce, nonce(1));
     // As if the same nonce had been given to both.
-    let both = format!("update nonce_reservation set nonce = 0 where {}", world.of(submitter(1)));
-    assert_eq!(world.execute(&both).await, Ok(1));
+    let both = format!("update nonce_reservation set nonce = 0 where {}", fixture.of(submitter(1)));
+    assert_eq!(fixture.execute(&both).await, Ok(1));
     let before = a.record(txs[0].tx_id).await;
     let recycled = recycling(&a, &txs[0], 0).await;
     let outcome = a.write(section(lease).change(recycled)).await;
@@ -184,8 +184,8 @@ pub async fn a_slot_whose_nonce_a_caller_holds_is_not_freed(world: &dyn World) {
 }
 
 /// What is free again is nobody's: neither the hash nor the reason of an earlier use stays with it.
-pub async fn a_slot_that_is_freed_again_forgets_who_used_it(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_slot_that_is_freed_again_forgets_who_used_it(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let txs = filled(&a, lease, 1).await;
     let recycled = recycling(&a, &txs[0], 0).await;
@@ -194,10 +194,10 @@ pub async fn a_slot_that_is_freed_again_forgets_who_used_it(world: &dyn World) {
     a.write_whole(section(lease).cursor(1, 1).create(next.clone())).await;
     let marked = format!(
         "update nonce_reservation set reason = 'used', owner_token = {} where {} and state = 2",
-        world.id(next.tx_id),
-        world.of(submitter(1))
+        fixture.id(next.tx_id),
+        fixture.of(submitter(1))
     );
-    assert_eq!(world.execute(&marked).await, Ok(1), "its use is on record");
+    assert_eq!(fixture.execute(&marked).await, Ok(1), "its use is on record");
     let recycled = recycling(&a, &next, 0).await;
     a.apply(lease, recycled).await;
     let all = a.reservations(submitter(1), None, full_page()).await.unwrap();

@@ -9,12 +9,11 @@ use tollgate_model::port::{
 };
 use uuid::Uuid;
 
-use crate::make::{
-    IntentWords, SectionWords, full_page, hash, intent, nonce, one_slot, page, section, submitter,
-    text,
+use crate::builders::{
+    IntentExt, SectionExt, full_page, hash, intent, nonce, one_slot, page, section, submitter, text,
 };
 use crate::node::TestNode;
-use crate::world::{NodeOptions, World};
+use crate::store_fixture::{NodeOptions, StoreFixture};
 
 fn ask(lease: Lease) -> Reserve {
     Reserve {
@@ -43,8 +42,8 @@ async fn states(node: &TestNode) -> Vec<(u64, ReservationState)> {
 }
 
 /// The same cursor as everything else.
-pub async fn a_reservation_takes_the_cursors_nonce(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_reservation_takes_the_cursors_nonce(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     a.write_whole(one_slot(lease, 0)).await;
     let wanted = ask(lease);
@@ -62,8 +61,8 @@ pub async fn a_reservation_takes_the_cursors_nonce(world: &dyn World) {
 }
 
 /// What came back is handed out first, lowest first, to somebody else.
-pub async fn the_lowest_recyclable_nonce_is_handed_out_first(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn the_lowest_recyclable_nonce_is_handed_out_first(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let mut out = Vec::new();
     for n in 0..5 {
@@ -84,8 +83,8 @@ pub async fn the_lowest_recyclable_nonce_is_handed_out_first(world: &dyn World) 
 }
 
 /// Nothing below what the chain has mined is handed out.
-pub async fn nothing_below_the_floor_is_handed_out(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn nothing_below_the_floor_is_handed_out(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let out = [reserved(&a, lease).await, reserved(&a, lease).await, reserved(&a, lease).await];
     for reservation in &out {
@@ -100,8 +99,8 @@ pub async fn nothing_below_the_floor_is_handed_out(world: &dyn World) {
 }
 
 /// A caller that used its nonce has it for good; a late or foreign answer changes nothing.
-pub async fn a_used_nonce_never_comes_back(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_used_nonce_never_comes_back(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let mine = reserved(&a, lease).await;
     let (n, token) = (mine.nonce, mine.owner_token);
@@ -127,16 +126,18 @@ pub async fn a_used_nonce_never_comes_back(world: &dyn World) {
 }
 
 /// A deadline that has passed returns the nonce; the late answer is refused, the next caller's not.
-pub async fn an_expired_reservation_returns_and_its_late_answer_is_refused(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn an_expired_reservation_returns_and_its_late_answer_is_refused(
+    fixture: &dyn StoreFixture,
+) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let (late, kept) = (reserved(&a, lease).await, reserved(&a, lease).await);
     assert_eq!(a.expire_reservations(&a.id, lease).await.unwrap(), [], "in time");
-    let long_ago = world.earlier("deadline", Duration::from_secs(86_400));
-    let of = world.of(submitter(1));
+    let long_ago = fixture.earlier("deadline", Duration::from_secs(86_400));
+    let of = fixture.of(submitter(1));
     let sql =
         format!("update nonce_reservation set deadline = {long_ago} where {of} and nonce = 0");
-    assert_eq!(world.execute(&sql).await, Ok(1));
+    assert_eq!(fixture.execute(&sql).await, Ok(1));
     assert_eq!(a.expire_reservations(&a.id, lease).await.unwrap(), [nonce(0)]);
     let (free, held) = (ReservationState::Recyclable, ReservationState::Reserved);
     assert_eq!(states(&a).await, [(0, free), (1, held)]);
@@ -158,8 +159,8 @@ pub async fn an_expired_reservation_returns_and_its_late_answer_is_refused(world
 }
 
 /// I3: what the chain has used is spent, whoever did it.
-pub async fn what_the_chain_has_passed_leaves_the_pool(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn what_the_chain_has_passed_leaves_the_pool(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let mut out = Vec::new();
     for _ in 0..4 {
@@ -178,8 +179,8 @@ pub async fn what_the_chain_has_passed_leaves_the_pool(world: &dyn World) {
 }
 
 /// A hole goes to the pool once, and from there to the next.
-pub async fn a_hole_is_adopted_once_and_then_filled(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_hole_is_adopted_once_and_then_filled(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     a.write_whole(section(lease).cursor(0, 4)).await;
     let (holes, why) = ([nonce(3), nonce(1)], text("hole"));
@@ -193,8 +194,8 @@ pub async fn a_hole_is_adopted_once_and_then_filled(world: &dyn World) {
 }
 
 /// I3: what somebody has, had or will have is no hole.
-pub async fn a_nonce_that_somebody_has_is_not_adopted(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_nonce_that_somebody_has_is_not_adopted(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     a.write_whole(one_slot(lease, 0)).await;
     let (used, _held) = (reserved(&a, lease).await, reserved(&a, lease).await);
@@ -208,8 +209,10 @@ pub async fn a_nonce_that_somebody_has_is_not_adopted(world: &dyn World) {
 
 /// An operator hands back what nobody has, with a trace; what somebody has stays theirs (I3), but for
 /// what callers said to use and the operator vouches for.
-pub async fn an_operator_hands_back_what_nobody_has_and_the_audit_trail_says_so(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn an_operator_hands_back_what_nobody_has_and_the_audit_trail_says_so(
+    fixture: &dyn StoreFixture,
+) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     a.write_whole(one_slot(lease, 0)).await;
     let (used, _held) = (reserved(&a, lease).await, reserved(&a, lease).await);
@@ -238,8 +241,8 @@ pub async fn an_operator_hands_back_what_nobody_has_and_the_audit_trail_says_so(
 }
 
 /// I13: callers hold no more than they may.
-pub async fn no_more_are_out_than_allowed(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn no_more_are_out_than_allowed(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let at_most = |outstanding_max| Reserve { outstanding_max, ..ask(lease) };
     let first = a.reserve(&a.id, &at_most(2)).await.unwrap().unwrap();
@@ -252,8 +255,8 @@ pub async fn no_more_are_out_than_allowed(world: &dyn World) {
 }
 
 /// I12: who takes no work hands out nothing.
-pub async fn a_submitter_that_takes_no_work_hands_out_nothing(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_submitter_that_takes_no_work_hands_out_nothing(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let mut pause = section(lease);
     let (from, to) = (SubmitterStatus::Active, SubmitterStatus::Protect);
@@ -264,12 +267,12 @@ pub async fn a_submitter_that_takes_no_work_hands_out_nothing(world: &dyn World)
 }
 
 /// Many callers and a writer at once: every nonce once.
-pub async fn concurrent_reservations_and_creates_share_no_nonce(world: &dyn World) {
-    let owner = world.node("a").await;
+pub async fn concurrent_reservations_and_creates_share_no_nonce(fixture: &dyn StoreFixture) {
+    let owner = fixture.node("a").await;
     let lease = owner.own(submitter(1)).await;
     let mut tasks = Vec::new();
     for n in 0..6 {
-        let node = owner.again(world, NodeOptions::PATIENT).await;
+        let node = owner.again(fixture, NodeOptions::PATIENT).await;
         tasks.push(tokio::spawn(async move {
             let mut got = Vec::new();
             while got.len() < 15 {
@@ -292,8 +295,8 @@ pub async fn concurrent_reservations_and_creates_share_no_nonce(world: &dyn Worl
 }
 
 /// Pages, lowest first, after a nonce.
-pub async fn reservations_are_listed_in_pages(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn reservations_are_listed_in_pages(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     for _ in 0..7 {
         reserved(&a, lease).await;

@@ -7,24 +7,24 @@ use tollgate_model::TxEvent;
 use tollgate_model::port::{Checkpoint, FeedStore, FencedBatch, StoreError, TxStore};
 use tollgate_postgres::PgStore;
 
-use crate::child::{Errand, STOPPED, StoreChild};
-use crate::make::{
-    CHAIN, IntentWords, SectionWords, chain_id, full_page, intent, long_terms, moved, one_slot,
+use crate::builders::{
+    CHAIN, IntentExt, SectionExt, chain_id, full_page, intent, long_terms, moved, one_slot,
     section, seq, submitter,
 };
+use crate::child_process::{ChildScenario, STOPPED, StoreChild};
 use crate::node::is_committed;
+use crate::pg_proxy::PgProxy;
+use crate::store_fixture::{NodeOptions, PgFixture, StoreFixture};
 use crate::wait::{until, within};
-use crate::wire::Wire;
-use crate::world::{NodeOptions, PgWorld, World};
 
 /// An owner's heartbeat does not wait for its own work, however long that takes.
-pub async fn a_renewal_does_not_wait_for_a_batch_of_the_same_lease(world: &PgWorld) {
-    let world: &dyn World = world;
-    let a = world.node("a").await;
+pub async fn a_renewal_does_not_wait_for_a_batch_of_the_same_lease(fixture: &PgFixture) {
+    let fixture: &dyn StoreFixture = fixture;
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     for at in [Checkpoint::BatchGuarded, Checkpoint::BatchWritten] {
         let cursor = a.cursor(submitter(1)).await;
-        let mut hold = a.gate.arm(at);
+        let mut hold = a.checkpoints.pause_at(at);
         let batch = a.write_aside(one_slot(lease, cursor));
         hold.reached().await;
         let kept = within("the renewal", a.renew(&a.id, &[lease], &long_terms())).await.unwrap();
@@ -37,16 +37,16 @@ pub async fn a_renewal_does_not_wait_for_a_batch_of_the_same_lease(world: &PgWor
 
 /// A writer that is stopped in mid-transaction does not block takeovers for ever: the server ends
 /// its session, and what it had written is gone.
-pub async fn a_frozen_writers_session_is_ended_and_nothing_of_it_lands(world: &PgWorld) {
-    let world: &dyn World = world;
-    let b = world.hasty_node("b").await;
+pub async fn a_frozen_writers_session_is_ended_and_nothing_of_it_lands(fixture: &PgFixture) {
+    let fixture: &dyn StoreFixture = fixture;
+    let b = fixture.hasty_node("b").await;
     b.register(&[submitter(1)]).await;
     let idle_limit = Duration::from_millis(1_500);
-    let mut child = StoreChild::start(world, 1, Errand::MidBatch, idle_limit);
+    let mut child = StoreChild::start(fixture, 1, ChildScenario::MidBatch, idle_limit);
     let tx_id = child.tx_id().await;
     assert_eq!(child.line().await, STOPPED);
     child.freeze();
-    world.expire_in_flight(submitter(1)).await;
+    fixture.expire_in_flight(submitter(1)).await;
     let (lease, cursor) = b.take_over(submitter(1)).await;
     assert_eq!(cursor, 0, "I2: the frozen batch did not commit");
     b.write_whole(one_slot(lease, 0)).await;
@@ -61,10 +61,10 @@ pub async fn a_frozen_writers_session_is_ended_and_nothing_of_it_lands(world: &P
 
 /// I10, at the moment when it is easiest to break: a commit that hangs after its outcomes were
 /// numbered, while others commit theirs.
-pub async fn a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs(world: &PgWorld) {
-    let hang = world.hang_commits("tx_completion", submitter(1)).await;
-    let world: &dyn World = world;
-    let (a, b) = (world.node("a").await, world.hasty_node("b").await);
+pub async fn a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs(fixture: &PgFixture) {
+    let hang = fixture.hang_commits("tx_completion", submitter(1)).await;
+    let fixture: &dyn StoreFixture = fixture;
+    let (a, b) = (fixture.node("a").await, fixture.hasty_node("b").await);
     let mut ends = Vec::new();
     for (node, n) in [(&a, 1), (&b, 2)] {
         let lease = node.own(submitter(n)).await;
@@ -74,7 +74,7 @@ pub async fn a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs(world: &
         ends.push(section(lease).change(moved(tx.tx_id, seen, TxEvent::Withdrawn)));
     }
     let slow = a.write_aside(ends[0].clone());
-    world.somebody_waits_for_a_lock().await;
+    fixture.somebody_waits_for_a_lock().await;
     let early = b.try_write_one(ends[1].clone()).await;
     let mut feed = b.feed(seq(0), full_page()).await;
     hang.release().await;
@@ -90,15 +90,15 @@ pub async fn a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs(world: &
 }
 
 /// The commit was sent and never carried out: the caller must not believe either way.
-pub async fn a_commit_lost_in_a_crash_is_unknown_and_settled_as_absent(world: &PgWorld) {
-    let hang = world.hang_commits("managed_tx", submitter(1)).await;
-    let shared: &dyn World = world;
+pub async fn a_commit_lost_in_a_crash_is_unknown_and_settled_as_absent(fixture: &PgFixture) {
+    let hang = fixture.hang_commits("managed_tx", submitter(1)).await;
+    let shared: &dyn StoreFixture = fixture;
     let a = shared.node("a").await;
     let lease = a.own(submitter(1)).await;
     let tx = intent().at(0);
     let flying = a.write_aside(section(lease).cursor(0, 1).create(tx.clone()));
     shared.somebody_waits_for_a_lock().await;
-    world.crash_and_restart().await;
+    fixture.crash_and_restart().await;
     drop(hang);
     let error = within("the batch", flying).await.unwrap().unwrap_err();
     assert!(matches!(error, StoreError::CommitUnknown(_)), "I6: the commit was sent: {error}");
@@ -113,26 +113,26 @@ pub async fn a_commit_lost_in_a_crash_is_unknown_and_settled_as_absent(world: &P
 }
 
 /// The commit was carried out and the answer lost.
-pub async fn a_commit_whose_answer_was_lost_is_unknown_and_settled_as_there(world: &PgWorld) {
-    let wire = Wire::to(&world.url()).await;
-    let shared: &dyn World = world;
+pub async fn a_commit_whose_answer_was_lost_is_unknown_and_settled_as_there(fixture: &PgFixture) {
+    let proxy = PgProxy::to(&fixture.url()).await;
+    let shared: &dyn StoreFixture = fixture;
     let a = shared.node("a").await;
     let lease = a.own(submitter(1)).await;
-    let gate = crate::Gate::new();
-    let mut options =
-        world.options(NodeOptions { watch: gate.clone(), patience: NodeOptions::PATIENT });
-    options.url = wire.url().to_owned();
+    let checkpoints = crate::PausePoints::new();
+    let mut options = fixture
+        .options(NodeOptions { checkpoints: checkpoints.clone(), patience: NodeOptions::PATIENT });
+    options.url = proxy.url().to_owned();
     let store = PgStore::open(options).await.unwrap();
     let tx = intent().at(0);
     let batch = vec![section(lease).cursor(0, 1).create(tx.clone())];
     let batch = FencedBatch::new(a.id.clone(), batch).unwrap();
-    let mut hold = gate.arm(Checkpoint::BatchWritten);
+    let mut hold = checkpoints.pause_at(Checkpoint::BatchWritten);
     let flying = tokio::spawn(async move { store.commit(&batch).await });
     hold.reached().await;
-    wire.go_deaf();
+    proxy.lose_answers();
     hold.release();
     until("the commit", || async { a.has(tx.tx_id).await.then_some(()) }).await;
-    wire.cut();
+    proxy.cut();
     let error = within("the batch", flying).await.unwrap().unwrap_err();
     assert!(matches!(error, StoreError::CommitUnknown(_)), "I6: the answer was lost: {error}");
     let settled = a.settle(&a.id, lease, &[tx.tx_id]).await.unwrap();
@@ -141,33 +141,33 @@ pub async fn a_commit_whose_answer_was_lost_is_unknown_and_settled_as_there(worl
 }
 
 /// The same where the batch has outcomes: the answer to their numbering is lost with the commit's.
-pub async fn a_commit_that_numbered_outcomes_and_lost_its_answers_is_unknown(world: &PgWorld) {
-    let shared: &dyn World = world;
+pub async fn a_commit_that_numbered_outcomes_and_lost_its_answers_is_unknown(fixture: &PgFixture) {
+    let shared: &dyn StoreFixture = fixture;
     let a = shared.node("a").await;
     let lease = a.own(submitter(1)).await;
     let tx = intent();
     a.write_whole(section(lease).create(tx.clone())).await;
     let seen = a.record(tx.tx_id).await.seen;
     let end = section(lease).change(moved(tx.tx_id, seen, TxEvent::Withdrawn));
-    let (wire, store) = wired(world, NodeOptions::PATIENT).await;
-    wire.cut_after(&["tx_completion"], 1);
+    let (proxy, store) = proxied(fixture, NodeOptions::PATIENT).await;
+    proxy.cut_after(&["tx_completion"], 1);
     let batch = FencedBatch::new(a.id.clone(), vec![end]).unwrap();
     let error = within("the batch", store.commit(&batch)).await.unwrap_err();
-    assert_eq!(wire.caught(), 1);
+    assert_eq!(proxy.statement_cuts(), 1);
     assert!(matches!(error, StoreError::CommitUnknown(_)), "I6: the answers were lost: {error}");
     let settled = a.settle(&a.id, lease, &[tx.tx_id]).await.unwrap();
     assert!(settled.rows[0].unwrap().state.is_final(), "I6: it is durable");
 }
 
 /// Connections that say nothing any more are given up, all at once: nobody waits for each in turn.
-pub async fn a_silent_server_is_given_up_and_found_again(world: &PgWorld) {
-    let (wire, store) = wired(world, NodeOptions::HASTY).await;
+pub async fn a_silent_server_is_given_up_and_found_again(fixture: &PgFixture) {
+    let (proxy, store) = proxied(fixture, NodeOptions::HASTY).await;
     let read_often =
         || join_all((0..4).map(|_| store.completions(chain_id(CHAIN), seq(0), full_page())));
     for read in read_often().await {
         read.unwrap();
     }
-    wire.go_dark();
+    proxy.black_hole();
     let error = within("a read", store.completions(chain_id(CHAIN), seq(0), full_page()))
         .await
         .unwrap_err();
@@ -177,18 +177,18 @@ pub async fn a_silent_server_is_given_up_and_found_again(world: &PgWorld) {
         .await
         .unwrap_err();
     assert!(error.to_string().contains("no connection within"), "it is not asked again: {error}");
-    wire.mend();
+    proxy.restore();
     for read in read_often().await {
         read.unwrap();
     }
 }
 
-/// A store behind a wire, whose statements may take so long.
-async fn wired(world: &PgWorld, statement_timeout: Duration) -> (Wire, PgStore) {
-    let wire = Wire::to(&world.url()).await;
-    let mut options = world.options(NodeOptions::default());
-    options.url = wire.url().to_owned();
+/// A store behind a proxy, whose statements may take so long.
+async fn proxied(fixture: &PgFixture, statement_timeout: Duration) -> (PgProxy, PgStore) {
+    let proxy = PgProxy::to(&fixture.url()).await;
+    let mut options = fixture.options(NodeOptions::default());
+    options.url = proxy.url().to_owned();
     options.session.statement_timeout = statement_timeout;
     let store = PgStore::open(options).await.unwrap();
-    (wire, store)
+    (proxy, store)
 }

@@ -3,14 +3,14 @@
 use tollgate_model::TxEvent;
 use tollgate_model::port::{Checkpoint, Settled, StoreError};
 
-use crate::make::{IntentWords, SectionWords, intent, moved, section, submitter, tx_id};
+use crate::builders::{IntentExt, SectionExt, intent, moved, section, submitter, tx_id};
 use crate::node::is_committed;
+use crate::store_fixture::{NodeOptions, StoreFixture};
 use crate::wait::within;
-use crate::world::{NodeOptions, World};
 
 /// What is asked for is answered, in order, and what is not there is `None`.
-pub async fn a_look_tells_what_is_there_and_what_is_not(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_look_tells_what_is_there_and_what_is_not(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let (first, second) = (intent().at(0), intent());
     let written = section(lease).cursor(0, 1).create(first.clone()).create(second.clone());
@@ -23,12 +23,12 @@ pub async fn a_look_tells_what_is_there_and_what_is_not(world: &dyn World) {
 }
 
 /// A commit whose caller never heard of it is found.
-pub async fn a_commit_that_its_caller_never_heard_of_is_found(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_commit_that_its_caller_never_heard_of_is_found(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let tx = intent().at(0);
-    let other = a.again(world, NodeOptions::PATIENT).await;
-    let mut hold = a.gate.arm(Checkpoint::BatchCommitted);
+    let other = a.again(fixture, NodeOptions::PATIENT).await;
+    let mut hold = a.checkpoints.pause_at(Checkpoint::BatchCommitted);
     let deaf = a.write_aside(section(lease).cursor(0, 1).create(tx.clone()));
     hold.reached().await;
     let settled = other.settle(&a.id, lease, &[tx.tx_id]).await.unwrap();
@@ -39,12 +39,12 @@ pub async fn a_commit_that_its_caller_never_heard_of_is_found(world: &dyn World)
 }
 
 /// "It is not there" is only said once it can't come any more: here for a create.
-pub async fn a_create_in_flight_is_not_called_absent(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_create_in_flight_is_not_called_absent(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let tx = intent().at(0);
-    let hasty = a.again(world, NodeOptions::HASTY).await;
-    let mut hold = a.gate.arm(Checkpoint::BatchWritten);
+    let hasty = a.again(fixture, NodeOptions::HASTY).await;
+    let mut hold = a.checkpoints.pause_at(Checkpoint::BatchWritten);
     let flying = a.write_aside(section(lease).cursor(0, 1).create(tx.clone()));
     hold.reached().await;
     let early = hasty.settle(&a.id, lease, &[tx.tx_id]).await;
@@ -64,16 +64,16 @@ pub async fn a_create_in_flight_is_not_called_absent(world: &dyn World) {
 }
 
 /// … and for a change.
-pub async fn a_change_in_flight_is_not_called_undone(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_change_in_flight_is_not_called_undone(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let tx = intent();
     a.write_whole(section(lease).create(tx.clone())).await;
     let before = a.record(tx.tx_id).await.seen;
     let change = moved(tx.tx_id, before, TxEvent::Held);
     let after = change.applied();
-    let hasty = a.again(world, NodeOptions::HASTY).await;
-    let mut hold = a.gate.arm(Checkpoint::BatchWritten);
+    let hasty = a.again(fixture, NodeOptions::HASTY).await;
+    let mut hold = a.checkpoints.pause_at(Checkpoint::BatchWritten);
     let flying = a.write_aside(section(lease).change(change));
     hold.reached().await;
     let early = hasty.settle(&a.id, lease, &[tx.tx_id]).await;

@@ -10,16 +10,16 @@ use tollgate_model::port::{
 use tollgate_model::transition::Verdict;
 use tollgate_model::{Address, Failed, GasPrice, StuckReason, TxEvent, TxState, U256, Wei};
 
-use crate::make::{
-    IntentWords, SectionWords, attempt_of, confirmations, full_page, hash, intent, mined_in, moved,
+use crate::builders::{
+    IntentExt, SectionExt, attempt_of, confirmations, full_page, hash, intent, mined_in, moved,
     nonce, page, section, submitter, text, tx_id,
 };
 use crate::node::TestNode;
-use crate::world::{NodeOptions, World};
+use crate::store_fixture::{NodeOptions, StoreFixture};
 
 /// Tells apart what moved from what was there.
-pub async fn a_change_of_a_row_that_moved_is_lost_and_changes_nothing(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_change_of_a_row_that_moved_is_lost_and_changes_nothing(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let (tx, other) = (intent(), intent());
     a.write_whole(section(lease).creates([tx.clone(), other.clone()])).await;
@@ -33,12 +33,12 @@ pub async fn a_change_of_a_row_that_moved_is_lost_and_changes_nothing(world: &dy
     let updates = vec![UpdateAnswer::Lost, UpdateAnswer::Applied, UpdateAnswer::Lost];
     assert_eq!(outcome.answers(), Some((vec![], updates)));
     assert_eq!(a.record(tx.tx_id).await, now, "what was lost changed nothing");
-    assert_eq!(world.count("tx_completion").await, 0);
+    assert_eq!(fixture.count("tx_completion").await, 0);
 }
 
 /// The same version in another state is not what the writer saw.
-pub async fn a_change_compares_the_state_as_well_as_the_version(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_change_compares_the_state_as_well_as_the_version(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let tx = intent();
     a.write_whole(section(lease).create(tx.clone())).await;
@@ -50,8 +50,8 @@ pub async fn a_change_compares_the_state_as_well_as_the_version(world: &dyn Worl
 }
 
 /// A lease is the right to write for its submitter, and for no other.
-pub async fn a_lease_changes_no_transaction_of_another_submitter(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_lease_changes_no_transaction_of_another_submitter(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let (mine, other) = (a.own(submitter(1)).await, a.own(submitter(2)).await);
     let tx = intent();
     a.write_whole(section(other).create(tx.clone())).await;
@@ -68,14 +68,14 @@ pub async fn a_lease_changes_no_transaction_of_another_submitter(world: &dyn Wor
 }
 
 /// I11: of those who saw the same version, one may act.
-pub async fn of_many_claimants_of_one_version_one_wins(world: &dyn World) {
-    let owner = world.node("a").await;
+pub async fn of_many_claimants_of_one_version_one_wins(fixture: &dyn StoreFixture) {
+    let owner = fixture.node("a").await;
     let lease = owner.own(submitter(1)).await;
     let tx = intent();
     owner.write_whole(section(lease).create(tx.clone())).await;
     let mut claimants = Vec::new();
     for _ in 0..6 {
-        claimants.push(owner.again(world, NodeOptions::PATIENT).await);
+        claimants.push(owner.again(fixture, NodeOptions::PATIENT).await);
     }
     for version in 1..=10 {
         let seen = owner.record(tx.tx_id).await.seen;
@@ -93,8 +93,8 @@ pub async fn of_many_claimants_of_one_version_one_wins(world: &dyn World) {
 }
 
 /// Everything that a change brings is kept, and what it does not bring stays.
-pub async fn a_change_keeps_what_it_brings_and_leaves_the_rest(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_change_keeps_what_it_brings_and_leaves_the_rest(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let tx = intent().at(0);
     a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
@@ -143,8 +143,8 @@ pub async fn a_change_keeps_what_it_brings_and_leaves_the_rest(world: &dyn World
 }
 
 /// I9: a receipt comes, goes with its block, and comes again.
-pub async fn a_receipt_is_set_replaced_and_cleared(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_receipt_is_set_replaced_and_cleared(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let tx = intent().at(0);
     a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
@@ -191,8 +191,8 @@ pub async fn a_receipt_is_set_replaced_and_cleared(world: &dyn World) {
 }
 
 /// A queued transaction gets its slot by a change, under the cursor's comparison.
-pub async fn a_queued_transaction_is_given_a_slot_once(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_queued_transaction_is_given_a_slot_once(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let tx = intent();
     a.write_whole(section(lease).create(tx.clone())).await;
@@ -216,8 +216,8 @@ pub async fn a_queued_transaction_is_given_a_slot_once(world: &dyn World) {
 }
 
 /// Exactly one line for each version, each by whom and under which token.
-pub async fn history_has_exactly_one_line_for_each_version(world: &dyn World) {
-    let (a, b) = (world.node("a").await, world.node("b").await);
+pub async fn history_has_exactly_one_line_for_each_version(fixture: &dyn StoreFixture) {
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let lease = a.own(submitter(1)).await;
     let tx = intent().at(0);
     a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
@@ -226,7 +226,7 @@ pub async fn history_has_exactly_one_line_for_each_version(world: &dyn World) {
     let mut claim = TxUpdate::noted(tx.tx_id, seen, "resubmit_claimed");
     claim.detail = Some(text("by the rule \u{201c}1 minute\u{201d}"));
     a.apply(lease, claim).await;
-    world.expire(submitter(1)).await;
+    fixture.expire(submitter(1)).await;
     let newer = b.lease(submitter(1)).await;
     b.step(newer, tx.tx_id, TxEvent::GaveUp(StuckReason::TimedOut)).await;
     b.mine(newer, tx.tx_id, 7).await;
@@ -268,12 +268,12 @@ async fn pages_of_history(
         paged.extend(next);
     }
     assert_eq!(paged, whole);
-    assert_eq!(node.history(crate::make::tx_id(), 0, full_page()).await.unwrap(), []);
+    assert_eq!(node.history(crate::builders::tx_id(), 0, full_page()).await.unwrap(), []);
 }
 
 /// I9: a final state never flips, and takes not even a note.
-pub async fn a_transaction_ends_once(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn a_transaction_ends_once(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let tx = intent().named("order");
     a.write_whole(section(lease).create(tx.clone())).await;
@@ -293,14 +293,14 @@ pub async fn a_transaction_ends_once(world: &dyn World) {
     let after = a.record(tx.tx_id).await;
     assert_eq!(after.seen.state, ended.seen.state);
     assert_eq!(after.finished_at, ended.finished_at, "it ended when it ended");
-    assert_eq!(world.count("tx_completion").await, 1, "I10: one outcome");
+    assert_eq!(fixture.count("tx_completion").await, 1, "I10: one outcome");
     let history = a.history(tx.tx_id, 0, full_page()).await.unwrap();
     assert!(history.iter().map(|entry| entry.version).eq(1..=after.seen.version));
 }
 
 /// Attempts are recognised by their hashes, whichever of them was mined (I5).
-pub async fn every_attempts_hash_leads_to_its_transaction(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn every_attempts_hash_leads_to_its_transaction(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let tx = intent().at(0);
     a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;

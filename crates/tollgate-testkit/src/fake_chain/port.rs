@@ -1,7 +1,5 @@
 //! The fake chain as the engine sees it.
 
-use std::sync::atomic::Ordering;
-
 use async_trait::async_trait;
 use tollgate_model::answer::{AnswerAction, AnswerClass, action_for, combined};
 use tollgate_model::diagnose::{EndpointWord, PoolContent};
@@ -12,13 +10,13 @@ use tollgate_model::port::chain::{
     SlotSearch, Speed, Trial,
 };
 use tollgate_model::reconcile::Looked;
-use tollgate_model::{Address, Bytes, ChainId, GasPrice, Nonce, Text, TxHash, Wei};
+use tollgate_model::{Address, Bytes, ChainId, Nonce, Text, TxHash, Wei};
 
-use super::state::{State, Witness, count_in};
+use super::state::{Endpoint, State, count_in};
 use super::tx::decode;
-use super::{FakeChain, Question};
+use super::{FakeChain, Query, price};
 
-/// What is asked where there is no base fee.
+/// The price that is quoted where there is no base fee.
 const LEGACY_PRICE_WEI: u128 = 1_000_000_000;
 
 fn answer(class: AnswerClass) -> SendAnswer {
@@ -30,9 +28,9 @@ fn nonce(count: u64) -> Nonce {
 }
 
 impl State {
-    fn looked(&self, witness: Witness, of: Address, slot: Nonce, attempt: TxHash) -> Looked {
-        let blocks = self.seen_by(witness);
-        if witness.is_silent {
+    fn looked(&self, endpoint: Endpoint, of: Address, slot: Nonce, attempt: TxHash) -> Looked {
+        let blocks = self.seen_by(endpoint);
+        if endpoint.is_silent {
             Looked::NoAnswer
         } else if !self.loses_receipts && self.receipt_in(blocks, attempt).is_some() {
             Looked::Found
@@ -43,8 +41,8 @@ impl State {
         }
     }
 
-    fn word(&self, witness: Witness, of: Address, attempts: &[TxHash]) -> EndpointWord {
-        if witness.is_silent {
+    fn word(&self, endpoint: Endpoint, of: Address, attempts: &[TxHash]) -> EndpointWord {
+        if endpoint.is_silent {
             return EndpointWord::default();
         }
         let mut content = PoolContent::default();
@@ -53,7 +51,7 @@ impl State {
             let part = if *at < next { &mut content.pending } else { &mut content.queued };
             part.insert(nonce(*at), *hash);
         }
-        let blocks = self.seen_by(witness);
+        let blocks = self.seen_by(endpoint);
         let knows = |hash: &TxHash| {
             self.pool.values().any(|(held, _)| held == hash)
                 || self.receipt_in(blocks, *hash).is_some()
@@ -72,7 +70,7 @@ impl Chain for FakeChain {
     }
 
     async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable> {
-        self.heads_asked.fetch_add(1, Ordering::SeqCst);
+        self.faults.set().heads_asked += 1;
         let mut changes = self.head.subscribe();
         loop {
             changes.mark_unchanged();
@@ -90,13 +88,11 @@ impl Chain for FakeChain {
     }
 
     async fn block(&self, tag: BlockTag) -> Result<Option<Block>, ChainUnavailable> {
-        self.trouble.check(Question::Blocks)?;
+        self.faults.check(Query::Blocks)?;
         if let BlockTag::Number(number) = tag {
-            self.trouble.note_block(number);
-            self.trouble.pass_block(number).await;
-            self.trouble.check(Question::Block(number))?;
+            self.faults.check_block(number).await?;
         }
-        self.trouble.check_steady()?;
+        self.faults.check_block_share()?;
         let state = self.lock();
         let number = match tag {
             BlockTag::Number(number) => number,
@@ -108,7 +104,7 @@ impl Chain for FakeChain {
                 state.shown().last().unwrap().at.number
             }
         };
-        let wrong = self.trouble.wrong_hash(number);
+        let wrong = self.faults.wrong_hash(number);
         Ok(state.shown().get(number as usize).map(|block| Block {
             at: BlockRef { hash: wrong.unwrap_or(block.at.hash), ..block.at },
             transactions: block.txs.iter().map(|(hash, _)| *hash).collect(),
@@ -116,12 +112,12 @@ impl Chain for FakeChain {
     }
 
     async fn receipts(&self, block: &BlockRef, of: &[TxHash]) -> BlockReceipts {
-        if let Err(error) = self.trouble.check(Question::Receipts) {
+        if let Err(error) = self.faults.check(Query::Receipts) {
             return BlockReceipts::unreadable(error.to_string());
         }
         let mut read = BlockReceipts::default();
         for hash in of {
-            if let Err(error) = self.trouble.check(Question::Receipt(*hash)) {
+            if let Err(error) = self.faults.check(Query::Receipt(*hash)) {
                 read.problem = Some(error.to_string());
                 continue;
             }
@@ -143,15 +139,15 @@ impl Chain for FakeChain {
     }
 
     async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {
-        self.trouble.pass_hash().await;
-        self.trouble.check(Question::Receipts)?;
-        self.trouble.check(Question::Receipt(of))?;
+        self.faults.pass_hash().await;
+        self.faults.check(Query::Receipts)?;
+        self.faults.check(Query::Receipt(of))?;
         let state = self.lock();
         Ok(state.receipt(of).filter(|_| !state.loses_receipts))
     }
 
     async fn sighting(&self, of: TxHash) -> Result<Option<Sighting>, ChainUnavailable> {
-        self.trouble.pass_hash().await;
+        self.faults.pass_hash().await;
         let state = self.lock();
         if let Some(MinedIn { block_number: number, block_hash: hash, .. }) = state.receipt(of) {
             return Ok(Some(Sighting::InBlock { number, hash }));
@@ -160,20 +156,21 @@ impl Chain for FakeChain {
     }
 
     async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
-        self.counts_asked.fetch_add(1, Ordering::SeqCst);
-        self.trouble.pass(of).await;
-        self.trouble.check(Question::Counts(of))?;
+        self.faults.set().counts_asked += 1;
+        self.faults.pass(of).await;
+        self.faults.check(Query::Counts(of))?;
         let state = self.lock();
         let known = &state.blocks[..state.blocks.len().saturating_sub(state.counts_lag).max(1)];
         let mined = count_in(known, of);
-        // Who lags has what is mined elsewhere in its pool, at best.
+        // An endpoint that lags may have what is mined elsewhere in its pool.
         let pending = if state.counts_lag > 0 { mined } else { state.pending(of) };
         let truth = AccountCounts::confirmed(nonce(mined), nonce(pending));
-        let claimed = self.trouble.claimed(of).map(nonce);
+        let claimed = self.faults.claimed(of).map(nonce);
         Ok(claimed.map_or(truth, |pending| AccountCounts { pending, ..truth }))
     }
 
     async fn count_at(&self, of: Address, block: u64) -> Result<PastCount, ChainUnavailable> {
+        self.faults.check(Query::AccountsFeesAndCalls)?;
         let state = self.lock();
         let blocks = state.blocks.get(..=block as usize);
         let blocks = blocks.ok_or_else(|| ChainUnavailable(format!("no block {block} yet")))?;
@@ -181,26 +178,24 @@ impl Chain for FakeChain {
     }
 
     async fn search(&self, of: Address, nonce: Nonce, attempts: &[TxHash]) -> SlotSearch {
-        self.trouble.pass_search().await;
+        self.faults.pass_search().await;
         let state = self.lock();
-        let is_heard = self.trouble.check(Question::Receipts).is_ok();
+        let is_heard = self.faults.check(Query::Receipts).is_ok();
         let look = |attempt: &TxHash| {
-            let witnesses = state.witnesses.iter();
-            let is_heard = is_heard && self.trouble.check(Question::Receipt(*attempt)).is_ok();
-            let word = |witness: &Witness| match is_heard {
-                true => state.looked(*witness, of, nonce, *attempt),
+            let endpoints = state.endpoints.iter();
+            let is_heard = is_heard && self.faults.check(Query::Receipt(*attempt)).is_ok();
+            let word = |endpoint: &Endpoint| match is_heard {
+                true => state.looked(*endpoint, of, nonce, *attempt),
                 false => Looked::NoAnswer,
             };
-            witnesses.map(word).collect()
+            endpoints.map(word).collect()
         };
         let mut looked: Vec<Vec<Looked>> = attempts.iter().map(look).collect();
         for (attempt, words) in attempts.iter().zip(&mut looked) {
             let is_orphaned = state.orphaned_receipts.contains_key(attempt);
-            words
-                .first_mut()
-                .filter(|_| is_orphaned)
-                .into_iter()
-                .for_each(|it| *it = Looked::Found);
+            if let Some(first) = words.first_mut().filter(|_| is_orphaned) {
+                *first = Looked::Found;
+            }
         }
         let mut words = attempts.iter().zip(&looked);
         let found = words.find(|(_, words)| words.contains(&Looked::Found)).map(|it| it.0);
@@ -211,12 +206,12 @@ impl Chain for FakeChain {
 
     async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointWord> {
         let state = self.lock();
-        state.witnesses.iter().map(|witness| state.word(*witness, of, attempts)).collect()
+        state.endpoints.iter().map(|endpoint| state.word(*endpoint, of, attempts)).collect()
     }
 
     async fn occupants(&self, of: Address, slots: &[Nonce], _lookback: u64) -> OccupantSearch {
-        self.trouble.pass_search().await;
-        if let Err(error) = self.trouble.check(Question::Occupants) {
+        self.faults.pass_search().await;
+        if let Err(error) = self.faults.check(Query::Occupants) {
             return OccupantSearch { seen: Vec::new(), problem: Some(error.to_string()) };
         }
         let state = self.lock();
@@ -235,8 +230,8 @@ impl Chain for FakeChain {
     }
 
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {
-        self.trouble.check(Question::Balances)?;
-        self.trouble.note_balance_read();
+        self.faults.check(Query::Balances)?;
+        self.faults.set().balance_reads += 1;
         Ok(Wei(self.lock().balance(of)))
     }
 
@@ -245,12 +240,11 @@ impl Chain for FakeChain {
     }
 
     async fn fee_quote(&self, _speed: Speed) -> Result<FeeQuote, ChainUnavailable> {
-        self.trouble.check_fees()?;
+        self.faults.check(Query::Fees)?;
         let (base_fee, tip) = {
             let state = self.lock();
             (state.base_fee, state.tip)
         };
-        let price = |wei| GasPrice::from_wei(wei).unwrap();
         Ok(match base_fee {
             None => FeeQuote { base_fee, max_fee: price(LEGACY_PRICE_WEI), max_priority_fee: None },
             Some(base) => FeeQuote {
@@ -262,7 +256,11 @@ impl Chain for FakeChain {
     }
 
     async fn try_call(&self, call: &Call) -> Result<Trial, ChainUnavailable> {
-        self.trouble.check(Question::Calls)?;
+        self.faults.check(Query::Calls)?;
+        if self.faults.set().reverts_all_calls {
+            return Ok(Trial::Reverts(Text::lossy("no")));
+        }
+        self.faults.pass_call(call).await;
         if call.to.is_some_and(|to| self.lock().reverting.contains(&to)) {
             return Ok(Trial::Reverts(Text::lossy("no")));
         }
@@ -274,18 +272,18 @@ impl Chain for FakeChain {
 
     async fn send(&self, raw: &Bytes) -> SendAnswer {
         if let Some(tx) = decode(raw) {
-            self.trouble.pass(tx.from).await;
+            self.faults.pass(tx.from).await;
         }
         answer(self.lock().send(raw))
     }
 
     /// As the real one does: several in one call, and one by one what that does not show to be with a
-    /// node. What was answered in the batch counts with it.
+    /// node. The answers of the batch count with it.
     async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
         let mut heard = vec![Vec::new(); raws.len()];
         if raws.len() > 1 {
             for tx in raws.iter().filter_map(decode) {
-                self.trouble.pass(tx.from).await;
+                self.faults.pass(tx.from).await;
             }
             let mut state = self.lock();
             let is_lost = state.lose_batches > 0;

@@ -1,4 +1,4 @@
-//! What the fake chain is made of: blocks, a pool, accounts, and the rules between them.
+//! The state of the fake chain: blocks, a pool, accounts, and the rules between them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -9,12 +9,12 @@ use tollgate_model::{Address, B256, Bytes, GasPrice, Text, TxHash, U256, keccak2
 
 use super::tx::{FakeTx, GAS_USED, decode, hash_of};
 
-/// Which transactions something is about.
+/// TxMatch transactions something is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Which {
+pub enum TxMatch {
     /// All of them.
     Any,
-    /// Those with this nonce, whoever sends them.
+    /// Those with this nonce, from any account.
     Nonce(u64),
     /// Those that pay this much.
     Value(u64),
@@ -24,8 +24,8 @@ pub enum Which {
     Hash(TxHash),
 }
 
-impl Which {
-    fn is(self, hash: TxHash, tx: &FakeTx) -> bool {
+impl TxMatch {
+    fn matches(self, hash: TxHash, tx: &FakeTx) -> bool {
         match self {
             Self::Any => true,
             Self::Nonce(nonce) => tx.nonce == nonce,
@@ -36,23 +36,23 @@ impl Which {
     }
 }
 
-/// A block with all that is in it.
+/// A block with its transactions.
 pub(super) struct FakeBlock {
     pub(super) at: BlockRef,
     base_fee: Option<GasPrice>,
     pub(super) txs: Vec<(TxHash, FakeTx)>,
 }
 
-/// An answer that is given instead of the one that would be true.
-pub(super) struct Script {
-    pub(super) which: Which,
+/// An answer that is given instead of the true one.
+pub(super) struct ScriptedAnswer {
+    pub(super) matching: TxMatch,
     pub(super) class: AnswerClass,
     pub(super) left: usize,
 }
 
-/// One of the endpoints that are asked when all are.
+/// One of several endpoints.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Witness {
+pub(super) struct Endpoint {
     pub(super) lags_by: usize,
     pub(super) is_silent: bool,
 }
@@ -70,11 +70,11 @@ pub(super) struct State {
     /// The gas of a block, if there is a limit.
     pub(super) block_gas: Option<u64>,
     pub(super) tip: GasPrice,
-    pub(super) scripts: Vec<Script>,
-    pub(super) held: Vec<Which>,
-    /// What an account had, and after how many blocks that was said.
+    pub(super) scripts: Vec<ScriptedAnswer>,
+    pub(super) held: Vec<TxMatch>,
+    /// The balance of an account, and the number of blocks when it was set.
     pub(super) balances: HashMap<Address, (U256, usize)>,
-    pub(super) witnesses: Vec<Witness>,
+    pub(super) endpoints: Vec<Endpoint>,
     pub(super) hides_pools: bool,
     pub(super) loses_receipts: bool,
     pub(super) hangs_reasons: bool,
@@ -95,7 +95,7 @@ pub(super) struct State {
     pub(super) lacks_tags: bool,
     /// The block that is safe and finalized, where it is not the head.
     pub(super) tag: Option<u64>,
-    /// Receipts in blocks that were replaced, which the first endpoint still shows in searches.
+    /// Receipts in blocks that were replaced, matching the first endpoint still shows in searches.
     pub(super) orphaned_receipts: HashMap<TxHash, MinedIn>,
 }
 
@@ -125,7 +125,7 @@ impl State {
             scripts: Vec::new(),
             held: Vec::new(),
             balances: HashMap::new(),
-            witnesses: vec![Witness::default()],
+            endpoints: vec![Endpoint::default()],
             hides_pools: false,
             loses_receipts: false,
             hangs_reasons: false,
@@ -146,12 +146,12 @@ impl State {
         self.blocks.last().unwrap().at
     }
 
-    /// What a witness sees of the chain; the first block always.
-    pub(super) fn seen_by(&self, witness: Witness) -> &[FakeBlock] {
-        &self.blocks[..self.blocks.len().saturating_sub(witness.lags_by).max(1)]
+    /// The blocks that an endpoint has; the first one always.
+    pub(super) fn seen_by(&self, endpoint: Endpoint) -> &[FakeBlock] {
+        &self.blocks[..self.blocks.len().saturating_sub(endpoint.lags_by).max(1)]
     }
 
-    /// What is shown of the chain; the first block always.
+    /// The blocks that are shown; the first one always.
     pub(super) fn shown(&self) -> &[FakeBlock] {
         &self.blocks[..self.blocks.len().saturating_sub(self.hidden).max(1)]
     }
@@ -168,7 +168,7 @@ impl State {
         next
     }
 
-    /// What an account has; everything, unless somebody said otherwise.
+    /// An account's balance; unlimited unless a test has set it.
     pub(super) fn balance(&self, of: Address) -> U256 {
         let Some((had, blocks)) = self.balances.get(&of) else { return U256::MAX };
         let since = self.blocks.iter().skip(*blocks);
@@ -183,7 +183,7 @@ impl State {
         for from in accounts.into_iter().filter(|_| with_pool) {
             let (mut next, mut left) = (self.count(from), self.balance(from));
             while let Some((hash, tx)) = self.pool.get(&(from, next)) {
-                let is_held = self.held.iter().any(|which| which.is(*hash, tx));
+                let is_held = self.held.iter().any(|matching| matching.matches(*hash, tx));
                 let is_cheap = self.base_fee.is_some_and(|base_fee| tx.fees.max_fee < base_fee);
                 if is_held || is_cheap || tx.cost() > left {
                     break;
@@ -215,7 +215,9 @@ impl State {
         *self.sends.entry(hash).or_default() += 1;
         let Some(tx) = decode(raw) else { return AnswerClass::Invalid };
         let mut scripts = self.scripts.iter_mut();
-        if let Some(script) = scripts.find(|script| script.left > 0 && script.which.is(hash, &tx)) {
+        if let Some(script) =
+            scripts.find(|script| script.left > 0 && script.matching.matches(hash, &tx))
+        {
             script.left -= 1;
             return script.class;
         }
@@ -228,7 +230,7 @@ impl State {
         }
     }
 
-    /// What the pool says to a transaction, which it holds if it accepts it.
+    /// The pool's answer to a transaction, which it keeps if it accepts it.
     pub(super) fn admit(&mut self, hash: TxHash, tx: FakeTx) -> AnswerClass {
         let key = (tx.from, tx.nonce);
         let stands = self.pool.get(&key);

@@ -5,39 +5,39 @@ use tollgate_model::port::batch::Fees;
 use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft, TxKind};
 use tollgate_model::{Address, Bytes, ChainId, GasPrice, Nonce, TxHash, U256, Wei, keccak256};
 
-/// What every mined transaction uses.
+/// The gas that every mined transaction uses.
 pub(super) const GAS_USED: u64 = 21_000;
-/// How much more a pool wants before it replaces, in percent of price and tip alike.
+/// The minimum price bump of a replacement, in percent of price and tip.
 const REPLACEMENT_PERCENT: u128 = 10;
 /// Sender, nonce, value, gas limit, price, whether there is a tip, tip, whether there is a
-/// recipient, recipient. What follows is the data.
+/// recipient, recipient. The data follows.
 const HEADER: usize = 20 + 8 + 32 + 8 + 8 + 1 + 8 + 1 + 20;
 
 /// A transaction as the fake encodes it: all that makes it differ from others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FakeTx {
-    /// Who pays.
+    /// The sender.
     pub from: Address,
-    /// Its slot.
+    /// The nonce.
     pub nonce: u64,
-    /// How much.
+    /// The value.
     pub value: U256,
-    /// To whom.
+    /// The recipient.
     pub to: Option<Address>,
-    /// What is said.
+    /// The call data.
     pub data: Bytes,
-    /// What it offers.
+    /// The fees that it offers.
     pub fees: Fees,
 }
 
 impl FakeTx {
-    /// The most that it may cost.
+    /// The maximum that it may cost.
     pub(super) fn cost(&self) -> U256 {
         let gas = U256::from(self.fees.gas_limit) * U256::from(self.fees.max_fee.wei());
         self.value.saturating_add(gas)
     }
 
-    /// What it pays once it is mined at this base fee.
+    /// Its cost in a block with this base fee.
     pub(super) fn spent(&self, base_fee: Option<GasPrice>) -> U256 {
         let price = match (base_fee, self.fees.max_priority_fee) {
             (Some(base), Some(tip)) => self.fees.max_fee.wei().min(base.wei() + tip.wei()),
@@ -75,7 +75,7 @@ pub fn encode(tx: &FakeTx) -> Bytes {
     bytes.into()
 }
 
-/// What was encoded; `None` for bytes that nobody here made.
+/// Decodes a transaction; `None` for bytes that [`encode`] did not make.
 pub fn decode(raw: &Bytes) -> Option<FakeTx> {
     let (mut header, data) = raw.split_at_checked(HEADER)?;
     let mut take = |length: usize| {

@@ -6,7 +6,7 @@ use tollgate_model::port::chain::{Call, Chain, Sighting, SlotSearch, Speed, Tria
 use tollgate_model::reconcile::{Looked, Search, judge_search};
 use tollgate_model::{Address, Bytes, GasPrice, Nonce, TxHash, U256, Wei};
 use tollgate_testkit::fake_chain::{
-    FakeChain, FakeTx, Fate, Question, Which, decode, encode, hash_of,
+    FakeChain, FakeTx, Query, Reorged, TxMatch, decode, encode, hash_of,
 };
 
 const FROM: Address = Address::repeat_byte(1);
@@ -97,14 +97,14 @@ async fn who_can_not_pay_is_refused_until_funded() {
     assert_eq!(chain.mined(FROM).len(), 2);
     let left = chain.balance(FROM).await.unwrap().0;
     assert_eq!(left, U256::from(2 * 4_000 * 1_000), "gas that was not used comes back");
-    chain.reorg(1, Fate::Lost);
+    chain.reorg(1, Reorged::Dropped);
     assert_eq!(chain.balance(FROM).await.unwrap().0, cost(&first) + cost(&second));
 }
 
 #[tokio::test]
 async fn scripted_answers_come_in_their_order_and_take_nothing() {
     let chain = FakeChain::new();
-    chain.answer(Which::Nonce(1), AnswerClass::PoolFull, 2);
+    chain.answer(TxMatch::Nonce(1), AnswerClass::PoolFull, 2);
     chain.answer_next(AnswerClass::Accepted);
     assert_eq!(send(&chain, &tx(1, 10, 1)).await, AnswerClass::PoolFull);
     assert_eq!(send(&chain, &tx(0, 10, 1)).await, AnswerClass::Accepted);
@@ -125,11 +125,11 @@ async fn what_is_held_or_evicted_is_not_mined() {
     let [first, second] = [tx(0, 10, 1), tx(1, 10, 1)];
     send(&chain, &first).await;
     send(&chain, &second).await;
-    chain.hold(Which::Hash(hash_of(&first)));
+    chain.hold(TxMatch::Hash(hash_of(&first)));
     chain.mine();
     assert_eq!(chain.mined(FROM).len(), 0);
     assert_eq!(chain.sighting(hash_of(&first)).await.unwrap(), Some(Sighting::Pending));
-    chain.release(Which::Hash(hash_of(&first)));
+    chain.release(TxMatch::Hash(hash_of(&first)));
     assert!(chain.evict(hash_of(&second)) && !chain.evict(hash_of(&second)));
     chain.mine();
     assert_eq!(chain.mined(FROM).len(), 1);
@@ -166,24 +166,24 @@ async fn an_outsider_takes_a_slot_and_is_named() {
 #[tokio::test]
 async fn each_witness_tells_what_it_has_seen() {
     let chain = FakeChain::new();
-    chain.set_witnesses(3);
+    chain.set_endpoints(3);
     let ours: [TxHash; 1] = [hash_of(&tx(0, 10, 1))];
     send(&chain, &tx(0, 10, 1)).await;
     let looked = chain.search(FROM, nonce(0), &ours).await.looked;
     assert_eq!(looked, [vec![Looked::Behind; 3]]);
     chain.outsider_mines(FROM);
-    chain.lag_witness(1, 1);
-    chain.silence_witness(2, true);
+    chain.lag_endpoint(1, 1);
+    chain.silence_endpoint(2, true);
     let search = chain.search(FROM, nonce(0), &ours).await;
     assert_eq!(search.looked, [[Looked::NotThere, Looked::Behind, Looked::NoAnswer]]);
     let judge = |search: &SlotSearch| judge_search(&ours, &search.looked, None);
     assert_eq!(judge(&search), Search::InVain);
-    chain.lag_witness(1, 0);
+    chain.lag_endpoint(1, 0);
     let search = chain.search(FROM, nonce(0), &ours).await;
     assert_eq!(search.looked, [[Looked::NotThere, Looked::NotThere, Looked::NoAnswer]]);
     assert_eq!((judge(&search), search.found), (Search::InVain, None), "I8: absence");
-    chain.set_witnesses(2);
-    chain.lag_witness(0, 1);
+    chain.set_endpoints(2);
+    chain.lag_endpoint(0, 1);
     send(&chain, &tx(1, 10, 1)).await;
     chain.mine();
     let both = [ours[0], hash_of(&tx(1, 10, 1))];
@@ -195,8 +195,8 @@ async fn each_witness_tells_what_it_has_seen() {
 #[tokio::test]
 async fn pools_show_what_is_due_and_what_waits() {
     let chain = FakeChain::new();
-    chain.set_witnesses(2);
-    chain.silence_witness(1, true);
+    chain.set_endpoints(2);
+    chain.silence_endpoint(1, true);
     let (due, waits) = (tx(0, 10, 1), tx(2, 10, 1));
     send(&chain, &due).await;
     send(&chain, &waits).await;
@@ -218,15 +218,15 @@ async fn questions_can_fail_and_an_account_can_be_kept_waiting() {
     let raw = tx(0, 1_000, 10);
     assert_eq!(send(&chain, &raw).await, AnswerClass::Accepted);
     chain.mine();
-    chain.fail(Question::Receipts, true);
-    chain.fail(Question::Counts(FROM), true);
+    chain.fail(Query::Receipts, true);
+    chain.fail(Query::Counts(FROM), true);
     chain.receipt(hash_of(&raw)).await.unwrap_err();
     chain.counts(FROM).await.unwrap_err();
     chain.counts(TO).await.unwrap();
     let search = chain.search(FROM, nonce(0), &[hash_of(&raw)]).await;
     assert_eq!(search.looked, [[Looked::NoAnswer]]);
     assert_eq!(chain.failed(), 3);
-    chain.fail(Question::Receipts, false);
+    chain.fail(Query::Receipts, false);
     assert!(chain.receipt(hash_of(&raw)).await.unwrap().is_some());
 
     chain.stall(FROM, true);

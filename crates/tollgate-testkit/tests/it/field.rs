@@ -33,7 +33,9 @@ fn a_row_without_a_test_and_a_test_that_is_gone_are_seen() {
                  deaths! {\n    dies: Sending,\n}\n"
             }
             "crates/tollgate-a/src/c.rs" => "mod tests {\n    #[test]\n    fn inside() {\n",
-            "crates/tollgate-a/src/conformance/d.rs" => "pub async fn kept(world: &dyn World) {\n",
+            "crates/tollgate-a/src/conformance/d.rs" => {
+                "pub async fn kept(fixture: &dyn StoreFixture) {\n"
+            }
             _ => return None,
         };
         Some(text.to_owned())

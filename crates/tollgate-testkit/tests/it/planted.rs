@@ -7,8 +7,8 @@ use tollgate_model::port::StoreError;
 use tollgate_postgres::{PgStore, PlantedBug};
 use tollgate_sqlite::PlantedBug as SqlitePlantedBug;
 use tollgate_testkit::conformance::{fence, idempotency, server};
-use tollgate_testkit::world::NodeOptions;
-use tollgate_testkit::{PgWorld, SqliteWorld, World};
+use tollgate_testkit::store_fixture::NodeOptions;
+use tollgate_testkit::{PgFixture, SqliteFixture, StoreFixture};
 
 /// Runs a promise that must be found broken; the message must name it.
 async fn caught(promise: &str, test: impl Future<Output = ()> + Send + 'static) {
@@ -21,68 +21,68 @@ async fn caught(promise: &str, test: impl Future<Output = ()> + Send + 'static) 
     assert!(message.contains(promise), "the message names {promise}: {message}");
 }
 
-async fn postgres(bug: PlantedBug) -> PgWorld {
-    PgWorld::planted(bug).await.with_child(crate::CHILD)
+async fn postgres(bug: PlantedBug) -> PgFixture {
+    PgFixture::planted(bug).await.with_child(crate::CHILD)
 }
 
-async fn sqlite(bug: SqlitePlantedBug) -> SqliteWorld {
-    SqliteWorld::planted(bug).await.with_child(crate::CHILD)
+async fn sqlite(bug: SqlitePlantedBug) -> SqliteFixture {
+    SqliteFixture::planted(bug).await.with_child(crate::CHILD)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_suite_catches_a_guard_that_holds_nothing() {
-    let world = postgres(PlantedBug::ExistsGuard).await;
+    let fixture = postgres(PlantedBug::ExistsGuard).await;
     caught("I2: a write of", async move {
-        fence::a_writer_delayed_before_commit_cannot_land_after_a_takeover(&world).await;
+        fence::a_writer_delayed_before_commit_cannot_land_after_a_takeover(&fixture).await;
     })
     .await;
-    let world = postgres(PlantedBug::ExistsGuard).await;
+    let fixture = postgres(PlantedBug::ExistsGuard).await;
     caught("I2: a write of", async move {
-        fence::a_writer_delayed_after_its_guard_cannot_land_after_a_takeover(&world).await;
+        fence::a_writer_delayed_after_its_guard_cannot_land_after_a_takeover(&fixture).await;
     })
     .await;
-    let world = postgres(PlantedBug::ExistsGuard).await;
+    let fixture = postgres(PlantedBug::ExistsGuard).await;
     caught("I2: a write landed", async move {
-        fence::a_writer_that_waits_for_a_row_cannot_land_after_a_takeover(&world).await;
+        fence::a_writer_that_waits_for_a_row_cannot_land_after_a_takeover(&fixture).await;
     })
     .await;
-    let world = postgres(PlantedBug::ExistsGuard).await;
+    let fixture = postgres(PlantedBug::ExistsGuard).await;
     caught("I2: a batch landed", async move {
-        fence::a_release_never_overtakes_a_batch_in_flight(&world).await;
+        fence::a_release_never_overtakes_a_batch_in_flight(&fixture).await;
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_suite_catches_a_guard_that_is_not_there() {
-    let world = postgres(PlantedBug::SkippedGuard).await;
+    let fixture = postgres(PlantedBug::SkippedGuard).await;
     caught("I2: its time was over", async move {
-        fence::a_batch_after_expiry_is_refused_even_if_nobody_took_over(&world).await;
+        fence::a_batch_after_expiry_is_refused_even_if_nobody_took_over(&fixture).await;
     })
     .await;
-    let world = sqlite(SqlitePlantedBug::SkippedGuard).await;
+    let fixture = sqlite(SqlitePlantedBug::SkippedGuard).await;
     caught("I2: its time was over", async move {
-        fence::a_batch_after_expiry_is_refused_even_if_nobody_took_over(&world).await;
+        fence::a_batch_after_expiry_is_refused_even_if_nobody_took_over(&fixture).await;
     })
     .await;
-    let world = postgres(PlantedBug::SkippedGuard).await;
+    let fixture = postgres(PlantedBug::SkippedGuard).await;
     caught("I1: another node's lease", async move {
-        fence::a_lease_that_was_never_granted_writes_nothing(&world).await;
+        fence::a_lease_that_was_never_granted_writes_nothing(&fixture).await;
     })
     .await;
-    let world = sqlite(SqlitePlantedBug::SkippedGuard).await;
+    let fixture = sqlite(SqlitePlantedBug::SkippedGuard).await;
     caught("I1: another node's lease", async move {
-        fence::a_lease_that_was_never_granted_writes_nothing(&world).await;
+        fence::a_lease_that_was_never_granted_writes_nothing(&fixture).await;
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_refuses_a_database_whose_token_is_not_a_key() {
-    let world = PgWorld::new().await;
+    let fixture = PgFixture::new().await;
     let sql = "alter table submitter_lease drop constraint submitter_lease_token_is_a_key";
-    world.execute(sql).await.unwrap();
-    let refused = PgStore::open(world.options(NodeOptions::default())).await.unwrap_err();
+    fixture.execute(sql).await.unwrap();
+    let refused = PgStore::open(fixture.options(NodeOptions::default())).await.unwrap_err();
     assert!(matches!(refused, StoreError::Unsafe(_)), "{refused}");
     // The same for what only looks like a key.
     for index in [
@@ -91,39 +91,39 @@ async fn a_store_refuses_a_database_whose_token_is_not_a_key() {
         "create unique index k on submitter_lease (chain_id, submitter) include (fencing_token)",
         "create index k on submitter_lease (chain_id, submitter, fencing_token)",
     ] {
-        world.execute(index).await.unwrap();
-        let refused = PgStore::open(world.options(NodeOptions::default())).await.unwrap_err();
+        fixture.execute(index).await.unwrap();
+        let refused = PgStore::open(fixture.options(NodeOptions::default())).await.unwrap_err();
         assert!(matches!(refused, StoreError::Unsafe(_)), "{index}: {refused}");
-        world.execute("drop index k").await.unwrap();
+        fixture.execute("drop index k").await.unwrap();
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_suite_catches_a_takeover_that_answers_from_an_old_picture() {
-    let world = postgres(PlantedBug::RepeatableReadTakeover).await;
+    let fixture = postgres(PlantedBug::RepeatableReadTakeover).await;
     caught("I2: the new owner was given a cursor from before", async move {
-        fence::a_takeover_that_waited_for_a_writer_sees_what_it_wrote(&world).await;
+        fence::a_takeover_that_waited_for_a_writer_sees_what_it_wrote(&fixture).await;
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_suite_catches_a_feed_that_is_numbered_by_a_sequence() {
-    let world = postgres(PlantedBug::PlainSequenceFeed).await;
+    let fixture = postgres(PlantedBug::PlainSequenceFeed).await;
     caught("I10: a reader missed", async move {
-        server::a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs(&world).await;
+        server::a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs(&fixture).await;
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_suite_catches_a_slot_without_a_unique_key() {
-    let worlds: [Box<dyn World>; 2] =
-        [Box::new(PgWorld::new().await), Box::new(SqliteWorld::new().await)];
-    for world in worlds {
-        world.execute("drop index managed_tx_slot").await.unwrap();
+    let fixtures: [Box<dyn StoreFixture>; 2] =
+        [Box::new(PgFixture::new().await), Box::new(SqliteFixture::new().await)];
+    for fixture in fixtures {
+        fixture.execute("drop index managed_tx_slot").await.unwrap();
         caught("I3: a second transaction in one slot", async move {
-            idempotency::a_second_row_for_a_slot_is_refused_by_the_database_itself(&*world).await;
+            idempotency::a_second_row_for_a_slot_is_refused_by_the_database_itself(&*fixture).await;
         })
         .await;
     }
@@ -131,12 +131,12 @@ async fn the_suite_catches_a_slot_without_a_unique_key() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_suite_catches_a_request_without_a_unique_key() {
-    let worlds: [Box<dyn World>; 2] =
-        [Box::new(PgWorld::new().await), Box::new(SqliteWorld::new().await)];
-    for world in worlds {
-        world.execute("drop index managed_tx_request").await.unwrap();
+    let fixtures: [Box<dyn StoreFixture>; 2] =
+        [Box::new(PgFixture::new().await), Box::new(SqliteFixture::new().await)];
+    for fixture in fixtures {
+        fixture.execute("drop index managed_tx_request").await.unwrap();
         caught("I7: a second transaction for one request", async move {
-            idempotency::a_second_row_for_a_request_is_refused_by_the_database_itself(&*world)
+            idempotency::a_second_row_for_a_request_is_refused_by_the_database_itself(&*fixture)
                 .await;
         })
         .await;
@@ -145,9 +145,9 @@ async fn the_suite_catches_a_request_without_a_unique_key() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_suite_catches_a_transaction_that_begins_without_its_lock() {
-    let world = sqlite(SqlitePlantedBug::DeferredBegin).await;
+    let fixture = sqlite(SqlitePlantedBug::DeferredBegin).await;
     caught("I1: a batch that holds its lease was undone", async move {
-        fence::a_guarded_batch_commits_whatever_its_neighbours_do(&world).await;
+        fence::a_guarded_batch_commits_whatever_its_neighbours_do(&fixture).await;
     })
     .await;
 }

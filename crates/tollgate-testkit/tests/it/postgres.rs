@@ -1,14 +1,14 @@
 //! What a store promises, on PostgreSQL.
 
-use tollgate_testkit::PgWorld;
+use tollgate_testkit::PgFixture;
 
-async fn world() -> PgWorld {
-    PgWorld::new().await.with_child(crate::CHILD)
+async fn fixture() -> PgFixture {
+    PgFixture::new().await.with_child(crate::CHILD)
 }
 
-async fn crashable_world() -> PgWorld {
-    PgWorld::crashable().await.with_child(crate::CHILD)
+async fn crashable_fixture() -> PgFixture {
+    PgFixture::crashable().await.with_child(crate::CHILD)
 }
 
-tollgate_testkit::conformance_tests!(world(), every store);
-tollgate_testkit::conformance_tests!(crashable_world(), server);
+tollgate_testkit::conformance_tests!(fixture(), every store);
+tollgate_testkit::conformance_tests!(crashable_fixture(), server);

@@ -5,24 +5,24 @@ use std::time::{Duration, Instant};
 
 use tollgate_model::port::StoreError;
 use tollgate_postgres::{PgOptions, PgStore, migrate};
-use tollgate_testkit::world::NodeOptions;
-use tollgate_testkit::{PgServer, PgWorld, World};
+use tollgate_testkit::store_fixture::NodeOptions;
+use tollgate_testkit::{PgFixture, PgServer, StoreFixture};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_healthy_database_passes_the_stores_self_test() {
-    let world = PgWorld::new().await;
-    PgStore::open(world.options(NodeOptions::default())).await.unwrap();
-    let shared: &dyn World = &world;
+    let fixture = PgFixture::new().await;
+    PgStore::open(fixture.options(NodeOptions::default())).await.unwrap();
+    let shared: &dyn StoreFixture = &fixture;
     assert_eq!(shared.count("submitter_lease").await, 0, "the self-test leaves nothing behind");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_may_lose_acknowledged_commits_is_refused() {
-    let world = PgWorld::new().await;
-    let name = world.url().rsplit('/').next().unwrap().split('?').next().unwrap().to_owned();
+    let fixture = PgFixture::new().await;
+    let name = fixture.url().rsplit('/').next().unwrap().split('?').next().unwrap().to_owned();
     let sql = format!("alter database {name} set synchronous_commit = off");
-    world.execute(&sql).await.unwrap();
-    let refused = PgStore::open(world.options(NodeOptions::default())).await.unwrap_err();
+    fixture.execute(&sql).await.unwrap();
+    let refused = PgStore::open(fixture.options(NodeOptions::default())).await.unwrap_err();
     assert!(matches!(&refused, StoreError::Unsafe(why) if why.contains("synchronous_commit")));
 }
 

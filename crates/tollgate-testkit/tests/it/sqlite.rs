@@ -1,10 +1,10 @@
 //! What a store promises, on SQLite.
 
-use tollgate_testkit::SqliteWorld;
+use tollgate_testkit::SqliteFixture;
 
-async fn world() -> SqliteWorld {
-    SqliteWorld::new().await.with_child(crate::CHILD)
+async fn fixture() -> SqliteFixture {
+    SqliteFixture::new().await.with_child(crate::CHILD)
 }
 
-tollgate_testkit::conformance_tests!(world(), every store);
-tollgate_testkit::conformance_tests!(world(), file);
+tollgate_testkit::conformance_tests!(fixture(), every store);
+tollgate_testkit::conformance_tests!(fixture(), file);

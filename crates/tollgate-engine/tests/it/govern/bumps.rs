@@ -12,10 +12,10 @@ use tollgate_model::port::{AlertKind, AttemptKind};
 use tollgate_model::refusal::RefusalKind;
 use tollgate_model::stuck::Forbidden;
 use tollgate_model::{Address, Bytes, GasPrice, Intent, TxState, U256};
-use tollgate_testkit::fake_chain::Which;
+use tollgate_testkit::fake_chain::TxMatch;
 
 use super::{PENDING, act, patient, sign, transfers};
-use crate::rig::{Rig, account, id, transfer};
+use crate::support::{Cluster, account, id, transfer};
 
 const GWEI: u128 = 1_000_000_000;
 
@@ -25,110 +25,111 @@ fn bumping() -> Policies {
     Policies { bump: Arc::new(bump), ..Policies::default() }
 }
 
-async fn cheap_rig() -> Rig {
-    let rig = Rig::new().await;
-    rig.chain.set_base_fee(10 * GWEI);
-    rig
+async fn cheap_cluster() -> Cluster {
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.set_base_fee(10 * GWEI);
+    cluster
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_market_left_behind_offers_more_and_is_mined() {
-    let rig = cheap_rig().await;
-    let engine = rig.node_with("a", patient(), bumping());
+    let cluster = cheap_cluster().await;
+    let engine = cluster.node_with("a", patient(), bumping());
     let ids = transfers(&engine, [10, 11]).await;
-    rig.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
-    rig.chain.set_base_fee(60 * GWEI);
-    rig.until(ids[0], "offered more", |tx| tx.attempts > 1).await;
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.record(ids[0]).await.seen.state, TxState::Confirmed);
-    assert_eq!(rig.paid(account(1)), [10, 11]);
-    let attempts = rig.attempts(ids[0]).await;
+    cluster.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.chain.set_base_fee(60 * GWEI);
+    cluster.until(ids[0], "offered more", |tx| tx.attempts > 1).await;
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.record(ids[0]).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.paid(account(1)), [10, 11]);
+    let attempts = cluster.attempts(ids[0]).await;
     assert!(attempts.iter().skip(1).all(|attempt| attempt.kind == AttemptKind::Bump));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn when_the_older_attempt_is_mined_it_is_recognised_once() {
-    let rig = cheap_rig().await;
-    let engine = rig.node("a", patient());
+    let cluster = cheap_cluster().await;
+    let engine = cluster.node("a", patient());
     let ids = transfers(&engine, [10]).await;
-    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
     // The pool keeps the older one.
-    rig.chain.answer(Which::Any, AnswerClass::ReplacementUnderpriced, 1);
-    let newer = sign(&rig, &engine, ids[0], Action::SpeedUp).await;
-    rig.eventually("what became of the newer one is written down", async || {
-        rig.history(ids[0]).await.iter().any(|entry| entry.event == "answer_unclear")
-    })
-    .await;
-    rig.mine_until_final(&ids).await;
-    let record = rig.record(ids[0]).await;
-    let attempts = rig.attempts(ids[0]).await;
+    cluster.chain.answer(TxMatch::Any, AnswerClass::ReplacementUnderpriced, 1);
+    let newer = sign(&cluster, &engine, ids[0], Action::SpeedUp).await;
+    cluster
+        .eventually("what became of the newer one is written down", async || {
+            cluster.history(ids[0]).await.iter().any(|entry| entry.event == "answer_unclear")
+        })
+        .await;
+    cluster.mine_until_final(&ids).await;
+    let record = cluster.record(ids[0]).await;
+    let attempts = cluster.attempts(ids[0]).await;
     assert_eq!(record.seen.state, TxState::Confirmed);
     assert_eq!(attempts[1].tx_hash, newer);
     assert_eq!(record.mined.unwrap().tx_hash, attempts[0].tx_hash, "the hash that was mined");
-    assert_eq!(rig.paid(account(1)), [10]);
-    assert_eq!(rig.feed().await.len(), 1);
+    assert_eq!(cluster.paid(account(1)), [10]);
+    assert_eq!(cluster.feed().await.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cap_holds_it_with_an_alert_until_the_market_comes_down() {
-    let rig = cheap_rig().await;
+    let cluster = cheap_cluster().await;
     let max_fee_per_gas = Some(GasPrice::from_wei(30 * GWEI).unwrap());
     let fee_caps = FeeCaps { max_fee_per_gas, max_tx_fee: None };
-    let resubmit = crate::rig::options().resubmit;
+    let resubmit = crate::support::options().resubmit;
     let options = EngineOptions { fee_caps, resubmit, ..patient() };
-    let engine = rig.node_with("a", options, bumping());
+    let engine = cluster.node_with("a", options, bumping());
     let ids = transfers(&engine, [10, 11]).await;
-    rig.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
-    rig.chain.set_base_fee(90 * GWEI);
-    rig.eventually("an alert", async || !rig.alerts.of(AlertKind::FeeCap).is_empty()).await;
-    rig.chain.mine();
+    cluster.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.chain.set_base_fee(90 * GWEI);
+    cluster.eventually("an alert", async || !cluster.alerts.of(AlertKind::FeeCap).is_empty()).await;
+    cluster.chain.mine();
     let offered = |attempts: &[tollgate_model::port::Attempt]| {
         attempts.iter().map(|attempt| attempt.fees.max_fee.wei()).max().unwrap()
     };
-    assert!(offered(&rig.attempts(ids[0]).await) <= 30 * GWEI);
-    assert!(!rig.record(ids[0]).await.seen.state.is_final());
-    rig.chain.set_base_fee(5 * GWEI);
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)), [10, 11], "neither failed nor jammed");
+    assert!(offered(&cluster.attempts(ids[0]).await) <= 30 * GWEI);
+    assert!(!cluster.record(ids[0]).await.seen.state.is_final());
+    cluster.chain.set_base_fee(5 * GWEI);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)), [10, 11], "neither failed nor jammed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_offered_where_price_is_not_the_cause() {
-    let rig = cheap_rig().await;
-    rig.chain.hold(Which::Value(10));
-    let engine = rig.node_with("a", patient(), bumping());
+    let cluster = cheap_cluster().await;
+    cluster.chain.hold(TxMatch::Value(10));
+    let engine = cluster.node_with("a", patient(), bumping());
     let ids = transfers(&engine, [10]).await;
-    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
     for _ in 0..8 {
-        rig.chain.mine();
+        cluster.chain.mine();
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    assert_eq!(rig.record(ids[0]).await.attempts, 1);
+    assert_eq!(cluster.record(ids[0]).await.attempts, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_beyond_the_callers_cap_is_signed_unless_closing_may_exceed_it() {
-    let rig = cheap_rig().await;
-    let engine = rig.node("a", patient());
+    let cluster = cheap_cluster().await;
+    let engine = cluster.node("a", patient());
     let cap = GasPrice::from_wei(12 * GWEI).unwrap();
     let capped = Intent { max_fee_per_gas: Some(cap), ..transfer(10) };
     let tx = id(engine.create(account(1), None, capped).await.unwrap());
-    rig.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
     for action in [Action::SpeedUp, Action::Cancel] {
         let refused = act(&engine, tx, action).await;
         let Err(ActError::AboveCap(reached)) = refused else { panic!("{refused:?}") };
         assert_eq!((reached.cap, reached.allows), (Cap::Callers, cap), "I16");
         assert!(reached.needed > cap.wei());
     }
-    assert_eq!(rig.record(tx).await.attempts, 1, "nothing was signed");
+    assert_eq!(cluster.record(tx).await.attempts, 1, "nothing was signed");
     engine.stop().await;
     let closing_price = ClosingPrice::MayExceedCallersCap;
-    let engine = rig.node("b", EngineOptions { closing_price, ..patient() });
+    let engine = cluster.node("b", EngineOptions { closing_price, ..patient() });
     let refused = act(&engine, tx, Action::SpeedUp).await;
     assert!(matches!(refused, Err(ActError::AboveCap(_))), "the intent keeps to it: {refused:?}");
-    sign(&rig, &engine, tx, Action::Cancel).await;
-    rig.mine_until_final(&[tx]).await;
-    assert_eq!(rig.paid(account(1)), [0]);
+    sign(&cluster, &engine, tx, Action::Cancel).await;
+    cluster.mine_until_final(&[tx]).await;
+    assert_eq!(cluster.paid(account(1)), [0]);
 }
 
 fn another_call() -> Replacement {
@@ -139,34 +140,34 @@ fn another_call() -> Replacement {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_call_stands_in_its_place_only_where_the_caller_allows_it() {
-    let rig = cheap_rig().await;
-    let engine = rig.node("a", patient());
+    let cluster = cheap_cluster().await;
+    let engine = cluster.node("a", patient());
     let fixed = transfers(&engine, [10]).await[0];
     let free = Intent { replaceable: true, ..transfer(11) };
     let free = id(engine.create(account(1), None, free).await.unwrap());
-    rig.until(free, "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(free, "was with a node", |tx| tx.seen.state == PENDING).await;
     let refused = act(&engine, fixed, Action::Replace(another_call())).await;
     assert_eq!(refused, Err(ActError::Forbidden(Forbidden::PayloadFixed)));
-    sign(&rig, &engine, free, Action::Replace(another_call())).await;
+    sign(&cluster, &engine, free, Action::Replace(another_call())).await;
     // More for it is more for what stands there now, not for what stood there first.
-    sign(&rig, &engine, free, Action::SpeedUp).await;
-    rig.mine_until_final(&[fixed, free]).await;
-    assert_eq!(rig.paid(account(1)), [10, 77]);
-    assert_eq!(rig.record(free).await.seen.state, TxState::Confirmed);
+    sign(&cluster, &engine, free, Action::SpeedUp).await;
+    cluster.mine_until_final(&[fixed, free]).await;
+    assert_eq!(cluster.paid(account(1)), [10, 77]);
+    assert_eq!(cluster.record(free).await.seen.state, TxState::Confirmed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_call_that_the_account_can_not_pay_is_refused_and_leaves_nothing() {
-    let rig = cheap_rig().await;
-    let engine = rig.node("a", patient());
+    let cluster = cheap_cluster().await;
+    let engine = cluster.node("a", patient());
     const HALF_ETHER: u64 = 500_000_000_000_000_000;
     let other = transfers(&engine, [HALF_ETHER]).await[0];
     let free = Intent { replaceable: true, ..transfer(11) };
     let free = id(engine.create(account(1), None, free).await.unwrap());
-    rig.until(free, "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(free, "was with a node", |tx| tx.seen.state == PENDING).await;
     // The second call and its fee could be paid, but not beside the other slot.
     let ether = U256::from(2 * HALF_ETHER);
-    rig.chain.set_balance(account(1).address, ether);
+    cluster.chain.set_balance(account(1).address, ether);
     let call = |value| {
         let to = Some(Address::repeat_byte(0xdd));
         let call = NewCall { to, value, data: Bytes::new(), gas: Some(30_000) };
@@ -177,19 +178,19 @@ async fn another_call_that_the_account_can_not_pay_is_refused_and_leaves_nothing
         let poor = |why: &ActError| matches!(why, ActError::Refused(why) if why.kind == RefusalKind::InsufficientFunds);
         assert!(refused.as_ref().is_err_and(poor), "{value}: {refused:?}");
     }
-    assert_eq!(rig.attempts(free).await.len(), 1, "nothing is signed");
-    sign(&rig, &engine, free, call(U256::from(77))).await;
-    rig.mine_until_final(&[other, free]).await;
-    assert_eq!(rig.paid(account(1)), [HALF_ETHER, 77]);
+    assert_eq!(cluster.attempts(free).await.len(), 1, "nothing is signed");
+    sign(&cluster, &engine, free, call(U256::from(77))).await;
+    cluster.mine_until_final(&[other, free]).await;
+    assert_eq!(cluster.paid(account(1)), [HALF_ETHER, 77]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn demanded_price_is_signed_as_it_is_or_refused_with_the_minimum() {
-    let rig = cheap_rig().await;
-    let engine = rig.node("a", patient());
+    let cluster = cheap_cluster().await;
+    let engine = cluster.node("a", patient());
     let ids = transfers(&engine, [10]).await;
-    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
-    let first = rig.attempts(ids[0]).await[0].fees;
+    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    let first = cluster.attempts(ids[0]).await[0].fees;
     let at = |wei: u128| Replacement {
         max_fee_per_gas: Some(GasPrice::from_wei(wei).unwrap()),
         ..Replacement::default()
@@ -200,7 +201,7 @@ async fn demanded_price_is_signed_as_it_is_or_refused_with_the_minimum() {
     assert_eq!(least.max_fee, 110 * GWEI, "what a pool would take");
     // Below what a bump would offer by itself, and enough.
     act(&engine, ids[0], Action::Replace(at(least.max_fee))).await.unwrap();
-    let attempts = rig.attempts(ids[0]).await;
+    let attempts = cluster.attempts(ids[0]).await;
     let signed: Vec<_> = attempts.iter().map(|attempt| attempt.fees.max_fee.wei()).collect();
     assert_eq!(signed, [first.max_fee.wei(), 100 * GWEI, 110 * GWEI]);
 }

@@ -6,122 +6,122 @@ use tollgate_model::port::policy::Replacement;
 use tollgate_model::port::{AttemptKind, Checkpoint};
 use tollgate_model::stuck::Forbidden;
 use tollgate_model::{Allocated, Failed, GasPrice, TxState};
-use tollgate_testkit::fake_chain::Which;
+use tollgate_testkit::fake_chain::TxMatch;
 
 use super::{MINED, PENDING, act, patient, sign, transfers, window};
-use crate::rig::{Rig, account, options};
+use crate::support::{Cluster, account, options};
 
 const CANCELLED: TxState = TxState::Failed(Failed::Cancelled);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queued_one_ends_at_once_and_uses_no_nonce() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", window(1));
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", window(1));
     let ids = transfers(&engine, [10, 11, 12]).await;
     assert_eq!(act(&engine, ids[1], Action::Cancel).await, Ok(Acted::Withdrawn));
-    let record = rig.record(ids[1]).await;
+    let record = cluster.record(ids[1]).await;
     assert_eq!((record.seen.state, record.nonce), (CANCELLED, None));
-    rig.mine_until_final(&[ids[0], ids[2]]).await;
-    assert_eq!(rig.paid(account(1)), [10, 12], "the next one has the nonce");
+    cluster.mine_until_final(&[ids[0], ids[2]]).await;
+    assert_eq!(cluster.paid(account(1)), [10, 12], "the next one has the nonce");
     let again = act(&engine, ids[1], Action::Cancel).await;
     assert_eq!(again, Err(ActError::Forbidden(Forbidden::Final)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_may_be_with_a_node_is_closed_by_a_transfer_to_self() {
-    let rig = Rig::new().await;
-    rig.chain.answer(Which::Value(10), AnswerClass::Transient, 4);
-    let engine = rig.node("a", patient());
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.answer(TxMatch::Value(10), AnswerClass::Transient, 4);
+    let engine = cluster.node("a", patient());
     let ids = transfers(&engine, [10]).await;
     let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
-    rig.until(ids[0], "went grey", |tx| tx.seen.state == grey).await;
-    sign(&rig, &engine, ids[0], Action::Cancel).await;
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.record(ids[0]).await.seen.state, CANCELLED);
-    assert_eq!(rig.paid(account(1)), [0], "nothing was paid, and the slot is closed");
+    cluster.until(ids[0], "went grey", |tx| tx.seen.state == grey).await;
+    sign(&cluster, &engine, ids[0], Action::Cancel).await;
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.record(ids[0]).await.seen.state, CANCELLED);
+    assert_eq!(cluster.paid(account(1)), [0], "nothing was paid, and the slot is closed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_waits_in_a_pool_is_replaced_and_its_successors_are_mined() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", patient());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", patient());
     let ids = transfers(&engine, 10..15).await;
     for id in &ids {
-        rig.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
+        cluster.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
     }
-    let hash = sign(&rig, &engine, ids[1], Action::Cancel).await;
-    rig.mine_until_final(&ids).await;
-    let record = rig.record(ids[1]).await;
+    let hash = sign(&cluster, &engine, ids[1], Action::Cancel).await;
+    cluster.mine_until_final(&ids).await;
+    let record = cluster.record(ids[1]).await;
     assert_eq!(record.seen.state, CANCELLED);
     assert_eq!(record.mined.unwrap().tx_hash, hash, "the record says which was mined");
-    assert_eq!(rig.paid(account(1)), [10, 0, 12, 13, 14]);
-    let kinds: Vec<_> = rig.attempts(ids[1]).await.iter().map(|attempt| attempt.kind).collect();
+    assert_eq!(cluster.paid(account(1)), [10, 0, 12, 13, 14]);
+    let kinds: Vec<_> = cluster.attempts(ids[1]).await.iter().map(|attempt| attempt.kind).collect();
     assert_eq!(kinds, [AttemptKind::Intent, AttemptKind::Cancellation]);
-    assert_eq!(rig.feed().await.len(), 5, "an end each, once");
+    assert_eq!(cluster.feed().await.len(), 5, "an end each, once");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_is_mined_stays_what_it_is() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", patient());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", patient());
     let ids = transfers(&engine, [10]).await;
-    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
-    rig.chain.mine();
-    rig.until(ids[0], "was mined", |tx| tx.seen.state == MINED).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.chain.mine();
+    cluster.until(ids[0], "was mined", |tx| tx.seen.state == MINED).await;
     let refused = act(&engine, ids[0], Action::Cancel).await;
     assert_eq!(refused, Err(ActError::Forbidden(Forbidden::Mined)));
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.record(ids[0]).await.seen.state, TxState::Confirmed);
-    assert_eq!(rig.attempts(ids[0]).await.len(), 1);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.record(ids[0]).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.attempts(ids[0]).await.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_race_with_mining_is_decided_by_what_is_mined() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", patient());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", patient());
     let ids = transfers(&engine, [10, 11]).await;
-    rig.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
-    let intent = rig.attempts(ids[0]).await[0].tx_hash;
+    cluster.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
+    let intent = cluster.attempts(ids[0]).await[0].tx_hash;
     // The cancellation is durable, and before it is sent the intent is mined.
-    let mut hold = rig.gate.arm(Checkpoint::ActionClaimed);
+    let mut hold = cluster.checkpoints.pause_at(Checkpoint::ActionClaimed);
     let (engine2, tx) = (engine.clone(), ids[0]);
     let cancel = tokio::spawn(async move { act(&engine2, tx, Action::Cancel).await });
     hold.reached().await;
-    rig.chain.mine();
+    cluster.chain.mine();
     hold.release();
     assert!(matches!(cancel.await.unwrap(), Ok(Acted::Signed(_))));
-    rig.mine_until_final(&ids).await;
-    let record = rig.record(ids[0]).await;
+    cluster.mine_until_final(&ids).await;
+    let record = cluster.record(ids[0]).await;
     assert_eq!(record.seen.state, TxState::Confirmed, "it was too late");
     assert_eq!(record.mined.unwrap().tx_hash, intent);
-    assert_eq!(rig.paid(account(1)), [10, 11]);
+    assert_eq!(cluster.paid(account(1)), [10, 11]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn asked_twice_it_is_cancelled_once_and_can_be_sped_up() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", patient());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", patient());
     let ids = transfers(&engine, [10]).await;
-    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
-    sign(&rig, &engine, ids[0], Action::Cancel).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    sign(&cluster, &engine, ids[0], Action::Cancel).await;
     assert_eq!(act(&engine, ids[0], Action::Cancel).await, Ok(Acted::UnderWay));
-    assert_eq!(rig.attempts(ids[0]).await.len(), 2);
-    sign(&rig, &engine, ids[0], Action::SpeedUp).await;
-    let attempts = rig.attempts(ids[0]).await;
+    assert_eq!(cluster.attempts(ids[0]).await.len(), 2);
+    sign(&cluster, &engine, ids[0], Action::SpeedUp).await;
+    let attempts = cluster.attempts(ids[0]).await;
     assert_eq!(attempts[2].kind, AttemptKind::Cancellation, "it stays cancelled");
     assert!(attempts[2].fees.max_fee > attempts[1].fees.max_fee);
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.record(ids[0]).await.seen.state, CANCELLED);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.record(ids[0]).await.seen.state, CANCELLED);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_done_and_why_is_in_the_history() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", options());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
     let ids = transfers(&engine, [10]).await;
-    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
     act(&engine, ids[0], Action::Cancel).await.unwrap();
-    let history = rig.history(ids[0]).await;
+    let history = cluster.history(ids[0]).await;
     let entry = history.iter().find(|entry| entry.event == "cancel").unwrap();
     let words: serde_json::Value =
         serde_json::from_str(entry.detail.as_ref().unwrap().as_str()).unwrap();
@@ -134,87 +134,94 @@ async fn what_is_done_and_why_is_in_the_history() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_every_node_refuses_as_too_high_is_cancelled_below_that_price() {
-    let rig = Rig::new().await;
-    rig.chain.answer(Which::Value(10), AnswerClass::FeeTooHigh, usize::MAX);
-    let engine = rig.node("a", patient());
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.answer(TxMatch::Value(10), AnswerClass::FeeTooHigh, usize::MAX);
+    let engine = cluster.node("a", patient());
     let ids = transfers(&engine, [10]).await;
-    rig.eventually("it was refused", async || rig.record(ids[0]).await.last_error.is_some()).await;
-    sign(&rig, &engine, ids[0], Action::SpeedUp).await;
-    rig.eventually("it was refused", async || rig.chain.all_sends() == 2).await;
-    let prices: Vec<_> = rig.attempts(ids[0]).await.iter().map(|it| it.fees.max_fee).collect();
+    cluster
+        .eventually("it was refused", async || cluster.record(ids[0]).await.last_error.is_some())
+        .await;
+    sign(&cluster, &engine, ids[0], Action::SpeedUp).await;
+    cluster.eventually("it was refused", async || cluster.chain.all_sends() == 2).await;
+    let prices: Vec<_> = cluster.attempts(ids[0]).await.iter().map(|it| it.fees.max_fee).collect();
     assert!(prices[1] < prices[0], "what no pool has need not be beaten: {prices:?}");
-    sign(&rig, &engine, ids[0], Action::Cancel).await;
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.record(ids[0]).await.seen.state, CANCELLED);
-    let attempts = rig.attempts(ids[0]).await;
+    sign(&cluster, &engine, ids[0], Action::Cancel).await;
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.record(ids[0]).await.seen.state, CANCELLED);
+    let attempts = cluster.attempts(ids[0]).await;
     assert_eq!(attempts.len(), 3, "I5: every form is kept");
     assert!(attempts[2].fees.max_fee <= prices[0], "{attempts:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replacement_that_every_node_refuses_as_too_high_need_not_be_beaten() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", patient());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", patient());
     let ids = transfers(&engine, [10]).await;
-    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
-    rig.chain.answer(Which::Value(10), AnswerClass::FeeTooHigh, 1);
+    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.chain.answer(TxMatch::Value(10), AnswerClass::FeeTooHigh, 1);
     let absurd = GasPrice::from_wei(900_000_000_000).unwrap();
     let with = Replacement { max_fee_per_gas: Some(absurd), ..Replacement::default() };
-    let hash = sign(&rig, &engine, ids[0], Action::Replace(with)).await;
-    let heard = async || rig.record(ids[0]).await.last_error.is_some();
-    rig.eventually("it was refused", heard).await;
-    assert_eq!(rig.chain.pooled_from(account(1).address).len(), 1, "the first one stands");
-    sign(&rig, &engine, ids[0], Action::SpeedUp).await;
-    let attempts = rig.attempts(ids[0]).await;
+    let hash = sign(&cluster, &engine, ids[0], Action::Replace(with)).await;
+    let heard = async || cluster.record(ids[0]).await.last_error.is_some();
+    cluster.eventually("it was refused", heard).await;
+    assert_eq!(cluster.chain.pooled_from(account(1).address).len(), 1, "the first one stands");
+    sign(&cluster, &engine, ids[0], Action::SpeedUp).await;
+    let attempts = cluster.attempts(ids[0]).await;
     let prices: Vec<_> = attempts.iter().map(|it| it.fees.max_fee).collect();
     assert!(prices[2] > prices[0] && prices[2] < absurd, "{prices:?}");
-    rig.mine_until_final(&ids).await;
-    let mined = rig.record(ids[0]).await.mined.unwrap().tx_hash;
+    cluster.mine_until_final(&ids).await;
+    let mined = cluster.record(ids[0]).await.mined.unwrap().tx_hash;
     assert_eq!(mined, attempts[2].tx_hash);
     assert_ne!(mined, hash);
 }
 
 /// The price of the second form, where one was signed.
-async fn prices(rig: &Rig, tx: tollgate_model::TxId) -> Vec<GasPrice> {
-    rig.attempts(tx).await.iter().map(|attempt| attempt.fees.max_fee).collect()
+async fn prices(cluster: &Cluster, tx: tollgate_model::TxId) -> Vec<GasPrice> {
+    cluster.attempts(tx).await.iter().map(|attempt| attempt.fees.max_fee).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refusal_as_too_high_after_a_lost_answer_leaves_a_form_that_must_be_beaten() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     // The answer to the first send is lost, and the second is refused.
-    rig.chain.answer(Which::Value(10), AnswerClass::Unknown, 1);
-    rig.chain.answer(Which::Value(10), AnswerClass::FeeTooHigh, 1);
-    let engine = rig.node("a", patient());
+    cluster.chain.answer(TxMatch::Value(10), AnswerClass::Unknown, 1);
+    cluster.chain.answer(TxMatch::Value(10), AnswerClass::FeeTooHigh, 1);
+    let engine = cluster.node("a", patient());
     let ids = transfers(&engine, [10]).await;
-    rig.eventually("it was refused", async || rig.record(ids[0]).await.last_error.is_some()).await;
-    sign(&rig, &engine, ids[0], Action::SpeedUp).await;
-    let prices = prices(&rig, ids[0]).await;
+    cluster
+        .eventually("it was refused", async || cluster.record(ids[0]).await.last_error.is_some())
+        .await;
+    sign(&cluster, &engine, ids[0], Action::SpeedUp).await;
+    let prices = prices(&cluster, ids[0]).await;
     assert!(prices[1] > prices[0], "a pool may hold the first: {prices:?}");
-    rig.mine_until_final(&ids).await;
+    cluster.mine_until_final(&ids).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn form_that_was_taken_over_must_be_beaten_though_it_is_refused_as_too_high() {
-    let rig = Rig::new().await;
-    rig.chain.answer(Which::Value(10), AnswerClass::Unknown, 1);
-    rig.chain.answer(Which::Value(10), AnswerClass::FeeTooHigh, 2);
-    let engine = rig.node("a", patient());
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.answer(TxMatch::Value(10), AnswerClass::Unknown, 1);
+    cluster.chain.answer(TxMatch::Value(10), AnswerClass::FeeTooHigh, 2);
+    let engine = cluster.node("a", patient());
     let ids = transfers(&engine, [10]).await;
-    rig.eventually("it was refused", async || rig.record(ids[0]).await.last_error.is_some()).await;
-    let hash = rig.attempts(ids[0]).await[0].tx_hash;
+    cluster
+        .eventually("it was refused", async || cluster.record(ids[0]).await.last_error.is_some())
+        .await;
+    let hash = cluster.attempts(ids[0]).await[0].tx_hash;
     engine.stop().await;
     drop(engine);
-    let before = rig.chain.sends(hash);
-    let heir = rig.node("b", patient());
-    rig.eventually("the new owner sends it", async || rig.chain.sends(hash) > before).await;
+    let before = cluster.chain.sends(hash);
+    let heir = cluster.node("b", patient());
+    cluster.eventually("the new owner sends it", async || cluster.chain.sends(hash) > before).await;
     // The answer is taken notice of before the order.
-    rig.eventually("its answer is heard", async || {
-        rig.alerts.of(tollgate_model::port::AlertKind::FeeCap).len() == 2
-    })
-    .await;
-    sign(&rig, &heir, ids[0], Action::SpeedUp).await;
-    let prices = prices(&rig, ids[0]).await;
+    cluster
+        .eventually("its answer is heard", async || {
+            cluster.alerts.of(tollgate_model::port::AlertKind::FeeCap).len() == 2
+        })
+        .await;
+    sign(&cluster, &heir, ids[0], Action::SpeedUp).await;
+    let prices = prices(&cluster, ids[0]).await;
     assert!(prices[1] > prices[0], "a pool may hold the first: {prices:?}");
-    rig.mine_until_final(&ids).await;
+    cluster.mine_until_final(&ids).await;
 }

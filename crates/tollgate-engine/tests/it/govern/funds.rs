@@ -9,35 +9,36 @@ use tollgate_model::bump::BumpRules;
 use tollgate_model::port::{AlertKind, TxRecord};
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{Allocated, StuckReason, TxState, U256};
-use tollgate_testkit::fake_chain::Which;
+use tollgate_testkit::fake_chain::TxMatch;
 
 use super::{PENDING, patient, transfers};
-use crate::rig::{Rig, account, options};
+use crate::support::{Cluster, account, options};
 
 const ETHER: u64 = 1_000_000_000_000_000_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_poor_account_is_held_with_an_alert_and_mined_in_order_after_funding() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     let address = account(1).address;
-    let engine = rig.node("a", options());
+    let engine = cluster.node("a", options());
     let values: Vec<u64> = (0..5).map(|n| ETHER + n).collect();
     // After they are taken, most of the money goes elsewhere.
-    rig.chain.answer(Which::Any, AnswerClass::InsufficientFunds, 5);
+    cluster.chain.answer(TxMatch::Any, AnswerClass::InsufficientFunds, 5);
     let ids = transfers(&engine, values.clone()).await;
-    rig.chain.set_balance(address, U256::from(2 * ETHER + ETHER / 2));
-    rig.eventually("an alert", async || {
-        rig.chain.mine();
-        !rig.alerts.of(AlertKind::InsufficientFunds).is_empty()
-    })
-    .await;
-    let unfinished = rig.record(ids[4]).await;
+    cluster.chain.set_balance(address, U256::from(2 * ETHER + ETHER / 2));
+    cluster
+        .eventually("an alert", async || {
+            cluster.chain.mine();
+            !cluster.alerts.of(AlertKind::InsufficientFunds).is_empty()
+        })
+        .await;
+    let unfinished = cluster.record(ids[4]).await;
     assert!(!unfinished.seen.state.is_final(), "{unfinished:?}");
-    rig.chain.set_balance(address, U256::from(ETHER) * U256::from(100));
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)), values, "in order");
+    cluster.chain.set_balance(address, U256::from(ETHER) * U256::from(100));
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)), values, "in order");
     for id in ids {
-        assert_eq!(rig.record(id).await.seen.state, TxState::Confirmed);
+        assert_eq!(cluster.record(id).await.seen.state, TxState::Confirmed);
     }
 }
 
@@ -47,28 +48,29 @@ const UNFUNDED: TxState = TxState::Allocated(Allocated::InsufficientFunds);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lack_of_funds_is_shown_as_such_after_a_takeover() {
-    let rig = Rig::new().await;
-    rig.chain.answer(Which::Any, AnswerClass::InsufficientFunds, usize::MAX);
-    let engine = rig.node("a", patient());
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.answer(TxMatch::Any, AnswerClass::InsufficientFunds, usize::MAX);
+    let engine = cluster.node("a", patient());
     let ids = transfers(&engine, [10]).await;
-    rig.until(ids[0], "is held", |tx| tx.seen.state == UNFUNDED).await;
-    let hash = rig.attempts(ids[0]).await[0].tx_hash;
+    cluster.until(ids[0], "is held", |tx| tx.seen.state == UNFUNDED).await;
+    let hash = cluster.attempts(ids[0]).await[0].tx_hash;
     engine.stop().await;
     drop(engine);
-    rig.clock.advance(LONG);
-    let heir = rig.node("b", patient());
-    rig.eventually("the new owner sends it", async || rig.chain.sends(hash) >= 2).await;
-    rig.eventually("its answer is heard", async || {
-        rig.alerts.of(AlertKind::InsufficientFunds).len() == 2
-    })
-    .await;
+    cluster.clock.advance(LONG);
+    let heir = cluster.node("b", patient());
+    cluster.eventually("the new owner sends it", async || cluster.chain.sends(hash) >= 2).await;
+    cluster
+        .eventually("its answer is heard", async || {
+            cluster.alerts.of(AlertKind::InsufficientFunds).len() == 2
+        })
+        .await;
     heir.reconcile(account(1)).await.unwrap();
-    assert_eq!(rig.record(ids[0]).await.seen.state, UNFUNDED);
-    rig.chain.answer_truly();
-    rig.clock.advance(Duration::from_secs(3_600 * 24));
-    rig.mine_until_final(&ids).await;
+    assert_eq!(cluster.record(ids[0]).await.seen.state, UNFUNDED);
+    cluster.chain.answer_truly();
+    cluster.clock.advance(Duration::from_secs(3_600 * 24));
+    cluster.mine_until_final(&ids).await;
     let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
-    let history = rig.history(ids[0]).await;
+    let history = cluster.history(ids[0]).await;
     let was_doubted = |to: TxState| to == grey || matches!(to, TxState::Stuck(_));
     assert!(!history.iter().any(|entry| was_doubted(entry.to)), "{history:?}");
 }

@@ -10,7 +10,7 @@ use tollgate_model::stuck::StuckThresholds;
 use tollgate_model::{TxId, TxState};
 
 use super::{PENDING, patient, transfers, window};
-use crate::rig::{Rig, account};
+use crate::support::{Cluster, account};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -21,59 +21,59 @@ fn policy(rejected_slot: RejectedSlot, base: EngineOptions) -> EngineOptions {
 
 /// An outsider's transaction is counted as pending, one of ours goes behind it, and then the
 /// outsider's vanishes.
-async fn with_a_hole(options: EngineOptions) -> (Rig, tollgate_engine::Engine, Vec<TxId>) {
-    let rig = Rig::new().await;
-    let (hash, _) = rig.chain.outsider_sends(account(1).address, 0, 10_000_000_000);
-    let engine = rig.node("a", options);
+async fn with_a_hole(options: EngineOptions) -> (Cluster, tollgate_engine::Engine, Vec<TxId>) {
+    let cluster = Cluster::pipelined().await;
+    let (hash, _) = cluster.chain.outsider_sends(account(1).address, 0, 10_000_000_000);
+    let engine = cluster.node("a", options);
     let ids = transfers(&engine, [10]).await;
-    assert_eq!(rig.record(ids[0]).await.nonce.unwrap().get(), 1);
-    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
-    assert!(rig.chain.evict(hash));
-    (rig, engine, ids)
+    assert_eq!(cluster.record(ids[0]).await.nonce.unwrap().get(), 1);
+    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    assert!(cluster.chain.evict(hash));
+    (cluster, engine, ids)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hole_is_seen_against_the_mined_count_and_told() {
-    let (rig, engine, _) = with_a_hole(policy(RejectedSlot::Hold, patient())).await;
+    let (cluster, engine, _) = with_a_hole(policy(RejectedSlot::Hold, patient())).await;
     let found = engine.reconcile(account(1)).await.unwrap();
     assert!(found.steps.iter().any(|step| step.contains("hole 0 to 0")), "{found:?}");
-    rig.clock.advance(MINUTE);
+    cluster.clock.advance(MINUTE);
     engine.reconcile(account(1)).await.unwrap();
-    assert_eq!(rig.alerts.of(AlertKind::Hole).len(), 1, "told once");
-    assert_eq!(rig.chain.pooled(), 1, "and left as it is");
+    assert_eq!(cluster.alerts.of(AlertKind::Hole).len(), 1, "told once");
+    assert_eq!(cluster.chain.pooled(), 1, "and left as it is");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hole_is_closed_by_a_placeholder_where_the_policy_says_so() {
-    let (rig, engine, ids) = with_a_hole(policy(RejectedSlot::Placeholder, patient())).await;
+    let (cluster, engine, ids) = with_a_hole(policy(RejectedSlot::Placeholder, patient())).await;
     engine.reconcile(account(1)).await.unwrap();
-    assert_eq!(rig.chain.pooled(), 1, "not at once: whoever left it may come back");
-    rig.clock.advance(MINUTE);
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.record(ids[0]).await.seen.state, TxState::Confirmed);
-    assert_eq!(rig.paid(account(1)), [0, 10]);
+    assert_eq!(cluster.chain.pooled(), 1, "not at once: whoever left it may come back");
+    cluster.clock.advance(MINUTE);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.record(ids[0]).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.paid(account(1)), [0, 10]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hole_is_filled_by_whoever_waits() {
     let options = policy(RejectedSlot::Recycle, window(1));
-    let (rig, engine, mut ids) = with_a_hole(options).await;
+    let (cluster, engine, mut ids) = with_a_hole(options).await;
     ids.extend(transfers(&engine, [11]).await);
     engine.reconcile(account(1)).await.unwrap();
-    rig.clock.advance(MINUTE);
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)), [11, 10], "the window was full, and it had its way");
+    cluster.clock.advance(MINUTE);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)), [11, 10], "the window was full, and it had its way");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_outsider_brings_back_meanwhile_is_not_overwritten() {
-    let (rig, engine, ids) = with_a_hole(policy(RejectedSlot::Placeholder, patient())).await;
+    let (cluster, engine, ids) = with_a_hole(policy(RejectedSlot::Placeholder, patient())).await;
     engine.reconcile(account(1)).await.unwrap();
-    rig.chain.outsider_sends(account(1).address, 0, 10_000_000_000);
-    rig.clock.advance(MINUTE);
+    cluster.chain.outsider_sends(account(1).address, 0, 10_000_000_000);
+    cluster.clock.advance(MINUTE);
     engine.reconcile(account(1)).await.unwrap();
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.feed().await.len(), 1, "no placeholder was made");
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.feed().await.len(), 1, "no placeholder was made");
 }
 
 /// Nodes that take over one after the other, each before its own patience would have run out.

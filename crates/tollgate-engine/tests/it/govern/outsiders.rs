@@ -8,10 +8,10 @@ use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::AlertKind;
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{Failed, Queued, StuckReason, TxId, TxState};
-use tollgate_testkit::fake_chain::{FakeChain, Fate, Question, Which};
+use tollgate_testkit::fake_chain::{FakeChain, Query, Reorged, TxMatch};
 
 use super::{PENDING, reason, strict, transfers};
-use crate::rig::{Rig, account, options};
+use crate::support::{Cluster, account, options};
 
 const TAKEN: TxState = TxState::Failed(Failed::NonceTaken);
 const UNPROVEN: TxState = TxState::Stuck(StuckReason::Unproven);
@@ -22,137 +22,142 @@ fn watchful(options: EngineOptions) -> EngineOptions {
 }
 
 /// Mines enough blocks for what is mined to be settled.
-fn settle(rig: &Rig) {
+fn settle(cluster: &Cluster) {
     for _ in 0..3 {
-        rig.chain.mine();
+        cluster.chain.mine();
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pipelined_goes_on_behind_what_an_outsider_used() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", watchful(options()));
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", watchful(options()));
     let first = transfers(&engine, [10]).await;
-    rig.mine_until_final(&first).await;
-    rig.chain.outsider_mines(account(1).address);
-    rig.eventually("the cursor follows", async || {
-        rig.submitter(account(1)).await.next_nonce.get() == 2
-    })
-    .await;
+    cluster.mine_until_final(&first).await;
+    cluster.chain.outsider_mines(account(1).address);
+    cluster
+        .eventually("the cursor follows", async || {
+            cluster.submitter(account(1)).await.next_nonce.get() == 2
+        })
+        .await;
     let next = transfers(&engine, [11, 12]).await;
-    rig.mine_until_final(&next).await;
-    assert_eq!(rig.paid(account(1)), [10, 0, 11, 12], "nothing twice, nothing lost");
+    cluster.mine_until_final(&next).await;
+    assert_eq!(cluster.paid(account(1)), [10, 0, 11, 12], "nothing twice, nothing lost");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slot_that_an_outsider_took_ends_as_nonce_taken_and_the_rest_goes_on() {
-    let rig = Rig::new().await;
-    rig.chain.hold(Which::Value(10));
-    let engine = rig.node("a", watchful(options()));
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.hold(TxMatch::Value(10));
+    let engine = cluster.node("a", watchful(options()));
     let ids = transfers(&engine, [10, 11]).await;
-    rig.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
-    let foreign = rig.chain.outsider_mines(account(1).address);
-    rig.chain.mine();
+    cluster.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
+    let foreign = cluster.chain.outsider_mines(account(1).address);
+    cluster.chain.mine();
     // Mined, but not settled: a reorg may still put ours there.
-    rig.eventually("it is seen", async || !rig.alerts.of(AlertKind::NonceTaken).is_empty()).await;
-    assert!(!rig.record(ids[0]).await.seen.state.is_final(), "I8");
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.record(ids[0]).await.seen.state, TAKEN);
-    assert_eq!(rig.record(ids[1]).await.seen.state, TxState::Confirmed);
-    assert_eq!(rig.alerts.of(AlertKind::NonceTaken).len(), 2, "seen, and then settled");
-    let last = rig.history(ids[0]).await.pop().unwrap();
+    cluster
+        .eventually("it is seen", async || !cluster.alerts.of(AlertKind::NonceTaken).is_empty())
+        .await;
+    assert!(!cluster.record(ids[0]).await.seen.state.is_final(), "I8");
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.record(ids[0]).await.seen.state, TAKEN);
+    assert_eq!(cluster.record(ids[1]).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.alerts.of(AlertKind::NonceTaken).len(), 2, "seen, and then settled");
+    let last = cluster.history(ids[0]).await.pop().unwrap();
     assert!(last.detail.unwrap().as_str().contains(&foreign.to_string()), "who took it is said");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_slot_is_called_taken_while_an_endpoint_is_silent() {
-    let rig = Rig::new().await;
-    rig.chain.set_witnesses(2);
-    rig.chain.silence_witness(1, true);
-    rig.chain.hold(Which::Value(10));
-    let engine = rig.node("a", watchful(options()));
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.set_endpoints(2);
+    cluster.chain.silence_endpoint(1, true);
+    cluster.chain.hold(TxMatch::Value(10));
+    let engine = cluster.node("a", watchful(options()));
     let ids = transfers(&engine, [10]).await;
-    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
-    rig.chain.outsider_mines(account(1).address);
+    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.chain.outsider_mines(account(1).address);
     for _ in 0..8 {
-        rig.chain.mine();
+        cluster.chain.mine();
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    assert!(!rig.record(ids[0]).await.seen.state.is_final(), "one of two is not enough");
-    rig.chain.silence_witness(1, false);
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.record(ids[0]).await.seen.state, TAKEN);
+    assert!(!cluster.record(ids[0]).await.seen.state.is_final(), "one of two is not enough");
+    cluster.chain.silence_endpoint(1, false);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.record(ids[0]).await.seen.state, TAKEN);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn strict_is_protected_within_one_interval_takes_nothing_and_goes_on_when_resumed() {
-    let rig = Rig::with_mode(Mode::Strict).await;
-    let engine = rig.node("a", watchful(strict()));
+    let cluster = Cluster::with_mode(Mode::Strict).await;
+    let engine = cluster.node("a", watchful(strict()));
     let first = transfers(&engine, [10]).await;
-    rig.mine_until_final(&first).await;
-    rig.chain.outsider_mines(account(1).address);
+    cluster.mine_until_final(&first).await;
+    cluster.chain.outsider_mines(account(1).address);
     // Mined, but not settled: it may still go, and until then no slot is opened.
     let held = transfers(&engine, [11, 12]).await;
     let told = engine.reconcile(account(1)).await.unwrap().steps;
     assert!(told[0].starts_with("ask again"), "{told:?}");
-    assert_eq!(rig.submitter(account(1)).await.status, SubmitterStatus::Active);
-    settle(&rig);
-    rig.eventually("PROTECT", async || {
-        rig.submitter(account(1)).await.status == SubmitterStatus::Protect
-    })
-    .await;
-    rig.eventually("an alert", async || rig.alerts.of(AlertKind::Protect).len() == 1).await;
-    rig.until(held[1], "is held", |tx| tx.seen.state == HELD).await;
-    rig.chain.mine();
-    assert_eq!(rig.submitter(account(1)).await.next_nonce.get(), 1, "I12: takes nothing");
+    assert_eq!(cluster.submitter(account(1)).await.status, SubmitterStatus::Active);
+    settle(&cluster);
+    cluster
+        .eventually("PROTECT", async || {
+            cluster.submitter(account(1)).await.status == SubmitterStatus::Protect
+        })
+        .await;
+    cluster.eventually("an alert", async || cluster.alerts.of(AlertKind::Protect).len() == 1).await;
+    cluster.until(held[1], "is held", |tx| tx.seen.state == HELD).await;
+    cluster.chain.mine();
+    assert_eq!(cluster.submitter(account(1)).await.next_nonce.get(), 1, "I12: takes nothing");
     engine.resume(account(1), reason("it was me")).await.unwrap();
-    rig.mine_until_final(&held).await;
-    assert_eq!(rig.paid(account(1)), [10, 0, 11, 12]);
-    assert_eq!(rig.submitter(account(1)).await.status_reason.unwrap().as_str(), "it was me");
+    cluster.mine_until_final(&held).await;
+    assert_eq!(cluster.paid(account(1)), [10, 0, 11, 12]);
+    assert_eq!(cluster.submitter(account(1)).await.status_reason.unwrap().as_str(), "it was me");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_strict_submitter_without_work_is_watched_as_well() {
-    let rig = Rig::with_mode(Mode::Strict).await;
+    let cluster = Cluster::with_mode(Mode::Strict).await;
     let lease_idle = Duration::from_millis(100);
-    let engine = rig.node("a", EngineOptions { lease_idle, ..watchful(strict()) });
-    rig.chain.outsider_mines(account(2).address);
-    settle(&rig);
-    rig.eventually("PROTECT", async || {
-        rig.submitter(account(2)).await.status == SubmitterStatus::Protect
-    })
-    .await;
-    assert_eq!(rig.submitter(account(1)).await.status, SubmitterStatus::Active);
+    let engine = cluster.node("a", EngineOptions { lease_idle, ..watchful(strict()) });
+    cluster.chain.outsider_mines(account(2).address);
+    settle(&cluster);
+    cluster
+        .eventually("PROTECT", async || {
+            cluster.submitter(account(2)).await.status == SubmitterStatus::Protect
+        })
+        .await;
+    assert_eq!(cluster.submitter(account(1)).await.status, SubmitterStatus::Active);
     drop(engine);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_strict_slot_that_an_outsider_took_protects_and_ends_together() {
-    let rig = Rig::with_mode(Mode::Strict).await;
-    rig.chain.hold(Which::Value(10));
-    let engine = rig.node("a", watchful(strict()));
+    let cluster = Cluster::with_mode(Mode::Strict).await;
+    cluster.chain.hold(TxMatch::Value(10));
+    let engine = cluster.node("a", watchful(strict()));
     let ids = transfers(&engine, [10, 11]).await;
-    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
-    rig.chain.outsider_mines(account(1).address);
-    rig.mine_until_final(&ids[..1]).await;
-    assert_eq!(rig.record(ids[0]).await.seen.state, TAKEN);
-    assert_eq!(rig.submitter(account(1)).await.status, SubmitterStatus::Protect);
-    rig.until(ids[1], "is held", |tx| tx.seen.state == HELD).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.chain.outsider_mines(account(1).address);
+    cluster.mine_until_final(&ids[..1]).await;
+    assert_eq!(cluster.record(ids[0]).await.seen.state, TAKEN);
+    assert_eq!(cluster.submitter(account(1)).await.status, SubmitterStatus::Protect);
+    cluster.until(ids[1], "is held", |tx| tx.seen.state == HELD).await;
     engine.resume(account(1), reason("known")).await.unwrap();
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)), [0, 11]);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)), [0, 11]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chain_that_lost_our_past_is_not_resumed() {
-    let rig = Rig::with_mode(Mode::Strict).await;
-    let engine = rig.node("a", strict());
+    let cluster = Cluster::with_mode(Mode::Strict).await;
+    let engine = cluster.node("a", strict());
     let ids = transfers(&engine, [10]).await;
-    rig.mine_until_final(&ids).await;
+    cluster.mine_until_final(&ids).await;
     // Deeper than finality: the chain forgets what was final.
-    rig.chain.reorg(rig.chain.height(), Fate::Lost);
+    cluster.chain.reorg(cluster.chain.height(), Reorged::Dropped);
     engine.reconcile(account(1)).await.unwrap();
-    assert_eq!(rig.submitter(account(1)).await.status, SubmitterStatus::Protect);
+    assert_eq!(cluster.submitter(account(1)).await.status, SubmitterStatus::Protect);
     let refused = engine.resume(account(1), reason("try")).await;
     assert!(matches!(refused, Err(ActError::CannotResume(_))), "{refused:?}");
 }
@@ -169,232 +174,243 @@ fn short_of_patience() -> EngineOptions {
 
 /// Five payments that were executed while no node ran, whose receipts every endpoint has pruned
 /// since; and the node that takes over.
-async fn executed_and_pruned(rig: &Rig, prune: impl FnOnce(&FakeChain)) -> (Engine, Vec<TxId>) {
-    let engine = rig.node("a", short_of_patience());
+async fn executed_and_pruned(
+    cluster: &Cluster,
+    prune: impl FnOnce(&FakeChain),
+) -> (Engine, Vec<TxId>) {
+    let engine = cluster.node("a", short_of_patience());
     let ids = transfers(&engine, 10..15).await;
     for id in &ids {
-        rig.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
+        cluster.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
     }
     engine.stop().await;
     for _ in 0..OUTAGE {
-        rig.chain.mine();
+        cluster.chain.mine();
     }
-    rig.chain.lose_receipts(true);
-    prune(&rig.chain);
-    (rig.node("b", short_of_patience()), ids)
+    cluster.chain.lose_receipts(true);
+    prune(&cluster.chain);
+    (cluster.node("b", short_of_patience()), ids)
 }
 
 /// They are STUCK for what can't be proven, people are told, and whoever comes next is served.
-async fn unproven_in_nobodys_way(rig: &Rig, engine: &Engine, ids: &[TxId], detail: &str) {
+async fn unproven_in_nobodys_way(cluster: &Cluster, engine: &Engine, ids: &[TxId], detail: &str) {
     for id in ids {
-        rig.until(*id, "was unproven", |tx| tx.seen.state == UNPROVEN).await;
-        let last = rig.history(*id).await.pop().unwrap();
+        cluster.until(*id, "was unproven", |tx| tx.seen.state == UNPROVEN).await;
+        let last = cluster.history(*id).await.pop().unwrap();
         assert!(last.detail.as_ref().unwrap().as_str().contains(detail), "{last:?}");
     }
-    let alerts = rig.alerts.of(AlertKind::Stuck);
+    let alerts = cluster.alerts.of(AlertKind::Stuck);
     assert!(alerts.iter().all(|alert| alert.detail.starts_with("unproven")), "{alerts:?}");
-    rig.eventually("an alert for each", async || {
-        let told: BTreeSet<_> = rig.alerts.of(AlertKind::Stuck).iter().map(|a| a.tx_id).collect();
-        told.len() == ids.len()
-    })
-    .await;
-    assert!(rig.alerts.of(AlertKind::NonceTaken).is_empty(), "nobody took anything");
+    cluster
+        .eventually("an alert for each", async || {
+            let told: BTreeSet<_> =
+                cluster.alerts.of(AlertKind::Stuck).iter().map(|a| a.tx_id).collect();
+            told.len() == ids.len()
+        })
+        .await;
+    assert!(cluster.alerts.of(AlertKind::NonceTaken).is_empty(), "nobody took anything");
     // New blocks are read as ever.
     let later = transfers(engine, [99]).await;
-    rig.mine_until_final(&later).await;
-    assert_eq!(rig.record(later[0]).await.seen.state, TxState::Confirmed);
+    cluster.mine_until_final(&later).await;
+    assert_eq!(cluster.record(later[0]).await.seen.state, TxState::Confirmed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn executed_payments_with_pruned_receipts_are_never_called_taken_and_end_once_proven() {
-    let rig = Rig::new().await;
-    let (engine, ids) = executed_and_pruned(&rig, |_| {}).await;
-    unproven_in_nobodys_way(&rig, &engine, &ids, "which is ours, and no endpoint has its receipt")
-        .await;
+    let cluster = Cluster::pipelined().await;
+    let (engine, ids) = executed_and_pruned(&cluster, |_| {}).await;
+    unproven_in_nobodys_way(
+        &cluster,
+        &engine,
+        &ids,
+        "which is ours, and no endpoint has its receipt",
+    )
+    .await;
     // Evidence still moves them.
-    rig.chain.lose_receipts(false);
-    rig.mine_until_final(&ids).await;
+    cluster.chain.lose_receipts(false);
+    cluster.mine_until_final(&ids).await;
     for id in &ids {
-        assert_eq!(rig.record(*id).await.seen.state, TxState::Confirmed);
+        assert_eq!(cluster.record(*id).await.seen.state, TxState::Confirmed);
     }
-    assert_eq!(rig.paid(account(1)), [10, 11, 12, 13, 14, 99], "executed once");
+    assert_eq!(cluster.paid(account(1)), [10, 11, 12, 13, 14, 99], "executed once");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slots_in_which_nobody_shows_a_transaction_are_never_called_taken() {
-    let rig = Rig::new().await;
-    let silent = |chain: &FakeChain| chain.fail(Question::Occupants, true);
-    let (engine, ids) = executed_and_pruned(&rig, silent).await;
-    unproven_in_nobodys_way(&rig, &engine, &ids, "nobody shows by what").await;
-    rig.chain.lose_receipts(false);
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)), [10, 11, 12, 13, 14, 99], "executed once");
+    let cluster = Cluster::pipelined().await;
+    let silent = |chain: &FakeChain| chain.fail(Query::Occupants, true);
+    let (engine, ids) = executed_and_pruned(&cluster, silent).await;
+    unproven_in_nobodys_way(&cluster, &engine, &ids, "nobody shows by what").await;
+    cluster.chain.lose_receipts(false);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)), [10, 11, 12, 13, 14, 99], "executed once");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn foreign_transaction_far_below_the_view_is_found_and_ends_the_slot() {
-    let rig = Rig::new().await;
-    rig.chain.hold(Which::Value(10));
-    let engine = rig.node("a", short_of_patience());
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.hold(TxMatch::Value(10));
+    let engine = cluster.node("a", short_of_patience());
     let ids = transfers(&engine, [10]).await;
-    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
     engine.stop().await;
-    let foreign = rig.chain.outsider_mines(account(1).address);
+    let foreign = cluster.chain.outsider_mines(account(1).address);
     // More than the view of a new node holds.
     for _ in 0..200 {
-        rig.chain.mine();
+        cluster.chain.mine();
     }
-    let _heir = rig.node("b", short_of_patience());
-    rig.until(ids[0], "was taken", |tx| tx.seen.state == TAKEN).await;
-    let last = rig.history(ids[0]).await.pop().unwrap();
+    let _heir = cluster.node("b", short_of_patience());
+    cluster.until(ids[0], "was taken", |tx| tx.seen.state == TAKEN).await;
+    let last = cluster.history(ids[0]).await.pop().unwrap();
     assert!(last.detail.unwrap().as_str().contains(&foreign.to_string()), "who took it is said");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn create_does_not_wait_for_a_search_that_hangs() {
-    let rig = Rig::new().await;
-    let (engine, ids) = executed_and_pruned(&rig, FakeChain::hang_searches).await;
+    let cluster = Cluster::pipelined().await;
+    let (engine, ids) = executed_and_pruned(&cluster, FakeChain::hang_searches).await;
     let later = transfers(&engine, [99]).await;
-    rig.mine_until_final(&later).await;
-    assert!(!rig.record(ids[0]).await.seen.state.is_final(), "it is still looked for");
+    cluster.mine_until_final(&later).await;
+    assert!(!cluster.record(ids[0]).await.seen.state.is_final(), "it is still looked for");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn strict_count_that_lags_delays_and_never_protects() {
-    let rig = Rig::with_mode(Mode::Strict).await;
-    let engine = rig.node("a", watchful(strict()));
+    let cluster = Cluster::with_mode(Mode::Strict).await;
+    let engine = cluster.node("a", watchful(strict()));
     let first = transfers(&engine, [10]).await;
-    rig.mine_until_final(&first).await;
+    cluster.mine_until_final(&first).await;
     // The endpoints that are asked for counts have not seen the block of the first one.
-    rig.chain.lag_counts(rig.chain.height());
+    cluster.chain.lag_counts(cluster.chain.height());
     let second = transfers(&engine, [11]).await;
     for _ in 0..3 {
         let told = engine.reconcile(account(1)).await.unwrap().steps;
         assert!(told[0].starts_with("ask again"), "{told:?}");
     }
-    assert_eq!(rig.submitter(account(1)).await.status, SubmitterStatus::Active);
-    rig.chain.lag_counts(0);
-    rig.mine_until_final(&second).await;
-    assert_eq!(rig.paid(account(1)), [10, 11]);
-    assert!(rig.alerts.of(AlertKind::Protect).is_empty());
+    assert_eq!(cluster.submitter(account(1)).await.status, SubmitterStatus::Active);
+    cluster.chain.lag_counts(0);
+    cluster.mine_until_final(&second).await;
+    assert_eq!(cluster.paid(account(1)), [10, 11]);
+    assert!(cluster.alerts.of(AlertKind::Protect).is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn strict_view_that_lags_below_a_final_slot_never_protects() {
-    let rig = Rig::with_mode(Mode::Strict).await;
+    let cluster = Cluster::with_mode(Mode::Strict).await;
     let before = 5;
     for _ in 0..before {
-        rig.chain.mine();
+        cluster.chain.mine();
     }
-    let engine = rig.node("a", watchful(strict()));
+    let engine = cluster.node("a", watchful(strict()));
     let first = transfers(&engine, [10]).await;
-    rig.mine_until_final(&first).await;
+    cluster.mine_until_final(&first).await;
     engine.stop().await;
     // A new node, all of whose endpoints are behind the block of a slot that is final.
-    let behind = rig.chain.height() - before;
-    rig.chain.hide_newest(behind);
-    rig.chain.lag_counts(behind);
-    let heir = rig.node("b", watchful(strict()));
+    let behind = cluster.chain.height() - before;
+    cluster.chain.hide_newest(behind);
+    cluster.chain.lag_counts(behind);
+    let heir = cluster.node("b", watchful(strict()));
     let second = transfers(&heir, [11]).await;
-    rig.eventually("the view is there", async || heir.view().head().is_some()).await;
+    cluster.eventually("the view is there", async || heir.view().head().is_some()).await;
     for _ in 0..3 {
         heir.reconcile(account(1)).await.unwrap();
     }
-    assert_eq!(rig.submitter(account(1)).await.status, SubmitterStatus::Active);
-    rig.chain.hide_newest(0);
-    rig.chain.lag_counts(0);
-    rig.mine_until_final(&second).await;
-    assert_eq!(rig.paid(account(1)), [10, 11]);
+    assert_eq!(cluster.submitter(account(1)).await.status, SubmitterStatus::Active);
+    cluster.chain.hide_newest(0);
+    cluster.chain.lag_counts(0);
+    cluster.mine_until_final(&second).await;
+    assert_eq!(cluster.paid(account(1)), [10, 11]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn strict_goes_on_if_a_reorg_undoes_what_an_outsider_used() {
-    let rig = Rig::with_mode(Mode::Strict).await;
-    let engine = rig.node("a", watchful(strict()));
+    let cluster = Cluster::with_mode(Mode::Strict).await;
+    let engine = cluster.node("a", watchful(strict()));
     let first = transfers(&engine, [10]).await;
-    rig.mine_until_final(&first).await;
-    rig.chain.outsider_mines(account(1).address);
+    cluster.mine_until_final(&first).await;
+    cluster.chain.outsider_mines(account(1).address);
     let second = transfers(&engine, [11]).await;
     let told = engine.reconcile(account(1)).await.unwrap().steps;
     assert!(told[0].starts_with("ask again"), "{told:?}");
-    rig.chain.reorg(1, Fate::Lost);
-    rig.mine_until_final(&second).await;
-    assert_eq!(rig.paid(account(1)), [10, 11]);
-    assert_eq!(rig.submitter(account(1)).await.status, SubmitterStatus::Active);
+    cluster.chain.reorg(1, Reorged::Dropped);
+    cluster.mine_until_final(&second).await;
+    assert_eq!(cluster.paid(account(1)), [10, 11]);
+    assert_eq!(cluster.submitter(account(1)).await.status, SubmitterStatus::Active);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn our_own_is_not_called_foreign_by_nodes_that_lost_its_receipt() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", watchful(options()));
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", watchful(options()));
     let ids = transfers(&engine, [10]).await;
-    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
     engine.stop().await;
     for _ in 0..5 {
-        rig.chain.mine();
+        cluster.chain.mine();
     }
     // Settled, and every endpoint says that it has no receipt of ours.
-    rig.chain.lose_receipts(true);
-    let engine = rig.node("b", watchful(options()));
+    cluster.chain.lose_receipts(true);
+    let engine = cluster.node("b", watchful(options()));
     for _ in 0..3 {
         engine.reconcile(account(1)).await.unwrap();
     }
-    assert!(!rig.record(ids[0]).await.seen.state.is_final(), "it is in the block all the same");
-    rig.chain.lose_receipts(false);
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.record(ids[0]).await.seen.state, TxState::Confirmed);
+    assert!(!cluster.record(ids[0]).await.seen.state.is_final(), "it is in the block all the same");
+    cluster.chain.lose_receipts(false);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.record(ids[0]).await.seen.state, TxState::Confirmed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn receipt_in_a_block_that_left_the_chain_does_not_keep_a_taken_slot_open() {
-    let rig = Rig::new().await;
-    rig.chain.set_witnesses(3);
-    let engine = rig.node("a", watchful(options()));
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.set_endpoints(3);
+    let engine = cluster.node("a", watchful(options()));
     let ids = transfers(&engine, [10]).await;
-    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
-    rig.chain.mine();
-    rig.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
-    let receipt = rig.record(ids[0]).await.mined.unwrap();
-    rig.chain.hold(Which::Value(10));
-    rig.chain.reorg(1, Fate::Lost);
-    rig.until(ids[0], "left its block", |tx| tx.mined.is_none()).await;
-    rig.chain.show_orphaned(receipt);
-    rig.chain.outsider_mines(account(1).address);
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.record(ids[0]).await.seen.state, TAKEN);
+    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.chain.mine();
+    cluster.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
+    let receipt = cluster.record(ids[0]).await.mined.unwrap();
+    cluster.chain.hold(TxMatch::Value(10));
+    cluster.chain.reorg(1, Reorged::Dropped);
+    cluster.until(ids[0], "left its block", |tx| tx.mined.is_none()).await;
+    cluster.chain.show_orphaned(receipt);
+    cluster.chain.outsider_mines(account(1).address);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.record(ids[0]).await.seen.state, TAKEN);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn patience_with_an_unproven_slot_goes_on_over_takeovers() {
     const SECOND: Duration = Duration::from_secs(1);
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     let grey_zone_timeout = 60 * SECOND;
     let options = watchful(options());
     let resubmit = ResubmitRules { grey_zone_timeout, ..options.resubmit };
     let options = EngineOptions { resubmit, lookback_blocks: 8, ..options };
-    let engine = rig.node("a", options.clone());
+    let engine = cluster.node("a", options.clone());
     let ids = transfers(&engine, [10]).await;
-    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
     engine.stop().await;
     drop(engine);
     for _ in 0..OUTAGE {
-        rig.chain.mine();
+        cluster.chain.mine();
     }
-    rig.chain.lose_receipts(true);
-    rig.chain.fail(Question::Occupants, true);
-    let mut engine = rig.node("heir", options.clone());
-    rig.eventually("a search in vain is written down", async || {
-        rig.history(ids[0]).await.iter().any(|entry| entry.event == "unproven")
-    })
-    .await;
+    cluster.chain.lose_receipts(true);
+    cluster.chain.fail(Query::Occupants, true);
+    let mut engine = cluster.node("heir", options.clone());
+    cluster
+        .eventually("a search in vain is written down", async || {
+            cluster.history(ids[0]).await.iter().any(|entry| entry.event == "unproven")
+        })
+        .await;
     for _ in 0..3 {
-        rig.clock.advance(25 * SECOND);
+        cluster.clock.advance(25 * SECOND);
         engine.stop().await;
         drop(engine);
-        engine = rig.node("heir", options.clone());
+        engine = cluster.node("heir", options.clone());
     }
-    rig.until(ids[0], "was unproven", |tx| tx.seen.state == UNPROVEN).await;
-    let noted = rig.history(ids[0]).await;
+    cluster.until(ids[0], "was unproven", |tx| tx.seen.state == UNPROVEN).await;
+    let noted = cluster.history(ids[0]).await;
     let noted = noted.iter().filter(|entry| entry.event == "unproven").count();
     assert_eq!(noted, 1, "no owner begins anew");
 }

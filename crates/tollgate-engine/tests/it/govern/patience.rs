@@ -7,10 +7,10 @@ use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::{Checkpoint, TxRecord};
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{StuckReason, TxState};
-use tollgate_testkit::fake_chain::Which;
+use tollgate_testkit::fake_chain::TxMatch;
 
 use super::{PENDING, act, patient, transfers};
-use crate::rig::{Rig, account, options};
+use crate::support::{Cluster, account, options};
 
 const SECOND: Duration = Duration::from_secs(1);
 const TIMED_OUT: TxState = TxState::Stuck(StuckReason::TimedOut);
@@ -28,118 +28,119 @@ async fn two_ticks() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn patience_with_the_next_begins_when_it_becomes_the_head() {
-    let rig = Rig::new().await;
-    rig.chain.hold(Which::Value(10));
-    rig.chain.hold(Which::Value(11));
-    let engine = rig.node("a", impatient());
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.hold(TxMatch::Value(10));
+    cluster.chain.hold(TxMatch::Value(11));
+    let engine = cluster.node("a", impatient());
     let ids = transfers(&engine, [10, 11]).await;
-    rig.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
-    rig.clock.advance(60 * SECOND);
-    rig.until(ids[0], "timed out", |tx| tx.seen.state == TIMED_OUT).await;
-    rig.chain.release(Which::Value(10));
-    rig.chain.mine();
-    rig.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
+    cluster.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.clock.advance(60 * SECOND);
+    cluster.until(ids[0], "timed out", |tx| tx.seen.state == TIMED_OUT).await;
+    cluster.chain.release(TxMatch::Value(10));
+    cluster.chain.mine();
+    cluster.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
     two_ticks().await;
-    assert_eq!(rig.record(ids[1]).await.seen.state, PENDING, "it stood in line until now");
-    rig.clock.advance(60 * SECOND);
-    rig.until(ids[1], "timed out", |tx| tx.seen.state == TIMED_OUT).await;
+    assert_eq!(cluster.record(ids[1]).await.seen.state, PENDING, "it stood in line until now");
+    cluster.clock.advance(60 * SECOND);
+    cluster.until(ids[1], "timed out", |tx| tx.seen.state == TIMED_OUT).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_somebody_acted_on_is_waited_for_anew() {
-    let rig = Rig::new().await;
-    rig.chain.hold(Which::Value(10));
-    let engine = rig.node("a", impatient());
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.hold(TxMatch::Value(10));
+    let engine = cluster.node("a", impatient());
     let ids = transfers(&engine, [10]).await;
-    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
-    rig.clock.advance(40 * SECOND);
+    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.clock.advance(40 * SECOND);
     assert_eq!(act(&engine, ids[0], Action::Resubmit).await, Ok(Acted::Resent));
-    rig.clock.advance(40 * SECOND);
+    cluster.clock.advance(40 * SECOND);
     two_ticks().await;
-    assert_eq!(rig.record(ids[0]).await.seen.state, PENDING);
-    rig.clock.advance(40 * SECOND);
-    rig.until(ids[0], "timed out", |tx| tx.seen.state == TIMED_OUT).await;
+    assert_eq!(cluster.record(ids[0]).await.seen.state, PENDING);
+    cluster.clock.advance(40 * SECOND);
+    cluster.until(ids[0], "timed out", |tx| tx.seen.state == TIMED_OUT).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn when_one_hold_is_over_the_others_are_tried_at_once() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", patient());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", patient());
     let values: Vec<u64> = (0..4).map(|n| ETHER + n).collect();
     for value in &values[1..] {
-        rig.chain.answer(Which::Value(*value), AnswerClass::InsufficientFunds, 1);
+        cluster.chain.answer(TxMatch::Value(*value), AnswerClass::InsufficientFunds, 1);
     }
     let ids = transfers(&engine, values.clone()).await;
     for id in &ids[1..] {
-        rig.until(*id, "was refused", |tx| tx.last_error.is_some()).await;
+        cluster.until(*id, "was refused", |tx| tx.last_error.is_some()).await;
     }
     // Nothing is due for an hour; somebody has one of them sent.
     act(&engine, ids[1], Action::Resubmit).await.unwrap();
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)), values);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)), values);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_an_action_is_sent_before_it_is_durable() {
     for action in [Action::Resubmit, Action::Cancel, Action::SpeedUp] {
-        let rig = Rig::new().await;
-        let engine = rig.node("a", patient());
+        let cluster = Cluster::pipelined().await;
+        let engine = cluster.node("a", patient());
         let ids = transfers(&engine, [10]).await;
-        rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
-        let before = rig.chain.all_sends();
-        let mut hold = rig.gate.arm(Checkpoint::BatchWritten);
+        cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+        let before = cluster.chain.all_sends();
+        let mut hold = cluster.checkpoints.pause_at(Checkpoint::BatchWritten);
         let (worker, tx, wanted) = (engine.clone(), ids[0], action.clone());
         let acts = tokio::spawn(async move { act(&worker, tx, wanted).await });
         hold.reached().await;
         // Long enough for a send that did not wait.
         tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!(rig.chain.all_sends(), before, "I11: {action:?} was sent before its claim");
+        assert_eq!(cluster.chain.all_sends(), before, "I11: {action:?} was sent before its claim");
         hold.release();
         acts.await.unwrap().unwrap();
-        rig.eventually("it is sent", async || rig.chain.all_sends() > before).await;
+        cluster.eventually("it is sent", async || cluster.chain.all_sends() > before).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_node_knows_by_its_hash_leaves_the_grey_zone() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     // Everything is taken, and no answer ever comes.
-    rig.chain.lose_answers(usize::MAX);
-    let engine = rig.node("a", options());
+    cluster.chain.lose_answers(usize::MAX);
+    let engine = cluster.node("a", options());
     let ids = transfers(&engine, [10]).await;
-    rig.until(ids[0], "is known to be with a node", |tx| {
-        matches!(tx.seen.state, TxState::Tracking(_))
-    })
-    .await;
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)), [10]);
+    cluster
+        .until(ids[0], "is known to be with a node", |tx| {
+            matches!(tx.seen.state, TxState::Tracking(_))
+        })
+        .await;
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)), [10]);
 }
 
 /// Nodes that take over one after the other, each before its own patience would have run out.
 #[tokio::test(flavor = "multi_thread")]
 async fn patience_with_the_head_goes_on_over_takeovers() {
-    let rig = Rig::new().await;
-    rig.chain.hold(Which::Value(10));
-    let mut engine = rig.node("a", impatient());
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.hold(TxMatch::Value(10));
+    let mut engine = cluster.node("a", impatient());
     let tx = transfers(&engine, [10]).await[0];
-    rig.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
     for takeover in 1..=4 {
-        rig.clock.advance(25 * SECOND);
+        cluster.clock.advance(25 * SECOND);
         engine.stop().await;
         drop(engine);
-        engine = rig.node("heir", impatient());
+        engine = cluster.node("heir", impatient());
         // A new owner sends what it finds, unless it is out of patience.
         let is_taken_over = |tx: &TxRecord| tx.resubmits >= takeover || tx.seen.state == TIMED_OUT;
-        rig.until(tx, "was taken over", is_taken_over).await;
+        cluster.until(tx, "was taken over", is_taken_over).await;
     }
-    rig.until(tx, "timed out", |tx| tx.seen.state == TIMED_OUT).await;
+    cluster.until(tx, "timed out", |tx| tx.seen.state == TIMED_OUT).await;
 }
 
 /// A takeover sends what it finds, but uses up no try and begins no pause anew.
 #[tokio::test(flavor = "multi_thread")]
 async fn resends_run_out_under_owners_that_change_often() {
-    let rig = Rig::new().await;
-    rig.chain.hold(Which::Value(10));
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.hold(TxMatch::Value(10));
     let resubmit = ResubmitRules {
         interval: 40 * SECOND,
         backoff_percent: 100,
@@ -148,20 +149,20 @@ async fn resends_run_out_under_owners_that_change_often() {
         ..ResubmitRules::default()
     };
     let options = EngineOptions { resubmit, ..options() };
-    let mut engine = rig.node("a", options.clone());
+    let mut engine = cluster.node("a", options.clone());
     let tx = transfers(&engine, [10]).await[0];
-    rig.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
     let is_stuck = |state: TxState| state == TxState::Stuck(StuckReason::ResubmitsExhausted);
     for takeover in 1..=6 {
-        rig.clock.advance(25 * SECOND);
+        cluster.clock.advance(25 * SECOND);
         engine.stop().await;
         drop(engine);
-        engine = rig.node("heir", options.clone());
+        engine = cluster.node("heir", options.clone());
         let sent = |tx: &TxRecord| tx.resubmits >= takeover || is_stuck(tx.seen.state);
-        rig.until(tx, "was taken over", sent).await;
-        let state = rig.record(tx).await.seen.state;
+        cluster.until(tx, "was taken over", sent).await;
+        let state = cluster.record(tx).await.seen.state;
         assert!(takeover > 3 || !is_stuck(state), "two tries and their pauses take longer");
     }
-    let state = rig.record(tx).await.seen.state;
+    let state = cluster.record(tx).await.seen.state;
     assert!(is_stuck(state), "{state}");
 }

@@ -5,10 +5,10 @@ use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::{AlertKind, Checkpoint};
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::{Address, Allocated, Failed, Intent, StuckReason, TxState, U256};
-use tollgate_testkit::fake_chain::Which;
+use tollgate_testkit::fake_chain::TxMatch;
 
 use super::{PENDING, patient, transfers};
-use crate::rig::{Rig, account, id, options};
+use crate::support::{Cluster, account, id, options};
 
 const REJECTED: TxState = TxState::Stuck(StuckReason::Rejected);
 const BAD: Address = Address::repeat_byte(0xba);
@@ -23,112 +23,116 @@ fn bad() -> Intent {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn held_it_stays_stuck_with_an_alert_and_keeps_its_slot() {
-    let rig = Rig::new().await;
-    rig.chain.reject_calls_to(BAD);
-    let engine = rig.node("a", policy(RejectedSlot::Hold));
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.reject_calls_to(BAD);
+    let engine = cluster.node("a", policy(RejectedSlot::Hold));
     let tx = id(engine.create(account(1), None, bad()).await.unwrap());
-    rig.until(tx, "is rejected", |tx| tx.seen.state == REJECTED).await;
-    rig.eventually("an alert", async || !rig.alerts.of(AlertKind::Rejected).is_empty()).await;
+    cluster.until(tx, "is rejected", |tx| tx.seen.state == REJECTED).await;
+    cluster
+        .eventually("an alert", async || !cluster.alerts.of(AlertKind::Rejected).is_empty())
+        .await;
     let next = transfers(&engine, [10]).await;
-    assert_eq!(rig.record(next[0]).await.nonce.unwrap().get(), 1, "I3: not the same slot");
+    assert_eq!(cluster.record(next[0]).await.nonce.unwrap().get(), 1, "I3: not the same slot");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_placeholder_closes_the_slot_and_successors_are_mined() {
-    let rig = Rig::new().await;
-    rig.chain.reject_calls_to(BAD);
-    let engine = rig.node("a", policy(RejectedSlot::Placeholder));
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.reject_calls_to(BAD);
+    let engine = cluster.node("a", policy(RejectedSlot::Placeholder));
     let tx = id(engine.create(account(1), None, bad()).await.unwrap());
     let next = transfers(&engine, [10]).await;
-    rig.mine_until_final(&[tx, next[0]]).await;
-    assert_eq!(rig.record(tx).await.seen.state, TxState::Failed(Failed::Rejected));
-    assert_eq!(rig.paid(account(1)), [0, 10]);
+    cluster.mine_until_final(&[tx, next[0]]).await;
+    assert_eq!(cluster.record(tx).await.seen.state, TxState::Failed(Failed::Rejected));
+    assert_eq!(cluster.paid(account(1)), [0, 10]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rejection_after_a_lost_answer_is_no_proof_and_nothing_is_recycled() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::pipelined().await;
     // The first try has no clear answer, the second says that it can't be taken.
-    rig.chain.answer(Which::To(BAD), AnswerClass::Transient, 1);
-    rig.chain.answer(Which::To(BAD), AnswerClass::Invalid, usize::MAX);
-    let engine = rig.node("a", policy(RejectedSlot::Recycle));
+    cluster.chain.answer(TxMatch::To(BAD), AnswerClass::Transient, 1);
+    cluster.chain.answer(TxMatch::To(BAD), AnswerClass::Invalid, usize::MAX);
+    let engine = cluster.node("a", policy(RejectedSlot::Recycle));
     let tx = id(engine.create(account(1), None, bad()).await.unwrap());
     let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
-    rig.until(tx, "is in the grey zone", |tx| tx.seen.state == grey).await;
+    cluster.until(tx, "is in the grey zone", |tx| tx.seen.state == grey).await;
     tokio::time::sleep(std::time::Duration::from_millis(800)).await;
-    assert_eq!(rig.record(tx).await.seen.state, grey, "I3: it may be with a node");
+    assert_eq!(cluster.record(tx).await.seen.state, grey, "I3: it may be with a node");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rejection_after_an_answer_that_nobody_heard_is_no_proof() {
-    let rig = Rig::new().await;
-    rig.chain.reject_calls_to(BAD);
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.reject_calls_to(BAD);
     // The sender dies with the answer to the first send in its hands.
-    rig.gate.trap(Checkpoint::NodeAnswered);
-    let resubmit = crate::rig::options().resubmit;
+    cluster.checkpoints.panic_at(Checkpoint::NodeAnswered);
+    let resubmit = crate::support::options().resubmit;
     let options = EngineOptions { resubmit, ..policy(RejectedSlot::Recycle) };
-    let engine = rig.node("a", options);
+    let engine = cluster.node("a", options);
     let tx = id(engine.create(account(1), None, bad()).await.unwrap());
     let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
-    rig.until(tx, "is in the grey zone", |tx| tx.seen.state == grey).await;
+    cluster.until(tx, "is in the grey zone", |tx| tx.seen.state == grey).await;
     assert_eq!(engine.deaths(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rejections_after_a_batch_whose_answer_was_lost_recycle_no_slot_of_it() {
-    let rig = Rig::new().await;
-    rig.chain.reject_calls_to(BAD);
-    let engine = rig.node("a", policy(RejectedSlot::Recycle));
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.reject_calls_to(BAD);
+    let engine = cluster.node("a", policy(RejectedSlot::Recycle));
     // The first one waits to be sent, so that the others are sent together.
-    let mut hold = rig.gate.arm(Checkpoint::Sending);
+    let mut hold = cluster.checkpoints.pause_at(Checkpoint::Sending);
     let first = transfers(&engine, [10]).await;
     hold.reached().await;
     let mut ids = Vec::new();
     for _ in 0..3 {
         ids.push(id(engine.create(account(1), None, bad()).await.unwrap()));
     }
-    rig.chain.lose_batches(1);
+    cluster.chain.lose_batches(1);
     hold.release();
     // Each of them may be with a node, not only the first without an answer.
     let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
     for tx in ids {
-        rig.until(tx, "was answered", |tx| tx.last_error.is_some()).await;
-        assert_eq!(rig.record(tx).await.seen.state, grey, "I3");
+        cluster.until(tx, "was answered", |tx| tx.last_error.is_some()).await;
+        assert_eq!(cluster.record(tx).await.seen.state, grey, "I3");
     }
-    rig.until(first[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(first[0], "was with a node", |tx| tx.seen.state == PENDING).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_proof_the_slot_goes_to_the_next_one() {
-    let rig = Rig::new().await;
-    rig.chain.reject_calls_to(BAD);
-    let engine = rig.node("a", policy(RejectedSlot::Recycle));
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.reject_calls_to(BAD);
+    let engine = cluster.node("a", policy(RejectedSlot::Recycle));
     let tx = id(engine.create(account(1), None, bad()).await.unwrap());
-    rig.until(tx, "ended", |tx| tx.seen.state == TxState::Failed(Failed::Rejected)).await;
+    cluster.until(tx, "ended", |tx| tx.seen.state == TxState::Failed(Failed::Rejected)).await;
     let next = transfers(&engine, [10, 11]).await;
-    rig.mine_until_final(&next).await;
-    assert_eq!(rig.paid(account(1)), [10, 11], "nothing is left empty");
-    assert_eq!(rig.feed().await.len(), 3);
+    cluster.mine_until_final(&next).await;
+    assert_eq!(cluster.paid(account(1)), [10, 11], "nothing is left empty");
+    assert_eq!(cluster.feed().await.len(), 3);
 }
 
 /// With the policy that gives slots away, nothing but proof does.
 async fn keeps_its_slot(class: AnswerClass) {
-    let rig = Rig::new().await;
-    rig.chain.answer(Which::Value(10), class, usize::MAX);
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.answer(TxMatch::Value(10), class, usize::MAX);
     let rejected_slot = RejectedSlot::Recycle;
-    let engine = rig.node("a", EngineOptions { rejected_slot, ..options() });
+    let engine = cluster.node("a", EngineOptions { rejected_slot, ..options() });
     let mut ids = transfers(&engine, [10]).await;
-    rig.until(ids[0], "was refused", |tx| tx.last_error.is_some()).await;
-    let hash = rig.record(ids[0]).await.newest_hash.unwrap();
-    let before = rig.chain.sends(hash);
-    rig.eventually("the same bytes are sent again", async || rig.chain.sends(hash) > before).await;
+    cluster.until(ids[0], "was refused", |tx| tx.last_error.is_some()).await;
+    let hash = cluster.record(ids[0]).await.newest_hash.unwrap();
+    let before = cluster.chain.sends(hash);
+    cluster
+        .eventually("the same bytes are sent again", async || cluster.chain.sends(hash) > before)
+        .await;
     ids.extend(transfers(&engine, [11]).await);
-    rig.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
-    let nonces = [rig.record(ids[0]).await.nonce, rig.record(ids[1]).await.nonce];
+    cluster.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
+    let nonces = [cluster.record(ids[0]).await.nonce, cluster.record(ids[1]).await.nonce];
     assert_eq!(nonces.map(|nonce| nonce.unwrap().get()), [0, 1], "I3: {class}");
-    rig.chain.answer_truly();
-    rig.mine_until_final(&ids).await;
-    assert_eq!(rig.paid(account(1)), [10, 11], "{class}");
+    cluster.chain.answer_truly();
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)), [10, 11], "{class}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,59 +5,59 @@ use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::{Queued, TxState};
 
 use super::{PENDING, patient, reason, transfers, window};
-use crate::rig::{Rig, account, id, transfer};
+use crate::support::{Cluster, account, id, transfer};
 
 const HELD: TxState = TxState::Queued(Queued::Held);
 const WAITING: TxState = TxState::Queued(Queued::Waiting);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_submitter_takes_work_and_opens_no_slot_until_it_is_resumed() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", window(1));
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", window(1));
     let ids = transfers(&engine, [10, 11]).await;
-    assert_eq!(rig.record(ids[1]).await.seen.state, WAITING);
+    assert_eq!(cluster.record(ids[1]).await.seen.state, WAITING);
     let paused = engine.pause(account(1), reason("audit")).await.unwrap();
     let (was, is) = (SubmitterStatus::Active, SubmitterStatus::Paused);
     assert_eq!(paused, Standstill { was, is });
-    assert_eq!(rig.record(ids[1]).await.seen.state, HELD, "what waited is held");
+    assert_eq!(cluster.record(ids[1]).await.seen.state, HELD, "what waited is held");
     let new = transfers(&engine, [12]).await;
-    assert_eq!(rig.record(new[0]).await.seen.state, HELD);
+    assert_eq!(cluster.record(new[0]).await.seen.state, HELD);
     // What has a slot goes on.
-    rig.mine_until_final(&ids[..1]).await;
-    assert_eq!(rig.record(ids[1]).await.seen.state, HELD);
+    cluster.mine_until_final(&ids[..1]).await;
+    assert_eq!(cluster.record(ids[1]).await.seen.state, HELD);
     let other = id(engine.create(account(2), None, transfer(5)).await.unwrap());
-    rig.until(other, "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(other, "was with a node", |tx| tx.seen.state == PENDING).await;
     let resumed = engine.resume(account(1), reason("done")).await.unwrap();
     assert_eq!(resumed, Standstill { was: is, is: was });
-    rig.mine_until_final(&[ids[1], new[0]]).await;
-    assert_eq!(rig.paid(account(1)), [10, 11, 12]);
+    cluster.mine_until_final(&[ids[1], new[0]]).await;
+    assert_eq!(cluster.paid(account(1)), [10, 11, 12]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pause_survives_the_death_of_the_node() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", patient());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", patient());
     engine.pause(account(1), reason("audit")).await.unwrap();
     let held = transfers(&engine, [10]).await;
     engine.stop().await;
-    let next = rig.node("b", patient());
+    let next = cluster.node("b", patient());
     let more = transfers(&next, [11]).await;
-    assert_eq!(rig.record(held[0]).await.seen.state, HELD);
-    assert_eq!(rig.record(more[0]).await.seen.state, HELD);
-    assert_eq!(rig.submitter(account(1)).await.status_reason.unwrap().as_str(), "audit");
+    assert_eq!(cluster.record(held[0]).await.seen.state, HELD);
+    assert_eq!(cluster.record(more[0]).await.seen.state, HELD);
+    assert_eq!(cluster.submitter(account(1)).await.status_reason.unwrap().as_str(), "audit");
     next.resume(account(1), reason("done")).await.unwrap();
-    rig.mine_until_final(&[held[0], more[0]]).await;
-    assert_eq!(rig.paid(account(1)), [10, 11]);
+    cluster.mine_until_final(&[held[0], more[0]]).await;
+    assert_eq!(cluster.paid(account(1)), [10, 11]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pausing_and_resuming_twice_changes_nothing() {
-    let rig = Rig::new().await;
-    let engine = rig.node("a", patient());
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", patient());
     let active = SubmitterStatus::Active;
     let resumed = engine.resume(account(1), reason("why not")).await.unwrap();
     assert_eq!(resumed, Standstill { was: active, is: active });
     engine.pause(account(1), reason("one")).await.unwrap();
     engine.pause(account(1), reason("two")).await.unwrap();
-    assert_eq!(rig.submitter(account(1)).await.status_reason.unwrap().as_str(), "one");
+    assert_eq!(cluster.submitter(account(1)).await.status_reason.unwrap().as_str(), "one");
 }

@@ -8,9 +8,8 @@ use tollgate_devchain::fault::{Fault, FaultRule, Loss};
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, RunningView, ViewOptions};
 use tollgate_model::port::Attempt;
 use tollgate_model::{Address, Bytes, TxHash, U256};
+use tollgate_testkit::rpc_proxy::RpcProxy;
 use tollgate_testkit::{Anvil, rpc};
-
-use super::proxy::Proxy;
 
 /// How far `safe` stands behind the head; `finalized` stands twice as far.
 pub(crate) const SAFE_DISTANCE: u64 = 2;
@@ -89,7 +88,7 @@ impl TestChain {
             Self::Devchain(chain) => {
                 Breakable::View(chain.second_view(ViewOptions::default()).await.unwrap())
             }
-            Self::Anvil(anvil) => Breakable::Proxy(Proxy::to(anvil.url()).await),
+            Self::Anvil(anvil) => Breakable::Proxy(RpcProxy::to(anvil.url()).await),
         }
     }
 
@@ -224,14 +223,14 @@ fn reverting_code(reason: &str) -> Vec<u8> {
 /// An endpoint with faults of its own: a view of the dev chain, or a proxy in front of anvil.
 pub(crate) enum Breakable {
     View(RunningView),
-    Proxy(Proxy),
+    Proxy(RpcProxy),
 }
 
 impl Breakable {
     pub(crate) fn url(&self) -> String {
         match self {
             Self::View(view) => view.url(),
-            Self::Proxy(proxy) => proxy.url(),
+            Self::Proxy(proxy) => proxy.url().to_owned(),
         }
     }
 
@@ -272,7 +271,7 @@ impl Breakable {
                 assert!(view.fail(FaultRule { times, ..FaultRule::always(method, fault) }));
             }
             Self::Proxy(proxy) => {
-                proxy.change(|faults| faults.lost_answers = times.unwrap_or(u32::MAX));
+                proxy.change(|faults| faults.lost_sends = times.unwrap_or(u32::MAX));
             }
         }
     }
@@ -284,9 +283,7 @@ impl Breakable {
                 self.set(view, "devchain_setFeature", json!(["blockReceipts", false]));
                 self.set(view, "devchain_setFeature", json!(["feeHistory", false]));
             }
-            Self::Proxy(proxy) => proxy.change(|faults| {
-                faults.missing = vec!["eth_getBlockReceipts", "eth_feeHistory"];
-            }),
+            Self::Proxy(proxy) => proxy.change(|faults| faults.is_old_node = true),
         }
     }
 

@@ -9,7 +9,7 @@ use tollgate_model::{Address, B256, Failed, Submitter, Tracking, TxHash, TxId, T
 use tollgate_testkit::rpc::number;
 
 use super::chains::{ChainKind, TestChain};
-use super::rig::{Pipeline, Sent, StoreKind, account, options};
+use super::support::{Pipeline, Sent, StoreKind, account, options};
 
 pub(crate) const CANCELLED: TxState = TxState::Failed(Failed::Cancelled);
 pub(crate) const NONCE_TAKEN: TxState = TxState::Failed(Failed::NonceTaken);

@@ -6,8 +6,8 @@ use tollgate_model::nonce::NonceRules;
 use tollgate_model::refusal::RefusalKind;
 
 use super::chains::ChainKind;
-use super::rig::{Pipeline, Sent, StoreKind, account, options, transfer};
-use crate::rig::request;
+use super::support::{Pipeline, Sent, StoreKind, account, options, transfer};
+use crate::support::request;
 
 everywhere! {
     a_thousand_concurrent_creates_have_the_nonces_0_to_999_and_each_payload_once,

@@ -2,7 +2,7 @@
 //! nothing goes back on one endpoint's word (I4, I14).
 
 use super::chains::{Breakable, ChainKind};
-use super::rig::{Pipeline, Sent, StoreKind, account, options};
+use super::support::{Pipeline, Sent, StoreKind, account, options};
 
 everywhere! {
     an_endpoint_that_goes_down_holds_nothing_up,

@@ -7,8 +7,8 @@ use tollgate_model::{Address, Bytes, Failed, Intent, TxState, U256, Wei};
 use tollgate_testkit::rpc::number;
 
 use super::chains::{ChainKind, SAFE_DISTANCE};
-use super::rig::{FINALITY, Pipeline, Sent, StoreKind, account, is_mined, is_pending, options};
-use crate::rig::id;
+use super::support::{FINALITY, Pipeline, Sent, StoreKind, account, is_mined, is_pending, options};
+use crate::support::id;
 
 everywhere! {
     a_revert_fails_with_its_reason_at_the_threshold_and_not_before,

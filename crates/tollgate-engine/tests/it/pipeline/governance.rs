@@ -9,14 +9,14 @@ mod outsiders;
 mod stuck;
 mod taken;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tollgate_engine::{Acted, Action, Engine, EngineOptions};
-use tollgate_model::port::{Attempt, TxRecord};
+use tollgate_model::port::TxRecord;
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{Submitter, TxHash, TxId};
 
-use super::rig::{PACE, PATIENCE, Pipeline, Sent, is_pending, options};
+use super::support::{Pipeline, Sent, is_pending, options};
 use crate::govern::act;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -55,22 +55,15 @@ impl Pipeline {
         hash
     }
 
-    async fn attempts(&self, id: TxId) -> Vec<Attempt> {
-        self.store.attempts(id).await.unwrap()
-    }
-
     /// Mines while the market stays high, until all of these are final.
     async fn mine_dear_until_final(&self, sent: &[Sent]) {
-        let begun = Instant::now();
+        let is_final = |record: &TxRecord| record.seen.state.is_final();
         for sent in sent {
-            let is_final = |record: &TxRecord| record.seen.state.is_final();
-            while !is_final(&self.record(sent.id).await) {
-                let patient = begun.elapsed() < PATIENCE;
-                assert!(patient, "not final: {:?}", self.record(sent.id).await);
+            let mine = async || {
                 self.chain.set_base_fee(DEAR_BASE_FEE).await;
-                self.chain.mine(1).await;
-                tokio::time::sleep(PACE).await;
-            }
+                self.mine_one().await;
+            };
+            self.until_meanwhile(sent.id, "final", is_final, mine).await;
         }
     }
 }

@@ -8,11 +8,11 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tollgate_engine::{CreateError, Engine, EngineOptions};
 use tollgate_model::port::{Checkpoint, LeaseTerms};
-use tollgate_testkit::Gate;
+use tollgate_testkit::PausePoints;
 
 use super::chains::ChainKind;
-use super::rig::{Pipeline, Sent, StoreKind, account, options, transfer};
-use crate::rig::{id, request};
+use super::support::{Pipeline, Sent, StoreKind, account, options, transfer};
+use crate::support::{id, request};
 
 everywhere! {
     what_nodes_killed_at_work_leave_is_finished_by_another_exactly_once,
@@ -95,11 +95,12 @@ fn live_and_die(pipeline: &Arc<Pipeline>, round: u64, death: Death) {
     let (answered, count) = mpsc::channel();
     let at = pipeline.clone();
     runtime.spawn(async move {
-        let gate = Gate::new();
-        let engine = at.watched_node(&format!("doomed-{round}"), hasty(), gate.clone()).await;
+        let checkpoints = PausePoints::new();
+        let engine =
+            at.watched_node(&format!("doomed-{round}"), hasty(), checkpoints.clone()).await;
         let mut hold = match death {
             Death::After(_) => None,
-            Death::At(place) => Some(gate.arm(place)),
+            Death::At(place) => Some(checkpoints.pause_at(place)),
         };
         let values = round * REQUESTS..(round + 1) * REQUESTS;
         let mut creates: FuturesUnordered<_> = values.map(|value| insist(&engine, value)).collect();

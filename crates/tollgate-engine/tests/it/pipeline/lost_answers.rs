@@ -2,7 +2,7 @@
 //! made twice and nothing is given up.
 
 use super::chains::ChainKind;
-use super::rig::{Pipeline, StoreKind, account, options};
+use super::support::{Pipeline, StoreKind, account, options};
 
 everywhere! {
     an_answer_that_is_lost_after_the_node_took_it_makes_no_second_transaction,

@@ -8,14 +8,15 @@ use tollgate_engine::{CreateError, Created, Engine};
 use tollgate_model::port::{Checkpoint, Store};
 use tollgate_model::{Intent, RequestId, TxId};
 use tollgate_postgres::PgStore;
+use tollgate_testkit::pause_points::Paused;
+use tollgate_testkit::pg_proxy::PgProxy;
+use tollgate_testkit::store_fixture::NodeOptions;
 use tollgate_testkit::wait::{until, within};
-use tollgate_testkit::wire::{HeldStatement, Wire};
-use tollgate_testkit::world::NodeOptions;
-use tollgate_testkit::{Gate, PgWorld, World};
+use tollgate_testkit::{PausePoints, PgFixture, StoreFixture};
 
 use super::chains::{ChainKind, Era, TestChain};
-use super::rig::{Pipeline, Sent, account, options, transfer};
-use crate::rig::request;
+use super::support::{Pipeline, Sent, account, options, transfer};
+use crate::support::request;
 
 /// What the transaction that writes new creates says, and its end.
 const CREATES_COMMIT: [&str; 2] = ["insert into managed_tx", "commit"];
@@ -24,37 +25,37 @@ const CREATES_COMMIT: [&str; 2] = ["insert into managed_tx", "commit"];
 const RENEWAL: &str = "l.fencing_token = u.token and l.expires_at";
 
 /// A node whose way to the database can be cut.
-struct Wired {
+struct Proxied {
     pipeline: Pipeline,
-    world: Arc<PgWorld>,
-    wire: Wire,
-    gate: Arc<Gate>,
+    fixture: Arc<PgFixture>,
+    proxy: PgProxy,
+    checkpoints: Arc<PausePoints>,
     engine: Engine,
     /// What is done already.
     sent: Vec<Sent>,
 }
 
-impl Wired {
+impl Proxied {
     async fn new() -> Self {
-        let (world, gate) = (Arc::new(PgWorld::new().await), Gate::new());
-        let wire = Wire::to(&world.url()).await;
-        let node = NodeOptions { watch: gate.clone(), ..NodeOptions::default() };
-        let mut through = world.options(node);
-        through.url = wire.url().to_owned();
+        let (fixture, checkpoints) = (Arc::new(PgFixture::new().await), PausePoints::new());
+        let proxy = PgProxy::to(&fixture.url()).await;
+        let node = NodeOptions { checkpoints: checkpoints.clone(), ..NodeOptions::default() };
+        let mut through = fixture.options(node);
+        through.url = proxy.url().to_owned();
         let chain = TestChain::start(ChainKind::Devchain, Era::London).await;
-        let pipeline = Pipeline::of(world.clone(), chain).await;
+        let pipeline = Pipeline::of(fixture.clone(), chain).await;
         let store: Arc<dyn Store> = Arc::new(PgStore::open(through).await.unwrap());
         let urls = [pipeline.chain.ws_url()];
-        let engine = pipeline.start(store, "wired", options().into(), &urls).await;
+        let engine = pipeline.start(store, "proxied", options().into(), &urls).await;
         let sent = pipeline.send(&engine, account(0), 0..5).await;
         pipeline.mine_until_final(&sent).await;
-        Self { pipeline, world, wire, gate, engine, sent }
+        Self { pipeline, fixture, proxy, checkpoints, engine, sent }
     }
 
     /// Stops the commit of the next creates. Other batches pass: also when nothing is open, a
     /// worker may still have something to write down.
-    fn hold_commit_of_creates(&self) -> HeldStatement {
-        self.wire.hold_before(&CREATES_COMMIT)
+    fn hold_commit_of_creates(&self) -> Paused {
+        self.proxy.pause_before(&CREATES_COMMIT)
     }
 
     fn create(&self, value: u64) -> JoinHandle<Result<Created, CreateError>> {
@@ -102,17 +103,17 @@ fn new(answer: Result<Created, CreateError>) -> TxId {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_create_whose_commit_lost_its_answer_is_new_and_made_once() {
-    let wired = Wired::new().await;
-    let mut hold = wired.hold_commit_of_creates();
-    let first = wired.create(10);
+    let proxied = Proxied::new().await;
+    let mut hold = proxied.hold_commit_of_creates();
+    let first = proxied.create(10);
     hold.reached().await;
     // These wait while the first one's commit is under way.
-    let behind: Vec<_> = (11..20).map(|value| wired.create_unnamed(value)).collect();
-    wired.wire.go_deaf();
+    let behind: Vec<_> = (11..20).map(|value| proxied.create_unnamed(value)).collect();
+    proxied.proxy.lose_answers();
     hold.release();
-    let stored = wired.stored(10).await;
-    wired.wire.cut();
-    wired.wire.mend();
+    let stored = proxied.stored(10).await;
+    proxied.proxy.cut();
+    proxied.proxy.restore();
     let answer = within("the answer", first).await.unwrap();
     assert_eq!(new(answer), stored.id, "I6: it is there, and so it is said");
     let mut sent = vec![stored];
@@ -120,55 +121,55 @@ async fn a_create_whose_commit_lost_its_answer_is_new_and_made_once() {
         let answer = within("the answer", answer).await.unwrap();
         sent.push(Sent::new(new(answer), value));
     }
-    wired.finish(&sent).await;
+    proxied.finish(&sent).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_create_whose_commit_never_arrived_is_refused_and_leaves_no_gap() {
-    let wired = Wired::new().await;
-    let mut hold = wired.hold_commit_of_creates();
-    let first = wired.create(10);
+    let proxied = Proxied::new().await;
+    let mut hold = proxied.hold_commit_of_creates();
+    let first = proxied.create(10);
     hold.reached().await;
-    wired.wire.cut();
-    wired.wire.mend();
+    proxied.proxy.cut();
+    proxied.proxy.restore();
     hold.release();
     let answer = within("the answer", first).await.unwrap();
     assert!(matches!(answer, Err(CreateError::Unavailable(_))), "{answer:?}");
-    let again = within("the second try", wired.create(10)).await.unwrap();
-    wired.finish(&[Sent::new(new(again), 10)]).await;
+    let again = within("the second try", proxied.create(10)).await.unwrap();
+    proxied.finish(&[Sent::new(new(again), 10)]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_create_whose_commit_lost_its_answer_and_then_its_lease_is_still_told_the_truth() {
-    let wired = Wired::new().await;
-    let mut hold = wired.hold_commit_of_creates();
-    let first = wired.create(10);
+    let proxied = Proxied::new().await;
+    let mut hold = proxied.hold_commit_of_creates();
+    let first = proxied.create(10);
     hold.reached().await;
-    wired.wire.go_deaf();
+    proxied.proxy.lose_answers();
     hold.release();
-    let stored = wired.stored(10).await;
-    wired.pipeline.world.expire(account(0)).await;
-    let heir = wired.pipeline.node("heir", options()).await;
-    let more = wired.pipeline.send(&heir, account(0), [11]).await;
-    wired.wire.cut();
-    wired.wire.mend();
+    let stored = proxied.stored(10).await;
+    proxied.pipeline.fixture.expire(account(0)).await;
+    let heir = proxied.pipeline.node("heir", options()).await;
+    let more = proxied.pipeline.send(&heir, account(0), [11]).await;
+    proxied.proxy.cut();
+    proxied.proxy.restore();
     let answer = within("the answer", first).await.unwrap();
     assert_eq!(new(answer), stored.id, "I6: it is there, and so it is said");
-    wired.finish(&[&[stored], more.as_slice()].concat()).await;
+    proxied.finish(&[&[stored], more.as_slice()].concat()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_that_is_still_on_its_way_when_its_lease_ends_is_waited_for() {
-    let wired = Wired::new().await;
-    let hang = wired.world.hang_commits("managed_tx", account(0)).await;
-    let first = wired.create(10);
-    let world: &dyn World = wired.world.as_ref();
-    world.somebody_waits_for_a_lock().await;
-    wired.wire.cut();
-    let mut hold = wired.gate.arm(Checkpoint::TakeoverStarted);
-    let mut renewal = wired.wire.hold_before(&[RENEWAL]);
-    world.expire(account(0)).await;
-    wired.wire.mend();
+    let proxied = Proxied::new().await;
+    let hang = proxied.fixture.hang_commits("managed_tx", account(0)).await;
+    let first = proxied.create(10);
+    let fixture: &dyn StoreFixture = proxied.fixture.as_ref();
+    fixture.somebody_waits_for_a_lock().await;
+    proxied.proxy.cut();
+    let mut hold = proxied.checkpoints.pause_at(Checkpoint::TakeoverStarted);
+    let mut renewal = proxied.proxy.pause_before(&[RENEWAL]);
+    fixture.expire(account(0)).await;
+    proxied.proxy.restore();
     // The row is not there yet, and nobody may say that it never will be.
     hold.reached().await;
     // The old lease is renewed in vain: that must not end the new one.
@@ -177,34 +178,34 @@ async fn a_commit_that_is_still_on_its_way_when_its_lease_ends_is_waited_for() {
     hold.release();
     assert!(!first.is_finished(), "I6: answered while it was still open");
     hang.release().await;
-    let stored = wired.stored(10).await;
+    let stored = proxied.stored(10).await;
     let answer = within("the answer", first).await.unwrap();
     assert_eq!(new(answer), stored.id, "I6: it is there, and so it is said");
-    wired.finish(&[stored]).await;
+    proxied.finish(&[stored]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_settlement_that_fails_is_made_up_for_before_anything_is_read_back() {
-    let wired = Wired::new().await;
-    let hang = wired.world.hang_commits("managed_tx", account(0)).await;
-    let first = wired.create(10);
-    let world: &dyn World = wired.world.as_ref();
-    world.somebody_waits_for_a_lock().await;
-    wired.wire.cut();
+    let proxied = Proxied::new().await;
+    let hang = proxied.fixture.hang_commits("managed_tx", account(0)).await;
+    let first = proxied.create(10);
+    let fixture: &dyn StoreFixture = proxied.fixture.as_ref();
+    fixture.somebody_waits_for_a_lock().await;
+    proxied.proxy.cut();
     let answer = within("the answer", first).await.unwrap();
     let Err(CreateError::Unavailable(why)) = answer else { panic!("{answer:?}") };
     assert!(why.contains("may be taken"), "I6: nobody knows: {why}");
     // Whoever asks now is turned away once the worker could not settle it.
-    let refused = within("the refusal", wired.create(11)).await.unwrap();
+    let refused = within("the refusal", proxied.create(11)).await.unwrap();
     assert!(matches!(refused, Err(CreateError::Unavailable(_))), "{refused:?}");
-    wired.wire.mend();
+    proxied.proxy.restore();
     // The commit waits, and the worker waits for it: what it would read now is not the truth.
     let waiting = "select count(*) from pg_locks where not granted";
     until("the worker waits for the commit", || async {
-        (world.query_i64(waiting).await >= 2).then_some(())
+        (fixture.query_i64(waiting).await >= 2).then_some(())
     })
     .await;
     hang.release().await;
-    let stored = wired.stored(10).await;
-    wired.finish(&[stored]).await;
+    let stored = proxied.stored(10).await;
+    proxied.finish(&[stored]).await;
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::chains::{ChainKind, Era};
-use super::rig::{Pipeline, StoreKind, account, options};
+use super::support::{Pipeline, StoreKind, account, options};
 
 everywhere! {
     a_node_without_block_receipts_and_fee_history_will_do,

@@ -3,8 +3,8 @@
 use tollgate_model::{Text, TxState, U256};
 
 use super::chains::ChainKind;
-use super::rig::{Pipeline, Sent, StoreKind, account, options, transfer};
-use crate::rig::id;
+use super::support::{Pipeline, Sent, StoreKind, account, options, transfer};
+use crate::support::id;
 
 everywhere! {
     a_submitter_without_funds_delays_no_other_and_goes_on_when_it_has_some,

@@ -6,7 +6,7 @@ use tollgate_model::port::TxRecord;
 use tollgate_model::{Tracking, TxState};
 
 use super::chains::{ChainKind, Gone};
-use super::rig::{FINALITY, Pipeline, Sent, StoreKind, account, is_mined, is_pending, options};
+use super::support::{FINALITY, Pipeline, Sent, StoreKind, account, is_mined, is_pending, options};
 
 everywhere! {
     a_transaction_that_a_reorg_puts_into_another_block_ends_once,

@@ -6,7 +6,7 @@ use tollgate_model::port::{Reservation, ReservationState};
 
 use super::chains::ChainKind;
 use super::outsider::{MODEST, signed};
-use super::rig::{Pipeline, StoreKind, account, options};
+use super::support::{Pipeline, StoreKind, account, options};
 
 everywhere! {
     transactions_and_reservations_side_by_side_leave_no_double_and_no_hole,
@@ -79,9 +79,9 @@ async fn a_pool_that_changed_behind_the_worker_is_read_again(store: StoreKind, c
         .reservation_recyclable(from, mine.nonce, mine.owner_token, Text::lossy("not needed"))
         .await;
     assert_eq!(back.unwrap().state, ReservationState::Recyclable);
-    let of = pipeline.world.of(from);
+    let of = pipeline.fixture.of(from);
     let spent = format!("update nonce_reservation set state = 2 where {of}");
-    assert_eq!(pipeline.world.execute(&spent).await, Ok(1));
+    assert_eq!(pipeline.fixture.execute(&spent).await, Ok(1));
     let sent = pipeline.send(&engine, from, [7]).await.remove(0);
     assert_eq!(pipeline.record(sent.id).await.nonce.unwrap().get(), 1, "I3: 0 is not free");
 }

@@ -14,7 +14,7 @@ use tollgate_signer::{Key, LocalSigner};
 use tollgate_testkit::wait::until;
 
 use super::chains::{Breakable, ChainKind, Era, TestChain};
-use super::rig::account;
+use super::support::account;
 
 const NEVER_SENT: TxHash = TxHash::repeat_byte(9);
 

@@ -5,7 +5,7 @@ use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::{Mode, NonceRules, SubmitterStatus};
 
 use super::chains::ChainKind;
-use super::rig::{Pipeline, StoreKind, account, options};
+use super::support::{Pipeline, StoreKind, account, options};
 
 everywhere! {
     endpoint_that_counts_too_little_does_not_stop_a_strict_account,

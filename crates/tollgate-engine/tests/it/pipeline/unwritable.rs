@@ -7,26 +7,10 @@ use tollgate_model::port::AlertKind;
 use tollgate_model::{StuckReason, Text, TxId, TxState};
 
 use super::chains::ChainKind;
-use super::rig::{PATIENCE, Pipeline, Sent, StoreKind, account, is_mined, is_pending, options};
+use super::support::{Pipeline, Sent, StoreKind, account, is_mined, is_pending, options};
 
 /// Longer than a refused change is left alone.
 const RETRY: Duration = Duration::from_secs(61);
-
-macro_rules! on_both_stores {
-    ($($scenario:ident),+ $(,)?) => { $(
-        mod $scenario {
-            #[tokio::test(flavor = "multi_thread")]
-            async fn sqlite() {
-                super::in_time(super::$scenario(super::StoreKind::Sqlite)).await;
-            }
-
-            #[tokio::test(flavor = "multi_thread")]
-            async fn postgres() {
-                super::in_time(super::$scenario(super::StoreKind::Postgres)).await;
-            }
-        }
-    )+ };
-}
 
 on_both_stores! {
     finality_that_cannot_be_written_stops_neither_creates_nor_a_takeover,
@@ -34,44 +18,38 @@ on_both_stores! {
     waiting_transactions_that_the_store_refuses_are_passed_by_the_others,
 }
 
-/// A line that stands still would keep its callers waiting for ever.
-async fn in_time(scenario: impl Future<Output = ()>) {
-    let ended = tokio::time::timeout(2 * PATIENCE, scenario).await;
-    assert!(ended.is_ok(), "the line stands still");
-}
-
 impl Pipeline {
     /// From now on the database refuses the next change of a transaction, whichever it is.
     async fn refuse_next_change(&self, of: TxId) {
-        let (id, version) = (self.world.id(of), self.record(of).await.seen.version);
+        let (id, version) = (self.fixture.id(of), self.record(of).await.seen.version);
         let next = version + 1;
         let sql = format!(
             "insert into tx_history (tx_id, version, at, node, fencing_token, event, to_state)
              select tx_id, {next}, at, node, fencing_token, 'planted', to_state
                from tx_history where tx_id = {id} and version = {version}"
         );
-        assert_eq!(self.world.execute(&sql).await, Ok(1));
+        assert_eq!(self.fixture.execute(&sql).await, Ok(1));
     }
 
     /// From now on the database refuses a transaction's signed form of this number.
     async fn refuse_attempt(&self, of: TxId, number: u32, like: TxId) {
-        let (id, like) = (self.world.id(of), self.world.id(like));
-        let hash = self.world.blob(&[0xbd; 32]);
+        let (id, like) = (self.fixture.id(of), self.fixture.id(like));
+        let hash = self.fixture.blob(&[0xbd; 32]);
         let sql = format!(
             "insert into tx_attempt
                (tx_id, number, chain_id, tx_hash, raw, kind, gas_limit, max_fee, created_at)
              select {id}, {number}, chain_id, {hash}, raw, kind, gas_limit, max_fee, created_at
                from tx_attempt where tx_id = {like} and number = 1"
         );
-        assert_eq!(self.world.execute(&sql).await, Ok(1));
+        assert_eq!(self.fixture.execute(&sql).await, Ok(1));
     }
 
     /// Ends what was planted.
     async fn repair(&self) {
-        let hash = self.world.blob(&[0xbd; 32]);
+        let hash = self.fixture.blob(&[0xbd; 32]);
         let planted = format!("delete from tx_attempt where tx_hash = {hash}");
-        self.world.execute(&planted).await.unwrap();
-        self.world.execute("delete from tx_history where event = 'planted'").await.unwrap();
+        self.fixture.execute(&planted).await.unwrap();
+        self.fixture.execute("delete from tx_history where event = 'planted'").await.unwrap();
         self.clock.advance(RETRY);
     }
 

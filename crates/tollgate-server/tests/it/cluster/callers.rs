@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tollgate_testkit::wait;
 
-use super::stage::{SENDERS, Said, Silence, ask, create, is_ready};
+use super::stage::{NoResponse, Response, SENDERS, ask, create, is_ready};
 
 /// How often nodes are asked whether they are ready.
 const READY_EVERY: Duration = Duration::from_millis(50);
@@ -62,7 +62,7 @@ impl Notes {
         account: usize,
         value: u64,
         begun: Instant,
-        (took, asked): (Duration, Option<Result<Said, Silence>>),
+        (took, asked): (Duration, Option<Result<Response, NoResponse>>),
     ) -> bool {
         let kind = match &asked {
             Some(Ok(said)) => {
@@ -88,9 +88,9 @@ impl Notes {
                 }
                 said.body["code"].as_str().unwrap_or_default().to_owned()
             }
-            Some(Err(Silence::NotThere)) => "not there".to_owned(),
+            Some(Err(NoResponse::Refused)) => "not there".to_owned(),
             // Whether that may be, the test knows: a process that is killed breaks what it had begun.
-            Some(Err(Silence::Broken(error))) => format!("broken: {:?}", error.kind()),
+            Some(Err(NoResponse::Broken(error))) => format!("broken: {:?}", error.kind()),
             None => "no answer".to_owned(),
         };
         *self.repeated.entry(why).or_default() += 1;

@@ -9,8 +9,8 @@ use tollgate_devchain::chain::ChainConfig;
 use tollgate_devchain::{DevChainOptions, dev_accounts};
 use tollgate_model::Submitter;
 use tollgate_model::port::Store;
-use tollgate_testkit::world::NodeOptions;
-use tollgate_testkit::{PgWorld, SqliteWorld, World, rpc, wait};
+use tollgate_testkit::store_fixture::NodeOptions;
+use tollgate_testkit::{StoreKind, outcome, wait};
 
 use super::seats::{ACCOUNTS, Room, Seat, acquainted};
 use crate::dev_site::target;
@@ -57,15 +57,9 @@ impl Side {
 
     /// What each transaction on the chain has paid.
     async fn paid(&self) -> BTreeSet<u64> {
-        let url = self.room.chain.url();
-        let head = rpc::number(&rpc::call(&url, "eth_blockNumber", json!([])).await);
         let mut paid = BTreeSet::new();
-        for number in 1..=head {
-            let block = json!([format!("{number:#x}"), true]);
-            let block = rpc::call(&url, "eth_getBlockByNumber", block).await;
-            for tx in block["transactions"].as_array().unwrap() {
-                assert!(paid.insert(rpc::number(&tx["value"])), "paid twice: {tx}");
-            }
+        for value in outcome::paid(&self.room.chain.url()).await {
+            assert!(paid.insert(value), "paid twice: {value}");
         }
         paid
     }
@@ -279,24 +273,27 @@ async fn a_node_that_stops_is_followed_by_one_of_its_own_chain(store: Arc<dyn St
 macro_rules! on_both_stores {
     ($($name:ident),+ $(,)?) => {
         mod sqlite {
+            use tollgate_testkit::StoreKind;
+
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $name() {
-                let world = super::SqliteWorld::new().await;
-                super::$name(super::open(&world).await).await;
+                super::on(StoreKind::Sqlite, super::$name).await;
             })+
         }
         mod postgres {
+            use tollgate_testkit::StoreKind;
+
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $name() {
-                let world = super::PgWorld::new().await;
-                super::$name(super::open(&world).await).await;
+                super::on(StoreKind::Postgres, super::$name).await;
             })+
         }
     };
 }
 
-async fn open(world: &dyn World) -> Arc<dyn Store> {
-    world.open(NodeOptions::default()).await.unwrap()
+async fn on(kind: StoreKind, test: impl AsyncFnOnce(Arc<dyn Store>)) {
+    let fixture = kind.start().await;
+    test(fixture.open(NodeOptions::default()).await.unwrap()).await;
 }
 
 on_both_stores! {

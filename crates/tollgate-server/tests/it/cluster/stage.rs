@@ -9,8 +9,10 @@ use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts
 use tollgate_model::ownership::preferred;
 use tollgate_model::port::LiveNode;
 use tollgate_model::{ChainId, NodeId, Submitter, Text};
-pub(crate) use tollgate_testkit::http::{Said, Silence, ask};
-use tollgate_testkit::{PgServer, rpc, wait};
+use tollgate_testkit::cluster::write_keys;
+pub(crate) use tollgate_testkit::http::{NoResponse, Response, ask};
+pub(crate) use tollgate_testkit::outcome::feed;
+use tollgate_testkit::{PgServer, outcome, rpc, wait};
 use uuid::Uuid;
 
 use crate::program::{Program, command, free_port};
@@ -120,59 +122,11 @@ impl Stage {
     /// account's nonces have a gap. `accepted` has what was paid, by the transaction's id.
     pub(crate) async fn check(&self, node: &Node, accepted: &BTreeMap<String, u64>) {
         let feed = wait::until("everything to be final", || async {
-            let feed = feed(node.port).await?;
+            let feed = outcome::feed(node.port).await?;
             (feed.len() >= accepted.len()).then_some(feed)
         })
         .await;
-        let mut told: Vec<&str> = feed.iter().filter_map(|entry| entry["txId"].as_str()).collect();
-        told.sort_unstable();
-        let known: Vec<&str> = accepted.keys().map(String::as_str).collect();
-        assert_eq!(told, known, "each in the feed once, and nothing else");
-        assert!(feed.iter().all(|entry| entry["state"] == "CONFIRMED"), "{feed:?}");
-        let mut paid = self.paid().await;
-        paid.sort_unstable();
-        let mut expected: Vec<u64> = accepted.values().copied().collect();
-        expected.sort_unstable();
-        assert_eq!(paid, expected, "each on the chain once");
-    }
-
-    async fn paid(&self) -> Vec<u64> {
-        let url = self.chain.url();
-        let head = rpc::number(&rpc::call(&url, "eth_blockNumber", json!([])).await);
-        let (mut paid, mut nonces) = (Vec::new(), BTreeMap::<String, Vec<u64>>::new());
-        for number in 1..=head {
-            let tag = json!([format!("{number:#x}"), true]);
-            let block = rpc::call(&url, "eth_getBlockByNumber", tag).await;
-            for tx in block["transactions"].as_array().unwrap() {
-                let from = tx["from"].as_str().unwrap().to_lowercase();
-                nonces.entry(from).or_default().push(rpc::number(&tx["nonce"]));
-                paid.push(rpc::number(&tx["value"]));
-            }
-        }
-        for (from, nonces) in nonces {
-            assert!(nonces.iter().copied().eq(0..nonces.len() as u64), "{from}: {nonces:?}");
-        }
-        paid
-    }
-}
-
-fn write_keys(path: &Path, of: impl Iterator<Item = usize>) {
-    let accounts = dev_accounts();
-    let keys: Vec<String> =
-        of.map(|n| alloy_primitives::hex::encode(accounts[n].private_key)).collect();
-    std::fs::write(path, keys.join("\n")).unwrap();
-}
-
-/// All that is final so far.
-pub(crate) async fn feed(port: u16) -> Option<Vec<Value>> {
-    let (mut after, mut all) = (0, Vec::new());
-    loop {
-        let path = format!("/api/v1/tx/completions?after={after}&limit=500");
-        let page = ask(port, "GET", &path, "").await.ok()?.body;
-        let items = page["items"].as_array()?;
-        let Some(last) = items.last() else { return Some(all) };
-        after = last["seq"].as_u64()?;
-        all.extend(items.iter().cloned());
+        outcome::check(&self.chain.url(), &feed, accepted).await;
     }
 }
 

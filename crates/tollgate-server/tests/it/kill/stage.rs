@@ -11,15 +11,10 @@ use tokio::process::{Child, Command};
 use tokio::task::{JoinHandle, JoinSet};
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
 use tollgate_model::port::Checkpoint;
+pub(super) use tollgate_testkit::StoreKind;
 use tollgate_testkit::anvil::Anvil;
-use tollgate_testkit::{PgServer, rpc, wait};
-
-/// Where the state is.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum StoreKind {
-    Postgres,
-    Sqlite,
-}
+use tollgate_testkit::cluster::write_keys;
+use tollgate_testkit::{PgServer, outcome, rpc, wait};
 
 /// Where the transactions go.
 #[derive(Clone, Copy, Debug)]
@@ -74,8 +69,7 @@ impl Stage {
                 ChainServer::Anvil(anvil)
             }
         };
-        let key = alloy_primitives::hex::encode(dev_accounts()[0].private_key);
-        std::fs::write(folder.path().join("keys"), key).unwrap();
+        write_keys(&folder.path().join("keys"), [0]);
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let listen = port.local_addr().unwrap().to_string();
         Self { folder, database_url, chain, listen, mode: mode.to_owned(), _kept: kept }
@@ -182,16 +176,8 @@ impl Stage {
     /// The verdict: the feed has each accepted one once, and so has the chain, without a gap.
     pub(super) async fn check(&self, accepted: BTreeMap<u64, String>) {
         let feed = self.feed(accepted.len()).await;
-        let told: Vec<&str> = feed.iter().filter_map(|entry| entry["txId"].as_str()).collect();
-        for tx_id in accepted.values() {
-            let times = told.iter().filter(|told| *told == tx_id).count();
-            assert_eq!(times, 1, "{tx_id} in the feed");
-        }
-        assert_eq!(told.len(), accepted.len(), "nothing else");
-        assert!(feed.iter().all(|entry| entry["state"] == "CONFIRMED"), "{feed:?}");
-        let mut paid = self.paid().await;
-        paid.sort_unstable();
-        assert!(paid.iter().eq(accepted.keys()), "each exactly once: {paid:?}");
+        let accepted = accepted.into_iter().map(|(value, tx_id)| (tx_id, value)).collect();
+        outcome::check(&self.rpc_url(), &feed, &accepted).await;
     }
 
     /// The feed, when it has so many entries.
@@ -205,27 +191,9 @@ impl Stage {
         .await
     }
 
-    /// What the chain's own blocks say was paid.
-    async fn paid(&self) -> Vec<u64> {
-        self.mined().await.iter().map(|tx| rpc::number(&tx["value"])).collect()
-    }
-
     /// What the chain's own blocks hold; the nonces must have no gap.
     pub(super) async fn mined(&self) -> Vec<Value> {
-        let url = self.rpc_url();
-        let head = rpc::number(&rpc::call(&url, "eth_blockNumber", json!([])).await);
-        let sender = dev_accounts()[0].address.to_string().to_lowercase();
-        let mut mined = Vec::new();
-        for number in 1..=head {
-            let tag = json!([format!("{number:#x}"), true]);
-            let block = rpc::call(&url, "eth_getBlockByNumber", tag).await;
-            mined.extend_from_slice(block["transactions"].as_array().unwrap());
-        }
-        for (nonce, tx) in mined.iter().enumerate() {
-            assert_eq!(tx["from"].as_str().unwrap().to_lowercase(), sender);
-            assert_eq!(rpc::number(&tx["nonce"]), nonce as u64, "no gap, none twice: {mined:?}");
-        }
-        mined
+        outcome::mined(&self.rpc_url()).await
     }
 }
 

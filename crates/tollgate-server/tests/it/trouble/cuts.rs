@@ -1,11 +1,11 @@
 //! Connections that end in the middle of a batch, and after its commit was sent.
 
+use tollgate_testkit::pg_proxy::PgProxy;
 use tollgate_testkit::wait;
-use tollgate_testkit::wire::Wire;
 
 use super::duo::{Duo, assert_prompt, stage, tell};
 
-/// How often the wire is cut at each place.
+/// How often the proxy is cut at each place.
 const ROUNDS: usize = 3;
 /// Connections that are cut in a round.
 const CUTS: usize = 2;
@@ -17,24 +17,28 @@ const FEED: &str = "insert into tx_completion";
 const COMMIT: &str = "commit";
 
 /// Cuts at each of these places, many times, and waits each time until all accounts are served again.
-async fn cut_again_and_again(what: &str, places: &[&[&str]], lay: impl Fn(&Wire, &[&str], usize)) {
+async fn cut_again_and_again(
+    what: &str,
+    places: &[&[&str]],
+    lay: impl Fn(&PgProxy, &[&str], usize),
+) {
     let mut stage = stage().await;
-    let wire = Wire::to(&stage.database_url).await;
-    stage.database_url = wire.url().to_owned();
+    let proxy = PgProxy::to(&stage.database_url).await;
+    stage.database_url = proxy.url().to_owned();
     let duo = Duo::on(stage).await;
     for place in places {
         for round in 1..=ROUNDS {
-            let caught = wire.caught() + CUTS;
-            lay(&wire, place, CUTS);
+            let caught = proxy.statement_cuts() + CUTS;
+            lay(&proxy, place, CUTS);
             wait::until("connections to be cut", || async {
-                (wire.caught() == caught).then_some(())
+                (proxy.statement_cuts() == caught).then_some(())
             })
             .await;
             let took = duo.goes_on().await;
             eprintln!("{what} {place:?}, round {round}: goes on after {took:?}");
         }
     }
-    assert_eq!(wire.caught(), places.len() * ROUNDS * CUTS);
+    assert_eq!(proxy.statement_cuts(), places.len() * ROUNDS * CUTS);
     let answers = duo.callers.answers();
     tell(what, &answers);
     assert_prompt(&answers);
@@ -44,12 +48,12 @@ async fn cut_again_and_again(what: &str, places: &[&[&str]], lay: impl Fn(&Wire,
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_that_end_in_mid_transaction_lose_and_double_nothing() {
     let places: [&[&str]; 3] = [&[CREATES], &[CREATES, COMMIT], &[CHANGES, COMMIT]];
-    cut_again_and_again("before", &places, Wire::cut_before).await;
+    cut_again_and_again("before", &places, PgProxy::cut_before).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commits_whose_answers_are_lost_lose_and_double_nothing() {
     // The last one loses the answer to the numbering of outcomes, too.
     let places: [&[&str]; 3] = [&[CREATES, COMMIT], &[CHANGES, COMMIT], &[FEED]];
-    cut_again_and_again("after", &places, Wire::cut_after).await;
+    cut_again_and_again("after", &places, PgProxy::cut_after).await;
 }

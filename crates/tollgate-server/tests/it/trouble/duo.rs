@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::Instant;
-use tollgate_testkit::http::Said;
+use tollgate_testkit::http::Response;
 use tollgate_testkit::{PgServer, wait};
 
 use crate::cluster::callers::{Answers, Callers};
@@ -88,7 +88,7 @@ pub(super) fn assert_prompt(answers: &BTreeMap<String, Answers>) {
 }
 
 /// Asks a node for something, and says how long that took.
-pub(super) async fn timed(node: &Node, path: &str) -> (Said, Duration) {
+pub(super) async fn timed(node: &Node, path: &str) -> (Response, Duration) {
     let begun = Instant::now();
     let said = ask(node.port, "GET", path, "").await.unwrap();
     (said, begun.elapsed())
@@ -98,7 +98,7 @@ pub(super) async fn timed(node: &Node, path: &str) -> (Said, Duration) {
 pub(super) async fn timed_all<'a>(
     nodes: &[Node],
     paths: &[&'a str],
-) -> Vec<(&'a str, Said, Duration)> {
+) -> Vec<(&'a str, Response, Duration)> {
     let all = nodes.iter().flat_map(|node| paths.iter().map(move |path| (node, *path)));
     join_all(all.map(async |(node, path)| {
         let (said, took) = timed(node, path).await;

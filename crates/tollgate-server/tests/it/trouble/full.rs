@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use tollgate_testkit::pg_proxy::PgProxy;
 use tollgate_testkit::postgres::{Client, connect};
 use tollgate_testkit::wait;
-use tollgate_testkit::wire::Wire;
 
 use super::duo::{Duo, assert_prompt, stage, tell, timed};
 use crate::cluster::stage::SENDERS;
@@ -92,17 +92,17 @@ fn crowd(url: String) -> JoinHandle<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_a_free_connection_is_503_and_then_forgotten() {
     let mut stage = stage().await;
-    let (straight, wire) = (stage.database_url.clone(), Wire::to(&stage.database_url).await);
-    stage.database_url = wire.url().to_owned();
+    let (straight, proxy) = (stage.database_url.clone(), PgProxy::to(&stage.database_url).await);
+    stage.database_url = proxy.url().to_owned();
     let duo = Duo::on(stage).await;
-    wire.cut();
+    proxy.cut();
     let crowd = crowd(straight.clone());
     wait::until("the server to be full", || async {
         let refused = connect(&straight).await.err()?;
         refused.as_db_error().filter(|error| error.code().code() == "53300").map(|_| ())
     })
     .await;
-    wire.mend();
+    proxy.restore();
     let ready = put_off(&duo, "full server").await;
     assert!(ready.iter().any(|said| said.contains("53300")), "{ready:?}");
     crowd.abort();

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tollgate_testkit::pg_proxy::PgProxy;
 use tollgate_testkit::wait;
-use tollgate_testkit::wire::Wire;
 
 use super::duo::{ANSWER_MAX, Duo, assert_prompt, stage, tell, timed_all};
 use crate::cluster::callers::Answers;
@@ -82,16 +82,16 @@ async fn thirty_seconds_without_a_server_are_503_and_then_forgotten() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_way_to_the_server_that_swallows_everything_is_503_and_then_forgotten() {
     let mut stage = stage().await;
-    let wire = Wire::to(&stage.database_url).await;
-    stage.database_url = wire.url().to_owned();
+    let proxy = PgProxy::to(&stage.database_url).await;
+    stage.database_url = proxy.url().to_owned();
     stage.settings = vec![
         ("TOLLGATE_DATABASE_POOL_TIMEOUT", "1s"),
         ("TOLLGATE_DATABASE_STATEMENT_TIMEOUT", "2s"),
     ];
     let duo = Duo::on(stage).await;
-    wire.go_dark();
+    proxy.black_hole();
     let (answers, slowest_read) = look(&duo, DARKNESS).await;
     assert_put_off(&answers, slowest_read);
-    wire.mend();
+    proxy.restore();
     assert_back(duo).await;
 }

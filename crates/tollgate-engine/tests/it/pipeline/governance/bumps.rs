@@ -9,7 +9,7 @@ use tollgate_model::bump::BumpRules;
 use tollgate_model::port::AttemptKind;
 
 use super::super::chains::ChainKind;
-use super::super::rig::{Pipeline, Setup, StoreKind, account};
+use super::super::support::{Pipeline, Setup, StoreKind, account};
 use super::{DEAR_BASE_FEE, patient};
 
 everywhere! {

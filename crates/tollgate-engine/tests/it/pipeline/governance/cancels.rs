@@ -3,11 +3,11 @@
 use tollgate_engine::{Acted, Action};
 use tollgate_model::TxState;
 use tollgate_model::port::{AttemptKind, Checkpoint};
-use tollgate_testkit::Gate;
+use tollgate_testkit::PausePoints;
 
 use super::super::chains::ChainKind;
 use super::super::check::CANCELLED;
-use super::super::rig::{Pipeline, StoreKind, account, is_mined};
+use super::super::support::{Pipeline, StoreKind, account, is_mined};
 use super::patient;
 use crate::govern::act;
 
@@ -41,10 +41,10 @@ async fn an_intent_that_is_mined_before_its_cancellation_is_sent_is_confirmed(
     chain: ChainKind,
 ) {
     let pipeline = Pipeline::on(store, chain).await;
-    let gate = Gate::new();
-    let engine = pipeline.watched_node("a", patient(), gate.clone()).await;
+    let checkpoints = PausePoints::new();
+    let engine = pipeline.watched_node("a", patient(), checkpoints.clone()).await;
     let sent = pipeline.pending(&engine, account(0), [10, 11]).await;
-    let mut hold = gate.arm(Checkpoint::ActionClaimed);
+    let mut hold = checkpoints.pause_at(Checkpoint::ActionClaimed);
     let (asked, tx) = (engine.clone(), sent[0].id);
     let cancel = tokio::spawn(async move { act(&asked, tx, Action::Cancel).await });
     hold.reached().await;
@@ -65,10 +65,10 @@ async fn a_cancellation_that_is_mined_before_its_answer_is_known_cancels(
     chain: ChainKind,
 ) {
     let pipeline = Pipeline::on(store, chain).await;
-    let gate = Gate::new();
-    let engine = pipeline.watched_node("a", patient(), gate.clone()).await;
+    let checkpoints = PausePoints::new();
+    let engine = pipeline.watched_node("a", patient(), checkpoints.clone()).await;
     let mut sent = pipeline.pending(&engine, account(0), [10, 11]).await;
-    let mut hold = gate.arm(Checkpoint::NodeAnswered);
+    let mut hold = checkpoints.pause_at(Checkpoint::NodeAnswered);
     let acted = act(&engine, sent[0].id, Action::Cancel).await;
     let Ok(Acted::Signed(hash)) = acted else { panic!("{acted:?}") };
     hold.reached().await;

@@ -7,7 +7,7 @@ use tollgate_model::{Nonce, TxId};
 
 use super::super::chains::ChainKind;
 use super::super::outsider::{DEAR, signed};
-use super::super::rig::{PACE, Pipeline, StoreKind, account};
+use super::super::support::{POLL_INTERVAL, Pipeline, StoreKind, account};
 use super::patient;
 use crate::govern::act;
 
@@ -17,7 +17,7 @@ everywhere! {
 }
 
 fn curious() -> EngineOptions {
-    EngineOptions { diagnose: Some(PACE), ..patient() }
+    EngineOptions { diagnose: Some(POLL_INTERVAL), ..patient() }
 }
 
 fn says(tx: &TxRecord, what: Diagnosis) -> bool {

@@ -4,7 +4,7 @@ use tollgate_model::port::AlertKind;
 use tollgate_model::{Text, U256};
 
 use super::super::chains::ChainKind;
-use super::super::rig::{PACE, Pipeline, StoreKind, account, options};
+use super::super::support::{Pipeline, StoreKind, account, options};
 
 everywhere! {
     what_an_account_cannot_pay_for_is_held_told_and_mined_in_order_after_funding,
@@ -30,8 +30,7 @@ async fn what_an_account_cannot_pay_for_is_held_told_and_mined_in_order_after_fu
     pipeline.mine_until_final(&sent[..2]).await;
     pipeline
         .eventually("an alert", async || {
-            pipeline.chain.mine(1).await;
-            tokio::time::sleep(PACE).await;
+            pipeline.mine_one().await;
             !pipeline.alerts.of(AlertKind::InsufficientFunds).is_empty()
         })
         .await;

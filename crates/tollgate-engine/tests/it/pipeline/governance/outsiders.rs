@@ -7,7 +7,7 @@ use tollgate_model::{Nonce, Queued, TxState};
 
 use super::super::chains::ChainKind;
 use super::super::outsider::{MODEST, signed};
-use super::super::rig::{FINALITY, Pipeline, StoreKind, account, options};
+use super::super::support::{FINALITY, Pipeline, StoreKind, account, options};
 use super::MINUTE;
 use crate::govern::reason;
 

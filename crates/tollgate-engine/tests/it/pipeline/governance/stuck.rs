@@ -11,7 +11,7 @@ use tollgate_model::stuck::StuckThresholds;
 use tollgate_model::stuck::rules::{RuleSpec, StuckRules};
 
 use super::super::chains::ChainKind;
-use super::super::rig::{PACE, Pipeline, Sent, Setup, StoreKind, account};
+use super::super::support::{POLL_INTERVAL, Pipeline, Sent, Setup, StoreKind, account};
 use super::{DEAR_BASE_FEE, MINUTE, patient};
 
 everywhere! {
@@ -31,7 +31,7 @@ fn ruled_by(rule: RuleSpec) -> Setup {
         backlog_depth: None,
         backlog_age: None,
     };
-    let options = EngineOptions { stuck, diagnose: Some(PACE), ..patient() };
+    let options = EngineOptions { stuck, diagnose: Some(POLL_INTERVAL), ..patient() };
     let policies =
         Policies { stuck: Arc::new(StuckRules::parse(&[rule]).unwrap()), ..Policies::default() };
     Setup { policies, fee_cache: Some(Duration::ZERO), ..options.into() }

@@ -7,7 +7,7 @@ use tollgate_model::port::AlertKind;
 use super::super::chains::ChainKind;
 use super::super::check::NONCE_TAKEN;
 use super::super::outsider::{DEAR, signed};
-use super::super::rig::{FINALITY, Pipeline, StoreKind, account};
+use super::super::support::{FINALITY, Pipeline, StoreKind, account};
 use super::{MINUTE, patient};
 
 everywhere! {

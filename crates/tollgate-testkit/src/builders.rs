@@ -137,7 +137,7 @@ pub fn intent() -> NewTx {
 }
 
 /// What a test adds to an intent.
-pub trait IntentWords: Sized {
+pub trait IntentExt: Sized {
     /// With a slot at the cursor.
     fn at(self, nonce: u64) -> Self;
     /// With a slot from the pool.
@@ -148,7 +148,7 @@ pub trait IntentWords: Sized {
     fn paying(self, text: &str) -> Self;
 }
 
-impl IntentWords for NewTx {
+impl IntentExt for NewTx {
     fn at(self, n: u64) -> Self {
         let slot = Slot { nonce: nonce(n), recycled: false, attempt: attempt() };
         Self { slot: Some(slot), ..self }
@@ -169,7 +169,7 @@ impl IntentWords for NewTx {
 }
 
 /// What a test adds to a section.
-pub trait SectionWords: Sized {
+pub trait SectionExt: Sized {
     /// The cursor's step.
     fn cursor(self, from: u64, to: u64) -> Self;
     /// One more create.
@@ -180,7 +180,7 @@ pub trait SectionWords: Sized {
     fn change(self, update: TxUpdate) -> Self;
 }
 
-impl SectionWords for Section {
+impl SectionExt for Section {
     fn cursor(mut self, from: u64, to: u64) -> Self {
         self.cursor = Some(CursorMove { from: nonce(from), to: nonce(to) });
         self

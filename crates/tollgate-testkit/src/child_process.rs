@@ -1,7 +1,7 @@
 //! A node in a process of its own, so that it can be stopped and killed as a whole.
 //!
-//! The program `store-child` opens the world's database, takes a lease, and does what its
-//! [`Errand`] says, one line of output for each step; at its stop it waits for a line of input.
+//! The program `store-child` opens the fixture's database, takes a lease, and does what its
+//! [`ChildScenario`] says, one line of output for each step; at its stop it waits for a line of input.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -11,8 +11,8 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tollgate_model::TxId;
 
+use crate::store_fixture::StoreFixture;
 use crate::wait::within;
-use crate::world::World;
 
 /// First argument: the database is PostgreSQL; then its URL and the idle limit in milliseconds.
 pub const POSTGRES: &str = "postgres";
@@ -26,15 +26,15 @@ pub const DONE: &str = "done";
 
 /// Where a child stops and waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Errand {
+pub enum ChildScenario {
     /// In mid-transaction: its first batch is written and not committed.
     MidBatch,
     /// Between its first batch, which is committed, and everything that it tries next.
     BetweenBatches,
 }
 
-impl Errand {
-    /// The errand's word on the command line.
+impl ChildScenario {
+    /// The scenario's word on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::MidBatch => "mid-batch",
@@ -42,9 +42,9 @@ impl Errand {
         }
     }
 
-    /// The errand with this word.
+    /// The scenario with this word.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::MidBatch, Self::BetweenBatches].into_iter().find(|errand| errand.name() == name)
+        [Self::MidBatch, Self::BetweenBatches].into_iter().find(|scenario| scenario.name() == name)
     }
 }
 
@@ -58,9 +58,14 @@ pub struct StoreChild {
 impl StoreChild {
     /// Starts it for the `n`th submitter, which must be registered. If it falls silent inside a
     /// transaction, a server ends it after `idle_limit`.
-    pub fn start(world: &dyn World, n: u64, errand: Errand, idle_limit: Duration) -> Self {
-        let mut command: Command = world.child(idle_limit);
-        command.args([errand.name(), &n.to_string()]);
+    pub fn start(
+        fixture: &dyn StoreFixture,
+        n: u64,
+        scenario: ChildScenario,
+        idle_limit: Duration,
+    ) -> Self {
+        let mut command: Command = fixture.child(idle_limit);
+        command.args([scenario.name(), &n.to_string()]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process =
             tokio::process::Command::from(command).kill_on_drop(true).spawn().unwrap();

@@ -17,23 +17,33 @@ use tollgate_model::{Submitter, TxId};
 
 use crate::node::TestNode;
 
-pub use postgres::PgWorld;
-pub use sqlite::SqliteWorld;
+pub use postgres::PgFixture;
+pub use sqlite::SqliteFixture;
 
-/// Which database a world lives on.
+/// Which database a fixture lives on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum StoreKind {
     /// Many writers at once; locks on rows.
     Postgres,
     /// One writer at a time; the lock is the file's.
     Sqlite,
 }
 
+impl StoreKind {
+    /// A fresh database of this kind.
+    pub async fn start(self) -> Arc<dyn StoreFixture> {
+        match self {
+            Self::Postgres => Arc::new(PgFixture::new().await),
+            Self::Sqlite => Arc::new(SqliteFixture::new().await),
+        }
+    }
+}
+
 /// How a node opens its store.
 #[derive(Clone)]
 pub struct NodeOptions {
     /// Who watches its checkpoints.
-    pub watch: Arc<dyn Checkpoints>,
+    pub checkpoints: Arc<dyn Checkpoints>,
     /// How long it waits for a lock.
     pub patience: Duration,
 }
@@ -47,15 +57,15 @@ impl NodeOptions {
 
 impl Default for NodeOptions {
     fn default() -> Self {
-        Self { watch: Arc::new(Unwatched), patience: Self::PATIENT }
+        Self { checkpoints: Arc::new(Unwatched), patience: Self::PATIENT }
     }
 }
 
 /// A shared database.
 #[async_trait]
-pub trait World: Send + Sync {
+pub trait StoreFixture: Send + Sync {
     /// Which it is.
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> StoreKind;
 
     /// Opens the store of one more node.
     async fn open(&self, options: NodeOptions) -> Result<Arc<dyn Store>, StoreError>;
@@ -73,7 +83,7 @@ pub trait World: Send + Sync {
     async fn somebody_waits_for_a_lock(&self);
 
     /// Ends a lease's time long ago, even if its owner is in mid-transaction. Others of the same
-    /// world may end with it.
+    /// fixture may end with it.
     async fn expire_in_flight(&self, submitter: Submitter);
 
     /// Takes `by` off a time, as an SQL expression.
@@ -85,7 +95,7 @@ pub trait World: Send + Sync {
     /// A transaction's id, as an SQL expression.
     fn id(&self, tx_id: TxId) -> String;
 
-    /// The program that opens this database in a process of its own; see [`crate::child`].
+    /// The program that opens this database in a process of its own; see [`crate::child_process`].
     fn child(&self, idle_limit: Duration) -> Command;
 }
 
@@ -98,8 +108,8 @@ pub trait OpenTransaction: Send {
     async fn commit(self: Box<Self>);
 }
 
-impl dyn World + '_ {
-    /// A further node: a start of its own, with its own connections and an open gate.
+impl dyn StoreFixture + '_ {
+    /// A further node: a start of its own, with its own connections and an open checkpoints.
     pub async fn node(&self, name: &str) -> TestNode {
         TestNode::open(self, name, NodeOptions::PATIENT).await
     }

@@ -5,9 +5,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use crate::ledger::Done;
-use crate::nemesis::title;
-use crate::plan::{Kind, NAMES, Target};
+use crate::event_log::Done;
+use crate::faults::title;
+use crate::plan::{Kind, NAMES, Reach, Target};
 use crate::report::Report;
 
 const WIDTH: f64 = 1200.0;
@@ -45,10 +45,10 @@ const GROUPS: [(&str, &str); 5] = [
 
 /// The image as SVG.
 pub(crate) fn draw(report: &Report) -> String {
-    Picture::new(report).draw()
+    Drawing::new(report).draw()
 }
 
-struct Picture<'a> {
+struct Drawing<'a> {
     report: &'a Report,
     seconds: f64,
     text: String,
@@ -61,9 +61,9 @@ const LANES: usize = NAMES.len() + 2;
 const DATABASE_LANE: usize = NAMES.len();
 const CHAIN_LANE: usize = DATABASE_LANE + 1;
 
-impl<'a> Picture<'a> {
+impl<'a> Drawing<'a> {
     fn new(report: &'a Report) -> Self {
-        let last = report.notes.final_at.last().copied().unwrap_or_default();
+        let last = report.events.final_at.last().copied().unwrap_or_default();
         let seconds = last.max(report.length).as_secs_f64().ceil().max(1.0);
         Self { report, seconds, text: String::new() }
     }
@@ -112,7 +112,7 @@ impl<'a> Picture<'a> {
         let _ = writeln!(self.text, "{line}");
     }
 
-    fn words(&mut self, x: f64, y: f64, rest: &str, words: &str) {
+    fn text_at(&mut self, x: f64, y: f64, rest: &str, words: &str) {
         self.add(&format!("<text x=\"{x:.1}\" y=\"{y:.1}\" {rest}>{}</text>", escaped(words)));
     }
 
@@ -132,10 +132,10 @@ impl<'a> Picture<'a> {
             verdict.stale_writes,
             verdict.tokens_granted,
             verdict.tokens_reused,
-            report.notes.done.len()
+            report.events.done.len()
         );
-        self.words(16.0, 28.0, "font-size=\"17\" font-weight=\"600\"", &first);
-        self.words(16.0, 48.0, &format!("font-size=\"12\" fill=\"{PALE_INK}\""), &second);
+        self.text_at(16.0, 28.0, "font-size=\"17\" font-weight=\"600\"", &first);
+        self.text_at(16.0, 48.0, &format!("font-size=\"12\" fill=\"{PALE_INK}\""), &second);
     }
 
     /// The database was not there.
@@ -153,9 +153,9 @@ impl<'a> Picture<'a> {
     }
 
     fn chart(&mut self) {
-        let notes = &self.report.notes;
-        let accepted = per_second(&notes.accepted_at, self.seconds);
-        let settled = per_second(&notes.final_at, self.seconds);
+        let events = &self.report.events;
+        let accepted = per_second(&events.accepted_at, self.seconds);
+        let settled = per_second(&events.final_at, self.seconds);
         let most = |counts: &[u64]| counts.iter().copied().max().unwrap_or_default().max(1);
         let (most_accepted, most_settled) = (most(&accepted), most(&settled));
         let middle = Self::middle();
@@ -174,7 +174,7 @@ impl<'a> Picture<'a> {
             (middle + BAR_MAX, FINAL, most_settled.to_string()),
         ] {
             let style = format!("text-anchor=\"end\" fill=\"{colour}\"");
-            self.words(LEFT - 8.0, y, &style, &words);
+            self.text_at(LEFT - 8.0, y, &style, &words);
         }
         let step = tick_seconds(self.seconds);
         let bottom = middle + BAR_MAX;
@@ -187,7 +187,7 @@ impl<'a> Picture<'a> {
             ));
             let clock = format!("{}:{:02}", at as u64 / 60, at as u64 % 60);
             let middle = format!("text-anchor=\"middle\" font-size=\"10\" fill=\"{PALE_INK}\"");
-            self.words(x, bottom + 14.0, &middle, &clock);
+            self.text_at(x, bottom + 14.0, &middle, &clock);
             at += step;
         }
     }
@@ -208,7 +208,7 @@ impl<'a> Picture<'a> {
         let names: Vec<String> = names.chain(["database".to_owned(), "chain".to_owned()]).collect();
         for (lane, name) in names.iter().enumerate() {
             let (top, next) = (Self::lane_top(lane), Self::lane_top(lane + 1) - LANE_GAP);
-            self.words(
+            self.text_at(
                 LEFT - 8.0,
                 (top + next) / 2.0 + 4.0,
                 "text-anchor=\"end\" font-weight=\"600\"",
@@ -221,7 +221,7 @@ impl<'a> Picture<'a> {
                 next - top
             ));
         }
-        let done = &self.report.notes.done;
+        let done = &self.report.events.done;
         let mut faults: Vec<&Done> = done.iter().collect();
         faults.sort_by_key(|done| done.from);
         for (place, done) in faults.iter().enumerate() {
@@ -250,10 +250,10 @@ impl<'a> Picture<'a> {
         let needs = label.chars().count() as f64 * LETTER + 4.0;
         let baseline = top + height - 3.0;
         if needs <= width {
-            self.words(from + 3.0, baseline, "font-size=\"9.5\" fill=\"#ffffff\"", &label);
+            self.text_at(from + 3.0, baseline, "font-size=\"9.5\" fill=\"#ffffff\"", &label);
         } else if from + width + needs <= room_until {
             let style = format!("font-size=\"9.5\" fill=\"{colour}\"");
-            self.words(from + width + 2.0, baseline, &style, &label);
+            self.text_at(from + width + 2.0, baseline, &style, &label);
         }
     }
 
@@ -265,40 +265,25 @@ impl<'a> Picture<'a> {
                  fill=\"{colour}\"/>",
                 y - 9.0
             ));
-            self.words(x + 15.0, y, &format!("fill=\"{PALE_INK}\""), name);
+            self.text_at(x + 15.0, y, &format!("fill=\"{PALE_INK}\""), name);
             x += 40.0 + name.len() as f64 * 6.2;
         }
         self.add(&format!(
             "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"10\" height=\"10\" fill=\"{OUTAGE}\"/>",
             y - 9.0
         ));
-        self.words(x + 15.0, y, &format!("fill=\"{PALE_INK}\""), "no database");
+        self.text_at(x + 15.0, y, &format!("fill=\"{PALE_INK}\""), "no database");
     }
 }
 
 /// Lane, row in it, and group of colours.
 fn row_of(done: &Done) -> (usize, usize, usize) {
-    let group = match done.fault.kind {
-        Kind::Kill | Kind::Freeze | Kind::Term => 0,
-        Kind::DatabaseCut | Kind::DatabaseDeaf | Kind::DatabaseStall | Kind::DatabaseReset => 1,
-        Kind::ChainCut
-        | Kind::ChainCutForAll
-        | Kind::LostAnswers
-        | Kind::LostRequests
-        | Kind::SlowAnswers
-        | Kind::ErrorAnswers
-        | Kind::ForgottenSends
-        | Kind::HeadAhead
-        | Kind::WrongCounts
-        | Kind::WrongFees
-        | Kind::NoReceipts
-        | Kind::AbsurdEstimates
-        | Kind::SwallowedSends
-        | Kind::SilentEndpoint
-        | Kind::Quota
-        | Kind::Lag => 2,
-        Kind::DatabaseCrash => 3,
-        Kind::Reorg | Kind::DroppedTransactions => 4,
+    let group = match done.fault.kind.reach() {
+        Reach::Process => 0,
+        Reach::DatabaseLink => 1,
+        Reach::ChainLink | Reach::OneEndpoint | Reach::EveryChainLink => 2,
+        Reach::Database => 3,
+        Reach::Chain => 4,
     };
     match done.fault.target {
         Target::Node(node) => (node, group, group),
@@ -307,25 +292,17 @@ fn row_of(done: &Done) -> (usize, usize, usize) {
     }
 }
 
-/// A name that is understood where it stands.
+/// The name without what its lane says already.
 fn label(done: &Done) -> String {
+    let name = done.fault.kind.name();
     match done.fault.kind {
-        Kind::Kill => "kill -9".to_owned(),
-        Kind::DatabaseCrash => "crash".to_owned(),
-        Kind::DatabaseCut | Kind::ChainCut => "cut".to_owned(),
-        Kind::ChainCutForAll => "cut for all".to_owned(),
-        Kind::DatabaseDeaf => "deaf".to_owned(),
-        Kind::DatabaseStall => "stall".to_owned(),
-        Kind::DatabaseReset => "reset".to_owned(),
-        Kind::Reorg => format!("reorg {}", done.fault.severity),
-        Kind::DroppedTransactions => "dropped".to_owned(),
-        Kind::ForgottenSends => "forgotten".to_owned(),
-        kind => kind.words().to_owned(),
+        Kind::Reorg => format!("{name} {}", done.fault.severity),
+        _ => name.trim_start_matches("database ").trim_start_matches("chain ").to_owned(),
     }
 }
 
 fn of_kind(report: &Report, kind: Kind) -> impl Iterator<Item = &Done> {
-    report.notes.done.iter().filter(move |done| done.fault.kind == kind)
+    report.events.done.iter().filter(move |done| done.fault.kind == kind)
 }
 
 fn per_second(times: &[Duration], seconds: f64) -> Vec<u64> {
@@ -351,21 +328,21 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::Notes;
+    use crate::event_log::Events;
     use crate::plan::Plan;
     use crate::verdict::Verdict;
 
     #[test]
-    fn every_fault_is_in_the_picture_and_inside_of_it() {
+    fn every_fault_is_drawn_inside_the_image() {
         let length = Duration::from_secs(120);
         let plan = Plan::draw(5, length);
-        let mut notes = Notes::default();
+        let mut events = Events::default();
         for fault in &plan.faults {
             let (from, to) = (fault.at, fault.at + fault.length);
-            notes.done.push(Done { fault: *fault, from, to });
+            events.done.push(Done { fault: *fault, from, to });
         }
         let options = crate::Options { program: "tollgate".into(), seed: 5, length };
-        let drawn = draw(&Report::new(&options, notes, Verdict::default()));
+        let drawn = draw(&Report::new(&options, events, Verdict::default()));
         assert_eq!(drawn.matches("<title>").count(), plan.faults.len());
         for fault in &plan.faults {
             let words = format!("<title>{} (", title(fault));

@@ -1,37 +1,36 @@
-//! A world on one SQLite file. Each node has connections of its own, as another process would.
+//! A fixture on one SQLite file. Each node has connections of its own, as another process would.
 
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use rusqlite::Connection;
 use tempfile::TempDir;
-use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{Store, StoreError};
-use tollgate_model::{Submitter, Timestamp, TxId};
+use tollgate_model::{Submitter, TxId};
 use tollgate_sqlite::{PlantedBug, SqliteOptions, SqliteStore};
 
-use super::{Kind, NodeOptions, OpenTransaction, World};
-use crate::child;
+use super::{NodeOptions, OpenTransaction, StoreFixture, StoreKind};
+use crate::child_process;
+use crate::clock::TestClock;
 
 /// A fresh file with the schema in it.
-pub struct SqliteWorld {
+pub struct SqliteFixture {
     folder: TempDir,
-    clock: Arc<MovableClock>,
+    clock: Arc<TestClock>,
     planted: Option<PlantedBug>,
     child: Option<PathBuf>,
 }
 
-impl SqliteWorld {
+impl SqliteFixture {
     /// In a folder of its own.
     pub async fn new() -> Self {
         let folder = TempDir::new().unwrap();
-        let world = Self { folder, clock: Arc::default(), planted: None, child: None };
-        tollgate_sqlite::migrate(&SqliteOptions::file(world.path())).await.unwrap();
-        world
+        let fixture = Self { folder, clock: Arc::default(), planted: None, child: None };
+        tollgate_sqlite::migrate(&SqliteOptions::file(fixture.path())).await.unwrap();
+        fixture
     }
 
     /// With a deliberate defect in every node's store.
@@ -60,14 +59,14 @@ impl SqliteWorld {
 }
 
 #[async_trait]
-impl World for SqliteWorld {
-    fn kind(&self) -> Kind {
-        Kind::Sqlite
+impl StoreFixture for SqliteFixture {
+    fn kind(&self) -> StoreKind {
+        StoreKind::Sqlite
     }
 
     async fn open(&self, options: NodeOptions) -> Result<Arc<dyn Store>, StoreError> {
         let mut opened = SqliteOptions::file(self.path());
-        opened.checkpoints = options.watch;
+        opened.checkpoints = options.checkpoints;
         opened.clock = self.clock.clone();
         opened.busy_timeout = options.patience;
         opened.planted = self.planted;
@@ -94,7 +93,7 @@ impl World for SqliteWorld {
 
     /// Nobody can write while a writer is in mid-transaction: it is the clock that goes on.
     async fn expire_in_flight(&self, _submitter: Submitter) {
-        self.clock.forward(Duration::from_secs(86_400));
+        self.clock.advance(Duration::from_secs(86_400));
     }
 
     fn earlier(&self, time: &str, by: Duration) -> String {
@@ -111,9 +110,9 @@ impl World for SqliteWorld {
     }
 
     fn child(&self, _idle_limit: Duration) -> Command {
-        let program = self.child.as_ref().expect("this world was given no child program");
+        let program = self.child.as_ref().expect("this fixture was given no child program");
         let mut command = Command::new(program);
-        command.arg(child::SQLITE).arg(self.path());
+        command.arg(child_process::SQLITE).arg(self.path());
         command
     }
 }
@@ -128,26 +127,5 @@ impl OpenTransaction for Session {
 
     async fn commit(self: Box<Self>) {
         self.0.execute_batch("commit").unwrap();
-    }
-}
-
-/// The machine's clock, and how far the test has moved it; one for all nodes of a world.
-#[derive(Default)]
-struct MovableClock {
-    moved_micros: AtomicU64,
-}
-
-impl MovableClock {
-    fn forward(&self, by: Duration) {
-        let by = u64::try_from(by.as_micros()).unwrap();
-        self.moved_micros.fetch_add(by, Ordering::SeqCst);
-    }
-}
-
-impl Clock for MovableClock {
-    #[expect(clippy::disallowed_methods, reason = "the database's clock is the machine's")]
-    fn now(&self) -> Timestamp {
-        let moved = Duration::from_micros(self.moved_micros.load(Ordering::SeqCst));
-        Timestamp::from(SystemTime::now()).after(moved)
     }
 }

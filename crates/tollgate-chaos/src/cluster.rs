@@ -1,24 +1,23 @@
-//! Three real nodes on one real database and one real chain, each with a wire and two proxies of its
-//! own between.
+//! Three real nodes on one real database and one real chain, each with its own proxies to both.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use alloy_primitives::hex;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 use tollgate_devchain::dev_accounts;
+use tollgate_testkit::cluster::write_keys;
 use tollgate_testkit::http::ask;
+use tollgate_testkit::pg_proxy::PgProxy;
 use tollgate_testkit::program::{command, lasting_port};
-use tollgate_testkit::wire::Wire;
+use tollgate_testkit::rpc_proxy::RpcProxy;
 use tollgate_testkit::{Anvil, PgServer, wait};
 
 use crate::audit::Audit;
 use crate::plan::NAMES;
 use crate::process::Process;
-use crate::proxy::Proxy;
 
 /// Accounts that send many at once.
 pub(crate) const PIPELINED: std::ops::Range<usize> = 0..6;
@@ -57,7 +56,7 @@ const SETTINGS: [(&str, &str); 13] = [
 ];
 
 /// All that a run consists of.
-pub(crate) struct Site {
+pub(crate) struct Cluster {
     pub(crate) nodes: Vec<Arc<Node>>,
     pub(crate) server: Arc<PgServer>,
     pub(crate) anvil: Anvil,
@@ -69,9 +68,9 @@ pub(crate) struct Site {
 pub(crate) struct Node {
     pub(crate) name: &'static str,
     pub(crate) port: u16,
-    pub(crate) wire: Wire,
+    pub(crate) database: PgProxy,
     /// Its two endpoints, both in front of the same chain.
-    pub(crate) proxies: [Proxy; 2],
+    pub(crate) proxies: [RpcProxy; 2],
     /// Held by whoever does something to it.
     pub(crate) process: Mutex<Process>,
     start: Start,
@@ -83,7 +82,7 @@ struct Start {
     folder: PathBuf,
 }
 
-impl Site {
+impl Cluster {
     /// Builds it up, with everything in good health.
     pub(crate) async fn build(program: &Path, seed: u64, steady_errors: u64) -> Self {
         let folder = tempfile::Builder::new().prefix("tollgate-chaos-").tempdir().unwrap();
@@ -91,18 +90,18 @@ impl Site {
         let database_url = server.url(&server.fresh_database().await);
         let anvil = Anvil::start(&[]).await;
         anvil.call("evm_setIntervalMining", json!([BLOCK_SECONDS])).await;
-        write_keys(folder.path());
+        write_keys(&folder.path().join(KEYS), PIPELINED.start..STRICT.end);
         let mut nodes = Vec::new();
         for (number, name) in (0..).zip(NAMES) {
-            let wire = Wire::to(&database_url).await;
+            let database = PgProxy::to(&database_url).await;
             let proxies = [
-                Proxy::to(anvil.url(), seed.wrapping_add(number), steady_errors).await,
-                Proxy::to(anvil.url(), seed.wrapping_sub(number + 1), steady_errors).await,
+                RpcProxy::seeded(anvil.url(), seed.wrapping_add(number), steady_errors).await,
+                RpcProxy::seeded(anvil.url(), seed.wrapping_sub(number + 1), steady_errors).await,
             ];
             let port = lasting_port();
             let start = Start { program: program.to_owned(), folder: folder.path().to_owned() };
-            let process = Mutex::new(start.run(name, port, wire.url(), &proxies));
-            nodes.push(Arc::new(Node { name, port, wire, proxies, process, start }));
+            let process = Mutex::new(start.run(name, port, database.url(), &proxies));
+            nodes.push(Arc::new(Node { name, port, database, proxies, process, start }));
         }
         for node in &nodes {
             wait::until("a node to be ready", || async { node.is_ready().await.then_some(()) })
@@ -134,7 +133,7 @@ impl Site {
 impl Node {
     /// Starts it again, in place of a process that has ended.
     pub(crate) fn start_again(&self, process: &mut Process) {
-        *process = self.start.run(self.name, self.port, self.wire.url(), &self.proxies);
+        *process = self.start.run(self.name, self.port, self.database.url(), &self.proxies);
     }
 
     /// Whether it says that it takes requests.
@@ -149,7 +148,7 @@ impl Node {
 }
 
 impl Start {
-    fn run(&self, name: &str, port: u16, database_url: &str, rpc: &[Proxy; 2]) -> Process {
+    fn run(&self, name: &str, port: u16, database_url: &str, rpc: &[RpcProxy; 2]) -> Process {
         let mut command = command(&self.program);
         command
             .args(["serve", "--node-name", name, "--listen", &format!("127.0.0.1:{port}")])
@@ -162,13 +161,6 @@ impl Start {
             .envs(SETTINGS);
         Process::start(command, &self.folder.join(format!("{name}.log")))
     }
-}
-
-fn write_keys(folder: &Path) {
-    let all = dev_accounts();
-    let keys: Vec<String> =
-        (PIPELINED.start..STRICT.end).map(|n| hex::encode(all[n].private_key)).collect();
-    std::fs::write(folder.join(KEYS), keys.join("\n")).unwrap();
 }
 
 fn strict_accounts() -> String {

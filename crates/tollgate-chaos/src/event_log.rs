@@ -42,9 +42,9 @@ pub(crate) struct Done {
     pub(crate) to: Duration,
 }
 
-/// Notes of a whole run.
+/// Events of a whole run.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Notes {
+pub(crate) struct Events {
     /// By request id.
     pub(crate) accepted: BTreeMap<String, Accepted>,
     pub(crate) accepted_at: Vec<Duration>,
@@ -65,15 +65,15 @@ pub(crate) struct Notes {
     open: BTreeMap<usize, u64>,
 }
 
-/// Notes that many tasks write.
-pub(crate) struct Ledger {
+/// Events that many tasks write.
+pub(crate) struct EventLog {
     start: Instant,
-    notes: Mutex<Notes>,
+    events: Mutex<Events>,
 }
 
-impl Ledger {
+impl EventLog {
     pub(crate) fn new() -> Self {
-        Self { start: Instant::now(), notes: Mutex::default() }
+        Self { start: Instant::now(), events: Mutex::default() }
     }
 
     /// The time since the start.
@@ -86,50 +86,50 @@ impl Ledger {
         self.start
     }
 
-    /// Notes something that must not be.
+    /// Events something that must not be.
     pub(crate) fn violation(&self, what: String) {
         self.tell(&format!("VIOLATION {what}"));
         let violation = Violation { at: self.now(), what };
-        self.notes.lock().unwrap().violations.push(violation);
+        self.events.lock().unwrap().violations.push(violation);
     }
 
     /// Counts an answer, or its absence.
     pub(crate) fn answer(&self, what: String) {
-        *self.notes.lock().unwrap().answers.entry(what).or_default() += 1;
+        *self.events.lock().unwrap().answers.entry(what).or_default() += 1;
     }
 
     /// Somebody is about to ask for the end of a transaction.
     pub(crate) fn cancels(&self, tx_id: &str) {
-        self.notes.lock().unwrap().cancels.insert(tx_id.to_owned());
+        self.events.lock().unwrap().cancels.insert(tx_id.to_owned());
     }
 
     /// Whether somebody has asked for the end of a transaction.
     pub(crate) fn may_be_cancelled(&self, tx_id: &str) -> bool {
-        self.notes.lock().unwrap().cancels.contains(tx_id)
+        self.events.lock().unwrap().cancels.contains(tx_id)
     }
 
     /// The transaction of a request that was accepted.
     pub(crate) fn tx_of(&self, request_id: &str) -> Option<String> {
-        self.notes.lock().unwrap().accepted.get(request_id).map(|known| known.tx_id.clone())
+        self.events.lock().unwrap().accepted.get(request_id).map(|known| known.tx_id.clone())
     }
 
     /// A create was answered as taken.
     pub(crate) fn accept(&self, request_id: &str, accepted: Accepted) {
         let at = self.now();
-        let mut notes = self.notes.lock().unwrap();
-        match notes.accepted.get(request_id) {
+        let mut events = self.events.lock().unwrap();
+        match events.accepted.get(request_id) {
             None => {
-                notes.accepted_at.push(at);
-                notes.account_of.insert(accepted.tx_id.clone(), accepted.account);
+                events.accepted_at.push(at);
+                events.account_of.insert(accepted.tx_id.clone(), accepted.account);
                 // Its end may have been in the feed before its beginning was heard of.
-                let is_open = !notes.feed.iter().rev().any(|entry| entry.tx_id == accepted.tx_id);
-                *notes.open.entry(accepted.account).or_default() += u64::from(is_open);
-                notes.accepted.insert(request_id.to_owned(), accepted);
+                let is_open = !events.feed.iter().rev().any(|entry| entry.tx_id == accepted.tx_id);
+                *events.open.entry(accepted.account).or_default() += u64::from(is_open);
+                events.accepted.insert(request_id.to_owned(), accepted);
             }
             Some(known) if *known == accepted => {}
             Some(known) => {
                 let what = format!("{request_id} is {} and {}", known.tx_id, accepted.tx_id);
-                drop(notes);
+                drop(events);
                 self.violation(what);
             }
         }
@@ -138,47 +138,47 @@ impl Ledger {
     /// The feed's reader saw these.
     pub(crate) fn read(&self, entries: Vec<FeedEntry>) {
         let at = self.now();
-        let mut notes = self.notes.lock().unwrap();
+        let mut events = self.events.lock().unwrap();
         for entry in entries {
-            if let Some(account) = notes.account_of.get(&entry.tx_id).copied() {
-                let open = notes.open.entry(account).or_default();
+            if let Some(account) = events.account_of.get(&entry.tx_id).copied() {
+                let open = events.open.entry(account).or_default();
                 *open = open.saturating_sub(1);
             }
-            notes.feed.push(entry);
-            notes.final_at.push(at);
+            events.feed.push(entry);
+            events.final_at.push(at);
         }
     }
 
     /// How many of an account's creates are accepted and not known to be final.
     pub(crate) fn open(&self, account: usize) -> u64 {
-        self.notes.lock().unwrap().open.get(&account).copied().unwrap_or_default()
+        self.events.lock().unwrap().open.get(&account).copied().unwrap_or_default()
     }
 
     /// How many were accepted, and how many of them are final.
     pub(crate) fn counts(&self) -> (usize, usize) {
-        let notes = self.notes.lock().unwrap();
-        (notes.accepted.len(), notes.feed.len())
+        let events = self.events.lock().unwrap();
+        (events.accepted.len(), events.feed.len())
     }
 
     /// A fault was carried out.
     pub(crate) fn done(&self, done: Done) {
-        self.notes.lock().unwrap().done.push(done);
+        self.events.lock().unwrap().done.push(done);
     }
 
     /// A reorg replaced these blocks.
     pub(crate) fn replaced(&self, blocks: RangeInclusive<u64>) {
-        self.notes.lock().unwrap().replaced.push(blocks);
+        self.events.lock().unwrap().replaced.push(blocks);
     }
 
     /// A node ended though nobody told it to.
     pub(crate) fn own_end(&self, what: String) {
         self.tell(&what);
-        self.notes.lock().unwrap().own_ends.push(Violation { at: self.now(), what });
+        self.events.lock().unwrap().own_ends.push(Violation { at: self.now(), what });
     }
 
     /// A copy of everything.
-    pub(crate) fn notes(&self) -> Notes {
-        self.notes.lock().unwrap().clone()
+    pub(crate) fn events(&self) -> Events {
+        self.events.lock().unwrap().clone()
     }
 
     /// One line of progress.

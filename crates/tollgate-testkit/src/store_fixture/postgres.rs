@@ -1,4 +1,4 @@
-//! A world on a real PostgreSQL server.
+//! A fixture on a real PostgreSQL server.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,20 +11,20 @@ use tollgate_model::port::{Store, StoreError};
 use tollgate_model::{Submitter, TxId};
 use tollgate_postgres::{PgOptions, PgStore, PlantedBug, SessionLimits};
 
-use super::{Kind, NodeOptions, OpenTransaction, World};
+use super::{NodeOptions, OpenTransaction, StoreFixture, StoreKind};
 use crate::postgres::connect;
 use crate::wait::until;
-use crate::{PgServer, child};
+use crate::{PgServer, child_process};
 
 /// A fresh database with the schema in it.
-pub struct PgWorld {
+pub struct PgFixture {
     server: PgServer,
     database: String,
     planted: Option<PlantedBug>,
     child: Option<PathBuf>,
 }
 
-impl PgWorld {
+impl PgFixture {
     /// On the server that is at hand.
     pub async fn new() -> Self {
         Self::on(PgServer::start().await).await
@@ -42,9 +42,9 @@ impl PgWorld {
 
     async fn on(server: PgServer) -> Self {
         let database = server.fresh_database().await;
-        let world = Self { server, database, planted: None, child: None };
-        tollgate_postgres::migrate(&PgOptions::new(world.url())).await.unwrap();
-        world
+        let fixture = Self { server, database, planted: None, child: None };
+        tollgate_postgres::migrate(&PgOptions::new(fixture.url())).await.unwrap();
+        fixture
     }
 
     /// With the program that opens the database in another process.
@@ -72,7 +72,7 @@ impl PgWorld {
             idle_in_transaction_timeout: Duration::from_secs(40),
         };
         let mut options = PgOptions::new(self.url());
-        options.checkpoints = node.watch;
+        options.checkpoints = node.checkpoints;
         options.session = session;
         options.planted = self.planted;
         options
@@ -107,9 +107,9 @@ impl PgWorld {
 }
 
 #[async_trait]
-impl World for PgWorld {
-    fn kind(&self) -> Kind {
-        Kind::Postgres
+impl StoreFixture for PgFixture {
+    fn kind(&self) -> StoreKind {
+        StoreKind::Postgres
     }
 
     async fn open(&self, options: NodeOptions) -> Result<Arc<dyn Store>, StoreError> {
@@ -147,8 +147,8 @@ impl World for PgWorld {
 
     async fn expire_in_flight(&self, submitter: Submitter) {
         // Not a key column: this does not wait for the writer that holds the lease still.
-        let world: &dyn World = self;
-        world.expire(submitter).await;
+        let fixture: &dyn StoreFixture = self;
+        fixture.expire(submitter).await;
     }
 
     fn earlier(&self, time: &str, by: Duration) -> String {
@@ -165,9 +165,9 @@ impl World for PgWorld {
     }
 
     fn child(&self, idle_limit: Duration) -> Command {
-        let program = self.child.as_ref().expect("this world was given no child program");
+        let program = self.child.as_ref().expect("this fixture was given no child program");
         let mut command = Command::new(program);
-        command.args([child::POSTGRES, &self.url(), &idle_limit.as_millis().to_string()]);
+        command.args([child_process::POSTGRES, &self.url(), &idle_limit.as_millis().to_string()]);
         command
     }
 }

@@ -1,0 +1,108 @@
+//! Classes of wrong answers: answers of a real endpoint, changed by the proxy.
+
+use serde_json::{Value, json};
+
+/// How many blocks a head is too high.
+const AHEAD: i128 = 500;
+/// By how much a pending count is too high.
+const PENDING_TOO_MANY: i128 = 100_000;
+/// By which factor prices are too high.
+const PRICE_FACTOR: u128 = 1_000;
+
+/// What an endpoint reports wrongly.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WrongAnswer {
+    /// A head whose block no endpoint has.
+    HeadAhead,
+    /// Pending counts that are too high.
+    PendingCounts,
+    /// Prices that are too high.
+    Fees,
+    /// No receipts, and no transactions by hash.
+    NoReceipts,
+    /// Gas estimates of 2^64 − 1.
+    Estimates,
+}
+
+impl WrongAnswer {
+    /// Changes the answer to a call.
+    pub(super) fn change(self, call: &Value, answer: &mut Value) {
+        let Some(result) = answer.get_mut("result") else { return };
+        let method = call["method"].as_str().unwrap_or_default();
+        match (self, method) {
+            (Self::HeadAhead, "eth_blockNumber") => add(result, AHEAD),
+            (Self::HeadAhead, "eth_getBlockByNumber") if call["params"][0] == "latest" => {
+                add(&mut result["number"], AHEAD);
+                result["parentHash"] = result["hash"].clone();
+                result["hash"] = json!(format!("0x{}", "5a".repeat(32)));
+                result["transactions"] = json!([]);
+            }
+            (Self::PendingCounts, "eth_getTransactionCount") if call["params"][1] == "pending" => {
+                add(result, PENDING_TOO_MANY);
+            }
+            (Self::Fees, "eth_gasPrice" | "eth_maxPriorityFeePerGas") => multiply(result),
+            (Self::Fees, "eth_feeHistory") => {
+                each(&mut result["baseFeePerGas"], multiply);
+                each(&mut result["reward"], |row| each(row, multiply));
+            }
+            (
+                Self::NoReceipts,
+                "eth_getTransactionReceipt" | "eth_getBlockReceipts" | "eth_getTransactionByHash",
+            ) => *result = Value::Null,
+            (Self::Estimates, "eth_estimateGas") => *result = json!("0xffffffffffffffff"),
+            _ => {}
+        }
+    }
+}
+
+fn each(list: &mut Value, change: impl Fn(&mut Value)) {
+    list.as_array_mut().into_iter().flatten().for_each(change);
+}
+
+pub(super) fn number(value: &Value) -> Option<u128> {
+    u128::from_str_radix(value.as_str()?.strip_prefix("0x")?, 16).ok()
+}
+
+pub(super) fn add(value: &mut Value, difference: i128) {
+    if let Some(number) = number(value) {
+        *value = json!(format!("{:#x}", number.saturating_add_signed(difference)));
+    }
+}
+
+fn multiply(value: &mut Value) {
+    if let Some(number) = number(value) {
+        *value = json!(format!("{:#x}", number.saturating_mul(PRICE_FACTOR)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(wrong: WrongAnswer, call: &Value, result: Value) -> Value {
+        let mut answer = json!({ "id": call["id"], "result": result });
+        wrong.change(call, &mut answer);
+        answer["result"].take()
+    }
+
+    #[test]
+    fn each_class_changes_its_own_methods_only() {
+        let call = |method: &str, params: Value| json!({ "method": method, "params": params });
+        let count = call("eth_getTransactionCount", json!(["0xa", "pending"]));
+        assert_eq!(changed(WrongAnswer::PendingCounts, &count, json!("0x1")), json!("0x186a1"));
+        assert_eq!(changed(WrongAnswer::Fees, &count, json!("0x1")), json!("0x1"));
+        let latest = call("eth_getTransactionCount", json!(["0xa", "latest"]));
+        assert_eq!(changed(WrongAnswer::PendingCounts, &latest, json!("0x1")), json!("0x1"));
+        let history = call("eth_feeHistory", json!([]));
+        let result = json!({ "baseFeePerGas": ["0x1"], "reward": [["0x2"]] });
+        let wanted = json!({ "baseFeePerGas": ["0x3e8"], "reward": [["0x7d0"]] });
+        assert_eq!(changed(WrongAnswer::Fees, &history, result), wanted);
+        let receipt = call("eth_getTransactionReceipt", json!([]));
+        assert_eq!(changed(WrongAnswer::NoReceipts, &receipt, json!({ "a": 1 })), Value::Null);
+        let block = |tag: &str| call("eth_getBlockByNumber", json!([tag, false]));
+        let result = json!({ "number": "0x1", "hash": "0xa", "parentHash": "0xb" });
+        let ahead = changed(WrongAnswer::HeadAhead, &block("latest"), result.clone());
+        assert_eq!(ahead["number"], json!("0x1f5"));
+        assert_eq!(changed(WrongAnswer::HeadAhead, &block("0x1"), result.clone()), result);
+    }
+}
