@@ -8,7 +8,7 @@ use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::chain::{Block, BlockRef, BlockTag, Chain};
 use tollgate_model::port::{Alert, Alerts, MinedIn};
 use tollgate_model::{Address, B256, Submitter};
-use tollgate_testkit::fake_chain::{FakeChain, Question};
+use tollgate_testkit::fake_chain::{FakeChain, Query};
 
 use super::fetched::Fetched;
 use super::{ReaderSetup, ReceiptReader, Tell, Tracker};
@@ -92,12 +92,12 @@ async fn receipt_that_endpoints_refuse_for_forty_seconds_is_told_within_five_sec
         alert_after: Duration::from_secs(60),
     });
     let (view, _seen) = newest::place(ChainView::default());
-    chain.fail(Question::Receipt(hash), true);
+    chain.fail(Query::Receipt(hash), true);
     reader.request_receipts(&block);
     let for_a_while =
         |seconds: u64| tokio::time::timeout(Duration::from_secs(seconds), reader.run(&view));
     for_a_while(40).await.unwrap_err();
-    chain.fail(Question::Receipt(hash), false);
+    chain.fail(Query::Receipt(hash), false);
     for_a_while(5).await.unwrap_err();
     assert_eq!(told.0.load(Ordering::Relaxed), 1);
 }

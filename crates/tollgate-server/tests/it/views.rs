@@ -51,7 +51,7 @@ async fn a_submitter_is_shown_with_what_the_chain_says() {
 #[tokio::test(flavor = "multi_thread")]
 async fn node_that_has_seen_no_block_is_not_ready_and_says_why() {
     let chain = FakeChain::new();
-    chain.fail(Question::Blocks, true);
+    chain.fail(Query::Blocks, true);
     let site = Site::on(chain, None).await;
     let early = site.get("/readyz").await;
     assert_eq!(
@@ -59,7 +59,7 @@ async fn node_that_has_seen_no_block_is_not_ready_and_says_why() {
         (StatusCode::SERVICE_UNAVAILABLE, "unavailable")
     );
     assert!(early.json()["detail"].as_str().unwrap().contains("delivered a block"), "{early:?}");
-    site.chain.fail(Question::Blocks, false);
+    site.chain.fail(Query::Blocks, false);
     wait::until("readiness", || async {
         (site.get("/readyz").await.status == StatusCode::OK).then_some(())
     })

@@ -85,48 +85,48 @@ fn impatient() -> EngineOptions {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn funds_that_vanish_after_a_node_took_it_are_the_shown_cause_and_it_goes_on_after_funding() {
-    let rig = Rig::new().await;
+    let cluster = Cluster::new().await;
     let address = account(1).address;
-    rig.chain.hold(Which::Any);
-    let engine = rig.node("a", impatient());
+    cluster.chain.hold(TxMatch::Any);
+    let engine = cluster.node("a", impatient());
     let ids = transfers(&engine, [ETHER]).await;
-    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
-    rig.chain.set_balance(address, U256::from(ETHER / 2));
-    rig.chain.forget_pool();
-    rig.clock.advance(TIMEOUT);
-    rig.until(ids[0], "was stuck for funds", |tx| tx.seen.state == STUCK_FOR_FUNDS).await;
-    let told = rig.record(ids[0]).await.last_error.expect("the cause");
+    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.chain.set_balance(address, U256::from(ETHER / 2));
+    cluster.chain.forget_pool();
+    cluster.clock.advance(TIMEOUT);
+    cluster.until(ids[0], "was stuck for funds", |tx| tx.seen.state == STUCK_FOR_FUNDS).await;
+    let told = cluster.record(ids[0]).await.last_error.expect("the cause");
     assert!(told.as_str().contains("insufficient funds"), "{told:?}");
-    assert!(!rig.alerts.of(AlertKind::InsufficientFunds).is_empty());
-    rig.chain.set_balance(address, U256::from(ETHER) * U256::from(100));
-    rig.chain.release(Which::Any);
-    rig.clock.advance(Duration::from_secs(2 * 3_600));
-    rig.mine_until_final(&ids).await;
-    let record = rig.record(ids[0]).await;
+    assert!(!cluster.alerts.of(AlertKind::InsufficientFunds).is_empty());
+    cluster.chain.set_balance(address, U256::from(ETHER) * U256::from(100));
+    cluster.chain.release(TxMatch::Any);
+    cluster.clock.advance(Duration::from_secs(2 * 3_600));
+    cluster.mine_until_final(&ids).await;
+    let record = cluster.record(ids[0]).await;
     assert_eq!(record.seen.state, TxState::Confirmed);
     assert_eq!((record.last_error, record.next_resubmit_at), (None, None), "out of date");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn base_fee_above_the_newest_offer_is_shown_on_the_transaction_until_it_comes_down() {
-    let rig = Rig::new().await;
-    rig.chain.set_base_fee(100);
-    rig.chain.hold(Which::Any);
+    let cluster = Cluster::new().await;
+    cluster.chain.set_base_fee(100);
+    cluster.chain.hold(TxMatch::Any);
     let bump = Arc::new(BumpRules { enabled: false, ..BumpRules::default() });
     let policies = Policies { bump, ..Policies::default() };
     let resubmit = ResubmitRules { timeout: Some(3 * TIMEOUT), ..patient().resubmit };
     let options = EngineOptions { resubmit, ..patient() };
-    let engine = rig.node_with("a", options, policies);
+    let engine = cluster.node_with("a", options, policies);
     let ids = transfers(&engine, [10]).await;
-    rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
-    rig.chain.set_base_fee(1_000_000);
-    rig.clock.advance(3 * TIMEOUT);
+    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.chain.set_base_fee(1_000_000);
+    cluster.clock.advance(3 * TIMEOUT);
     let is_told = |tx: &TxRecord| {
         tx.last_error.as_ref().is_some_and(|told| told.as_str().contains("base fee"))
     };
-    rig.until(ids[0], "told of the base fee", is_told).await;
-    assert!(!rig.alerts.of(AlertKind::FeeCap).is_empty());
-    rig.chain.set_base_fee(100);
-    rig.clock.advance(TIMEOUT);
-    rig.until(ids[0], "had nothing in its way", |tx| tx.last_error.is_none()).await;
+    cluster.until(ids[0], "told of the base fee", is_told).await;
+    assert!(!cluster.alerts.of(AlertKind::FeeCap).is_empty());
+    cluster.chain.set_base_fee(100);
+    cluster.clock.advance(TIMEOUT);
+    cluster.until(ids[0], "had nothing in its way", |tx| tx.last_error.is_none()).await;
 }
