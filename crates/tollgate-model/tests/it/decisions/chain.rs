@@ -34,12 +34,12 @@ pub(super) fn diagnose() -> String {
     let by_hash = |knows_it| EndpointWord { pool: None, knows_it: Some(knows_it) };
     let silent = EndpointWord::default;
     let rows = [
-        ("a pool has one of its attempts", 7, 7, vec![pool(Some(OURS), None), by_hash(false)]),
+        ("a mempool has one of its attempts", 7, 7, vec![pool(Some(OURS), None), by_hash(false)]),
         ("a node knows it by hash", 7, 8, vec![by_hash(true), by_hash(false)]),
-        ("a pool has it waiting, nodes lack nonce 5", 4, 5, vec![pool(None, Some(OURS))]),
-        ("nobody has it, nodes lack nonce 5", 4, 5, vec![by_hash(false), by_hash(false)]),
-        ("a pool has another one in its slot", 7, 8, vec![pool(Some(FOREIGN), None)]),
-        ("pools count its slot, but don't show with what", 7, 8, vec![by_hash(false)]),
+        ("a mempool has it queued, nodes lack nonce 5", 4, 5, vec![pool(None, Some(OURS))]),
+        ("no node has it, nodes lack nonce 5", 4, 5, vec![by_hash(false), by_hash(false)]),
+        ("a mempool has another transaction in its slot", 7, 8, vec![pool(Some(FOREIGN), None)]),
+        ("mempools count its slot, but don't show its transaction", 7, 8, vec![by_hash(false)]),
         (
             "two endpoints of three don't have it",
             7,
@@ -74,14 +74,14 @@ pub(super) fn search() -> String {
     type Row<'a> = (&'a str, &'a [&'a [Looked]], &'a str, Option<TxHash>);
     let rows: [Row<'_>; 9] = [
         (
-            "an endpoint has that of the second attempt",
+            "an endpoint has the one of the second attempt",
             &[&[NotThere, NotThere], &[Found, NoAnswer]],
-            "not looked at",
+            "not read",
             None,
         ),
         ("both endpoints have none", both, "the second attempt", Some(SECOND)),
         ("both endpoints have none", both, "another transaction", Some(FOREIGN)),
-        ("both endpoints have none", both, "nobody shows it", None),
+        ("both endpoints have none", both, "no endpoint shows it", None),
         (
             "the only endpoint has none",
             &[&[NotThere], &[NotThere]],
@@ -107,7 +107,7 @@ pub(super) fn search() -> String {
             Some(FOREIGN),
         ),
         (
-            "the second attempt was asked of one only",
+            "only one was asked about the second attempt",
             &[&[NotThere, NotThere], &[NotThere, NoAnswer]],
             "another transaction",
             Some(FOREIGN),
@@ -121,11 +121,11 @@ pub(super) fn search() -> String {
                 format!("ours: attempt {}, its receipt is missing", attempt + 1)
             }
             Search::Foreign { .. } => "foreign".to_owned(),
-            Search::InVain => "not proven: look again".to_owned(),
+            Search::InVain => "not proven: search again".to_owned(),
         };
         [receipts.to_owned(), block.to_owned(), judged]
     };
-    table(["receipts", "what a block shows in the slot", "judgement"], rows.map(row))
+    table(["receipts", "transaction in the slot, by its block", "result"], rows.map(row))
 }
 
 /// Why it is PROTECT depends on the row, and is told elsewhere.
@@ -169,47 +169,77 @@ pub(super) fn reconcile() -> String {
     let rows = [
         ("cursor 5, count 4, slot 4 open", counts(4, 5), open(Search::NotYet), None),
         ("cursor 5, count 8", counts(8, 8), none(), None),
-        ("the same in a settled block", counts(8, 8), none(), at(8, true)),
+        ("cursor 5, count 8, also in a settled block", counts(8, 8), none(), at(8, true)),
         ("cursor 5, count 3", counts(3, 3), none(), None),
         (
-            "the same in a settled block below our last final slot",
+            "cursor 5, count 3, also in a settled block below the last final slot",
             counts(3, 3),
             none(),
             at(3, false),
         ),
-        ("the same in a settled block above it", counts(3, 3), none(), at(3, true)),
-        ("the same, but one endpoint counts 5 there", counts(3, 3), none(), settled(3, 5, true)),
-        ("cursor 5, count 5, slot 4 open", counts(5, 5), open(Search::NotYet), None),
         (
-            "the same, the receipt of an attempt was found",
+            "cursor 5, count 3, also in a settled block above the last final slot",
+            counts(3, 3),
+            none(),
+            at(3, true),
+        ),
+        (
+            "cursor 5, count 3 in such a block, where one endpoint counts 5",
+            counts(3, 3),
+            none(),
+            settled(3, 5, true),
+        ),
+        ("cursor 5, count 5, slot 4 open: it is used", counts(5, 5), open(Search::NotYet), None),
+        (
+            "slot 4 used, the receipt of an attempt was found",
             counts(5, 5),
             open(Search::Ours { attempt: 0 }),
             None,
         ),
-        ("the same, a foreign one was seen", counts(5, 5), foreign(BlockStanding::Open), None),
         (
-            "the same, and its block left the chain",
+            "slot 4 used, a foreign transaction was seen",
+            counts(5, 5),
+            foreign(BlockStanding::Open),
+            None,
+        ),
+        (
+            "slot 4 used, the block of the foreign transaction left the chain",
             counts(5, 5),
             foreign(BlockStanding::Left),
             None,
         ),
-        ("the same, and its block is settled", counts(5, 5), foreign(BlockStanding::Settled), None),
-        ("the same, nothing is proven", counts(5, 5), open(Search::InVain), at(5, true)),
-        ("the same, for 10 min", counts(5, 5), unproven(Search::InVain), at(5, true)),
         (
-            "the same, a block holds ours, its receipt is missing for 10 min",
+            "slot 4 used, the block of the foreign transaction is settled",
+            counts(5, 5),
+            foreign(BlockStanding::Settled),
+            None,
+        ),
+        ("slot 4 used, nothing is proven", counts(5, 5), open(Search::InVain), at(5, true)),
+        (
+            "slot 4 used, nothing is proven for 10 min",
+            counts(5, 5),
+            unproven(Search::InVain),
+            at(5, true),
+        ),
+        (
+            "slot 4 used, a block holds ours, its receipt is missing for 10 min",
             counts(5, 5),
             unproven(ours),
             at(5, true),
         ),
         (
-            "the same, but no settled block counts the slot",
+            "slot 4 used, nothing is proven for 10 min, no settled block counts it",
             counts(5, 5),
             unproven(Search::InVain),
             None,
         ),
         ("cursor 5, count 2, slot 4 open", counts(2, 2), open(Search::NotYet), None),
-        ("the same, pools count 3", counts(2, 3), open(Search::NotYet), None),
+        (
+            "cursor 5, count 2, slot 4 open, mempools count 3",
+            counts(2, 3),
+            open(Search::NotYet),
+            None,
+        ),
     ];
     let cell = |mode, counts, open: &[OpenSlot], settled| {
         let view = ReconcileView { settled, ..view(mode, 5, counts, open) };
@@ -232,8 +262,8 @@ pub(super) fn reconcile() -> String {
 pub(super) fn resume() -> String {
     let rows = [("cursor 5, count 5", 5), ("cursor 5, count 8", 8), ("cursor 5, count 3", 3)];
     let cell = |mode, mined| match reconcile::resume(&view(mode, 5, counts(mined, mined), &[])) {
-        Ok(None) => "goes on".to_owned(),
-        Ok(Some(step)) => format!("goes on, cursor to {}", step.to),
+        Ok(None) => "resumes".to_owned(),
+        Ok(Some(step)) => format!("resumes, cursor to {}", step.to),
         Err(why) => format!("refused: {why}"),
     };
     let row = |(situation, mined): (&str, u64)| {

@@ -49,7 +49,7 @@ fn words(decision: BumpDecision) -> String {
         BumpDecision::HoldAtCap { why } => {
             format!("alert, resend as it is: at the cap `{}`", why.name())
         }
-        BumpDecision::NotPrice => "not the price: left".to_owned(),
+        BumpDecision::NotPrice => "not the price: no action".to_owned(),
         BumpDecision::Wait { .. } => "waits".to_owned(),
         BumpDecision::Exhausted => "bumps used up: resend as it is".to_owned(),
         BumpDecision::Off => "off".to_owned(),
@@ -69,21 +69,25 @@ pub(super) fn bump() -> String {
     let lower = Diagnosis::BlockedByLowerNonce { nonce: nonce(1) };
     let another = Diagnosis::ReplacedByAnother { hash: TxHash::ZERO };
     let rows = [
-        ("offers 100 and a tip of 10, the market wants 150", view(), 60),
-        ("the market wants 105", near, 60),
-        ("the same as a legacy transaction", legacy, 60),
+        ("offers 100 and a tip of 10, the market price is 150", view(), 60),
+        ("the market price is 105", near, 60),
+        ("the market price is 105, legacy transaction", legacy, 60),
         ("the last attempt is 59 s old", view(), 59),
         ("10 bumps were made", BumpView { bumps: 10, ..view() }, 60),
         ("the chain's cap is 120", capped(120), 60),
         ("the chain's cap is 109, replacement needs 110", capped(109), 60),
         ("the caller's cap is 105", callers, 60),
-        ("it pays what the market wants, and a node has it", paid, 60),
-        ("the same, but nodes say `underpriced`", said(AnswerClass::Underpriced, paid), 60),
+        ("it pays the market price, and a node has it", paid, 60),
+        (
+            "it pays the market price, but nodes say `underpriced`",
+            said(AnswerClass::Underpriced, paid),
+            60,
+        ),
         ("nodes say `insufficient_funds`", said(AnswerClass::InsufficientFunds, view()), 60),
         ("nodes say `fee_too_high`", said(AnswerClass::FeeTooHigh, view()), 60),
         ("it is not the head", BumpView { is_head: false, ..view() }, 60),
-        ("pools lack a lower nonce", pools(lower), 60),
-        ("pools hold another one in its slot", pools(another), 60),
+        ("mempools lack a lower nonce", pools(lower), 60),
+        ("mempools hold another transaction in its slot", pools(another), 60),
         ("the caller signed it, or there is no key", BumpView { may_sign: false, ..view() }, 60),
     ];
     let row = |(situation, view, seconds): (&str, BumpView, u64)| {

@@ -25,14 +25,14 @@ pub(super) fn triggers() -> String {
     let rows = [
         ("the head moves", line),
         ("the head is STUCK", stuck),
-        ("the head has stood there for 5 min", LineView { head_since: at(99_700), ..line }),
+        ("the head has had no receipt for 5 min", LineView { head_since: at(99_700), ..line }),
         ("the oldest was accepted 15 min ago", LineView { oldest: at(99_100), ..line }),
         ("5,000 wait behind the head", LineView { depth: 5_000, ..line }),
         ("the head is STUCK, the policy was asked 59 s ago", asked),
     ];
     let row = |(situation, line): (&str, LineView)| {
         let why = trigger(&StuckThresholds::default(), &line, now);
-        let why = why.map_or("nobody is asked".to_owned(), |why| format!("`{}`", why.name()));
+        let why = why.map_or("not asked".to_owned(), |why| format!("`{}`", why.name()));
         [situation.to_owned(), why]
     };
     table(["situation", "trigger"], rows.map(row))
@@ -56,7 +56,7 @@ pub(super) fn plans() -> String {
     ];
     let cell = |action, payload, subject: &Subject| match plan(action, payload, subject) {
         Ok(Plan::Alert) => "alert".to_owned(),
-        Ok(Plan::Resend { .. }) => "the newest bytes again".to_owned(),
+        Ok(Plan::Resend { .. }) => "sends the newest bytes again".to_owned(),
         Ok(Plan::Sign { kind, .. }) => format!("signs a {}", format!("{kind:?}").to_lowercase()),
         Err(why) => format!("no: {why}"),
     };
@@ -81,8 +81,8 @@ pub(super) fn plans() -> String {
 
 fn words(decision: RejectedDecision) -> String {
     let why = match decision {
-        RejectedDecision::Leave => return "left".to_owned(),
-        RejectedDecision::FindReceipts => return "receipts first".to_owned(),
+        RejectedDecision::Leave => return "no action".to_owned(),
+        RejectedDecision::FindReceipts => return "search for receipts first".to_owned(),
         RejectedDecision::Placeholder => return "placeholder".to_owned(),
         RejectedDecision::Recycle => return "recycled".to_owned(),
         RejectedDecision::Hold(why) => why,
@@ -92,7 +92,7 @@ fn words(decision: RejectedDecision) -> String {
         HoldReason::NoKey => "no key",
         HoldReason::MayBeWithANode => "may be with a node",
         HoldReason::MayBeUsed => "may be used",
-        HoldReason::NobodyToFillIt => "nobody to fill it",
+        HoldReason::NobodyToFillIt => "no transaction to fill it",
         HoldReason::Strict => "strict",
     };
     format!("held: {why}")
@@ -119,13 +119,13 @@ pub(super) fn rejected() -> String {
     let below = RejectedView { higher_open: true, ..clear };
     let rows = [
         ("every endpoint says `invalid`, from the first send on", clear),
-        ("the same, higher slots are open", below),
+        ("`invalid`, higher slots are open", below),
         (
-            "the same, and a transaction waits for a slot",
+            "`invalid`, higher slots are open, and a transaction waits for a slot",
             RejectedView { next_waits: true, ..below },
         ),
         ("`invalid`, strict mode", RejectedView { mode: Mode::Strict, ..clear }),
-        ("`invalid`, but a pool counts something there", RejectedView { counts: counted, ..clear }),
+        ("`invalid`, but a mempool counts the slot", RejectedView { counts: counted, ..clear }),
         ("`invalid`, no key", RejectedView { has_key: false, ..clear }),
         ("`invalid` after an answer that was lost", once),
         ("STUCK/REJECTED under an earlier owner", RejectedView { answers: None, ..clear }),
@@ -158,17 +158,17 @@ pub(super) fn holes() -> String {
     };
     let wide = Hole { last: nonce(66), ..hole };
     let rows = [
-        ("seen for 5 min, nobody waits", old),
-        ("the same, and a transaction waits for a slot", HoleView { next_waits: true, ..old }),
-        ("the same nonces came back, nobody waits", HoleView { came_back: true, ..old }),
-        ("wider than the window, nobody waits", HoleView { hole: wide, ..old }),
+        ("seen for 5 min, no transaction waits", old),
+        ("seen for 5 min, a transaction waits for a slot", HoleView { next_waits: true, ..old }),
+        ("the nonces were returned, no transaction waits", HoleView { came_back: true, ..old }),
+        ("wider than the window, no transaction waits", HoleView { hole: wide, ..old }),
         (
-            "the same, and a transaction waits for a slot",
+            "wider than the window, a transaction waits for a slot",
             HoleView { hole: wide, next_waits: true, ..old },
         ),
-        ("seen for less", HoleView { seen_for: Duration::from_secs(299), ..old }),
-        ("a pool counts it", HoleView { hole: Hole { pending: true, ..hole }, ..old }),
-        ("no key, nobody waits", HoleView { has_key: false, ..old }),
+        ("seen for less than 5 min", HoleView { seen_for: Duration::from_secs(299), ..old }),
+        ("a mempool counts it", HoleView { hole: Hole { pending: true, ..hole }, ..old }),
+        ("no key, no transaction waits", HoleView { has_key: false, ..old }),
         ("paused, or in PROTECT", HoleView { status: SubmitterStatus::Paused, ..old }),
         ("strict mode", HoleView { mode: Mode::Strict, ..old }),
     ];

@@ -18,7 +18,7 @@ pub(super) fn expiry() -> String {
         let decision = expiry::decide(&view, deadline);
         let to = decision.event().map(|event| transition(state, event).unwrap().to_string());
         match decision {
-            ExpiryDecision::Leave | ExpiryDecision::Wait { .. } => "left".to_owned(),
+            ExpiryDecision::Leave | ExpiryDecision::Wait { .. } => "no action".to_owned(),
             ExpiryDecision::Withdraw => format!("ends: {}, no nonce used", to.unwrap()),
             ExpiryDecision::AskPolicy => format!("{}, the policy is asked", to.unwrap()),
         }
@@ -52,7 +52,7 @@ fn words(decision: ResubmitDecision) -> String {
         ResubmitDecision::Wait { .. } => "waits".to_owned(),
         ResubmitDecision::Resend => "resent".to_owned(),
         ResubmitDecision::AskPolicy(reason) => TxState::Stuck(reason).to_string(),
-        ResubmitDecision::Leave => "left".to_owned(),
+        ResubmitDecision::Leave => "no action".to_owned(),
     }
 }
 
@@ -79,7 +79,7 @@ pub(super) fn resubmit() -> String {
         "head, resends used up",
         "head, `grey_zone.timeout` over",
         "head, `timeout.transaction` over",
-        "behind the head, all of it",
+        "behind the head, all of these",
     ];
     table(columns, TxState::ALL.into_iter().filter(|state| !state.is_final()).map(row))
 }
