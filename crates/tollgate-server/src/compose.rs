@@ -210,7 +210,8 @@ impl NodeConfig {
                 Err(error) => return Err(self.chain_trouble(error).into()),
             }
         };
-        for endpoint in chain.endpoints().iter().filter(|status| status.standing == "unchecked") {
+        for endpoint in chain.endpoints().iter().filter(|status| status.chain_check == "unchecked")
+        {
             warn!(endpoint = endpoint.name, "does not answer yet: used as soon as it does");
         }
         Ok(chain)

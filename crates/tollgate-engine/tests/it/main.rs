@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
-mod blocks;
 mod counts;
 mod deaths;
 mod govern;

@@ -1,7 +1,6 @@
 //! JSON-RPC over HTTP.
 //!
-//! Owns a pool of connections. Never repeats a call: whether to ask again is for those who know
-//! what was asked.
+//! Owns a pool of connections. Never repeats a call: the caller knows whether that is safe.
 
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ pub(super) struct Http {
     authorization: Option<HeaderValue>,
 }
 
-/// What came back, JSON-RPC or not.
+/// An HTTP answer, JSON-RPC or not.
 pub(super) struct HttpAnswer {
     pub(super) status: u16,
     pub(super) retry_after: Option<Duration>,
@@ -71,7 +70,7 @@ impl Http {
     }
 }
 
-/// Seconds; the form with a date needs a clock that agrees with the endpoint's, and is rare.
+/// Reads seconds. The form with a date is rare, and needs a clock that agrees with the endpoint's.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))

@@ -73,7 +73,7 @@ async fn receipts_of_another_block_at_that_height_are_left_out() {
 }
 
 #[tokio::test]
-async fn a_node_that_lacks_a_receipt_of_its_own_block_is_not_believed() {
+async fn endpoint_that_lacks_a_receipt_of_its_own_block_is_not_trusted() {
     let (half, whole) = (Node::start().await, Node::start().await);
     let chain = connect(vec![half.http(), whole.http()]).await;
     let all = hashes(20);
@@ -267,7 +267,7 @@ async fn fees_come_from_the_history_and_are_kept_for_a_while() {
 }
 
 #[tokio::test]
-async fn a_chain_that_hangs_keeps_nobody_waiting_for_long() {
+async fn reads_of_a_hanging_chain_end_at_the_deadline() {
     let patience = Duration::from_secs(20);
     let node = Node::start().await;
     let mut config = config(vec![EndpointConfig { timeout: patience, ..node.http() }]);
@@ -338,7 +338,7 @@ fn anything() -> Call {
 }
 
 #[tokio::test]
-async fn a_call_is_tried_and_a_revert_is_an_answer() {
+async fn call_is_estimated_and_a_revert_is_an_answer() {
     let (one, two) = (Node::start().await, Node::start().await);
     let chain = connect(vec![one.http(), two.http()]).await;
     let call = anything();
@@ -370,7 +370,7 @@ async fn a_call_is_tried_and_a_revert_is_an_answer() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_one_endpoint_is_not_believed_before_another_was_asked() {
+async fn refusal_of_one_endpoint_counts_only_after_another_was_asked() {
     let (one, two) = (Node::start().await, Node::start().await);
     let poor = json!({"code": -32000, "message": "insufficient funds for transfer"});
     for (poor_one, other) in [(&one, &two), (&two, &one)] {

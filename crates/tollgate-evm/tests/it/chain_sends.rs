@@ -56,7 +56,7 @@ async fn many_go_out_in_one_call_and_their_answers_are_told_apart() {
 }
 
 #[tokio::test]
-async fn what_a_batch_refuses_goes_the_careful_way() {
+async fn transactions_that_a_batch_refuses_are_sent_again_one_by_one() {
     let (one, two) = (Node::start().await, Node::start().await);
     let chain = connect(vec![one.http(), two.http()]).await;
     let raws = raws(5);
@@ -132,7 +132,7 @@ async fn two() -> (Node, Node, EvmChain) {
     let (one, two) = (Node::start().await, Node::start().await);
     let chain = connect(vec![one.http(), two.http()]).await;
     until("both are there", || async {
-        chain.endpoints().iter().all(|status| status.standing == "good")
+        chain.endpoints().iter().all(|status| status.chain_check == "good")
     })
     .await;
     (one, two, chain)
@@ -163,7 +163,7 @@ async fn second_send_goes_to_two_that_did_not_have_it_and_the_third_to_all() {
     let nodes = [Node::start().await, Node::start().await, Node::start().await];
     let chain = connect(nodes.iter().map(Node::http).collect()).await;
     until("all are there", || async {
-        chain.endpoints().iter().all(|status| status.standing == "good")
+        chain.endpoints().iter().all(|status| status.chain_check == "good")
     })
     .await;
     let counts = || nodes.each_ref().map(|node| node.calls_of(SEND));
@@ -229,7 +229,7 @@ async fn silent_endpoint_holds_up_no_transaction_that_another_one_has() {
 }
 
 #[tokio::test]
-async fn what_one_refuses_another_may_take() {
+async fn transaction_that_one_endpoint_refuses_is_sent_to_another() {
     let (one, two) = (Node::start().await, Node::start().await);
     let chain = connect(vec![one.http(), two.http()]).await;
     let refusals = [
@@ -252,11 +252,11 @@ async fn what_one_refuses_another_may_take() {
 }
 
 #[tokio::test]
-async fn it_is_dead_only_if_every_endpoint_says_so() {
+async fn transaction_is_rejected_only_if_every_endpoint_rejects_it() {
     let (one, two) = (Node::start().await, Node::start().await);
     let chain = connect(vec![one.impatient(), two.http()]).await;
     until("both are there", || async {
-        chain.endpoints().iter().all(|status| status.standing == "good")
+        chain.endpoints().iter().all(|status| status.chain_check == "good")
     })
     .await;
     for node in [&one, &two] {
@@ -276,7 +276,7 @@ async fn it_is_dead_only_if_every_endpoint_says_so() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_was_never_heard_keeps_a_transaction_alive() {
+async fn endpoint_without_an_answer_keeps_a_transaction_alive() {
     let (silent, well) = (Node::start().await, Node::start().await);
     silent.set().mood = Mood::Down;
     well.set().taking = Taking::Says("invalid sender");
@@ -301,9 +301,9 @@ async fn a_lost_answer_and_another_hash_mean_possibly_sent() {
 }
 
 #[tokio::test]
-async fn nobody_to_send_to_is_no_verdict() {
+async fn send_without_any_endpoint_is_not_a_rejection() {
     let node = Node::start().await;
-    let chain = connect(vec![node.http().with_role(Role::ReadOnly)]).await;
+    let chain = connect(vec![node.http_as(Role::ReadOnly)]).await;
     let answer = chain.send(&raw()).await;
     assert_eq!((answer.class, &*answer.said), (AnswerClass::Unknown, "no endpoint could be asked"));
     assert_eq!(node.calls_of(SEND), 0);
@@ -330,11 +330,7 @@ async fn a_send_only_endpoint_is_sent_to_and_never_read_from() {
     let (relay, reader) = (Node::start().await, Node::start().await);
     // A relay knows nothing but sends.
     relay.set().missing.extend(["eth_chainId", "eth_getBlockByNumber"]);
-    let chain = connect(vec![
-        reader.http().with_role(Role::ReadOnly),
-        relay.http().with_role(Role::SendOnly),
-    ])
-    .await;
+    let chain = connect(vec![reader.http_as(Role::ReadOnly), relay.http_as(Role::SendOnly)]).await;
     chain.head_after(None).await.unwrap();
     assert_eq!(class(&chain).await, AnswerClass::Accepted);
     assert_eq!((relay.calls_of(SEND), reader.calls_of(SEND)), (1, 0));
@@ -343,13 +339,13 @@ async fn a_send_only_endpoint_is_sent_to_and_never_read_from() {
 }
 
 #[tokio::test]
-async fn of_a_hundred_sends_none_fails_where_one_of_two_endpoints_is_rate_limited() {
+async fn sends_succeed_while_one_of_two_endpoints_is_rate_limited() {
     for fan_out in [1, usize::MAX] {
         let (limited, well) = (Node::start().await, Node::start().await);
         let endpoints = config(vec![limited.http(), well.http()]);
         let chain = EvmChain::connect(ChainConfig { fan_out, ..endpoints }).await.unwrap();
         until("both are there", || async {
-            chain.endpoints().iter().all(|status| status.standing == "good")
+            chain.endpoints().iter().all(|status| status.chain_check == "good")
         })
         .await;
         // It says that it may be asked again at once, and so it is.
@@ -435,7 +431,7 @@ async fn receipt_is_read_by_one_question_though_the_only_endpoint_is_rate_limite
 }
 
 #[tokio::test]
-async fn a_used_up_quota_is_left_alone() {
+async fn rate_limited_endpoint_is_not_sent_to() {
     let (limited, well) = (Node::start().await, Node::start().await);
     let chain = connect(vec![limited.http(), well.http()]).await;
     limited.set().mood = Mood::Limited(60);

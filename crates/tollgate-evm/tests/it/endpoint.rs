@@ -9,7 +9,7 @@ use tollgate_evm::endpoint::{BadUrl, Endpoint, EndpointConfig, RpcErrorKind};
 use crate::fake::{Mood, Node, Taking, until};
 
 fn endpoint(config: EndpointConfig) -> Endpoint {
-    Endpoint::new(config, None).unwrap()
+    Endpoint::new(config).unwrap()
 }
 
 fn now() -> tokio::time::Instant {
@@ -17,7 +17,7 @@ fn now() -> tokio::time::Instant {
 }
 
 #[tokio::test]
-async fn a_result_is_given_and_an_error_keeps_all_its_parts() {
+async fn result_is_returned_and_error_keeps_code_status_text_and_data() {
     let node = Node::start().await;
     for config in [node.http(), node.ws()] {
         let endpoint = endpoint(config);
@@ -35,7 +35,7 @@ async fn a_result_is_given_and_an_error_keeps_all_its_parts() {
 }
 
 #[tokio::test]
-async fn what_a_node_says_about_a_transaction_is_no_ill_health() {
+async fn answer_about_a_transaction_does_not_affect_health() {
     let node = Node::start().await;
     let endpoint = endpoint(node.http());
     let said = [
@@ -55,7 +55,7 @@ async fn what_a_node_says_about_a_transaction_is_no_ill_health() {
 }
 
 #[tokio::test]
-async fn a_proxys_page_is_no_answer_of_a_node() {
+async fn page_of_a_proxy_is_not_a_node_answer() {
     let node = Node::start().await;
     let endpoint = endpoint(node.http());
     node.set().mood = Mood::BadGateway;
@@ -108,7 +108,7 @@ async fn nothing_sent_is_told_from_no_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_not_read() {
+async fn answer_above_the_size_limit_is_not_read() {
     let node = Node::start().await;
     node.set().fixed.insert("eth_call", Ok(json!("x".repeat(100_000))));
     let endpoint = endpoint(EndpointConfig { response_bytes_max: 10_000, ..node.http() });
@@ -118,7 +118,7 @@ async fn an_answer_without_end_is_not_read() {
 }
 
 #[tokio::test]
-async fn the_answer_to_another_call_is_not_taken() {
+async fn answer_with_another_id_is_refused() {
     let node = Node::start().await;
     node.set().id_shift = 1;
     let error = endpoint(node.http()).call::<Value>("eth_chainId", json!([])).await.unwrap_err();
@@ -217,7 +217,7 @@ async fn socket_that_is_closed_at_once_is_dialled_with_growing_pauses() {
 }
 
 #[tokio::test]
-async fn the_key_in_a_url_is_never_shown() {
+async fn key_in_a_url_is_never_shown() {
     let node = Node::start().await;
     let config = node.http();
     let key = "key-0123456789";
@@ -228,6 +228,6 @@ async fn the_key_in_a_url_is_never_shown() {
     let error = endpoint.call::<Value>("eth_call", json!([])).await.unwrap_err();
     let shown = format!("{config:?} {endpoint:?} {} {error} {error:?}", endpoint.name());
     assert!(!shown.contains(key), "{shown}");
-    let bad = Endpoint::new(EndpointConfig::new(format!("ftp://host/{key}")), None).unwrap_err();
+    let bad = Endpoint::new(EndpointConfig::new(format!("ftp://host/{key}"))).unwrap_err();
     assert_eq!(bad, BadUrl::Scheme);
 }

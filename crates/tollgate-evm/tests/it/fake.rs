@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_tungstenite::tungstenite::Message;
 use tollgate_evm::chain::{ChainConfig, EvmChain};
-use tollgate_evm::endpoint::EndpointConfig;
+use tollgate_evm::endpoint::{EndpointConfig, Role};
 use tollgate_model::port::chain::BlockRef;
 use tollgate_model::{Address, B256, TxHash};
 
@@ -177,6 +177,10 @@ impl Node {
 
     pub(crate) fn http(&self) -> EndpointConfig {
         EndpointConfig::new(&self.http)
+    }
+
+    pub(crate) fn http_as(&self, role: Role) -> EndpointConfig {
+        EndpointConfig { role, ..self.http() }
     }
 
     pub(crate) fn ws(&self) -> EndpointConfig {

@@ -20,7 +20,7 @@ fn false_history(base: &str, tip: &str) -> serde_json::Value {
 const HONEST_MAX_FEE: u128 = 2 * 0x44c + 0x14;
 
 #[tokio::test]
-async fn one_endpoint_of_three_does_not_decide_what_is_paid() {
+async fn fee_quote_of_one_endpoint_of_three_is_outvoted() {
     for (base, tip) in [("0x746a528800", "0x746a528800"), ("0x1", "0x1")] {
         let nodes = [Node::start().await, Node::start().await, Node::start().await];
         nodes[0].set().fixed.insert("eth_feeHistory", Ok(false_history(base, tip)));

@@ -5,6 +5,7 @@
 mod chain_reads;
 mod chain_sends;
 mod collected;
+mod corroboration;
 mod documentation;
 mod endpoint;
 mod explaining;
@@ -16,7 +17,6 @@ mod router;
 mod signer;
 mod slots;
 mod traps;
-mod voices;
 
 use tollgate_evm::{RpcAnswer, classify};
 use tollgate_model::answer::AnswerClass;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tollgate_evm::chain::{ConnectError, EvmChain, FrozenView, ViewError};
+use tollgate_evm::chain::{ConnectError, EvmChain};
 use tollgate_evm::endpoint::{EndpointConfig, Role};
 use tollgate_model::port::chain::{AccountCounts, BlockTag, Chain};
 use tollgate_model::{Address, ChainId, Nonce};
@@ -55,7 +55,7 @@ async fn a_chain_with_the_same_id_and_another_beginning_is_refused() {
 #[tokio::test]
 async fn a_chain_needs_an_endpoint_that_answers_and_can_be_read_from() {
     let node = Node::start().await;
-    let only_sends = node.http().with_role(Role::SendOnly);
+    let only_sends = node.http_as(Role::SendOnly);
     let refused = EvmChain::connect(config(vec![only_sends])).await.unwrap_err();
     assert_eq!(refused, ConnectError::NoReader);
     node.set().mood = Mood::Down;
@@ -90,14 +90,14 @@ async fn reads_go_on_while_one_endpoint_is_down_slow_or_limited() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_was_away_is_used_when_it_comes_back() {
+async fn endpoint_that_was_unavailable_is_used_after_it_recovers() {
     let (late, first) = (Node::start().await, Node::start().await);
     late.set().mood = Mood::Down;
     let chain = connect(vec![late.http(), first.http()]).await;
-    assert_eq!(chain.endpoints()[0].standing, "unchecked");
+    assert_eq!(chain.endpoints()[0].chain_check, "unchecked");
     chain.balance(SOMEBODY).await.unwrap();
     late.set().mood = Mood::Well;
-    until("it is checked", || async { chain.endpoints()[0].standing == "good" }).await;
+    until("it is checked", || async { chain.endpoints()[0].chain_check == "good" }).await;
     first.set().mood = Mood::Down;
     until("it is used", || async { chain.balance(SOMEBODY).await.is_ok() }).await;
 
@@ -107,7 +107,7 @@ async fn an_endpoint_that_was_away_is_used_when_it_comes_back() {
     stranger.set().chain_id = 1;
     let chain = connect(vec![stranger.http(), ours.http()]).await;
     stranger.set().mood = Mood::Well;
-    until("it is refused", || async { chain.endpoints()[0].standing.contains("is on chain 1") })
+    until("it is refused", || async { chain.endpoints()[0].chain_check.contains("is on chain 1") })
         .await;
     ours.set().mood = Mood::Down;
     chain.balance(SOMEBODY).await.unwrap_err();
@@ -140,7 +140,7 @@ async fn the_head_is_the_highest_and_a_lagging_endpoint_is_not_asked_for_newer_b
 }
 
 #[tokio::test]
-async fn a_reorg_is_told_as_another_head() {
+async fn reorg_is_reported_as_another_head() {
     let node = Node::start().await;
     let chain = connect(vec![node.http()]).await;
     let head = chain.head_after(None).await.unwrap();
@@ -174,7 +174,7 @@ async fn heads_are_announced_where_there_is_a_socket_and_polled_where_not() {
 }
 
 #[tokio::test]
-async fn a_count_that_one_endpoint_alone_tells_is_outvoted() {
+async fn count_that_one_endpoint_alone_reports_is_outvoted() {
     let (liar, honest) = (Node::start().await, Node::start().await);
     let chain = connect(vec![liar.http(), honest.http()]).await;
     heads_at(&chain, 10).await;
@@ -244,7 +244,7 @@ async fn a_pending_count_below_the_mined_one_is_the_mined_one() {
 }
 
 #[tokio::test]
-async fn settled_is_what_two_say_and_never_goes_back() {
+async fn finality_tag_is_the_lower_of_two_and_never_goes_back() {
     let (one, two) = (Node::start().await, Node::start().await);
     let chain = connect(vec![one.http(), two.http()]).await;
     heads_at(&chain, 10).await;
@@ -259,23 +259,4 @@ async fn settled_is_what_two_say_and_never_goes_back() {
     assert_eq!(settled().await, Some(5));
     (one.set().finalized, two.set().finalized) = (Some(9), Some(9));
     assert_eq!(settled().await, Some(9));
-}
-
-#[tokio::test]
-async fn within_one_pass_a_number_means_one_block() {
-    let node = Node::start().await;
-    let chain = connect(vec![node.http()]).await;
-    let head = chain.head_after(None).await.unwrap();
-    let mut view = FrozenView::at(&chain, head);
-    assert_eq!(view.block(9).await.unwrap().unwrap().at, block(1, 9));
-    assert_eq!(view.block(11).await.unwrap(), None);
-    // The chain moves to another branch in the middle of the pass.
-    node.mine(2, 8, Vec::new());
-    for number in 9..=12 {
-        node.mine(2, number, Vec::new());
-    }
-    chain.head_after(Some(head)).await.unwrap();
-    assert_eq!(view.block(9).await.unwrap().unwrap().at, block(1, 9), "as it was");
-    assert_eq!(view.block(8).await.unwrap_err(), ViewError::Torn(8));
-    assert_eq!(view.block(10).await.unwrap_err(), ViewError::Torn(10));
 }

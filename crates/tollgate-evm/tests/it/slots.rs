@@ -92,7 +92,7 @@ async fn the_receipt_is_of_the_attempt_that_is_judged_to_be_there() {
 }
 
 #[tokio::test]
-async fn who_executes_the_slot_after_it_was_asked_for_receipts_does_not_deny_them() {
+async fn endpoint_that_executes_the_slot_after_the_receipt_search_does_not_deny_receipts() {
     let node = Node::start().await;
     let chain = connect(vec![node.http()]).await;
     node.set().mined = 5;
@@ -102,7 +102,7 @@ async fn who_executes_the_slot_after_it_was_asked_for_receipts_does_not_deny_the
 }
 
 #[tokio::test]
-async fn an_error_and_nonsense_are_never_evidence() {
+async fn errors_and_unreadable_answers_are_never_evidence() {
     let node = Node::start().await;
     let chain = connect(vec![node.http()]).await;
     node.set().mined = 6;
@@ -135,18 +135,18 @@ async fn an_error_and_nonsense_are_never_evidence() {
 }
 
 #[tokio::test]
-async fn who_only_sends_or_is_on_another_chain_is_no_witness_and_who_is_unknown_is_silent() {
+async fn send_only_and_wrong_chain_endpoints_do_not_vote_and_unchecked_ones_give_no_answer() {
     let (ours, relay, stranger) = (Node::start().await, Node::start().await, Node::start().await);
     stranger.set().mood = Mood::Down;
     stranger.set().chain_id = 1;
     ours.set().mined = 6;
     (relay.set().mined, stranger.set().mined) = (6, 6);
-    let relayed = relay.http().with_role(Role::SendOnly);
+    let relayed = relay.http_as(Role::SendOnly);
     let chain = connect(vec![stranger.http(), ours.http(), relayed]).await;
     assert_eq!(said(&chain, 5).await, [Looked::NotThere, Looked::NoAnswer]);
     assert_eq!(chain.pools(SOMEBODY, &[OURS]).await.len(), 2);
     stranger.set().mood = Mood::Well;
-    until("it is refused", || async { chain.endpoints()[0].standing.contains("is on chain 1") })
+    until("it is refused", || async { chain.endpoints()[0].chain_check.contains("is on chain 1") })
         .await;
     assert_eq!(said(&chain, 5).await, [Looked::NotThere]);
     assert_eq!(stranger.calls_of("eth_getTransactionCount"), 0);
@@ -154,7 +154,7 @@ async fn who_only_sends_or_is_on_another_chain_is_no_witness_and_who_is_unknown_
 }
 
 #[tokio::test]
-async fn one_that_hangs_holds_the_others_up_for_a_bounded_time() {
+async fn hanging_endpoint_delays_a_search_for_a_bounded_time() {
     let (hangs, well) = (Node::start().await, Node::start().await);
     well.set().mined = 6;
     let patient = |node: &Node| EndpointConfig { timeout: Duration::from_secs(60), ..node.http() };
@@ -170,7 +170,7 @@ async fn one_that_hangs_holds_the_others_up_for_a_bounded_time() {
 }
 
 #[tokio::test]
-async fn one_in_trouble_is_waited_for_less_than_the_others() {
+async fn resting_endpoint_gets_less_time_than_the_others() {
     let (limited, well) = (Node::start().await, Node::start().await);
     well.set().mined = 6;
     let patient = |node: &Node| EndpointConfig { timeout: Duration::from_secs(60), ..node.http() };
@@ -209,7 +209,7 @@ async fn each_endpoint_tells_its_pool_and_what_it_knows_by_hash() {
 }
 
 #[tokio::test]
-async fn what_an_endpoint_can_not_tell_is_not_told() {
+async fn pool_that_an_endpoint_can_not_show_is_not_reported() {
     let node = Node::start().await;
     let chain = connect(vec![node.http()]).await;
     let word = async || chain.pools(SOMEBODY, &[OURS, OLDER]).await.remove(0);
@@ -256,7 +256,7 @@ async fn heads_at(chain: &EvmChain, number: u64) {
 }
 
 #[tokio::test]
-async fn the_count_at_a_block_is_the_count_at_that_block() {
+async fn past_count_is_the_count_at_that_block() {
     let node = Node::start().await;
     past(&node);
     let chain = connect(vec![node.http()]).await;
@@ -274,7 +274,7 @@ async fn the_count_at_a_block_is_the_count_at_that_block() {
 }
 
 #[tokio::test]
-async fn a_past_count_is_not_believed_on_one_word_of_two_nor_on_another_branch() {
+async fn past_count_needs_two_endpoints_on_the_same_branch() {
     let nodes = [Node::start().await, Node::start().await, Node::start().await];
     nodes.iter().for_each(past);
     let two = connect(nodes[..2].iter().map(Node::http).collect()).await;

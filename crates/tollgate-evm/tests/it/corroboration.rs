@@ -29,7 +29,7 @@ async fn finalized(chain: &EvmChain) -> Result<Option<u64>, String> {
 }
 
 #[tokio::test]
-async fn endpoint_that_tells_a_head_it_can_not_deliver_decides_nothing() {
+async fn endpoint_that_reports_a_head_it_does_not_deliver_decides_nothing() {
     for honest_count in [1, 2] {
         let liar = Node::start().await;
         let honest = [Node::start().await, Node::start().await];
@@ -138,14 +138,14 @@ async fn endpoint_behind_another_that_delivers_its_blocks_has_no_vote() {
 }
 
 #[tokio::test]
-async fn finality_tag_of_one_endpoint_counts_only_after_no_second_was_heard_for_long() {
+async fn finality_tag_of_one_endpoint_counts_only_after_a_long_time_without_a_second() {
     for is_gone in [true, false] {
         let (one, other) = (Node::start().await, Node::start().await);
         one.set().finalized = Some(8);
         let config = hasty(&[&one, &other]);
         let patient = EvmChain::connect(config.clone()).await.unwrap();
         let after = Duration::from_millis(200);
-        let hasty = ChainConfig { lone_voice_after: after, ..config };
+        let hasty = ChainConfig { single_source_after: after, ..config };
         let hasty = EvmChain::connect(hasty).await.unwrap();
         if is_gone {
             other.set().mood = Mood::Down;
@@ -164,11 +164,11 @@ async fn finality_tag_of_one_endpoint_counts_only_after_no_second_was_heard_for_
 }
 
 #[tokio::test]
-async fn past_count_of_one_endpoint_counts_only_after_no_second_was_heard_for_long() {
+async fn past_count_of_one_endpoint_counts_only_after_a_long_time_without_a_second() {
     let (one, other) = (Node::start().await, Node::start().await);
     let config = hasty(&[&one, &other]);
     let patient = EvmChain::connect(config.clone()).await.unwrap();
-    let hasty = ChainConfig { lone_voice_after: Duration::from_millis(200), ..config };
+    let hasty = ChainConfig { single_source_after: Duration::from_millis(200), ..config };
     let hasty = EvmChain::connect(hasty).await.unwrap();
     other.set().oldest_state = 10;
     patient.count_at(SOMEBODY, 9).await.unwrap_err();
