@@ -1,4 +1,4 @@
-//! What nodes say, and what is made of it.
+//! The classifier, endpoints and chains on scripted nodes.
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 

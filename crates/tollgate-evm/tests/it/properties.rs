@@ -1,4 +1,4 @@
-//! What must hold for any text.
+//! Properties of the classifier for any text.
 
 use proptest::prelude::*;
 use serde_json::json;

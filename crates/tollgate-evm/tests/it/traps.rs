@@ -1,4 +1,4 @@
-//! What is easily read wrong, one sentence each.
+//! Texts that are easily misread, one sentence each.
 
 use tollgate_evm::{RpcAnswer, classify};
 use tollgate_model::answer::AnswerClass::{self, *};
