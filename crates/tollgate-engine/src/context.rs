@@ -11,7 +11,6 @@ use tollgate_model::port::{Alerts, AttemptKind, Checkpoints, Fees, Store};
 use tollgate_model::refusal::{AttemptCost, TxLimits};
 use tollgate_model::{Bytes, ChainId, NodeId, Submitter, TxHash};
 
-use crate::blocks::Publisher;
 use crate::committer::Committer;
 use crate::keeper::Keeper;
 use crate::lookup::RequestLookup;
@@ -41,7 +40,6 @@ pub(crate) struct Context {
     pub(crate) attempts: AttemptIndex,
     pub(crate) view: Seen<ChainView>,
     pub(crate) reader: Arc<ReceiptReader>,
-    pub(crate) published: Publisher,
     pub(crate) placement: Placement,
 }
 

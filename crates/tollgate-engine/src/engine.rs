@@ -12,7 +12,6 @@ use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{Alerts, Checkpoints, MinedIn, Store};
 use tollgate_model::{Address, B256, ChainId, NodeId, Submitter, Timestamp, Wei};
 
-use crate::blocks::{BlockStream, Publisher};
 use crate::committer::Committer;
 use crate::context::{AttemptIndex, Context};
 use crate::keeper::Keeper;
@@ -23,7 +22,7 @@ use crate::options::{EngineOptions, Policies};
 use crate::orphans::{adopt, wake_idle};
 use crate::placement::Placement;
 use crate::supervisor::{Deaths, supervise};
-use crate::tracker::{ReaderSetup, ReceiptReader, Tell, Tracker};
+use crate::tracker::{ReaderSetup, ReceiptReader, Tracker, WorkerNotifier};
 use crate::view::ChainView;
 use crate::worker::{Create, Inbox, Order, Worker};
 
@@ -78,7 +77,7 @@ impl Workers {
     }
 }
 
-impl Tell for Workers {
+impl WorkerNotifier for Workers {
     fn mined(&self, submitter: Submitter, receipts: Vec<MinedIn>) {
         if let Some(handle) = self.lock().get(&submitter) {
             handle.notes.leave(receipts.into_iter().map(Note::Mined));
@@ -108,7 +107,7 @@ impl Engine {
         let reader = Arc::new(ReceiptReader::new(ReaderSetup {
             chain: chain.clone(),
             attempts: attempts.clone(),
-            tell: workers.clone(),
+            workers: workers.clone(),
             alerts: alerts.clone(),
             alert_after: options.receipt_alert_after,
         }));
@@ -116,7 +115,6 @@ impl Engine {
         let tracker = Arc::new(tracker);
         let reader = tracker.reader.clone();
         supervise(&deaths, "tracker", move || tracker.clone().run());
-        let published = Publisher::start(chain.clone(), options.finality, watched.clone(), &deaths);
         let context = Context {
             node,
             store,
@@ -135,7 +133,6 @@ impl Engine {
             attempts,
             view: watched,
             reader,
-            published,
             placement,
         };
         let engine = Self { context: Arc::new(context), workers };
@@ -239,11 +236,6 @@ impl Engine {
     /// What the chain says of an account.
     pub async fn chain_counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
         self.context.chain.counts(of).await
-    }
-
-    /// Blocks past the threshold from now on, in order, each once; `buffer` of them may wait.
-    pub fn stable_blocks(&self, buffer: usize) -> BlockStream {
-        self.context.published.subscribe(buffer)
     }
 
     /// How many of its actors died of a defect and were started again.

@@ -22,7 +22,6 @@
 
 mod act;
 mod alerts;
-mod blocks;
 mod committer;
 mod context;
 mod create;
@@ -46,7 +45,6 @@ mod worker;
 
 pub use act::{ActError, Acted, Action, Fill, Filled, ModeChanged, Reconciled, Standstill};
 pub use alerts::LoggedAlerts;
-pub use blocks::{BlockStream, StableBlock};
 pub use create::{CreateError, Created, SignedIntent, Simulated};
 pub use engine::{Engine, World};
 pub use ids::RandomIds;

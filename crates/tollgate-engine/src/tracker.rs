@@ -1,15 +1,15 @@
-//! Follows the head of a chain and tells workers what happened to their transactions.
+//! Follows the head of a chain and notifies workers of their receipts.
 //!
-//! Owns the canonical view. Driven by blocks: each new block costs one look at its hashes and one
-//! fetch of the receipts that are ours, however many transactions are pending. Never writes.
+//! Owns the canonical view. Each new block costs one lookup of its hashes and one read of our receipts,
+//! however many transactions are pending. Never writes to the store.
 //!
-//! The view moves block by block with what was delivered: a block that can't be fetched leaves what
-//! lies below it in the view, and the next try goes on from there. If it can't be fetched for
-//! `receipt_alert_after` although the head can, an alert is raised and the view goes on above it:
-//! transactions in the blocks that are left out are found by their hashes (I15). Receipts are read beside that
-//! ([`receipts`]), so that one that can't be read holds nobody up (I14, I15).
+//! The view is extended block by block. A block that can't be read leaves the blocks below it in the
+//! view, and the next try continues from there. If it can't be read for `receipt_alert_after` although
+//! the head can, an alert is raised and the view continues above it: transactions in the skipped blocks
+//! are found by their hashes (I15). Receipts are read concurrently ([`receipts`]), so that one that can't
+//! be read delays no other (I14, I15).
 
-mod fetched;
+mod block_buffer;
 mod receipts;
 mod stall;
 #[cfg(test)]
@@ -28,33 +28,32 @@ use tracing::{debug, warn};
 
 use crate::newest::Shown;
 use crate::view::ChainView;
-use fetched::{AHEAD_MAX, Fetched};
+use block_buffer::{AHEAD_MAX, BlockBuffer};
 pub(crate) use receipts::{ReaderSetup, ReceiptReader};
 use stall::Stall;
 
 /// Blocks that the view keeps beyond those that finality needs.
 const VIEW_MARGIN: u64 = 128;
-/// The first pause after a try that did not reach the head; it doubles while nothing is delivered.
+/// The first pause after a try that did not reach the head; it doubles while no block is delivered.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 /// The longest such pause.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// How often the tag is read while the head stands. On some chains it advances without new blocks, and
-/// its last read may have failed.
+/// How often the finality tag is read while there is no new block. On some chains it advances without
+/// one, and its last read may have failed.
 const TAG_INTERVAL: Duration = Duration::from_secs(2);
-/// A gap above this, after a long outage, is not closed block by block. Transactions in the blocks
-/// that are left out are found by their hashes, when they are due to be sent again.
+/// A longer gap, after a long outage, is not closed block by block. Transactions in the skipped blocks are
+/// found by their hashes when they are due to be resent.
 const GAP_MAX: u64 = 4_096;
 
-/// Tells the worker of a submitter about receipts.
-pub(crate) trait Tell: Send + Sync + 'static {
-    /// Never waits.
+/// Notifies the worker of a submitter. No method blocks.
+pub(crate) trait WorkerNotifier: Send + Sync + 'static {
     fn mined(&self, submitter: Submitter, receipts: Vec<MinedIn>);
 
-    /// A block below the view that the worker asked about has left the chain. Never waits.
+    /// A block below the view that the worker asked about is no longer canonical.
     fn block_left(&self, submitter: Submitter, number: u64, hash: B256);
 }
 
-/// One chain's follower.
+/// Follows one chain.
 pub(crate) struct Tracker {
     pub(crate) chain: Arc<dyn Chain>,
     pub(crate) rule: FinalityRule,
@@ -63,9 +62,9 @@ pub(crate) struct Tracker {
 }
 
 impl Tracker {
-    /// Follows until nobody looks at the view any more.
+    /// Runs until the view has no readers any more.
     pub(crate) async fn run(self: Arc<Self>) {
-        // In one task: what they show in the view is never interleaved.
+        // One task, so that their changes of the view are never interleaved.
         tokio::select! {
             biased;
             () = self.follow() => {}
@@ -75,12 +74,13 @@ impl Tracker {
     }
 
     async fn follow(&self) {
-        let (mut fetched, mut stall, mut pause) = (Fetched::default(), Stall::default(), PAUSE_MIN);
+        let (mut buffer, mut stall, mut pause) =
+            (BlockBuffer::default(), Stall::default(), PAUSE_MIN);
         while !self.view.is_unseen() {
             // A head counts once its block was delivered.
             let known = self.view.get().head();
             let reached = match self.chain.head_after(known).await {
-                Ok(head) => self.advance(head, &mut fetched, &mut stall).await.map(|()| head),
+                Ok(head) => self.advance(head, &mut buffer, &mut stall).await.map(|()| head),
                 Err(error) => Err(error),
             };
             let delivered = self.view.get().head();
@@ -97,41 +97,41 @@ impl Tracker {
         }
     }
 
-    /// Reads the tag now and then while something waits for it, whether or not the head moves.
+    /// Reads the finality tag regularly while a transaction waits for it, whether or not the head moves.
     async fn follow_tag(&self) {
         while !self.view.is_unseen() {
             tokio::time::sleep(TAG_INTERVAL).await;
             if self.reader.is_waited_for() {
-                self.note_tag().await;
+                self.refresh_tag().await;
             }
         }
     }
 
-    /// Brings the view as near to a head as the blocks that are delivered go. What is delivered
-    /// stays, whatever fails after it.
+    /// Extends the view towards a head as far as blocks are delivered. Delivered blocks stay in the view
+    /// whatever fails after them.
     async fn advance(
         &self,
         head: BlockRef,
-        fetched: &mut Fetched,
+        buffer: &mut BlockBuffer,
         stall: &mut Stall,
     ) -> Result<(), ChainUnavailable> {
         let before = self.view.get().head();
-        let mut climbed = self.climb(head, fetched).await;
-        match &climbed {
+        let mut extended = self.extend(head, buffer).await;
+        match &extended {
             Ok(()) => stall.end(),
             Err(error) => {
                 stall.note_failure(self.view.get().head(), Instant::now());
                 self.alert_if_stalled(stall, error);
-                if self.skip_to(head, fetched, stall).await {
-                    climbed = Ok(());
+                if self.skip_to(head, buffer, stall).await {
+                    extended = Ok(());
                 }
             }
         }
         // Tries in vain read no tag; it is read now and then whatever the head does (`follow_tag`).
         if self.view.get().head() != before {
-            self.note_tag().await;
+            self.refresh_tag().await;
         }
-        climbed
+        extended
     }
 
     fn alert_if_stalled(&self, stall: &mut Stall, error: &ChainUnavailable) {
@@ -151,17 +151,17 @@ impl Tracker {
         }
     }
 
-    /// Goes on at the head if the block above the view could not be read for long although the head
-    /// could; takes those blocks below the head that are delivered. Whether it did.
-    async fn skip_to(&self, head: BlockRef, fetched: &mut Fetched, stall: &mut Stall) -> bool {
+    /// Continues at the head if the block above the view could not be read for long although the head
+    /// could, with the blocks below the head that are delivered. Returns whether it did.
+    async fn skip_to(&self, head: BlockRef, buffer: &mut BlockBuffer, stall: &mut Stall) -> bool {
         if !stall.is_head_check_due(Instant::now()) {
             return false;
         }
-        let Ok(block) = self.delivered(head.number).await else { return false };
+        let Ok(block) = self.fetch(head.number).await else { return false };
         if !stall.may_skip(Instant::now(), self.reader.alert_after()) {
             return false;
         }
-        let (branch, _) = self.branch_below(block, fetched).await;
+        let (branch, _) = self.branch_below(block, buffer).await;
         let from = self.view.get().head().map(|top| top.number);
         let to = branch.first().map(|block| block.at.number);
         warn!(?from, ?to, "blocks left out because they can't be read");
@@ -170,48 +170,52 @@ impl Tracker {
         true
     }
 
-    async fn climb(&self, head: BlockRef, fetched: &mut Fetched) -> Result<(), ChainUnavailable> {
+    async fn extend(
+        &self,
+        head: BlockRef,
+        buffer: &mut BlockBuffer,
+    ) -> Result<(), ChainUnavailable> {
         let top = self.view.get().head();
         match top {
             Some(top) if head.number > top.number && head.number - top.number <= GAP_MAX => {}
-            Some(top) if head.number > top.number => return self.jump(top, head, fetched).await,
+            Some(top) if head.number > top.number => return self.skip_gap(top, head, buffer).await,
             // The first block, or another branch that is not longer.
             Some(_) | None => {
-                let block = self.delivered(head.number).await?;
-                return self.join(block, fetched).await;
+                let block = self.fetch(head.number).await?;
+                return self.add_branch(block, buffer).await;
             }
         }
-        self.climb_to(head.number, fetched).await
+        self.extend_to(head.number, buffer).await
     }
 
     /// Adds block after block up to this number.
-    async fn climb_to(&self, last: u64, fetched: &mut Fetched) -> Result<(), ChainUnavailable> {
+    async fn extend_to(&self, last: u64, buffer: &mut BlockBuffer) -> Result<(), ChainUnavailable> {
         while let Some(top) = self.view.get().head().filter(|top| top.number < last) {
-            if let Some(block) = fetched.child_of(top) {
+            if let Some(block) = buffer.child_of(top) {
                 self.add(&[block]);
                 continue;
             }
-            let next = self.fetch_from(top.number + 1, last, fetched).await?;
+            let next = self.fetch_from(top.number + 1, last, buffer).await?;
             if next.at.parent == top.hash {
                 self.add(&[next]);
             } else {
-                self.join(next, fetched).await?;
+                self.add_branch(next, buffer).await?;
             }
         }
         Ok(())
     }
 
-    /// Fetches the next few blocks at once; returns the first and keeps the others.
+    /// Fetches the next few blocks at once; returns the first and buffers the others.
     async fn fetch_from(
         &self,
         next: u64,
         head: u64,
-        fetched: &mut Fetched,
+        buffer: &mut BlockBuffer,
     ) -> Result<Block, ChainUnavailable> {
-        let last = head.min(next.saturating_add(fetched.ahead() - 1));
-        let wanted = (next..=last).filter(|number| *number == next || !fetched.has(*number));
+        let last = head.min(next.saturating_add(buffer.ahead() - 1));
+        let wanted = (next..=last).filter(|number| *number == next || !buffer.has(*number));
         let mut answers = stream::iter(wanted.collect::<Vec<_>>())
-            .map(|number| async move { (number, self.delivered(number).await) })
+            .map(|number| async move { (number, self.fetch(number).await) })
             .buffered(AHEAD_MAX as usize);
         let mut first = Err(ChainUnavailable(format!("block {next} was not asked for")));
         let mut all_delivered = true;
@@ -220,44 +224,48 @@ impl Tracker {
             if number == next {
                 first = answer;
             } else if let Ok(block) = answer {
-                fetched.keep(block, self.view_length());
+                buffer.keep(block, self.view_length());
             }
         }
-        fetched.note_fetch(first.is_ok(), all_delivered);
+        buffer.note_fetch(first.is_ok(), all_delivered);
         first
     }
 
-    async fn delivered(&self, number: u64) -> Result<Block, ChainUnavailable> {
+    async fn fetch(&self, number: u64) -> Result<Block, ChainUnavailable> {
         let block = self.chain.block(BlockTag::Number(number)).await?;
         block.ok_or_else(|| ChainUnavailable(format!("block {number} is not there yet")))
     }
 
-    /// Adds a block that need not stand on the view's head, with those below it down to one that
-    /// the view holds. The view changes once the whole branch was delivered.
-    async fn join(&self, block: Block, fetched: &mut Fetched) -> Result<(), ChainUnavailable> {
-        let (branch, whole) = self.branch_below(block, fetched).await;
+    /// Adds a block that need not be a child of the view's head, with those below it down to a block of
+    /// the view. The view changes once the whole branch was delivered.
+    async fn add_branch(
+        &self,
+        block: Block,
+        buffer: &mut BlockBuffer,
+    ) -> Result<(), ChainUnavailable> {
+        let (branch, whole) = self.branch_below(block, buffer).await;
         whole?;
         self.add(&branch);
         Ok(())
     }
 
-    /// A block with those below it down to one that stands on the view, oldest first; an error and
-    /// the part above it, if one of them was not delivered.
+    /// A block with those below it down to a child of a block in the view, oldest first. If one of them
+    /// was not delivered: the part above it, and the error.
     async fn branch_below(
         &self,
         block: Block,
-        fetched: &mut Fetched,
+        buffer: &mut BlockBuffer,
     ) -> (Vec<Block>, Result<(), ChainUnavailable>) {
         let mut branch = vec![block];
-        let whole = self.complete(&mut branch, fetched).await;
+        let whole = self.complete_branch(&mut branch, buffer).await;
         branch.reverse();
         (branch, whole)
     }
 
-    async fn complete(
+    async fn complete_branch(
         &self,
         branch: &mut Vec<Block>,
-        fetched: &mut Fetched,
+        buffer: &mut BlockBuffer,
     ) -> Result<(), ChainUnavailable> {
         let view = self.view.get();
         while let Some(lowest) = branch.last().map(|block| block.at) {
@@ -268,40 +276,40 @@ impl Tracker {
             if linked {
                 break;
             }
-            let below = match fetched.parent_of(lowest) {
+            let below = match buffer.parent_of(lowest) {
                 Some(block) => block,
-                None => self.delivered(lowest.number - 1).await?,
+                None => self.fetch(lowest.number - 1).await?,
             };
             if below.at.hash != lowest.parent {
                 let number = below.at.number;
                 return Err(ChainUnavailable(format!("block {number} changed meanwhile")));
             }
-            fetched.keep(below.clone(), self.view_length());
+            buffer.keep(below.clone(), self.view_length());
             branch.push(below);
         }
         Ok(())
     }
 
-    /// Goes on at a head that is too far away to fetch everything below it, once its block was
-    /// delivered: one that nobody has moves nothing.
-    async fn jump(
+    /// Continues at a head that is too far away to fetch all blocks below it, once its block was
+    /// delivered.
+    async fn skip_gap(
         &self,
         top: BlockRef,
         head: BlockRef,
-        fetched: &mut Fetched,
+        buffer: &mut BlockBuffer,
     ) -> Result<(), ChainUnavailable> {
-        let block = match self.delivered(head.number).await {
+        let block = match self.fetch(head.number).await {
             Ok(block) => block,
-            // Perhaps only the announcement is wrong: what is there is taken, as far as it goes. One
-            // block for each announcement would fall behind a chain with fast blocks for ever.
-            Err(_) => return self.climb_to(top.number + GAP_MAX, fetched).await,
+            // The announcement may be wrong: take as many blocks as there are. One block for each
+            // announcement would fall behind a chain with fast blocks for ever.
+            Err(_) => return self.extend_to(top.number + GAP_MAX, buffer).await,
         };
         let (from, to) = (top.number, block.at.number);
-        self.join(block, fetched).await?;
+        self.add_branch(block, buffer).await?;
         let (first, _) = self.view.get().hashes_from(0);
         warn!(from, to, "blocks left out after a long gap");
-        // Nothing is left out in silence; if nobody waits for anything, nothing is lost by it.
-        let _is_told = self.reader.alert_stall(format!(
+        // If no transaction is open, there is nobody to alert.
+        let _is_raised = self.reader.alert_stall(format!(
             "blocks {} to {} were left out because {} blocks had to be caught up with; \
              transactions in them are found by their hashes when they are due to be sent again",
             from + 1,
@@ -311,21 +319,21 @@ impl Tracker {
         Ok(())
     }
 
-    /// Shows the view with these blocks, and has our receipts in them read.
+    /// Adds these blocks to the view, and requests our receipts in them.
     fn add(&self, blocks: &[Block]) {
         let mut view = ChainView::clone(&self.view.get());
         let refs: Vec<BlockRef> = blocks.iter().map(|block| block.at).collect();
         let replaced = view.extend(&refs, self.view_length());
         debug!(block = ?view.head().map(|head| head.number), replaced, "view moved");
-        // The view first: receipts are judged by it.
+        // The view first, because receipts are judged by it.
         self.view.show(view);
         for block in blocks {
             self.reader.request_receipts(block);
         }
     }
 
-    /// Asks how far the chain is settled, where the rule is a tag. An error changes nothing.
-    async fn note_tag(&self) {
+    /// Reads the finality tag, if the rule has one. An error changes nothing.
+    async fn refresh_tag(&self) {
         let tag = match self.rule {
             FinalityRule::Confirmations(_) => return,
             FinalityRule::Safe => BlockTag::Safe,
@@ -336,7 +344,7 @@ impl Tracker {
                 let view = self.view.get();
                 let tagged = block.map(|block| block.at);
                 // I8: blocks below the tag are settled only in a view that holds the tagged block.
-                // One that is behind may still hold a branch that was left.
+                // A view that is behind may still hold a branch that was replaced.
                 if tagged.is_some_and(|at| !view.is_below_or_holds(at)) {
                     return debug!("settled block is not in the view yet");
                 }

@@ -1,4 +1,4 @@
-//! The canonical chain as one pass saw it: a number always means one block.
+//! The canonical chain as the tracker last saw it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use tollgate_model::B256;
 use tollgate_model::finality::ChainHeight;
 use tollgate_model::port::chain::BlockRef;
 
-/// Blocks that left the chain and are remembered for it (I13).
+/// Replaced blocks that are remembered (I13).
 const LEFT_MAX: usize = 1_024;
 /// Blocks below the view whose hashes are remembered (I13).
 const OLDER_MAX: usize = 4_096;
@@ -25,16 +25,16 @@ pub struct ChainView {
     pub tagged: Option<u64>,
 }
 
-/// What a view says about a block.
+/// The status of a block by a view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
     /// It is in the canonical chain.
     Canonical,
     /// Another block is in its place, or it was in this view and left it.
     Orphaned,
-    /// It lies above what was delivered so far: nothing is known yet.
+    /// It is above the view's head: nothing is known yet.
     Ahead,
-    /// It lies below what the view holds: nothing is known.
+    /// It is below the view: nothing is known.
     Older,
 }
 
@@ -56,7 +56,7 @@ impl ChainView {
         self.blocks.get(place).copied()
     }
 
-    /// What the view says about a block.
+    /// The status of a block.
     pub fn standing(&self, number: u64, hash: B256) -> Standing {
         match self.at(number).map(|block| block.hash) {
             Some(there) if there == hash => Standing::Canonical,
@@ -96,12 +96,12 @@ impl ChainView {
         let replaced = self.blocks.split_off(kept);
         self.left.extend(replaced.iter().map(|block| block.hash));
         if self.blocks.back().is_none_or(|last| last.hash != first.parent) {
-            // Not linked: nothing that is older can be vouched for.
+            // Not linked: older blocks may be of another branch.
             self.blocks.clear();
             self.older = Arc::default();
         }
         self.blocks.extend(added);
-        // A branch can come back.
+        // A replaced branch can become canonical again.
         self.left.retain(|hash| added.iter().all(|block| block.hash != *hash));
         while self.left.len() > LEFT_MAX {
             self.left.pop_front();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_settled_block_counts_only_in_a_view_that_holds_it_or_lies_above_it() {
+    fn settled_block_counts_only_in_a_view_that_holds_it_or_is_above_it() {
         let mut view = ChainView::default();
         assert!(view.is_below_or_holds(block(5, 1)), "an empty view contradicts nothing");
         view.extend(&[block(5, 1), block(6, 1), block(7, 1)], 10);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_branch_replaces_what_it_forks_from() {
+    fn longer_branch_replaces_the_blocks_above_its_fork() {
         let mut view = ChainView::default();
         assert_eq!(view.extend(&[block(5, 1), block(6, 1), block(7, 1)], 10), 0);
         let fork = linked(block(5, 1), 6, 2);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_forgets_what_it_cannot_link_and_what_is_too_old() {
+    fn view_drops_blocks_that_are_not_linked_or_too_old() {
         let mut view = ChainView::default();
         view.extend(&[block(5, 1), block(6, 1)], 10);
         view.extend(&[block(7, 3)], 10);

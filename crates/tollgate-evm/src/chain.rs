@@ -1,30 +1,31 @@
-//! One chain over several endpoints: the canonical view.
+//! One chain over several endpoints. Implements the engine's chain port.
 //!
-//! Owns the endpoints, the tasks that follow their heads, and the high-water marks. Reads come from
-//! a healthy endpoint and never move a mark back on one endpoint's word; sends may go to several.
-//! Never decides what becomes of a transaction. The engine knows it as the chain port.
+//! Owns the endpoints, the tasks that follow their heads, and the high-water marks. Reads come from a
+//! healthy endpoint, and one endpoint alone never moves a mark back; sends may go to several. Never
+//! decides what happens to a transaction.
 
 mod blocks;
 mod config;
+mod corroboration;
 mod counts;
+mod estimate;
 mod fees;
 mod finality_tags;
-mod frozen;
 mod funds;
-mod handed;
-mod heads;
-mod history;
-mod member;
+mod head_selection;
+mod head_watcher;
+mod lead;
 mod occupants;
+mod past_counts;
+mod pool_member;
 mod pools;
-mod reason;
 mod receipts;
+mod revert_reason;
 mod router;
 mod search;
 mod send;
-mod trial;
-mod voices;
-mod watch;
+mod send_batch;
+mod send_history;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -32,9 +33,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 pub use config::{ChainConfig, ConnectError};
-pub use frozen::{FrozenView, ViewError};
 use futures_util::future::join_all;
-use member::{Identity, Member, Standing};
+use pool_member::{ChainCheck, Identity, PoolMember};
 use router::{Needs, Router, unavailable};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -48,39 +48,39 @@ use tollgate_model::port::chain::{
 };
 use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, Text, TxHash, U256, Wei};
 
-use crate::endpoint::wire::{Quantity, TransactionWire};
+use crate::endpoint::json::{Quantity, TransactionJson};
 use crate::endpoint::{Endpoint, Health, RpcError};
 
-/// How many blocks' sizes are remembered.
+/// Blocks whose sizes are remembered.
 const SIZES_MAX: usize = 256;
 
-/// One chain, read from and sent to through its endpoints.
+/// One chain, accessed through its endpoints.
 pub struct EvmChain {
     identity: Identity,
     router: Arc<Router>,
-    marks: counts::Marks,
-    walks: occupants::Walks,
+    marks: counts::HighWaterMarks,
+    scans: occupants::BlockScans,
     finality_tags: finality_tags::FinalityTags,
-    past_counts: history::PastCounts,
+    past_counts: past_counts::PastCountSource,
     fees: fees::FeeCache,
-    /// How many transactions the blocks hold that were handed out lately.
+    /// The number of transactions in the blocks that were read last.
     sizes: Mutex<VecDeque<(B256, usize)>>,
-    /// Dropped, and so stopped, with the chain.
+    /// Dropping the chain stops them.
     _watchers: JoinSet<()>,
 }
 
-/// An endpoint's state, for people.
+/// The state of an endpoint, for operators.
 #[derive(Clone, Debug)]
 pub struct EndpointStatus {
     /// Scheme, host and port.
     pub name: String,
-    /// `unchecked`, `good`, or why it is refused.
-    pub standing: String,
-    /// How it is doing.
+    /// `unchecked`, `good`, or why the endpoint is not used.
+    pub chain_check: String,
+    /// Its latency, failures and rate limits.
     pub health: Health,
-    /// Whether it is left alone for now.
+    /// Whether it gets no calls for now, because of failures or a rate limit.
     pub resting: bool,
-    /// Its head.
+    /// The head that it last reported.
     pub head: Option<BlockRef>,
 }
 
@@ -91,11 +91,11 @@ impl fmt::Debug for EvmChain {
 }
 
 impl EvmChain {
-    /// Asks every endpoint which chain it is on, and begins to follow their heads. Endpoints that
-    /// don't answer now are checked when they do; at least one that can be read from has to.
+    /// Checks which chain every endpoint is on, and starts to follow their heads. Endpoints that don't
+    /// answer now are checked later; at least one for reads must answer.
     ///
     /// # Errors
-    /// [`ConnectError`]; above all, an endpoint of another chain.
+    /// [`ConnectError`], for example an endpoint of another chain.
     pub async fn connect(config: ChainConfig) -> Result<Self, ConnectError> {
         let limits = [
             ("poll_interval", config.poll_interval),
@@ -107,45 +107,45 @@ impl EvmChain {
         }
         let members = members(&config)?;
         let (identity, heard) = identify(&members, config.chain_id).await?;
-        // One that did not answer just now is left to its watcher, which has time.
+        // Endpoints that did not answer are checked by their watchers.
         let present = members.iter().zip(heard).filter(|(member, heard)| *heard || !member.reads());
-        for standing in join_all(present.map(|(member, _)| member.check(identity))).await {
-            if let Standing::Refused(why) = standing {
+        for chain_check in join_all(present.map(|(member, _)| member.check(identity))).await {
+            if let ChainCheck::Failed(why) = chain_check {
                 return Err(why);
             }
         }
         let router = Arc::new(Router::new(members, config));
         let mut watchers = JoinSet::new();
         for member in &router.members {
-            watchers.spawn(watch::follow(router.clone(), member.clone(), identity));
+            watchers.spawn(head_watcher::follow(router.clone(), member.clone(), identity));
         }
         Ok(Self {
             identity,
             router,
-            marks: counts::Marks::default(),
-            walks: occupants::Walks::default(),
+            marks: counts::HighWaterMarks::default(),
+            scans: occupants::BlockScans::default(),
             finality_tags: finality_tags::FinalityTags::default(),
-            past_counts: history::PastCounts::default(),
+            past_counts: past_counts::PastCountSource::default(),
             fees: fees::FeeCache::default(),
             sizes: Mutex::default(),
             _watchers: watchers,
         })
     }
 
-    /// The hash of block 0, under which a store knows the chain.
+    /// The hash of block 0, by which a store identifies the chain.
     pub const fn genesis(&self) -> B256 {
         self.identity.genesis
     }
 
-    /// The endpoints as they are now.
+    /// The present state of the endpoints.
     pub fn endpoints(&self) -> Vec<EndpointStatus> {
         let now = Instant::now();
-        let status = |member: &Arc<Member>| EndpointStatus {
+        let status = |member: &Arc<PoolMember>| EndpointStatus {
             name: member.endpoint.name().to_owned(),
-            standing: match member.standing() {
-                Standing::Unchecked => "unchecked".to_owned(),
-                Standing::Good => "good".to_owned(),
-                Standing::Refused(why) => why.to_string(),
+            chain_check: match member.chain_check() {
+                ChainCheck::Pending => "unchecked".to_owned(),
+                ChainCheck::Passed => "good".to_owned(),
+                ChainCheck::Failed(why) => why.to_string(),
             },
             health: member.endpoint.health(),
             resting: member.endpoint.health().is_resting(now),
@@ -160,14 +160,15 @@ impl EvmChain {
         let first = heads.wait_for(Option::is_some);
         match timeout(self.router.config.read_deadline, first).await {
             Ok(Ok(_)) => Ok(()),
-            _ => Err(ChainUnavailable("no endpoint tells its head".to_owned())),
+            _ => Err(ChainUnavailable("no endpoint reports its head".to_owned())),
         }
     }
 
-    /// Whether any endpoint has told its head lately.
+    /// Whether any endpoint has reported its head lately.
     fn is_seen(&self) -> bool {
         let (config, now) = (&self.router.config, Instant::now());
-        let lately = config.read_deadline.max(config.poll_interval * watch::SAFETY_POLL_FACTOR * 2);
+        let lately =
+            config.read_deadline.max(config.poll_interval * head_watcher::SAFETY_POLL_FACTOR * 2);
         let is_new = |when: Instant| now.saturating_duration_since(when) < lately;
         self.router.members.iter().any(|member| member.head().is_some_and(|h| is_new(h.when)))
     }
@@ -187,14 +188,14 @@ impl EvmChain {
 }
 
 /// Prepares the endpoints, each with a name of its own.
-fn members(config: &ChainConfig) -> Result<Vec<Arc<Member>>, ConnectError> {
-    let mut members: Vec<Arc<Member>> = Vec::new();
+fn members(config: &ChainConfig) -> Result<Vec<Arc<PoolMember>>, ConnectError> {
+    let mut members: Vec<Arc<PoolMember>> = Vec::new();
     for (endpoint, place) in config.endpoints.iter().zip(1..) {
-        let endpoint = Endpoint::new(endpoint.clone(), config.observer.clone())
+        let endpoint = Endpoint::new(endpoint.clone())
             .map_err(|problem| ConnectError::BadEndpoint { place, problem })?;
         let taken = members.iter().any(|member| member.endpoint.name() == endpoint.name());
         let endpoint = if taken { endpoint.numbered(place) } else { endpoint };
-        members.push(Member::new(endpoint, members.len()));
+        members.push(PoolMember::new(endpoint, members.len()));
     }
     match members.iter().any(|member| member.reads()) {
         true => Ok(members),
@@ -202,9 +203,9 @@ fn members(config: &ChainConfig) -> Result<Vec<Arc<Member>>, ConnectError> {
     }
 }
 
-/// What the chain is, by the first endpoints that say so, and which endpoints answered.
+/// The identity of the chain by the first endpoints that answer, and which endpoints answered.
 async fn identify(
-    members: &[Arc<Member>],
+    members: &[Arc<PoolMember>],
     expected: Option<ChainId>,
 ) -> Result<(Identity, Vec<bool>), ConnectError> {
     let answers = join_all(members.iter().map(async |member| {
@@ -212,8 +213,8 @@ async fn identify(
             return None;
         }
         let asked = async {
-            let chain_id = member.ask_chain_id().await?;
-            Ok::<_, RpcError>((chain_id, member.ask_genesis().await?))
+            let chain_id = member.read_chain_id().await?;
+            Ok::<_, RpcError>((chain_id, member.read_genesis().await?))
         };
         Some(asked.await)
     }))
@@ -266,9 +267,9 @@ impl Chain for EvmChain {
                     }
                 }
                 Ok(Err(_)) => return Err(ChainUnavailable("no longer followed".to_owned())),
-                // A slow chain is no outage; one that nobody can see is.
+                // A chain without new blocks is no outage while an endpoint reports its head.
                 Err(_) if self.is_seen() => {}
-                Err(_) => return Err(ChainUnavailable("no endpoint tells its head".to_owned())),
+                Err(_) => return Err(ChainUnavailable("no endpoint reports its head".to_owned())),
             }
         }
     }
@@ -301,10 +302,10 @@ impl Chain for EvmChain {
     async fn sighting(&self, of: TxHash) -> Result<Option<Sighting>, ChainUnavailable> {
         let now = Instant::now();
         let mut readers = self.router.readers(Needs::Head, now);
-        // Nobody who rests is waited for, unless there is nobody else.
+        // Resting endpoints are not waited for, unless there are no others.
         let awake = readers.iter().take_while(|m| !m.endpoint.health().is_resting(now)).count();
         readers.truncate(awake.max(1));
-        let deadline = self.router.deadline_of(&readers);
+        let deadline = self.router.read_deadline_for(&readers);
         let answers = join_all(readers.iter().map(async |member| {
             let params = json!([of.to_string()]);
             let call = member.endpoint.call_until("eth_getTransactionByHash", params, deadline);
@@ -313,7 +314,7 @@ impl Chain for EvmChain {
         .await;
         let (mut pending, mut answered, mut refusals) = (false, false, Vec::new());
         for (name, answer) in answers {
-            let seen: Option<TransactionWire> = match answer {
+            let seen: Option<TransactionJson> = match answer {
                 Ok(seen) => seen,
                 Err(error) => {
                     refusals.push(format!("{name}: {error}"));
@@ -322,7 +323,7 @@ impl Chain for EvmChain {
             };
             answered = true;
             let Some(seen) = seen.filter(|seen| seen.hash.0 == of) else { continue };
-            // In a block with one endpoint, in the pool with another: the block is the news.
+            // One endpoint may have it in a block while another still has it in the pool.
             if let (Some(number), Some(hash)) = (seen.block_number, seen.block_hash) {
                 return Ok(Some(Sighting::InBlock { number: number.0, hash: hash.0 }));
             }
@@ -341,7 +342,7 @@ impl Chain for EvmChain {
 
     async fn count_at(&self, of: Address, block: u64) -> Result<PastCount, ChainUnavailable> {
         self.started().await?;
-        history::count_at(&self.router, &self.past_counts, of, block).await
+        past_counts::count_at(&self.router, &self.past_counts, of, block).await
     }
 
     async fn search(&self, of: Address, nonce: Nonce, attempts: &[TxHash]) -> SlotSearch {
@@ -353,7 +354,7 @@ impl Chain for EvmChain {
     }
 
     async fn occupants(&self, of: Address, slots: &[Nonce], lookback: u64) -> OccupantSearch {
-        occupants::occupants(&self.router, &self.walks, of, slots, lookback).await
+        occupants::occupants(&self.router, &self.scans, of, slots, lookback).await
     }
 
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {
@@ -377,7 +378,7 @@ impl Chain for EvmChain {
     }
 
     async fn try_call(&self, call: &Call) -> Result<Trial, ChainUnavailable> {
-        trial::try_call(&self.router, call).await
+        estimate::try_call(&self.router, call).await
     }
 
     async fn send(&self, raw: &Bytes) -> SendAnswer {
@@ -385,6 +386,6 @@ impl Chain for EvmChain {
     }
 
     async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
-        send::send_in_order(&self.router, raws).await
+        send_batch::send_in_order(&self.router, raws).await
     }
 }

@@ -1,11 +1,11 @@
-//! Reads a node's answer to a send.
+//! Classifies a node's answer to a send.
 //!
-//! The one unforgivable mistake is to call a transaction dead that may be mined, so the order of
-//! the questions is a matter of safety: what the EVM itself said comes first (its reason is the
-//! contract's text, whatever node it sounds like), then what keeps a transaction alive, then what
-//! may end it, then what the endpoint says about itself. What no rule knows is
-//! [`AnswerClass::Unknown`]. Codes and HTTP statuses only help where the text is silent: the same
-//! number means a rate limit at one provider and a gas limit at another client.
+//! A transaction that may still be mined must never be classified as rejected, so the order of the rules
+//! is a matter of safety: first the EVM's own errors (their reason is the contract's text, whatever it
+//! sounds like), then rules that keep a transaction alive, then rules that may reject it, then what the
+//! answer tells about the endpoint. An answer that no rule matches is [`AnswerClass::Unknown`]. Codes and
+//! HTTP statuses are used only where the text matches nothing: the same number means a rate limit at one
+//! provider and a gas limit at another client.
 //!
 //! Owns no state and does no I/O. Called for every answer to a send, and by `explain`.
 
@@ -24,7 +24,7 @@ pub use overrides::{BadOverride, Override, Overrides};
 use tollgate_model::answer::AnswerClass;
 use unwrap::Reading;
 
-/// An endpoint's answer to a send, as far as it got one.
+/// The parts of an endpoint's answer to a send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RpcAnswer<'a> {
     /// The JSON-RPC error code.
@@ -37,35 +37,35 @@ pub struct RpcAnswer<'a> {
     pub data: Option<&'a str>,
 }
 
-/// A class, and what it rests on.
+/// A class and its reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Verdict {
-    /// What the answer means.
+    /// The class of the answer.
     pub class: AnswerClass,
-    /// Why.
+    /// What the class rests on.
     pub reason: Reason,
 }
 
-/// What a verdict rests on.
+/// The reason of a verdict.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reason {
-    /// The text holds this phrase. A `..` in it stands for a few words.
+    /// The text contains this phrase. A `..` in it matches a few words.
     Phrase(&'static str),
-    /// The EVM ran it and said no, in these words.
+    /// The EVM executed the transaction and failed, by this phrase.
     Evm(&'static str),
     /// The data is the ABI encoding of a revert.
     RevertData,
-    /// The two nonces in the text: the transaction's, and what the node wants.
+    /// The two nonces in the text: the transaction's and the expected one.
     Nonces(u64, u64),
-    /// The text is silent and the HTTP status is not.
+    /// No rule matches the text; the HTTP status decides.
     Status(u16),
-    /// Text and status are silent and the code is not.
+    /// Neither text nor status decides; the JSON-RPC code does.
     Code(i64),
-    /// The body holds a result and no error.
+    /// The body has a result and no error.
     Result,
-    /// The configured override at this place of the list.
+    /// The configured override at this place in the list.
     Override(usize),
-    /// No rule knows it.
+    /// No rule matches.
     Nothing,
 }
 
@@ -89,17 +89,17 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What an answer means.
+/// Classifies an answer.
 pub fn classify(answer: &RpcAnswer<'_>) -> AnswerClass {
     judge(answer, &Overrides::default()).class
 }
 
-/// What an answer means on a chain with overrides.
+/// Classifies an answer on a chain with overrides.
 pub fn classify_with(answer: &RpcAnswer<'_>, overrides: &Overrides) -> AnswerClass {
     judge(answer, overrides).class
 }
 
-/// What an answer means, and why.
+/// Classifies an answer, with the reason.
 pub fn judge(answer: &RpcAnswer<'_>, overrides: &Overrides) -> Verdict {
     let reading = Reading::of(answer);
     let (class, reason) = built_in(answer, &reading);
@@ -115,14 +115,14 @@ fn built_in(answer: &RpcAnswer<'_>, reading: &Reading) -> (AnswerClass, Reason) 
         return (AnswerClass::Accepted, Reason::Result);
     }
     if reading.is_page {
-        // A page comes from something in front of the node: it can tell of itself only.
+        // A page comes from a proxy in front of the node: it tells only about the proxy.
         return rules::of_the_endpoint(text)
             .map(by_phrase)
             .or_else(|| by_status(answer.status))
             .unwrap_or((AnswerClass::Unknown, Reason::Nothing));
     }
     if let Some(said) = reverts::said_in(text) {
-        // What stands before the EVM's word is the node's own, and may keep it alive.
+        // Text before the EVM's error is the node's own, and may keep the transaction alive.
         return match rules::alive(&text[..said.at]) {
             Some(hit) => by_phrase(hit),
             None => (AnswerClass::Reverted, Reason::Evm(said.phrase)),
@@ -152,8 +152,8 @@ fn built_in(answer: &RpcAnswer<'_>, reading: &Reading) -> (AnswerClass, Reason) 
         .unwrap_or((AnswerClass::Unknown, Reason::Nothing))
 }
 
-/// A verdict that may end a transaction, unless another part of the text, or a word of those that
-/// live, contradicts it.
+/// A verdict that may reject a transaction, unless another part of the text, or a cue that the
+/// transaction is alive, contradicts it.
 fn alive_or_dead(text: &str, hit: rule::Hit) -> (AnswerClass, Reason) {
     match rules::alive_beside(text, hit.1) {
         Some(alive) => by_phrase(alive),
@@ -168,7 +168,8 @@ fn by_phrase((class, phrase): rule::Hit) -> (AnswerClass, Reason) {
     (class, Reason::Phrase(phrase))
 }
 
-/// Where the text is silent. A status tells how the endpoint is, never how the transaction is.
+/// The class by HTTP status, if no rule matches the text. A status tells about the endpoint, never about
+/// the transaction.
 fn by_status(status: Option<u16>) -> Option<(AnswerClass, Reason)> {
     let status = status?;
     let class = match status {
@@ -179,14 +180,14 @@ fn by_status(status: Option<u16>) -> Option<(AnswerClass, Reason)> {
     Some((class, Reason::Status(status)))
 }
 
-/// Where the text and the status are silent. Of the codes, only those count that mean the same to
-/// everybody who sends them without a text, and only for what keeps a transaction alive.
+/// The class by JSON-RPC code, if neither text nor status decides. Only codes that every client uses alike
+/// count, and only for classes that keep a transaction alive.
 fn by_code(code: Option<i64>) -> Option<(AnswerClass, Reason)> {
     let code = code?;
     let class = match code {
         // EIP-1474's "limit exceeded", and the status that some put here
         -32005 | 429 => AnswerClass::RateLimited,
-        // no JSON, no such method: nobody has looked at the transaction
+        // no JSON, no such method: the transaction was not processed
         -32700 | -32601 => AnswerClass::Unknown,
         _ => return None,
     };

@@ -1,29 +1,30 @@
-//! One JSON-RPC endpoint: a bounded, timed, watched way to ask a node something.
+//! One JSON-RPC endpoint, with bounded concurrency, time-outs, a read budget and health.
 //!
-//! Owns the connections, the health and what was learnt of the node's abilities. Never repeats a
-//! call and never asks anybody else: that is the router's business. A thin client of our own,
-//! because the classifier needs what libraries hide: code, status, text, data and `Retry-After`
-//! together, and whether anything was sent at all.
+//! Owns the connections, the health and the known capabilities of the node. Never repeats a call and
+//! never asks another endpoint: the router does. A thin client of our own, because the classifier needs
+//! what libraries hide: code, status, text, data and `Retry-After` together, and whether anything was
+//! sent at all.
 
-mod abilities;
+mod answer;
+mod batch;
 mod budget;
+mod capabilities;
 #[cfg(feature = "simulation")]
 mod carrier;
 mod config;
 mod error;
 mod health;
 mod http;
-mod many;
-pub(crate) mod wire;
+pub(crate) mod json;
 mod ws;
 
 use std::fmt;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-pub use abilities::{Abilities, Ability};
+pub use capabilities::{Capabilities, Capability};
 #[cfg(feature = "simulation")]
 pub use carrier::{Carried, Carrier};
 pub use config::{BadUrl, EndpointConfig, Role};
@@ -34,28 +35,21 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
-use tollgate_model::answer::AnswerClass;
 pub(crate) use ws::Announced;
 
-use crate::classify::classify;
+use answer::{Answer, HealthSign, health_sign, kind_name, read_as, read_body};
 use budget::Budget;
 use config::Target;
-use wire::{Incoming, Request};
+use json::{Incoming, Request};
 
-/// How transactions are handed over. Everything else is a read.
+/// The method that sends a transaction. All other calls are reads.
 pub(crate) const SEND_METHOD: &str = "eth_sendRawTransaction";
 
 /// A read waits this long for the end of a rate limit; a longer limit refuses it at once.
 const LIMIT_WAIT_MAX: Duration = Duration::from_secs(3);
 
-/// One in so many places is kept for sends.
+/// One in this many places is reserved for sends.
 const SENDS_SHARE: usize = 4;
-
-/// Is told of every call, for metrics.
-pub trait RpcObserver: Send + Sync {
-    /// A call ended: with `ok`, or with the kind of its failure.
-    fn called(&self, endpoint: &str, method: &'static str, took: Duration, outcome: &'static str);
-}
 
 enum Transport {
     Http(Box<http::Http>),
@@ -69,13 +63,12 @@ pub struct Endpoint {
     config: EndpointConfig,
     transport: Transport,
     places: Semaphore,
-    /// Reads need one of these as well: the other places are for sends.
+    /// Reads need one of these as well; the other places are for sends.
     read_places: Semaphore,
     next_id: AtomicU64,
     health: Mutex<Health>,
     budget: Mutex<Budget>,
-    abilities: Abilities,
-    observer: Option<Arc<dyn RpcObserver>>,
+    capabilities: Capabilities,
 }
 
 impl fmt::Debug for Endpoint {
@@ -85,14 +78,11 @@ impl fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// Prepares an endpoint. Connects when it is first asked (a WebSocket: at once, in a task).
+    /// Prepares an endpoint. It connects with the first call; a WebSocket at once, in a task.
     ///
     /// # Errors
-    /// [`BadUrl`], which says nothing of the URL's secrets.
-    pub fn new(
-        config: EndpointConfig,
-        observer: Option<Arc<dyn RpcObserver>>,
-    ) -> Result<Self, BadUrl> {
+    /// [`BadUrl`], which holds none of the URL's secrets.
+    pub fn new(config: EndpointConfig) -> Result<Self, BadUrl> {
         let target = Target::parse(&config.url)?;
         let bounds = [config.timeout, config.connect_timeout];
         if bounds.contains(&Duration::ZERO)
@@ -115,8 +105,7 @@ impl Endpoint {
             next_id: AtomicU64::new(1),
             health: Mutex::default(),
             budget: Mutex::default(),
-            abilities: Abilities::default(),
-            observer,
+            capabilities: Capabilities::default(),
         })
     }
 
@@ -125,28 +114,28 @@ impl Endpoint {
         &self.name
     }
 
-    /// The same, told from others of the same host by a number.
+    /// The same with a number, to tell it from others of the same host.
     #[must_use]
     pub(crate) fn numbered(self, place: usize) -> Self {
         Self { name: format!("{}#{place}", self.name), ..self }
     }
 
-    /// What it is used for.
+    /// Whether it is for reads, for sends or for both.
     pub const fn role(&self) -> Role {
         self.config.role
     }
 
-    /// How it is doing.
+    /// Its latency, failures and rate limits.
     pub fn health(&self) -> Health {
         *self.lock_health()
     }
 
-    /// What its node can do, as far as that was found out.
-    pub const fn abilities(&self) -> &Abilities {
-        &self.abilities
+    /// The known capabilities of its node.
+    pub const fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
     }
 
-    /// Heads as they are announced, where it is a WebSocket.
+    /// The announced heads, if it is a WebSocket.
     pub(crate) fn announced(&self) -> Option<watch::Receiver<Announced>> {
         match &self.transport {
             Transport::Http(_) => None,
@@ -154,7 +143,7 @@ impl Endpoint {
         }
     }
 
-    /// Asks, with the endpoint's own time-out.
+    /// Calls a method with the endpoint's own time-out.
     ///
     /// # Errors
     /// [`RpcError`].
@@ -166,7 +155,7 @@ impl Endpoint {
         self.call_until(method, params, Instant::now() + self.config.timeout).await
     }
 
-    /// Asks, with the endpoint's own time-out, but not beyond a deadline.
+    /// Calls a method with the endpoint's own time-out, but not beyond a deadline.
     ///
     /// # Errors
     /// [`RpcError`].
@@ -184,11 +173,11 @@ impl Endpoint {
         answer
     }
 
-    /// Asks many times the same thing in one call, in order; an answer for each, or `None` for one
+    /// Calls a method many times in one batch. Returns an answer for each, in order, or `None` for one
     /// that was left out.
     ///
     /// # Errors
-    /// [`RpcError`] if there is no batch of answers: nothing is known of any of them.
+    /// [`RpcError`] if there is no batch of answers: then nothing is known of any call.
     pub(crate) async fn batch_until<T: DeserializeOwned>(
         &self,
         method: &'static str,
@@ -199,9 +188,11 @@ impl Endpoint {
         let exchange = self.exchange_batch(method, params);
         let (sent, answers) = self.timed(load, deadline, exchange).await?;
         let answers = answers.map_err(|error| self.redacted(error));
-        // What one of them says of the endpoint holds for it as a whole.
+        // What one answer tells about the endpoint's health counts for the batch.
         let said = |answer: &Option<Answer>| match answer {
-            Some(Err(error)) if !matches!(sign_of(error), Sign::Well) => Some(error.clone()),
+            Some(Err(error)) if !matches!(health_sign(error), HealthSign::Well) => {
+                Some(error.clone())
+            }
             _ => None,
         };
         let error = match &answers {
@@ -212,7 +203,7 @@ impl Endpoint {
         let is_refused =
             |error: &RpcError| matches!(error.kind, RpcErrorKind::Node | RpcErrorKind::NotRpc);
         if answers.as_ref().is_err_and(is_refused) {
-            self.abilities.lacks(Ability::Batch, Instant::now());
+            self.capabilities.lacks(Capability::Batch, Instant::now());
         }
         let read = |answer: Answer| {
             let answer = answer.and_then(|raw| read_as(&raw));
@@ -221,12 +212,13 @@ impl Endpoint {
         Ok(answers?.into_iter().map(|answer| answer.map(read)).collect())
     }
 
-    /// Whether many calls in one are worth trying: over HTTP, unless the node has refused them.
+    /// Whether a batch is worth trying: over HTTP, unless the node has refused one.
     pub(crate) fn may_batch(&self, now: Instant) -> bool {
-        matches!(self.transport, Transport::Http(_)) && self.abilities.may_have(Ability::Batch, now)
+        matches!(self.transport, Transport::Http(_))
+            && self.capabilities.may_have(Capability::Batch, now)
     }
 
-    /// Waits until the endpoint's quota leaves room for so many reads. A read that fails at once
+    /// Waits until the endpoint's quota allows this many reads. A read that fails at once
     /// because of a quota would be put off by its caller for longer than the quota lasts.
     async fn within_budget(&self, reads: u32, deadline: Instant) -> Result<(), RpcError> {
         let busy = || RpcError::new(RpcErrorKind::Busy, "not asked: its quota is used up");
@@ -249,7 +241,7 @@ impl Endpoint {
         }
     }
 
-    /// Waits for room in the quota, a place, and an answer, and tells when it was sent.
+    /// Waits for the quota, a free place and the answer. Returns when the call was sent.
     async fn timed<T>(
         &self,
         load: Load,
@@ -268,7 +260,7 @@ impl Endpoint {
         let place = timeout_at(deadline, self.places.acquire()).await.map_err(|_| busy())?;
         let _place = place.map_err(|_| busy())?;
         let sent = Instant::now();
-        // With hardly any time left, sending would only make an answer that nobody waits for.
+        // With hardly any time left, nobody would wait for the answer.
         if (sent - begun) * 20 >= deadline.saturating_duration_since(begun) * 19 {
             return Err(busy());
         }
@@ -331,32 +323,29 @@ impl Endpoint {
         Ok(answers)
     }
 
-    /// Keeps what a call says about the endpoint's health.
+    /// Updates the endpoint's health after a call.
     fn note(&self, method: &'static str, begun: Instant, error: Option<&RpcError>) {
         let now = Instant::now();
         let took = now - begun;
         let (outcome, sign) = match error {
-            None => ("ok", Sign::Well),
-            Some(error) => (kind_name(error.kind), sign_of(error)),
+            None => ("ok", HealthSign::Well),
+            Some(error) => (kind_name(error.kind), health_sign(error)),
         };
         {
             let mut health = self.lock_health();
             match sign {
-                Sign::Well => health.answered(now, took),
-                Sign::Limited(retry_after) => {
+                HealthSign::Well => health.answered(now, took),
+                HealthSign::Limited(retry_after) => {
                     health.limited(now, retry_after);
                     lock(&self.budget).note_limit(now);
                 }
-                Sign::Ill => health.failed(now, took),
-                Sign::None => {}
+                HealthSign::Ill => health.failed(now, took),
+                HealthSign::None => {}
             }
         }
         if let Some(error) = error {
             let message = &*error.message;
             tracing::debug!(endpoint = %self.name, method, outcome, message, "call without result");
-        }
-        if let Some(observer) = &self.observer {
-            observer.called(&self.name, method, took, outcome);
         }
     }
 
@@ -365,7 +354,7 @@ impl Endpoint {
     }
 }
 
-/// What a call costs, and whether it is held back for the sake of others.
+/// The kind and the number of calls of one request.
 #[derive(Clone, Copy)]
 struct Load {
     method: &'static str,
@@ -379,63 +368,6 @@ impl Load {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Plain numbers: a panic elsewhere can't have left them half-written.
+    // They hold plain numbers, so that a panic elsewhere can't have left them half-written.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What an answer says about the endpoint itself.
-enum Sign {
-    Well,
-    Limited(Option<Duration>),
-    Ill,
-    None,
-}
-
-fn sign_of(error: &RpcError) -> Sign {
-    match error.kind {
-        RpcErrorKind::Busy => Sign::None,
-        // A node that says no is a node that works, unless it speaks of itself.
-        RpcErrorKind::Node | RpcErrorKind::NotRpc => match classify(&error.as_answer()) {
-            AnswerClass::RateLimited => Sign::Limited(error.retry_after),
-            AnswerClass::Transient => Sign::Ill,
-            _ if error.kind == RpcErrorKind::NotRpc => Sign::Ill,
-            _ => Sign::Well,
-        },
-        RpcErrorKind::Unreachable | RpcErrorKind::NoAnswer | RpcErrorKind::Unreadable => Sign::Ill,
-    }
-}
-
-const fn kind_name(kind: RpcErrorKind) -> &'static str {
-    match kind {
-        RpcErrorKind::Node => "node_error",
-        RpcErrorKind::NotRpc => "not_rpc",
-        RpcErrorKind::Unreachable => "unreachable",
-        RpcErrorKind::NoAnswer => "no_answer",
-        RpcErrorKind::Unreadable => "unreadable",
-        RpcErrorKind::Busy => "busy",
-    }
-}
-
-type Answer = Result<Box<RawValue>, RpcError>;
-
-fn read_as<T: DeserializeOwned>(raw: &RawValue) -> Result<T, RpcError> {
-    serde_json::from_str(raw.get()).map_err(|error| {
-        let message = format!("an answer of another shape: {error}");
-        RpcError::new(RpcErrorKind::Unreadable, message)
-    })
-}
-
-/// Reads the body of an HTTP answer; errors in JSON-RPC come with any status.
-fn read_body(id: u64, status: u16, body: &[u8]) -> Result<Box<RawValue>, RpcError> {
-    let Ok(incoming) = serde_json::from_slice::<Incoming>(body) else {
-        return Err(RpcError::from_body(status, body));
-    };
-    if !incoming.answers(id) {
-        return Err(RpcError::new(RpcErrorKind::Unreadable, "the answer to another call"));
-    }
-    let is_error = incoming.error.as_ref().is_some_and(|error| !error.is_null());
-    if !is_error && !(200..300).contains(&status) {
-        return Err(RpcError::from_body(status, body));
-    }
-    ws::read(incoming).map_err(|error| RpcError { status: Some(status), ..error })
 }

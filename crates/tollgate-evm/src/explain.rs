@@ -1,4 +1,4 @@
-//! Says what an answer means and what Tollgate does about it, for people and for pipes.
+//! Explains the class of an answer and Tollgate's action, for people and for pipes.
 
 use std::io::{self, BufRead, Write};
 
@@ -11,14 +11,14 @@ use crate::classify::{Overrides, RpcAnswer, judge};
 /// The longest line that is read, in bytes.
 const LINE_MAX: usize = 4 * 1024 * 1024;
 
-/// What an answer means, what follows from it, and why.
+/// The class of an answer, the action that follows, and the reason.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Explanation {
     /// The class, as [`AnswerClass::name`](tollgate_model::answer::AnswerClass::name) writes it.
     pub class: &'static str,
     /// The action, as [`AnswerAction::name`](tollgate_model::answer::AnswerAction::name) writes it.
     pub action: &'static str,
-    /// Whether the transaction may be with a node all the same.
+    /// Whether a node may have the transaction all the same.
     pub possibly_sent: bool,
     /// What the class rests on.
     pub why: String,

@@ -138,7 +138,7 @@ async fn connect(settings: &Settings) -> Result<EvmChain, Failure> {
             Err(error) => return Err(describe_chain_error(settings, error).into()),
         }
     };
-    for endpoint in chain.endpoints().iter().filter(|status| status.standing == "unchecked") {
+    for endpoint in chain.endpoints().iter().filter(|status| status.chain_check == "unchecked") {
         warn!(endpoint = endpoint.name, "does not answer yet: used as soon as it does");
     }
     Ok(chain)

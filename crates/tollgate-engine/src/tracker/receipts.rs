@@ -1,10 +1,9 @@
 //! Reads receipts of our transactions in blocks of the view, and checks whether blocks below the view
 //! that hold transactions of ours are still canonical.
 //!
-//! Owns the list of what is still to be read. Each entry is asked for by itself until it is read or
-//! no longer wanted, with growing pauses; who waits for one thing waits for nothing else (I14). The
-//! first try and every later one are the same code. Reasons of failures are looked for beside that,
-//! and only the failure itself waits for its reason.
+//! Owns the list of open reads. Each entry is read by itself, with growing pauses, until it succeeds or
+//! is no longer wanted, so that one entry never delays another (I14). Revert reasons are read
+//! concurrently, and only the failed transaction itself waits for its reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,17 +18,17 @@ use tollgate_model::port::{Alert, AlertKind, Alerts, MinedIn};
 use tollgate_model::{B256, Submitter, TxHash};
 use tracing::warn;
 
-use super::Tell;
+use super::WorkerNotifier;
 use crate::context::AttemptIndex;
 use crate::newest::Shown;
 use crate::view::{ChainView, Standing};
 
-/// Questions that are open at once (I13).
+/// Reads in flight at once (I13).
 const JOBS_MAX: usize = 8;
-/// The pause after the first try in vain; it doubles.
+/// The pause after the first failed try; it doubles.
 const PAUSE_MIN: Duration = Duration::from_millis(250);
-/// The longest pause before people are told about a receipt. Its block is in the view, so that endpoints
-/// have it: a quota that is used up for some seconds must not delay it for longer than that.
+/// The longest pause before the alert about a receipt. Its block is in the view, so endpoints have it: a
+/// rate limit of some seconds must not delay it for much longer.
 const PAUSE_BEFORE_ALERT_MAX: Duration = Duration::from_secs(4);
 /// The longest pause after that.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
@@ -37,18 +36,18 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 pub(super) const ALERT_REPEAT: Duration = Duration::from_secs(600);
 /// Replays of failed transactions at once.
 const REASONS_AT_ONCE: usize = 4;
-/// How long a failure waits for its reason before it is told without.
+/// How long a failed transaction waits for its revert reason.
 const REASON_WITHIN: Duration = Duration::from_secs(5);
 /// A block below the view that no worker has asked about for this long is no longer checked.
 const OLDER_WANTED: Duration = Duration::from_secs(60);
 
-/// What the reader works with.
+/// The dependencies of the reader.
 pub(crate) struct ReaderSetup {
     pub(crate) chain: Arc<dyn Chain>,
     pub(crate) attempts: AttemptIndex,
-    pub(crate) tell: Arc<dyn Tell>,
+    pub(crate) workers: Arc<dyn WorkerNotifier>,
     pub(crate) alerts: Arc<dyn Alerts>,
-    /// How long a receipt or block may be unreadable before people are told.
+    /// How long a receipt or block may be unreadable before an alert.
     pub(crate) alert_after: Duration,
 }
 
@@ -63,7 +62,7 @@ pub(crate) struct ReceiptReader {
     replays: Semaphore,
 }
 
-/// When something is tried.
+/// When a read is tried.
 #[derive(Clone, Copy)]
 struct Retry {
     tries: u32,
@@ -105,7 +104,7 @@ struct OlderBlock {
     retry: Retry,
 }
 
-/// One question.
+/// One read.
 enum Job {
     Receipts(BlockRef, Vec<TxHash>),
     Older(u64, B256),
@@ -122,7 +121,7 @@ impl ReceiptReader {
         Self { setup, pending, older, changed: Notify::new(), replays }
     }
 
-    /// Tells people that the view does not move; nobody waits if no submitter has an open attempt.
+    /// Raises an alert that the view does not move. False if no submitter has an open attempt.
     pub(super) fn alert_stall(&self, detail: String) -> bool {
         let Some(submitter) = self.setup.attempts.any_owner() else { return false };
         let kind = AlertKind::BlockUnread;
@@ -135,12 +134,12 @@ impl ReceiptReader {
         !self.setup.attempts.is_empty()
     }
 
-    /// How long a receipt or block may be unreadable before people are told.
+    /// How long a receipt or block may be unreadable before an alert.
     pub(super) fn alert_after(&self) -> Duration {
         self.setup.alert_after
     }
 
-    /// Has our receipts in a block read.
+    /// Requests our receipts in a block.
     pub(super) fn request_receipts(&self, block: &Block) {
         let ours = self.setup.attempts.find(&block.transactions);
         if ours.is_empty() {
@@ -155,9 +154,9 @@ impl ReceiptReader {
         self.changed.notify_one();
     }
 
-    /// Has a block below the view checked. The view shows it once it is confirmed; if it has left
-    /// the chain, the workers that asked are told once, and a later call checks it anew. Nothing is
-    /// checked that the newest view shows already, whatever view the caller goes by.
+    /// Requests a check of a block below the view. The view shows it once it is confirmed; if it is no
+    /// longer canonical, the workers that asked are notified once, and a later call checks it anew.
+    /// Nothing is checked that the newest view shows already, whatever view the caller has.
     pub(crate) fn check_older(
         &self,
         submitter: Submitter,
@@ -181,9 +180,9 @@ impl ReceiptReader {
         block.asked_by.insert(submitter);
     }
 
-    /// Reads for ever.
+    /// Runs for ever.
     pub(super) async fn run(&self, view: &Shown<ChainView>) {
-        // A run that died left its questions open.
+        // A run that panicked left its reads in flight.
         lock(&self.pending).values_mut().for_each(|one| one.retry.in_flight = false);
         lock(&self.older).values_mut().for_each(|older| older.retry.in_flight = false);
         let mut jobs = FuturesUnordered::new();
@@ -193,7 +192,7 @@ impl ReceiptReader {
             while jobs.len() < JOBS_MAX
                 && let Some(job) = self.take_due(&view.get())
             {
-                jobs.push(self.carry_out(job, view));
+                jobs.push(self.run_job(job, view));
             }
             let has_room = jobs.len() < JOBS_MAX;
             let next = self.next_due();
@@ -207,7 +206,7 @@ impl ReceiptReader {
                 biased;
                 Some(failed) = jobs.next(), if !jobs.is_empty() => {
                     let failed: Vec<(Submitter, MinedIn)> = failed;
-                    let told = failed.into_iter().map(|(owner, it)| self.tell_failure(owner, it));
+                    let told = failed.into_iter().map(|(owner, it)| self.deliver_failure(owner, it));
                     reasons.extend(told);
                 }
                 Some(()) = reasons.next(), if !reasons.is_empty() => {}
@@ -217,7 +216,8 @@ impl ReceiptReader {
         }
     }
 
-    /// What is due: what was never tried first, the oldest block of it; all of that block at once.
+    /// The next read that is due: those with the fewest tries first, then the oldest block; all receipts
+    /// of a block at once.
     fn take_due(&self, view: &ChainView) -> Option<Job> {
         let now = Instant::now();
         let mut pending = lock(&self.pending);
@@ -242,7 +242,7 @@ impl ReceiptReader {
         Some(Job::Older(*number, *hash))
     }
 
-    /// Its submitter is still worked for here, and its block has not left the chain.
+    /// Whether its submitter is still served here, and its block is still canonical.
     fn is_wanted(&self, hash: TxHash, pending: &PendingReceipt, view: &ChainView) -> bool {
         let BlockRef { number, hash: block, .. } = pending.block;
         !self.setup.attempts.find(&[hash]).is_empty()
@@ -256,8 +256,8 @@ impl ReceiptReader {
         receipts.into_iter().chain(older).min()
     }
 
-    /// Asks one question; returns failures whose reasons are still to be looked for.
-    async fn carry_out(&self, job: Job, view: &Shown<ChainView>) -> Vec<(Submitter, MinedIn)> {
+    /// Does one read; returns failed transactions whose reasons are still to be read.
+    async fn run_job(&self, job: Job, view: &Shown<ChainView>) -> Vec<(Submitter, MinedIn)> {
         match job {
             Job::Receipts(block, of) => {
                 let read = self.setup.chain.receipts(&block, &of).await;
@@ -265,13 +265,13 @@ impl ReceiptReader {
             }
             Job::Older(number, hash) => {
                 let answer = self.setup.chain.block(BlockTag::Number(number)).await;
-                // No answer is no proof.
+                // A missing answer proves nothing.
                 let there = answer.ok().flatten().map(|block| block.at.hash);
                 if there == Some(hash) {
                     let mut older = lock(&self.older);
                     let mut seen = ChainView::clone(&view.get());
                     seen.confirm_older(number, hash);
-                    // Under the lock: whoever asks from now on sees it.
+                    // Under the lock, so that later callers see it.
                     view.show(seen);
                     older.remove(&(number, hash));
                 } else {
@@ -282,8 +282,8 @@ impl ReceiptReader {
         }
     }
 
-    /// Asks again, or tells the workers that a block below the view has left the chain if this is
-    /// the second answer in a row that shows the same other block.
+    /// Schedules another check, or notifies the workers that a block below the view is no longer
+    /// canonical if this is the second answer in a row that shows the same other block.
     fn note_contradiction(&self, number: u64, hash: B256, there: Option<B256>) {
         let mut older = lock(&self.older);
         let Some(block) = older.get_mut(&(number, hash)) else { return };
@@ -297,11 +297,12 @@ impl ReceiptReader {
         drop(older);
         warn!(number, %hash, "block below the view is no longer canonical");
         for submitter in asked_by {
-            self.setup.tell.block_left(submitter, number, hash);
+            self.setup.workers.block_left(submitter, number, hash);
         }
     }
 
-    /// Delivers what was read, puts aside what was not, and returns the failures without a reason.
+    /// Delivers the receipts that were read, reschedules the others, and returns failed transactions
+    /// without a reason.
     fn note_receipts(
         &self,
         block: BlockRef,
@@ -309,18 +310,18 @@ impl ReceiptReader {
         read: BlockReceipts,
     ) -> Vec<(Submitter, MinedIn)> {
         let BlockReceipts { found, problem } = read;
-        let mut told = BTreeMap::<Submitter, Vec<MinedIn>>::new();
+        let mut by_owner = BTreeMap::<Submitter, Vec<MinedIn>>::new();
         let mut failed = Vec::new();
         let mut alerts = Vec::new();
         {
             let mut pending = lock(&self.pending);
             for receipt in found {
-                // The entry of another block, meanwhile, stays.
+                // An entry of another block stays.
                 let entry = pending.get(&receipt.tx_hash).filter(|entry| entry.block == block);
                 let Some(owner) = entry.map(|entry| entry.owner) else { continue };
                 pending.remove(&receipt.tx_hash);
                 match receipt.succeeded || receipt.revert_reason.is_some() {
-                    true => told.entry(owner).or_default().push(receipt),
+                    true => by_owner.entry(owner).or_default().push(receipt),
                     false => failed.push((owner, receipt)),
                 }
             }
@@ -338,24 +339,24 @@ impl ReceiptReader {
             warn!(problem = alert.detail, submitter = %alert.submitter, "receipt can't be read");
             self.setup.alerts.raise(&alert);
         }
-        for (owner, receipts) in told {
-            self.setup.tell.mined(owner, receipts);
+        for (owner, receipts) in by_owner {
+            self.setup.workers.mined(owner, receipts);
         }
         failed
     }
 
-    /// Delivers a failure with its reason, or without it if that can't be found out in time.
-    async fn tell_failure(&self, owner: Submitter, mut receipt: MinedIn) {
+    /// Delivers a failed transaction with its reason, or without it after [`REASON_WITHIN`].
+    async fn deliver_failure(&self, owner: Submitter, mut receipt: MinedIn) {
         let replay = async {
             let _place = self.replays.acquire().await.ok()?;
             self.setup.chain.revert_reason(&receipt).await
         };
         let reason = timeout(REASON_WITHIN, replay).await;
         receipt.revert_reason = reason.ok().flatten();
-        self.setup.tell.mined(owner, vec![receipt]);
+        self.setup.workers.mined(owner, vec![receipt]);
     }
 
-    /// What people are told about a receipt that could not be read for a while.
+    /// The alert about a receipt that could not be read for long, if it is due.
     fn alert_of(
         &self,
         hash: TxHash,
@@ -364,9 +365,9 @@ impl ReceiptReader {
     ) -> Option<Alert> {
         let now = Instant::now();
         let is_long = now.saturating_duration_since(pending.since) >= self.setup.alert_after;
-        let is_said =
+        let is_recent =
             pending.alerted.is_some_and(|at| now.saturating_duration_since(at) < ALERT_REPEAT);
-        if !is_long || is_said {
+        if !is_long || is_recent {
             return None;
         }
         pending.alerted = Some(now);

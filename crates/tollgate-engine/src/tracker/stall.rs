@@ -1,4 +1,4 @@
-//! Since when the view has not moved although a new head was announced.
+//! Tracks since when the view has not moved although a new head was announced.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(super) struct Stall {
 const HEAD_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Stall {
-    /// Notes a try in vain while the view's head was `top`.
+    /// Notes a failed try while the view's head was `top`.
     pub(super) fn note_failure(&mut self, top: Option<BlockRef>, now: Instant) {
         if self.since.is_none() || self.top != top {
             let (alerted, head_checked) = (self.alerted, self.head_checked);
@@ -35,7 +35,7 @@ impl Stall {
         *self = Self::default();
     }
 
-    /// Whether people are to be told now.
+    /// Whether an alert is due.
     pub(super) fn is_alert_due(&self, now: Instant, after: Duration) -> bool {
         is_past(self.since, now, after)
             && self.alerted.is_none_or(|at| now.saturating_duration_since(at) >= ALERT_REPEAT)
@@ -56,8 +56,8 @@ impl Stall {
         true
     }
 
-    /// Notes that the head was delivered. Whether that was so for long enough to leave out what is
-    /// below it: an outage that affects all blocks leaves none out.
+    /// Notes that the head was delivered. Returns whether it has been for long enough to skip the blocks
+    /// below it: an outage that affects all blocks skips none.
     pub(super) fn may_skip(&mut self, now: Instant, after: Duration) -> bool {
         self.head_delivered.get_or_insert(now);
         is_past(self.head_delivered, now, after)

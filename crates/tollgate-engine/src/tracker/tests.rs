@@ -10,19 +10,20 @@ use tollgate_model::port::{Alert, Alerts, MinedIn};
 use tollgate_model::{Address, B256, Submitter};
 use tollgate_testkit::fake_chain::{FakeChain, Query};
 
-use super::fetched::Fetched;
-use super::{ReaderSetup, ReceiptReader, Tell, Tracker};
+use super::block_buffer::BlockBuffer;
+use super::{ReaderSetup, ReceiptReader, Tracker, WorkerNotifier};
 use crate::context::AttemptIndex;
 use crate::newest;
 use crate::view::ChainView;
 
-struct Nobody;
+/// Ignores notifications and alerts.
+struct Ignore;
 
 /// Counts the receipts that are told.
 #[derive(Default)]
 struct Told(AtomicUsize);
 
-impl Tell for Told {
+impl WorkerNotifier for Told {
     fn mined(&self, _submitter: Submitter, receipts: Vec<MinedIn>) {
         self.0.fetch_add(receipts.len(), Ordering::Relaxed);
     }
@@ -30,13 +31,13 @@ impl Tell for Told {
     fn block_left(&self, _submitter: Submitter, _number: u64, _hash: B256) {}
 }
 
-impl Tell for Nobody {
+impl WorkerNotifier for Ignore {
     fn mined(&self, _submitter: Submitter, _receipts: Vec<MinedIn>) {}
 
     fn block_left(&self, _submitter: Submitter, _number: u64, _hash: B256) {}
 }
 
-impl Alerts for Nobody {
+impl Alerts for Ignore {
     fn raise(&self, _alert: &Alert) {}
 }
 
@@ -44,8 +45,8 @@ fn tracker(chain: &Arc<FakeChain>) -> Tracker {
     let reader = ReceiptReader::new(ReaderSetup {
         chain: chain.clone(),
         attempts: AttemptIndex::default(),
-        tell: Arc::new(Nobody),
-        alerts: Arc::new(Nobody),
+        workers: Arc::new(Ignore),
+        alerts: Arc::new(Ignore),
         alert_after: Duration::from_secs(60),
     });
     let (view, _) = newest::place(ChainView::default());
@@ -54,24 +55,24 @@ fn tracker(chain: &Arc<FakeChain>) -> Tracker {
 }
 
 #[tokio::test]
-async fn climb_reaches_the_head_though_the_kept_blocks_are_all_higher() {
+async fn view_reaches_the_head_though_all_buffered_blocks_are_higher() {
     let chain = Arc::new(FakeChain::new());
     let tracker = tracker(&chain);
-    let mut fetched = Fetched::default();
+    let mut buffer = BlockBuffer::default();
     let head = async || chain.block(BlockTag::Latest).await.unwrap().unwrap().at;
-    tracker.climb(head().await, &mut fetched).await.unwrap();
+    tracker.extend(head().await, &mut buffer).await.unwrap();
     for number in 1_000..1_000 + tracker.view_length() as u64 {
         let at = BlockRef { number, hash: B256::repeat_byte(7), parent: B256::repeat_byte(7) };
-        fetched.keep(Block { at, transactions: Vec::new() }, tracker.view_length());
+        buffer.keep(Block { at, transactions: Vec::new() }, tracker.view_length());
     }
     for _ in 0..20 {
         chain.mine();
     }
     let head = head().await;
-    // So that a loop without an end ends with an error.
+    // A loop without end ends with this error.
     chain.fail_blocks_steadily(51);
-    tracker.climb(head, &mut fetched).await.unwrap_err();
-    tracker.climb(head, &mut fetched).await.unwrap();
+    tracker.extend(head, &mut buffer).await.unwrap_err();
+    tracker.extend(head, &mut buffer).await.unwrap();
     assert_eq!(tracker.view.get().head(), Some(head));
 }
 
@@ -87,8 +88,8 @@ async fn receipt_that_endpoints_refuse_for_forty_seconds_is_told_within_five_sec
     let reader = ReceiptReader::new(ReaderSetup {
         chain: chain.clone(),
         attempts,
-        tell: told.clone(),
-        alerts: Arc::new(Nobody),
+        workers: told.clone(),
+        alerts: Arc::new(Ignore),
         alert_after: Duration::from_secs(60),
     });
     let (view, _seen) = newest::place(ChainView::default());

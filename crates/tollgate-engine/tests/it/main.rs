@@ -30,7 +30,6 @@ macro_rules! on_both_stores {
     )+ };
 }
 
-mod blocks;
 mod counts;
 mod deaths;
 mod govern;

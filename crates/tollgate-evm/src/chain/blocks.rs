@@ -1,16 +1,16 @@
 //! Blocks by number, and the block of the head.
 //!
-//! A block that is there by one endpoint's word is there; one that is missing is missing only when
-//! everybody who should have it says so.
+//! A block exists if one endpoint delivers it; it is missing only if every endpoint that should have it
+//! lacks it.
 
 use serde_json::json;
 use tokio::time::Instant;
 use tollgate_model::port::chain::{Block, ChainUnavailable};
 
 use super::router::{Needs, Router};
-use crate::endpoint::wire::{BlockWire, quantity};
+use crate::endpoint::json::{BlockJson, quantity};
 
-pub(super) fn block_of(wire: BlockWire) -> Option<Block> {
+pub(super) fn block_of(wire: BlockJson) -> Option<Block> {
     let at = wire.at()?;
     Some(Block { at, transactions: wire.transactions() })
 }
@@ -23,7 +23,7 @@ pub(super) async fn latest(router: &Router) -> Result<Option<Block>, ChainUnavai
     let readers = router.readers(Needs::Block(head.number), Instant::now());
     let params = json!([head.hash.to_string(), false]);
     let by_hash = router
-        .read(&readers, "eth_getBlockByHash", params, |_, answer: Result<Option<BlockWire>, _>| {
+        .read(&readers, "eth_getBlockByHash", params, |_, answer: Result<Option<BlockJson>, _>| {
             let block = answer.map_err(|error| error.to_string())?;
             block.and_then(block_of).filter(|b| b.at == head).ok_or("not found".to_owned())
         })
@@ -33,7 +33,7 @@ pub(super) async fn latest(router: &Router) -> Result<Option<Block>, ChainUnavai
             router.note_delivered(block.at);
             Ok(Some(block))
         }
-        // Reorganised away since: what stands at its height will do.
+        // Replaced by a reorg meanwhile: the block that is now at its height will do.
         Err(_) => by_number(router, head.number).await,
     }
 }
@@ -54,7 +54,7 @@ pub(super) async fn by_number(
             &readers,
             "eth_getBlockByNumber",
             params,
-            |_, answer: Result<Option<BlockWire>, _>| match answer
+            |_, answer: Result<Option<BlockJson>, _>| match answer
                 .map_err(|error| error.to_string())?
                 .and_then(block_of)
             {

@@ -1,45 +1,42 @@
-//! What a chain's view is set up with.
+//! The configuration of a chain.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
 use tollgate_model::{B256, ChainId};
 
 use crate::classify::Overrides;
-use crate::endpoint::{BadUrl, EndpointConfig, RpcObserver};
+use crate::endpoint::{BadUrl, EndpointConfig};
 
-/// One chain: its endpoints, and how they are used together.
+/// One chain: its endpoints, and how they are used.
 #[derive(Clone)]
 pub struct ChainConfig {
-    /// The chain that it must be; `None` takes what the first endpoint says.
+    /// The expected chain id; `None` takes that of the first endpoint.
     pub chain_id: Option<ChainId>,
-    /// The endpoints, at least one of which can be read from.
+    /// The endpoints; at least one must be for reads.
     pub endpoints: Vec<EndpointConfig>,
-    /// How often the head is asked for where nothing announces it.
+    /// How often the head is polled where nothing announces it.
     pub poll_interval: Duration,
-    /// How long a read may take, with all endpoints that are tried for it.
+    /// How long a read may take over all endpoints that are tried.
     pub read_deadline: Duration,
-    /// How long a send may take, with all endpoints that are tried for it.
+    /// How long a send may take over all endpoints that are tried.
     pub send_deadline: Duration,
-    /// How long the first endpoints have for a send before the others get it too.
+    /// How long the first endpoints have for a send before it goes to the others as well.
     pub send_patience: Duration,
-    /// How many endpoints a transaction goes to at first, and twice as many each time that it is sent
-    /// again; the others follow if none takes it.
+    /// How many endpoints a transaction is sent to at first; twice as many with each resend. The others
+    /// follow if none accepts it.
     pub fan_out: usize,
     /// How long an endpoint may lack a block that another one has before it counts as lagging.
     pub lag_grace: Duration,
-    /// How long a head stands that no healthy endpoint confirms any more.
+    /// How long a delivered head is kept after no healthy endpoint reports it any more.
     pub head_hold: Duration,
-    /// How long no second endpoint must have been heard before one endpoint's word is enough for what
-    /// makes a transaction final or puts an account into PROTECT, where several are read from.
-    pub lone_voice_after: Duration,
-    /// How long a fee quote is good.
+    /// How long there must be no second endpoint before the reading of one is enough to make a
+    /// transaction final or to put an account into PROTECT, where several are configured.
+    pub single_source_after: Duration,
+    /// How long a fee quote is reused.
     pub fee_cache: Duration,
-    /// What the nodes of this chain mean where they differ from all others.
+    /// Corrections of how answers of this chain's nodes are classified.
     pub overrides: Overrides,
-    /// Is told of every call.
-    pub observer: Option<Arc<dyn RpcObserver>>,
 }
 
 impl ChainConfig {
@@ -55,21 +52,20 @@ impl ChainConfig {
             fan_out: 1,
             lag_grace: Duration::from_secs(5),
             head_hold: Duration::from_secs(30),
-            lone_voice_after: Duration::from_secs(300),
+            single_source_after: Duration::from_secs(300),
             fee_cache: Duration::from_secs(2),
             overrides: Overrides::default(),
-            observer: None,
         }
     }
 }
 
-/// Why a chain can't be worked with.
+/// Why a chain can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConnectError {
-    /// None that can be read from.
+    /// No endpoint is for reads.
     #[error("a chain needs at least one endpoint that can be read from")]
     NoReader,
-    /// A time or a number that would stop everything.
+    /// A duration that must not be zero.
     #[error("{0} must be above zero")]
     ZeroLimit(&'static str),
     /// A URL that can't be used.
@@ -77,30 +73,31 @@ pub enum ConnectError {
     BadEndpoint {
         /// Its place in the list, from 1.
         place: usize,
-        /// What is wrong.
+        /// Why its URL or its limits can't be used.
+        #[source]
         problem: BadUrl,
     },
     /// An endpoint of another chain.
     #[error("{endpoint} is on chain {found}, not on {expected}")]
     WrongChain {
-        /// Which endpoint.
+        /// The endpoint's name.
         endpoint: String,
         /// The chain of the configuration, or of the endpoints before it.
         expected: ChainId,
-        /// What it says.
+        /// The chain that it reports.
         found: u64,
     },
     /// An endpoint of another chain with the same id.
     #[error("{endpoint} has the genesis block {found}, the others have {expected}")]
     WrongGenesis {
-        /// Which endpoint.
+        /// The endpoint's name.
         endpoint: String,
         /// The genesis of the endpoints before it.
         expected: B256,
-        /// What it says.
+        /// The genesis that it reports.
         found: B256,
     },
-    /// No endpoint that can be read from says which chain it is on and how it began.
+    /// No endpoint for reads has answered with its chain id and genesis block.
     #[error("no endpoint answers: {0}")]
     Unavailable(String),
 }

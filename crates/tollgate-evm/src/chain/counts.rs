@@ -1,22 +1,22 @@
-//! An account's counts, when several endpoints each have their own.
+//! An account's transaction counts, agreed between several endpoints.
 //!
-//! Owns the high-water marks. Too high a count is the dangerous one (a slot looks used, or the
-//! cursor jumps and leaves a hole), so a rise needs the word of two endpoints; too low a count only
-//! delays, so a fall needs more than that:
+//! Owns the high-water marks. A count that is too high is dangerous (a slot looks used, or the cursor
+//! jumps and leaves a hole), so a rise needs two endpoints. A count that is too low only delays, so a
+//! fall needs more than that:
 //!
-//! - **Agreed** is the highest value that two endpoints confirm (both say so, or more), or the
-//!   value of the only one that can be asked. One that lies upward alone is outvoted.
+//! - **Agreed** is the highest value that two endpoints reach, or the value of the only one that can be
+//!   asked. A single endpoint that reports more is outvoted.
 //! - A mark that is agreed **rises** at once.
-//! - It **falls** only when the agreed value is lower, all who said so had reached the head at which
-//!   the mark was read, and two of them say so; where there is only one endpoint, when its head
-//!   has moved past that one. One that lags, or lies downward, changes nothing.
-//! - A mark that rests on one word (the others were away) falls as soon as two or more endpoints
-//!   are heard and don't confirm it: a lie told while nobody else was there does not last.
+//! - It **falls** only if the agreed value is lower and two endpoints report less that had reached the
+//!   head at which the mark was read; with a single endpoint, once its head has moved past that one.
+//!   One endpoint that lags or reports too little changes nothing.
+//! - A mark that one endpoint alone confirmed (the others were unavailable) falls as soon as two or more
+//!   endpoints answer and don't confirm it.
 //!
-//! Endpoints that rest or lag don't vote. What two of them say together is believed. How far the rest
-//! may be believed is for others to decide: what is **sure**, and the **highest** mined count that
-//! anybody tells, are told beside the counts (I16). Time makes nothing sure: however long one endpoint
-//! alone tells a count, it takes a second one or a person to move a cursor far.
+//! Endpoints that rest or lag don't vote. The caller decides how far to trust a count that one endpoint
+//! alone reports: the **sure** count and the **highest** reported ones are returned beside the agreed
+//! counts (I16). Time makes nothing sure: however long one endpoint alone reports a count, a second one
+//! or a person has to confirm it before a cursor moves far.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -28,16 +28,16 @@ use tollgate_model::port::chain::{AccountCounts, ChainUnavailable};
 use tollgate_model::{Address, Nonce};
 
 use super::router::{Needs, Router, unavailable};
-use crate::endpoint::wire::Quantity;
+use crate::endpoint::json::Quantity;
 use crate::endpoint::{RpcError, RpcErrorKind};
 
-/// How many endpoints are asked for a count.
+/// Endpoints that are asked for a count.
 const VOTERS_MAX: usize = 3;
 
-/// How many accounts are remembered (I13). A forgotten mark costs a safeguard, not correctness.
+/// Accounts that are remembered (I13). A forgotten mark costs a safeguard, not correctness.
 const ACCOUNTS_MAX: usize = 65_536;
 
-/// One endpoint's word.
+/// The count that one endpoint reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Reading {
     value: u64,
@@ -47,7 +47,7 @@ struct Reading {
 
 /// The highest value so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Mark {
+struct HighWaterMark {
     value: u64,
     /// The head when it was read.
     head: u64,
@@ -55,23 +55,28 @@ struct Mark {
     confirmed: bool,
 }
 
-/// The highest value that two confirm, or that of the only one.
+/// The highest value that two endpoints reach, or that of the only one.
 pub(super) fn agreed(values: impl IntoIterator<Item = u64>) -> Option<u64> {
     let mut values: Vec<_> = values.into_iter().collect();
     values.sort_unstable_by_key(|value| std::cmp::Reverse(*value));
     values.get(1).or(values.first()).copied()
 }
 
-/// The mark after these readings, which come from `asked` endpoints. `head` is the canonical head
-/// after they were read.
-fn settle(mark: Option<Mark>, readings: &[Reading], asked: usize, head: u64) -> Option<Mark> {
+/// The mark after these readings of `asked` endpoints. `head` is the canonical head after they were
+/// read.
+fn next_mark(
+    mark: Option<HighWaterMark>,
+    readings: &[Reading],
+    asked: usize,
+    head: u64,
+) -> Option<HighWaterMark> {
     let Some(value) = agreed(readings.iter().map(|reading| reading.value)) else { return mark };
-    let next = Mark { value, head, confirmed: readings.len() > 1 };
+    let next = HighWaterMark { value, head, confirmed: readings.len() > 1 };
     let Some(mark) = mark else { return Some(next) };
     if value >= mark.value {
-        // The same value on one word more or less: what was confirmed stays so.
+        // The same value with fewer confirmations stays confirmed.
         let confirmed = next.confirmed || (mark.confirmed && value == mark.value);
-        return Some(Mark { confirmed, ..next });
+        return Some(HighWaterMark { confirmed, ..next });
     }
     let lower = readings.iter().filter(|reading| reading.value < mark.value);
     let up_to_date = lower.clone().filter(|reading| reading.head >= mark.head).count();
@@ -87,14 +92,14 @@ fn settle(mark: Option<Mark>, readings: &[Reading], asked: usize, head: u64) -> 
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
     /// The mined and the pending count.
-    marks: [Option<Mark>; 2],
-    /// The highest count that is more than one endpoint's word.
+    marks: [Option<HighWaterMark>; 2],
+    /// The highest count that more than one endpoint confirms.
     sure: u64,
 }
 
 impl Account {
-    /// Finds out what is sure after the marks have settled.
-    fn ascertain(&mut self, is_only_reader: bool) {
+    /// Updates the sure count after the marks have changed.
+    fn update_sure(&mut self, is_only_reader: bool) {
         let [mined, pending] = self.marks;
         let mined_sure = mined.filter(|mark| mark.confirmed || is_only_reader);
         let pending_sure = pending.filter(|mark| mark.confirmed);
@@ -103,20 +108,26 @@ impl Account {
     }
 }
 
-/// Who was asked for counts.
+/// The endpoints that were asked for counts.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct Question {
     voters: usize,
     is_only_reader: bool,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Marks {
+pub(super) struct HighWaterMarks {
     accounts: Mutex<HashMap<Address, Account>>,
 }
 
-impl Marks {
-    fn settle(&self, of: Address, readings: [&[Reading]; 2], asked: Asked, head: u64) -> Account {
+impl HighWaterMarks {
+    fn settle(
+        &self,
+        of: Address,
+        readings: [&[Reading]; 2],
+        asked: Question,
+        head: u64,
+    ) -> Account {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         if accounts.len() >= ACCOUNTS_MAX && !accounts.contains_key(&of) {
             let any = accounts.keys().next().copied();
@@ -124,21 +135,21 @@ impl Marks {
         }
         let account = accounts.entry(of).or_default();
         for (mark, readings) in account.marks.iter_mut().zip(readings) {
-            *mark = settle(*mark, readings, asked.voters, head);
+            *mark = next_mark(*mark, readings, asked.voters, head);
         }
-        account.ascertain(asked.is_only_reader);
+        account.update_sure(asked.is_only_reader);
         *account
     }
 }
 
-/// Asks for an account's counts.
+/// Reads an account's counts.
 pub(super) async fn counts(
     router: &Router,
-    marks: &Marks,
+    marks: &HighWaterMarks,
     of: Address,
 ) -> Result<AccountCounts, ChainUnavailable> {
     let voters = router.voters(Needs::Head, VOTERS_MAX, Instant::now());
-    let deadline = router.deadline_of(&voters);
+    let deadline = router.read_deadline_for(&voters);
     let answers = join_all(voters.iter().map(async |member| {
         let head = member.head().map_or(0, |head| head.at.number);
         let ask = async |tag: &str| {
@@ -161,7 +172,7 @@ pub(super) async fn counts(
         keep(of_head, &mut mined);
         keep(of_pool, &mut pending);
     }
-    // I3: an answer about a pool that is lost is not an empty pool. A node that has none says so.
+    // I3: a lost answer about the pool is not an empty pool. A node without a pool answers so.
     if mined.is_empty() || pending.is_empty() && may_have_a_pool {
         return Err(unavailable("eth_getTransactionCount", &refusals));
     }
@@ -169,11 +180,11 @@ pub(super) async fn counts(
     let is_only_reader = router.readers_configured() < 2;
     let highest_of = |readings: &[Reading]| readings.iter().map(|reading| reading.value).max();
     let (told_mined, told_pending) = (highest_of(&mined), highest_of(&pending));
-    let asked = Asked { voters: voters.len(), is_only_reader };
+    let asked = Question { voters: voters.len(), is_only_reader };
     let Account { marks: [mined, pending], sure, .. } =
         marks.settle(of, [&mined, &pending], asked, head);
     let mined = mined.map_or(0, |mark| mark.value);
-    // What is mined was pending; a node without a pool may say less.
+    // A mined transaction was pending; a node without a pool may report less.
     let pending = pending.map_or(mined, |mark| mark.value.max(mined));
     let nonce = |value| Nonce::new(value).map_err(|error| ChainUnavailable(error.to_string()));
     let highest = told_mined.unwrap_or_default().max(mined);
@@ -192,18 +203,23 @@ mod tests {
     use super::*;
 
     /// Each reading is (value, head of the endpoint).
-    fn after(before: Option<Mark>, readings: &[(u64, u64)], asked: usize, head: u64) -> Mark {
+    fn after(
+        before: Option<HighWaterMark>,
+        readings: &[(u64, u64)],
+        asked: usize,
+        head: u64,
+    ) -> HighWaterMark {
         let readings: Vec<_> =
             readings.iter().map(|&(value, head)| Reading { value, head }).collect();
-        settle(before, &readings, asked, head).unwrap()
+        next_mark(before, &readings, asked, head).unwrap()
     }
 
-    fn mark(value: u64, head: u64) -> Option<Mark> {
-        Some(Mark { value, head, confirmed: true })
+    fn mark(value: u64, head: u64) -> Option<HighWaterMark> {
+        Some(HighWaterMark { value, head, confirmed: true })
     }
 
     #[test]
-    fn the_highest_value_that_two_confirm_is_agreed() {
+    fn agreed_is_the_highest_value_that_two_endpoints_reach() {
         assert_eq!(agreed([]), None);
         assert_eq!(agreed([7]), Some(7));
         assert_eq!(agreed([7, 9]), Some(7));
@@ -212,34 +228,34 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_rises_when_two_agree_and_on_the_word_of_the_only_one() {
+    fn mark_rises_if_two_endpoints_agree_or_there_is_only_one() {
         assert_eq!(after(mark(5, 10), &[(6, 11), (6, 11)], 2, 11).value, 6);
         assert_eq!(after(mark(5, 10), &[(6, 11), (5, 11)], 2, 11).value, 5);
         assert_eq!(after(mark(5, 10), &[(6, 11)], 1, 11).value, 6);
     }
 
     #[test]
-    fn a_mark_does_not_fall_on_the_word_of_one_of_two() {
+    fn mark_does_not_fall_if_one_of_two_endpoints_reports_less() {
         assert_eq!(after(mark(5, 10), &[(3, 12), (5, 12)], 2, 12).value, 5);
         assert_eq!(after(mark(5, 10), &[(3, 12)], 2, 12).value, 5, "the other one is silent");
     }
 
     #[test]
-    fn a_mark_does_not_fall_on_the_word_of_those_who_lag() {
+    fn mark_does_not_fall_if_lagging_endpoints_report_less() {
         assert_eq!(after(mark(5, 10), &[(3, 9), (3, 9)], 2, 12).value, 5);
         assert_eq!(after(mark(5, 10), &[(3, 9), (3, 12)], 2, 12).value, 5);
         assert_eq!(after(mark(5, 10), &[(3, 10)], 1, 10).value, 5, "no block has passed");
     }
 
     #[test]
-    fn a_mark_falls_when_two_that_are_up_to_date_say_so() {
+    fn mark_falls_if_two_current_endpoints_report_less() {
         assert_eq!(after(mark(5, 10), &[(3, 10), (3, 11)], 2, 11).value, 3);
         assert_eq!(after(mark(5, 10), &[(3, 10), (4, 11), (5, 11)], 3, 11).value, 4);
         assert_eq!(after(mark(5, 10), &[(3, 11)], 1, 11).value, 3, "the only one, a block later");
     }
 
     #[test]
-    fn a_lie_told_while_nobody_else_was_there_does_not_last() {
+    fn mark_of_one_endpoint_falls_once_another_one_contradicts_it() {
         let lie = after(mark(5, 10), &[(1_000, 10)], 1, 10);
         assert_eq!(lie.value, 1_000);
         assert_eq!(after(Some(lie), &[(1_000, 10), (5, 10)], 2, 10).value, 5);
@@ -247,24 +263,24 @@ mod tests {
     }
 
     #[test]
-    fn count_that_one_of_several_endpoints_tells_is_never_sure() {
-        let lone = |value| Some(Mark { value, head: 10, confirmed: false });
+    fn count_that_one_of_several_endpoints_reports_is_never_sure() {
+        let lone = |value| Some(HighWaterMark { value, head: 10, confirmed: false });
         let mut account = Account { marks: [mark(5, 10), mark(5, 10)], ..Account::default() };
-        account.ascertain(false);
+        account.update_sure(false);
         assert_eq!(account.sure, 5);
         account.marks = [lone(900), lone(950)];
-        account.ascertain(false);
-        assert_eq!(account.sure, 5, "I16: one endpoint's word, however long it stands");
+        account.update_sure(false);
+        assert_eq!(account.sure, 5, "I16: one endpoint alone, however long");
         account.marks = [mark(6, 10), mark(6, 10)];
-        account.ascertain(false);
+        account.update_sure(false);
         assert_eq!(account.sure, 6, "two endpoints outvote it");
     }
 
     #[test]
-    fn the_only_endpoints_mined_count_is_sure_and_its_pending_count_is_not() {
-        let lone = |value| Some(Mark { value, head: 10, confirmed: false });
+    fn mined_count_of_the_only_endpoint_is_sure_and_its_pending_count_is_not() {
+        let lone = |value| Some(HighWaterMark { value, head: 10, confirmed: false });
         let mut account = Account { marks: [lone(7), lone(100_000)], ..Account::default() };
-        account.ascertain(true);
+        account.update_sure(true);
         assert_eq!(account.sure, 7);
     }
 }

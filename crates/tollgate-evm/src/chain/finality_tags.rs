@@ -9,7 +9,7 @@
 //! - An endpoint that announces blocks it does not deliver has no claim of its own. It still confirms
 //!   the tag of another one by claiming at least as much, because the height is the other one's.
 //! - Without a second claim, one is enough after
-//!   [`ChainConfig::lone_voice_after`](super::ChainConfig::lone_voice_after) (I15).
+//!   [`ChainConfig::single_source_after`](super::ChainConfig::single_source_after) (I15).
 //! - A tag that stays behind what an endpoint claims is named in a warning with everybody's claim.
 
 use std::collections::HashMap;
@@ -22,12 +22,12 @@ use tokio::time::Instant;
 use tollgate_model::port::chain::{Block, BlockTag, ChainUnavailable};
 
 use super::blocks::block_of;
+use super::corroboration::SingleSource;
 use super::counts::agreed;
-use super::member::Member;
+use super::pool_member::PoolMember;
 use super::router::{Needs, Router, unavailable};
-use super::voices::LoneVoice;
 use crate::endpoint::RpcErrorKind;
-use crate::endpoint::wire::{BlockWire, quantity};
+use crate::endpoint::json::{BlockJson, quantity};
 
 /// How many endpoints are asked for a tag.
 const VOTERS_MAX: usize = 3;
@@ -46,7 +46,7 @@ pub(super) struct FinalityTags {
 struct Confirmed {
     /// The highest block that was confirmed.
     block: Option<Block>,
-    lone: LoneVoice,
+    single: SingleSource,
     /// Since when an endpoint claims more than is confirmed.
     behind_since: Option<Instant>,
     warned_at: Option<Instant>,
@@ -78,7 +78,7 @@ impl Confirmed {
 #[derive(Default)]
 struct Claims {
     /// Who claims which height. An endpoint whose head is doubted is here only as a second claim.
-    heights: Vec<(Arc<Member>, u64)>,
+    heights: Vec<(Arc<PoolMember>, u64)>,
     /// An endpoint has no block of this tag.
     is_lacking: bool,
     /// Everybody's answer, for people.
@@ -89,10 +89,11 @@ impl Claims {
     async fn read(router: &Router, tag: &'static str) -> Self {
         let now = Instant::now();
         let voters = router.voters(Needs::Head, VOTERS_MAX, now);
-        let is_voter = |member: &Arc<Member>| voters.iter().any(|one| one.place == member.place);
+        let is_voter =
+            |member: &Arc<PoolMember>| voters.iter().any(|one| one.place == member.place);
         let mut asked = voters.clone();
         asked.extend(router.doubted(now).into_iter().filter(|member| !is_voter(member)));
-        let deadline = router.deadline_of(&voters);
+        let deadline = router.read_deadline_for(&voters);
         let answers = join_all(asked.iter().map(|member| {
             let params = json!([tag, false]);
             member.endpoint.call_until("eth_getBlockByNumber", params, deadline)
@@ -101,7 +102,7 @@ impl Claims {
         let (mut claims, mut of_doubted) = (Self::default(), Vec::new());
         for (member, answer) in asked.iter().zip(answers) {
             let name = member.endpoint.name();
-            match answer.map(|block: Option<BlockWire>| block.and_then(|block| block.at())) {
+            match answer.map(|block: Option<BlockJson>| block.and_then(|block| block.at())) {
                 Ok(Some(at)) => {
                     claims.answers.push(format!("{name}: {}", at.number));
                     match is_voter(member) {
@@ -137,7 +138,7 @@ impl Claims {
         let deadline = router.deadline();
         let shown = join_all(claimants.map(|(member, _)| {
             let params = json!([quantity(number), false]);
-            member.insist::<Option<BlockWire>>("eth_getBlockByNumber", params, deadline)
+            member.call_with_retries::<Option<BlockJson>>("eth_getBlockByNumber", params, deadline)
         }))
         .await;
         let blocks = shown.into_iter().filter_map(|block| block.ok().flatten().and_then(block_of));
@@ -171,9 +172,9 @@ pub(super) async fn settled(
         (Some(_), None) => 0,
     };
     tags.with(name, |confirmed| {
-        let (configured, after) = (router.readers_configured(), router.config.lone_voice_after);
+        let (configured, after) = (router.readers_configured(), router.config.single_source_after);
         let now = Instant::now();
-        let is_enough = confirmed.lone.is_enough(confirming, configured, now, after);
+        let is_enough = confirmed.single.is_enough(confirming, configured, now, after);
         let is_higher = |block: &Block| Some(block.at.number) > confirmed.number();
         let next = found.map(|(block, _)| block).filter(|block| is_enough && is_higher(block));
         let moved = next.is_some();

@@ -1,10 +1,10 @@
-//! Which transactions are in an account's used slots, as far as endpoints can show them.
+//! Finds the transactions in an account's used slots.
 //!
-//! Owns what was read of whole blocks, so that a later look goes on below it. A slot is found by the
-//! account's count in past blocks: bisection over all of them, so that its age does not matter. An
-//! endpoint without old states is asked for whole blocks instead, from the newest down, a bounded
-//! number at a time (I13). What is not shown is not known; nothing here says that a slot is empty or
-//! that a transaction does not exist (I8).
+//! Owns the whole blocks that were read, so that a later search continues below them. A slot is found by
+//! bisection over the account's count in past blocks, so its age does not matter. An endpoint without
+//! old states is asked for whole blocks instead, from the newest down, a bounded number at a time (I13).
+//! A transaction that is not found is not known: nothing here shows that a slot is empty or that a
+//! transaction does not exist (I8).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,65 +15,65 @@ use tollgate_model::diagnose::witnesses_needed;
 use tollgate_model::port::chain::{Occupant, OccupantSearch};
 use tollgate_model::{Address, Nonce};
 
-use super::member::Member;
+use super::pool_member::PoolMember;
 use super::router::{Needs, Router, unavailable};
-use crate::endpoint::wire::{BlockWire, FullBlockWire, Quantity, quantity};
+use crate::endpoint::json::{BlockJson, FullBlockJson, Quantity, quantity};
 use crate::endpoint::{RpcError, RpcErrorKind};
 use tokio::time::Instant;
 
 /// Whole blocks in flight at once.
 const IN_FLIGHT: usize = 4;
-/// Blocks so far below the head are remembered: a reorg hardly reaches them.
+/// Blocks this far below the head are remembered, because a reorg hardly reaches them.
 const REMEMBERED_DEPTH: u64 = 32;
-/// So many blocks are read at least, so that each look gets below those that are not remembered.
+/// The least number of blocks that a search reads, so that it gets below those that are not remembered.
 const LOOKBACK_MIN: u64 = 2 * REMEMBERED_DEPTH;
 /// Accounts whose blocks are remembered, for each endpoint (I13).
 const ACCOUNTS_MAX: usize = 1_024;
 /// Transactions of one account that are remembered (I13).
 const SHOWN_MAX: usize = 16_384;
 
-/// The whole blocks that an endpoint has shown, by account.
+/// The whole blocks that each endpoint has shown, by endpoint and account.
 #[derive(Debug, Default)]
-pub(super) struct Walks {
-    walks: Mutex<HashMap<(String, Address), Walk>>,
+pub(super) struct BlockScans {
+    scans: Mutex<HashMap<(String, Address), BlockScan>>,
 }
 
-/// Consecutive whole blocks that one endpoint has shown, and what of one account is in them.
+/// Consecutive whole blocks of one endpoint, and the transactions of one account in them.
 #[derive(Clone, Debug, Default)]
-struct Walk {
+struct BlockScan {
     /// The lowest and the highest block.
     range: Option<(u64, u64)>,
     shown: BTreeMap<u64, Occupant>,
 }
 
-impl Walks {
-    fn get(&self, key: &(String, Address)) -> Walk {
-        let walks = self.walks.lock().unwrap_or_else(PoisonError::into_inner);
-        walks.get(key).cloned().unwrap_or_default()
+impl BlockScans {
+    fn get(&self, key: &(String, Address)) -> BlockScan {
+        let scans = self.scans.lock().unwrap_or_else(PoisonError::into_inner);
+        scans.get(key).cloned().unwrap_or_default()
     }
 
-    fn keep(&self, key: (String, Address), mut walk: Walk, head: u64) {
+    fn keep(&self, key: (String, Address), mut scan: BlockScan, head: u64) {
         let highest = head.saturating_sub(REMEMBERED_DEPTH);
-        walk.range = walk.range.map(|(low, high)| (low, high.min(highest)));
-        walk.range = walk.range.filter(|(low, high)| low <= high);
-        walk.shown.retain(|_, seen| seen.block_number <= highest);
-        let mut walks = self.walks.lock().unwrap_or_else(PoisonError::into_inner);
-        if walk.range.is_none() || walk.shown.len() > SHOWN_MAX {
-            walks.remove(&key);
+        scan.range = scan.range.map(|(low, high)| (low, high.min(highest)));
+        scan.range = scan.range.filter(|(low, high)| low <= high);
+        scan.shown.retain(|_, seen| seen.block_number <= highest);
+        let mut scans = self.scans.lock().unwrap_or_else(PoisonError::into_inner);
+        if scan.range.is_none() || scan.shown.len() > SHOWN_MAX {
+            scans.remove(&key);
             return;
         }
-        if walks.len() >= ACCOUNTS_MAX && !walks.contains_key(&key) {
-            walks.clear();
+        if scans.len() >= ACCOUNTS_MAX && !scans.contains_key(&key) {
+            scans.clear();
         }
-        walks.insert(key, walk);
+        scans.insert(key, scan);
     }
 }
 
-/// Asks one endpoint after the other until each slot's transaction was shown by as many as it takes:
-/// two, where several are configured (I8). What one endpoint alone shows in a block may be made up.
+/// Asks one endpoint after the other until each slot's transaction was shown by as many as needed: two
+/// where several are configured (I8), because one endpoint alone may show an invented one.
 pub(super) async fn occupants(
     router: &Router,
-    walks: &Walks,
+    scans: &BlockScans,
     of: Address,
     slots: &[Nonce],
     lookback: u64,
@@ -81,7 +81,7 @@ pub(super) async fn occupants(
     let mut missing: BTreeSet<u64> = slots.iter().map(|slot| slot.get()).collect();
     let (mut seen, mut refusals) = (Vec::new(), Vec::new());
     let needed = witnesses_needed(router.readers_configured());
-    let mut shown: Vec<(Occupant, Arc<Member>)> = Vec::new();
+    let mut shown: Vec<(Occupant, Arc<PoolMember>)> = Vec::new();
     let readers = router.readers(Needs::Head, Instant::now());
     for member in &readers {
         if missing.is_empty() {
@@ -89,16 +89,16 @@ pub(super) async fn occupants(
         }
         let name = member.endpoint.name();
         let key = (name.to_owned(), of);
-        let mut look = Look {
+        let mut search = EndpointSearch {
             router,
             member,
             of,
             budget: usize::try_from(lookback.max(LOOKBACK_MIN)).unwrap_or(usize::MAX),
             counts: BTreeMap::new(),
-            walk: walks.get(&key),
+            scan: scans.get(&key),
         };
         let mut found = Vec::new();
-        if let Err(why) = look.find_all(&mut missing.clone(), &mut found).await {
+        if let Err(why) = search.find_all(&mut missing.clone(), &mut found).await {
             refusals.push(format!("{name}: {why}"));
         }
         for occupant in found {
@@ -108,11 +108,11 @@ pub(super) async fn occupants(
                 seen.push(occupant);
             }
         }
-        if let Some((head, _)) = look.counts.last_key_value() {
-            walks.keep(key, look.walk, *head);
+        if let Some((head, _)) = search.counts.last_key_value() {
+            scans.keep(key, search.scan, *head);
         }
     }
-    // Who counts too little finds nothing by itself, and may have the very block all the same.
+    // An endpoint that counts too little finds nothing by itself, but may have the block.
     for (occupant, by) in &shown {
         let nonce = occupant.nonce.get();
         if !missing.contains(&nonce) {
@@ -137,56 +137,56 @@ pub(super) async fn occupants(
 }
 
 /// Whether an endpoint has the same transaction in the same block.
-async fn shows(router: &Router, member: &Member, of: Address, occupant: &Occupant) -> bool {
+async fn shows(router: &Router, member: &PoolMember, of: Address, occupant: &Occupant) -> bool {
     let Ok(block) = read(router, member, occupant.block_number).await else { return false };
     let mut shown = BTreeMap::new();
     note(of, &block, &mut shown);
     shown.get(&occupant.nonce.get()) == Some(occupant)
 }
 
-/// One look at one endpoint.
-struct Look<'a> {
+/// A search at one endpoint.
+struct EndpointSearch<'a> {
     router: &'a Router,
-    member: &'a Member,
+    member: &'a PoolMember,
     of: Address,
-    /// Whole blocks that may still be read in this look.
+    /// Whole blocks that may still be read in this search.
     budget: usize,
-    /// What the endpoint has counted, by block.
+    /// The endpoint's counts by block.
     counts: BTreeMap<u64, u64>,
-    walk: Walk,
+    scan: BlockScan,
 }
 
-/// How far counts could narrow the search.
+/// The result of bisection by counts.
 enum Narrowed {
     /// The count passed the slot in this block.
     At(u64),
-    /// The slot is used in this block, and what was before can't be counted.
+    /// The slot is used in this block; older counts are not available.
     UpTo(u64),
 }
 
-impl Look<'_> {
-    /// Moves what is shown from `missing` to `seen`; says why the rest is not, if there is a rest.
+impl EndpointSearch<'_> {
+    /// Moves the slots that are found from `missing` to `seen`; the error tells why the others were not.
     async fn find_all(
         &mut self,
         missing: &mut BTreeSet<u64>,
         seen: &mut Vec<Occupant>,
     ) -> Result<(), String> {
-        let said = |error: RpcError| error.to_string();
+        let text = |error: RpcError| error.to_string();
         let params = json!(["latest", false]);
-        let head: Option<BlockWire> =
-            self.call("eth_getBlockByNumber", params).await.map_err(said)?;
+        let head: Option<BlockJson> =
+            self.call("eth_getBlockByNumber", params).await.map_err(text)?;
         let mut head = head.and_then(|block| block.at()).ok_or("does not tell its head")?.number;
         let mut counted = self.count(head).await;
-        // It may tell a head that it does not have: what others have, it may have, too.
+        // It may report a head that it does not have; a height that two endpoints reached will do.
         let common = self.router.common_height().filter(|common| *common < head);
         if let (true, Some(common)) = (counted.is_err(), common) {
             head = common;
             counted = self.count(head).await;
         }
-        let counted = counted.map_err(said)?;
+        let counted = counted.map_err(text)?;
         let mut problem = Ok(());
         for nonce in missing.clone().into_iter().rev() {
-            // I8: who does not count a slot can't say what is in it.
+            // I8: an endpoint that does not count a slot can't show what is in it.
             if counted <= nonce {
                 problem = Err(format!("counts {counted}, so slot {nonce} is unused for it"));
                 continue;
@@ -203,7 +203,7 @@ impl Look<'_> {
     }
 
     async fn find(&mut self, nonce: u64, head: u64) -> Result<Occupant, String> {
-        if let Some(known) = self.walk.shown.get(&nonce) {
+        if let Some(known) = self.scan.shown.get(&nonce) {
             return Ok(*known);
         }
         let top = match self.narrow(nonce, head).await.map_err(|error| error.to_string())? {
@@ -213,16 +213,16 @@ impl Look<'_> {
                 if let Some(there) = shown.get(&nonce) {
                     return Ok(*there);
                 }
-                // Some nodes (Besu) count zero where they have no state any more: it may be older.
+                // Some nodes (Besu) count zero where they have no state: the block may be older.
                 block
             }
             Narrowed::UpTo(block) => block,
         };
-        self.walk_down(nonce, top).await
+        self.scan_down(nonce, top).await
     }
 
-    /// Looks for the block in which the count passed the nonce, from the head downwards: the newer a
-    /// state, the more nodes have it.
+    /// Finds the block in which the count passed the nonce, from the head down, because more nodes have
+    /// newer states.
     async fn narrow(&mut self, nonce: u64, head: u64) -> Result<Narrowed, RpcError> {
         let used = self.counts.iter().find(|(_, count)| **count > nonce);
         let mut to = used.map_or(head, |(block, _)| *block);
@@ -234,14 +234,14 @@ impl Look<'_> {
                 Some(from) => from + (to - from) / 2,
                 None => match to.checked_sub(1) {
                     Some(below) => to.saturating_sub(step).min(below),
-                    // The first block is the last to ask about.
+                    // There is nothing below the first block.
                     None => break,
                 },
             };
             match self.count(probe).await {
                 Ok(count) if count > nonce => to = probe,
                 Ok(_) => from = Some(probe + 1),
-                // It has no such state any more, or yet: its blocks it may have.
+                // It has no such state; it may still have the blocks.
                 Err(error) if error.kind == RpcErrorKind::Node => return Ok(Narrowed::UpTo(to)),
                 Err(error) => return Err(error),
             }
@@ -250,12 +250,12 @@ impl Look<'_> {
         Ok(Narrowed::At(to))
     }
 
-    /// Reads whole blocks from the highest down that were not read before, at most `lookback`.
-    async fn walk_down(&mut self, nonce: u64, top: u64) -> Result<Occupant, String> {
-        let (low, high) = self.walk.range.unwrap_or((top + 1, top));
+    /// Reads whole blocks that were not read before, from the highest down, within the budget.
+    async fn scan_down(&mut self, nonce: u64, top: u64) -> Result<Occupant, String> {
+        let (low, high) = self.scan.range.unwrap_or((top + 1, top));
         let above = (high.saturating_add(1).min(top + 1)..=top).rev();
-        // What is older than a lower nonce has lower nonces only.
-        let is_passed = self.walk.shown.range(..nonce).next().is_some();
+        // Blocks below a lower nonce hold lower nonces only.
+        let is_passed = self.scan.shown.range(..nonce).next().is_some();
         let below = (0..if is_passed { 0 } else { low.min(top + 1) }).rev();
         let above_count = usize::try_from(top.saturating_sub(high)).unwrap_or(usize::MAX);
         let numbers: Vec<u64> = above.chain(below).take(self.budget).collect();
@@ -277,20 +277,20 @@ impl Look<'_> {
         drop(blocks);
         self.budget = self.budget.saturating_sub(done);
         if let Some(lowest) = done.checked_sub(1).and_then(|last| numbers.get(last)) {
-            // A part that does not join what was read before begins anew.
-            let joins = self.walk.range.is_some() && done >= above_count && top + 1 >= low;
+            // A part that does not join the blocks read before replaces them.
+            let joins = self.scan.range.is_some() && done >= above_count && top + 1 >= low;
             let highest = if joins { high.max(top) } else { top };
-            self.walk.range = Some(((*lowest).min(if joins { low } else { *lowest }), highest));
+            self.scan.range = Some(((*lowest).min(if joins { low } else { *lowest }), highest));
         }
         let is_passed = is_passed || is_below(&shown);
         let found = shown.get(&nonce).copied();
-        self.walk.shown.extend(shown);
+        self.scan.shown.extend(shown);
         match (found, problem) {
             (Some(found), _) => Ok(found),
             (None, Some(why)) => Err(why),
             (None, None) if is_passed => Err(format!("shows no transaction in slot {nonce}")),
             (None, None) => {
-                let reached = self.walk.range.map_or(top, |(low, _)| low);
+                let reached = self.scan.range.map_or(top, |(low, _)| low);
                 Err(format!(
                     "has no old states, and shows slot {nonce} in no block down to {reached}"
                 ))
@@ -323,15 +323,15 @@ impl Look<'_> {
         method: &'static str,
         params: serde_json::Value,
     ) -> Result<T, RpcError> {
-        self.member.insist(method, params, self.router.deadline()).await
+        self.member.call_with_retries(method, params, self.router.deadline()).await
     }
 }
 
-async fn read(router: &Router, member: &Member, number: u64) -> Result<FullBlockWire, String> {
+async fn read(router: &Router, member: &PoolMember, number: u64) -> Result<FullBlockJson, String> {
     let params = json!([quantity(number), true]);
-    let call = member.insist("eth_getBlockByNumber", params, router.deadline());
-    let block: Option<FullBlockWire> = call.await.map_err(|error: RpcError| error.to_string())?;
-    // Not to have a block is no word on what is in it.
+    let call = member.call_with_retries("eth_getBlockByNumber", params, router.deadline());
+    let block: Option<FullBlockJson> = call.await.map_err(|error: RpcError| error.to_string())?;
+    // A missing block tells nothing about its transactions.
     let block = block.ok_or("lacks a block below its head")?;
     match block.number.0 == number {
         true => Ok(block),
@@ -340,7 +340,7 @@ async fn read(router: &Router, member: &Member, number: u64) -> Result<FullBlock
 }
 
 /// Notes the account's transactions in a block.
-fn note(of: Address, block: &FullBlockWire, shown: &mut BTreeMap<u64, Occupant>) {
+fn note(of: Address, block: &FullBlockJson, shown: &mut BTreeMap<u64, Occupant>) {
     for tx in block.transactions.iter().filter(|tx| tx.from.is_some_and(|from| from.0 == of)) {
         let Some(Ok(nonce)) = tx.nonce.map(|nonce| Nonce::new(nonce.0)) else { continue };
         let (block_number, block_hash) = (block.number.0, block.hash.0);

@@ -1,8 +1,7 @@
-//! What each endpoint holds of an account, and whether it knows a transaction's attempts.
+//! An account's transactions in each endpoint's pool, and whether it knows a transaction's attempts.
 //!
-//! Owns no state, judges nothing: what follows is for [`tollgate_model::diagnose`]. What can't be
-//! read to the last entry is not told: an entry that is missing would look like one that is not
-//! there.
+//! Owns no state; [`tollgate_model::diagnose`] judges the answers. A pool that can't be read to its last
+//! entry is not reported: an entry that was not read would look like one that is not there.
 
 use std::collections::BTreeMap;
 
@@ -12,34 +11,34 @@ use tokio::time::Instant;
 use tollgate_model::diagnose::{EndpointWord, PoolContent};
 use tollgate_model::{Address, Nonce, TxHash};
 
-use super::member::{Member, Standing};
+use super::pool_member::{ChainCheck, PoolMember};
 use super::router::Router;
-use crate::endpoint::Ability;
-use crate::endpoint::wire::{PoolWire, SlotWire};
+use crate::endpoint::Capability;
+use crate::endpoint::json::{PoolJson, SlotJson};
 
-/// The largest part of a pool that is taken in, in transactions (I13).
+/// The largest part of a pool that is read, in transactions (I13).
 const ENTRIES_MAX: usize = 16_384;
 
-/// Asks everybody at once.
+/// Asks all endpoints at once.
 pub(super) async fn pools(router: &Router, of: Address, attempts: &[TxHash]) -> Vec<EndpointWord> {
     let now = Instant::now();
-    let witnesses = router.witnesses(now);
-    join_all(witnesses.iter().map(async |(member, standing)| match standing {
-        Standing::Good => {
-            let deadline = router.patience(member, now);
+    let readers = router.all_readers(now);
+    join_all(readers.iter().map(async |(member, chain_check)| match chain_check {
+        ChainCheck::Passed => {
+            let deadline = router.deadline_for(member, now);
             let asked = join(pool(member, of, deadline), knows_it(member, attempts, deadline));
             let (pool, knows_it) = asked.await;
             EndpointWord { pool, knows_it }
         }
         // It may be on another chain.
-        Standing::Unchecked | Standing::Refused(_) => EndpointWord::default(),
+        ChainCheck::Pending | ChainCheck::Failed(_) => EndpointWord::default(),
     }))
     .await
 }
 
-async fn pool(member: &Member, of: Address, deadline: Instant) -> Option<PoolContent> {
+async fn pool(member: &PoolMember, of: Address, deadline: Instant) -> Option<PoolContent> {
     let (endpoint, now) = (&member.endpoint, Instant::now());
-    if !endpoint.abilities().may_have(Ability::PoolContent, now) {
+    if !endpoint.capabilities().may_have(Capability::PoolContent, now) {
         return None;
     }
     let params = json!([of.to_string()]);
@@ -48,16 +47,16 @@ async fn pool(member: &Member, of: Address, deadline: Instant) -> Option<PoolCon
         Ok(wire) => Option::and_then(wire, |wire| content(of, wire)),
         Err(error) => {
             if error.is_method_missing() {
-                endpoint.abilities().lacks(Ability::PoolContent, now);
+                endpoint.capabilities().lacks(Capability::PoolContent, now);
             }
             None
         }
     }
 }
 
-/// Reads a part of a pool; `None` if it is not the account's, or not to be read, or too long.
-fn content(of: Address, wire: PoolWire) -> Option<PoolContent> {
-    let PoolWire { pending, queued, base_fee } = wire;
+/// Reads an account's part of a pool; `None` if it is another account's, unreadable or too long.
+fn content(of: Address, wire: PoolJson) -> Option<PoolContent> {
+    let PoolJson { pending, queued, base_fee } = wire;
     if pending.is_none() && queued.is_none() && base_fee.is_none() {
         return None;
     }
@@ -65,7 +64,7 @@ fn content(of: Address, wire: PoolWire) -> Option<PoolContent> {
     if lists.into_iter().flatten().map(BTreeMap::len).sum::<usize>() > ENTRIES_MAX {
         return None;
     }
-    let read = |list: Option<BTreeMap<String, SlotWire>>| {
+    let read = |list: Option<BTreeMap<String, SlotJson>>| {
         let entries = list.unwrap_or_default().into_iter();
         entries.map(|(key, entry)| slot(of, &key, &entry)).collect::<Option<BTreeMap<_, _>>>()
     };
@@ -74,8 +73,8 @@ fn content(of: Address, wire: PoolWire) -> Option<PoolContent> {
     Some(PoolContent { pending, queued: read(queued)? })
 }
 
-/// One entry: the nonce as the key says it, in decimal or in hex.
-fn slot(of: Address, key: &str, entry: &SlotWire) -> Option<(Nonce, TxHash)> {
+/// Reads one entry. Its key is the nonce, in decimal or in hex.
+fn slot(of: Address, key: &str, entry: &SlotJson) -> Option<(Nonce, TxHash)> {
     let nonce = match key.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok()?,
         None => key.parse().ok()?,
@@ -85,17 +84,18 @@ fn slot(of: Address, key: &str, entry: &SlotWire) -> Option<(Nonce, TxHash)> {
     is_its.then_some((Nonce::new(nonce).ok()?, entry.hash.0))
 }
 
-/// Whether it knows any of them; that it knows none is said only if all were answered.
-async fn knows_it(member: &Member, attempts: &[TxHash], deadline: Instant) -> Option<bool> {
+/// Whether it knows any of them; `false` only if all questions were answered.
+async fn knows_it(member: &PoolMember, attempts: &[TxHash], deadline: Instant) -> Option<bool> {
     if attempts.is_empty() {
         return None;
     }
     let params: Vec<Value> = attempts.iter().map(|hash| json!([hash.to_string()])).collect();
-    let answers = member.endpoint.each_until("eth_getTransactionByHash", &params, deadline).await;
+    let answers =
+        member.endpoint.call_each_until("eth_getTransactionByHash", &params, deadline).await;
     let known = attempts.iter().zip(answers).map(|(hash, answer)| match answer {
         Ok(None) => Some(false),
-        // Another one than was asked for is no answer.
-        Ok(Some(SlotWire { hash: seen, .. })) => (seen.0 == *hash).then_some(true),
+        // Another transaction than was asked for is no answer.
+        Ok(Some(SlotJson { hash: seen, .. })) => (seen.0 == *hash).then_some(true),
         Err(_) => None,
     });
     let known: Vec<_> = known.collect();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_not_told() {
+    fn pool_that_can_not_be_read_is_not_reported() {
         let other = json!({"hash": TxHash::ZERO.to_string(), "from": Address::ZERO.to_string()});
         let many: BTreeMap<_, _> = (0..=ENTRIES_MAX as u64).map(|n| (n, entry(1, n))).collect();
         let nonsense = [

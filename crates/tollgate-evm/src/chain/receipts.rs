@@ -1,7 +1,7 @@
-//! Receipts: of a block in one call or of single transactions, whichever is cheaper for this block
-//! and this endpoint.
+//! Reads receipts: all of a block in one call or one by one, whichever is cheaper for this block and
+//! endpoint.
 //!
-//! Owns no state. Never takes a receipt of another block for one of the block that was asked for.
+//! Owns no state. A receipt of another block than the one that was asked for is never taken.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,24 +13,24 @@ use tollgate_model::port::chain::{BlockReceipts, BlockRef, ChainUnavailable};
 use tollgate_model::port::{MinedIn, ReceiptDetails};
 use tollgate_model::{GasPrice, Text, TxHash, Wei};
 
-use super::member::Member;
-use super::reason::{reason, reason_in};
+use super::estimate::class_of;
+use super::pool_member::PoolMember;
+use super::revert_reason::{reason, reason_in};
 use super::router::{Needs, Router, unavailable};
-use super::trial::class_of;
-use crate::endpoint::wire::{BlockWire, ReceiptWire, TransactionWire, quantity};
-use crate::endpoint::{Ability, RpcError};
+use crate::endpoint::json::{BlockJson, ReceiptJson, TransactionJson, quantity};
+use crate::endpoint::{Capability, RpcError};
 use tollgate_model::answer::AnswerClass;
 
-/// How long whoever asks for one receipt waits for the reason of a failure.
+/// How long the reader of one receipt waits for the revert reason.
 const EXPLAIN_WITHIN: Duration = Duration::from_secs(1);
 /// Single receipts in flight for one block.
 const IN_FLIGHT: usize = 16;
 
-/// What is assumed of an endpoint that has not been measured: a receipt within a block's costs
-/// this share of a call of its own.
+/// The assumed cost of a receipt within a bulk call, as a share of a single call, for an endpoint that
+/// has not been measured.
 const SHARE_IN_BULK: f64 = 0.15;
 
-/// Whether to fetch all receipts of a block of this size for the sake of `ours`.
+/// Whether to fetch all receipts of a block of this size to get `ours` of them.
 ///
 /// A measured endpoint is expected to take time in proportion for smaller blocks, and with the
 /// square of the size for larger ones: some nodes really do (seven seconds for five thousand).
@@ -45,7 +45,7 @@ fn bulk_is_cheaper(
         Some((before, took)) if before > 0 && !latency.is_zero() => {
             let grown = size / before as f64;
             let seconds = took.as_secs_f64() * if grown > 1.0 { grown * grown } else { grown };
-            // A few single calls overlap; no more, because the node has only so many cores.
+            // Only a few single calls overlap, because the node has a limited number of cores.
             1.0 + seconds / latency.as_secs_f64() * 4.0
         }
         _ => 1.0 + size * SHARE_IN_BULK,
@@ -53,9 +53,9 @@ fn bulk_is_cheaper(
     bulk_calls < ours
 }
 
-pub(super) fn mined_in(wire: &ReceiptWire) -> Option<MinedIn> {
-    // Receipts of the time before Byzantium have a root in its place. One with neither says nothing
-    // about how the transaction ended.
+pub(super) fn mined_in(wire: &ReceiptJson) -> Option<MinedIn> {
+    // Receipts from before Byzantium have a root instead of a status. One with neither does not tell
+    // how the transaction ended.
     let succeeded = match (wire.status, wire.root) {
         (Some(status), _) => status.0 == 1,
         (None, Some(_)) => true,
@@ -73,7 +73,7 @@ pub(super) fn mined_in(wire: &ReceiptWire) -> Option<MinedIn> {
             transaction_index: wire.transaction_index.map(|index| index.0),
             effective_gas_price: price,
             l1_fee: wire.l1_fee.map(|fee| Wei(fee.0)),
-            // Nodes tell where a deployment that failed would have been.
+            // Nodes name the address of a failed deployment, too.
             contract_address: wire.contract_address.map(|to| to.0).filter(|_| succeeded),
         },
     })
@@ -81,8 +81,8 @@ pub(super) fn mined_in(wire: &ReceiptWire) -> Option<MinedIn> {
 
 /// Receipts of these transactions in this very block, each from the first endpoint that has it.
 ///
-/// What one endpoint lacks the next one is asked for, also if it shows the block without the
-/// transaction: whoever asks has seen the transaction in a block of that very hash.
+/// Receipts that one endpoint lacks are read from the next one, also if it shows the block without the
+/// transaction: the caller has seen the transaction in a block of that hash.
 pub(super) async fn receipts(
     router: &Router,
     block: &BlockRef,
@@ -93,8 +93,8 @@ pub(super) async fn receipts(
     let (mut found, mut wanted, mut problems) = (Vec::new(), of.to_vec(), Vec::new());
     let mut elsewhere = 0;
     for member in &readers {
-        let asked = Asked { router, member, block, size };
-        match asked.read(&mut wanted, &mut found).await {
+        let query = ReceiptQuery { router, member, block, size };
+        match query.read(&mut wanted, &mut found).await {
             Ok(true) => {}
             Ok(false) => {
                 elsewhere += 1;
@@ -116,30 +116,30 @@ pub(super) async fn receipts(
     BlockReceipts { found, problem }
 }
 
-/// One endpoint that is asked for receipts of a block.
-struct Asked<'a> {
+/// A question to one endpoint for receipts of a block.
+struct ReceiptQuery<'a> {
     router: &'a Router,
-    member: &'a Member,
+    member: &'a PoolMember,
     block: &'a BlockRef,
-    /// How many transactions the block holds, where that is known.
+    /// How many transactions the block holds, if known.
     size: Option<usize>,
 }
 
-impl Asked<'_> {
-    /// Moves what this endpoint has from `wanted` to `found`. False if the endpoint has another block
-    /// at that height.
+impl ReceiptQuery<'_> {
+    /// Moves the receipts of this endpoint from `wanted` to `found`. False if the endpoint has another
+    /// block at that height.
     async fn read(
         &self,
         wanted: &mut Vec<TxHash>,
         found: &mut Vec<MinedIn>,
     ) -> Result<bool, String> {
         let at_once = self.bulk_is_cheaper(wanted.len());
-        let mut said = None;
+        let mut error = None;
         if at_once {
-            said = settle(self.bulk(wanted).await, wanted, found);
+            error = settle(self.bulk(wanted).await, wanted, found);
         }
-        if !wanted.is_empty() && (!at_once || said.is_some()) {
-            said = self.one_by_one(wanted, found).await;
+        if !wanted.is_empty() && (!at_once || error.is_some()) {
+            error = self.one_by_one(wanted, found).await;
         }
         if wanted.is_empty() {
             return Ok(true);
@@ -147,39 +147,39 @@ impl Asked<'_> {
         // It may lack the receipts and the block alike.
         let Some(held) = self.transactions().await? else { return Ok(false) };
         if wanted.iter().any(|hash| held.contains(hash)) && !at_once && self.has_bulk() {
-            said = settle(self.bulk(wanted).await, wanted, found).or(said);
+            error = settle(self.bulk(wanted).await, wanted, found).or(error);
         }
         if wanted.is_empty() {
             return Ok(true);
         }
         let missing = wanted.iter().filter(|hash| held.contains(*hash)).count();
         let absent = wanted.len() - missing;
-        let said = said.map(|error| format!(": {error}")).unwrap_or_default();
+        let why = error.map(|error| format!(": {error}")).unwrap_or_default();
         Err(match (missing, absent) {
-            (0, absent) => format!("shows the block without {absent} of the transactions{said}"),
+            (0, absent) => format!("shows the block without {absent} of the transactions{why}"),
             (missing, 0) => {
-                format!("has the block, but not all its receipts ({missing} missing){said}")
+                format!("has the block, but not all its receipts ({missing} missing){why}")
             }
             (missing, absent) => format!(
                 "has the block, but not all its receipts ({missing} missing), and shows it without \
-                 {absent} of the transactions{said}"
+                 {absent} of the transactions{why}"
             ),
         })
     }
 
-    /// What the block holds by this endpoint's word; `None` if it has another block there.
+    /// The block's transactions by this endpoint; `None` if it has another block there.
     async fn transactions(&self) -> Result<Option<HashSet<TxHash>>, String> {
         let params = json!([quantity(self.block.number), false]);
         let deadline = self.router.deadline();
         let call = self.member.endpoint.call_until("eth_getBlockByNumber", params, deadline);
-        let there: Option<BlockWire> = call.await.map_err(|error| error.to_string())?;
+        let there: Option<BlockJson> = call.await.map_err(|error| error.to_string())?;
         let there = there.ok_or("does not have the block")?;
         let is_it = there.at().map(|at| at.hash) == Some(self.block.hash);
         Ok(is_it.then(|| there.transactions().into_iter().collect()))
     }
 
     fn has_bulk(&self) -> bool {
-        self.member.endpoint.abilities().may_have(Ability::BlockReceipts, Instant::now())
+        self.member.endpoint.capabilities().may_have(Capability::BlockReceipts, Instant::now())
     }
 
     fn bulk_is_cheaper(&self, ours: usize) -> bool {
@@ -187,7 +187,7 @@ impl Asked<'_> {
         let latency = endpoint.health().latency_seconds;
         let latency = latency.map_or(Duration::ZERO, Duration::from_secs_f64);
         let size = self.size.unwrap_or(ours);
-        self.has_bulk() && bulk_is_cheaper(ours, size, latency, endpoint.abilities().bulk())
+        self.has_bulk() && bulk_is_cheaper(ours, size, latency, endpoint.capabilities().bulk())
     }
 
     /// All receipts of the block in one call.
@@ -195,44 +195,43 @@ impl Asked<'_> {
         let (endpoint, begun) = (&self.member.endpoint, Instant::now());
         let params = json!([quantity(self.block.number)]);
         let deadline = self.router.deadline();
-        let all: Result<Option<Vec<ReceiptWire>>, _> =
+        let all: Result<Option<Vec<ReceiptJson>>, _> =
             endpoint.call_until("eth_getBlockReceipts", params, deadline).await;
         match all {
             Ok(all) => {
                 let all = all.unwrap_or_default();
-                endpoint.abilities().bulk_took(all.len(), begun.elapsed());
+                endpoint.capabilities().bulk_took(all.len(), begun.elapsed());
                 let receipts = all.iter().filter_map(mined_in);
                 Ok(receipts.filter(|receipt| receipt.block_hash == self.block.hash).collect())
             }
             Err(error) => {
                 if error.is_method_missing() {
-                    endpoint.abilities().lacks(Ability::BlockReceipts, begun);
+                    endpoint.capabilities().lacks(Capability::BlockReceipts, begun);
                 } else {
-                    // Too long, too slow: one by one it may go.
+                    // Too long or too slow: single calls may work.
                     let size = self.size.unwrap_or(wanted.len());
-                    endpoint.abilities().bulk_took(size, begun.elapsed());
+                    endpoint.capabilities().bulk_took(size, begun.elapsed());
                 }
                 Err(error)
             }
         }
     }
 
-    /// A call for each receipt. One that fails does not keep the others; an endpoint that answers
-    /// none of them is not asked for all. The last error, if there was one.
+    /// One call for each receipt. A failed call does not affect the others; after many failures in a row
+    /// the rest is not asked for. Returns the last error.
     async fn one_by_one(
         &self,
         wanted: &mut Vec<TxHash>,
         found: &mut Vec<MinedIn>,
     ) -> Option<RpcError> {
-        // A large block takes as long as it takes; each call has the endpoint's own limit.
+        // A large block may take long; each call has the endpoint's own time-out.
         let extra = self.router.config.read_deadline * (wanted.len() / 500) as u32;
         let deadline = self.router.deadline() + extra;
-        let asked = wanted.clone();
-        let mut answers = stream::iter(asked)
+        let mut answers = stream::iter(wanted.clone())
             .map(|hash| {
                 let params = json!([hash.to_string()]);
                 let endpoint = &self.member.endpoint;
-                endpoint.call_until::<Option<ReceiptWire>>(
+                endpoint.call_until::<Option<ReceiptJson>>(
                     "eth_getTransactionReceipt",
                     params,
                     deadline,
@@ -255,7 +254,7 @@ impl Asked<'_> {
     }
 }
 
-/// Moves what was read from `wanted` to `found`; the error, if it was one.
+/// Moves the receipts that were read from `wanted` to `found`; returns the error, if there was one.
 fn settle(
     read: Result<impl IntoIterator<Item = MinedIn>, RpcError>,
     wanted: &mut Vec<TxHash>,
@@ -274,7 +273,7 @@ fn settle(
     }
 }
 
-/// The receipt of one transaction. `None` only if nobody who answers has it.
+/// The receipt of one transaction. `None` only if no endpoint that answers has it.
 pub(super) async fn receipt(
     router: &Router,
     of: TxHash,
@@ -283,8 +282,8 @@ pub(super) async fn receipt(
     let mut absent = false;
     let found = router
         .read(&readers, "eth_getTransactionReceipt", json!([of.to_string()]), |member, answer| {
-            let receipt: Option<ReceiptWire> = answer.map_err(|e: RpcError| e.to_string())?;
-            // A receipt that is not this transaction's is no answer to anything.
+            let receipt: Option<ReceiptJson> = answer.map_err(|e: RpcError| e.to_string())?;
+            // A receipt of another transaction is no answer.
             let receipt = receipt.as_ref().and_then(mined_in).filter(|mined| mined.tx_hash == of);
             absent |= receipt.is_none();
             receipt.map(|receipt| (member.clone(), receipt)).ok_or("not found".to_owned())
@@ -292,7 +291,7 @@ pub(super) async fn receipt(
         .await;
     match found {
         Ok((member, mut receipt)) => {
-            explain(router, &member, &mut receipt).await;
+            add_revert_reason(router, &member, &mut receipt).await;
             Ok(Some(receipt))
         }
         Err(_) if absent => Ok(None),
@@ -300,15 +299,15 @@ pub(super) async fn receipt(
     }
 }
 
-/// Adds what the contract said to the receipt of a failure, as far as that can be found out.
-pub(super) async fn explain(router: &Router, member: &Member, receipt: &mut MinedIn) {
+/// Adds the revert reason to the receipt of a failure, if it can be found out.
+pub(super) async fn add_revert_reason(router: &Router, member: &PoolMember, receipt: &mut MinedIn) {
     if !receipt.succeeded && receipt.revert_reason.is_none() {
         let soon = Instant::now() + EXPLAIN_WITHIN;
         receipt.revert_reason = replay(router, member, receipt, soon).await;
     }
 }
 
-/// What the contract said, by the first endpoint that can tell.
+/// The revert reason, by the first endpoint that can tell it.
 pub(super) async fn revert_reason(router: &Router, of: &MinedIn) -> Option<Text<2000>> {
     for member in router.readers(Needs::Block(of.block_number), Instant::now()) {
         if let Some(reason) = replay(router, &member, of, router.deadline()).await {
@@ -318,17 +317,17 @@ pub(super) async fn revert_reason(router: &Router, of: &MinedIn) -> Option<Text<
     None
 }
 
-/// Runs a failed transaction again on the state before its block. That is not quite the state that
-/// it met, so what comes out is for people only.
+/// Runs a failed transaction again on the state before its block. That may differ from the state at its
+/// place in the block, so the result is for people only.
 async fn replay(
     router: &Router,
-    member: &Member,
+    member: &PoolMember,
     receipt: &MinedIn,
     deadline: Instant,
 ) -> Option<Text<2000>> {
     let hash = json!([receipt.tx_hash.to_string()]);
     let call = member.endpoint.call_until("eth_getTransactionByHash", hash, deadline);
-    let tx: TransactionWire = call.await.ok().flatten()?;
+    let tx: TransactionJson = call.await.ok().flatten()?;
     let mut object = json!({
         "from": tx.from.0.to_string(),
         "value": format!("{:#x}", tx.value.0),
@@ -360,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_whose_bulk_receipts_are_slow_is_asked_one_by_one() {
+    fn node_with_slow_bulk_receipts_is_asked_one_by_one() {
         // Measured: 1,000 in 151 ms; single ones take 1 ms.
         let measured = Some((1_000, 151 * MS));
         assert!(bulk_is_cheaper(1_000, 1_000, MS, measured));

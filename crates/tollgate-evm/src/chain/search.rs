@@ -1,9 +1,8 @@
-//! Looks for the receipts of a slot's attempts at every endpoint.
+//! Searches every endpoint for the receipts of a slot's attempts.
 //!
-//! Owns no state, judges nothing: what follows from the words is for [`tollgate_model::reconcile`].
-//! An endpoint says "not there" only if it had executed the slot *before* it was asked for the
-//! receipts: its count is read first, because one that is read later may be of a block that the
-//! receipts were not looked for in (I8).
+//! Owns no state; [`tollgate_model::reconcile`] judges the answers. "Not there" counts only if the
+//! endpoint had executed the slot *before* it was asked for the receipts. Its count is read first: a
+//! count that is read later may include a block that the receipts were not searched in (I8).
 
 use std::sync::Arc;
 
@@ -15,16 +14,16 @@ use tollgate_model::port::chain::SlotSearch;
 use tollgate_model::reconcile::Looked;
 use tollgate_model::{Address, Nonce, TxHash};
 
-use super::member::{Member, Standing};
-use super::receipts::{explain, mined_in};
+use super::pool_member::{ChainCheck, PoolMember};
+use super::receipts::{add_revert_reason, mined_in};
 use super::router::Router;
-use crate::endpoint::wire::{Quantity, ReceiptWire};
+use crate::endpoint::json::{Quantity, ReceiptJson};
 use crate::endpoint::{RpcError, RpcErrorKind};
 
-/// One endpoint's word on one attempt, with the receipt if there is one.
-type Word = (Looked, Option<MinedIn>);
+/// One endpoint's answer about one attempt, with the receipt if there is one.
+type ReceiptAnswer = (Looked, Option<MinedIn>);
 
-/// Asks everybody at once.
+/// Asks all endpoints at once.
 pub(super) async fn search(
     router: &Router,
     of: Address,
@@ -32,24 +31,24 @@ pub(super) async fn search(
     attempts: &[TxHash],
 ) -> SlotSearch {
     let now = Instant::now();
-    let witnesses = router.witnesses(now);
-    let words = join_all(witnesses.iter().map(async |(member, standing)| match standing {
-        Standing::Good => {
-            let deadline = router.patience(member, now);
+    let readers = router.all_readers(now);
+    let answers = join_all(readers.iter().map(async |(member, chain_check)| match chain_check {
+        ChainCheck::Passed => {
+            let deadline = router.deadline_for(member, now);
             ask(member, of, nonce, attempts, deadline).await
         }
         // It may be on another chain, where the slot is another one.
-        Standing::Unchecked | Standing::Refused(_) => silence(attempts),
+        ChainCheck::Pending | ChainCheck::Failed(_) => no_answers(attempts),
     }))
     .await;
-    let of_attempt = |place: usize| words.iter().map(move |words| words[place].0).collect();
+    let of_attempt = |place: usize| answers.iter().map(move |answers| answers[place].0).collect();
     let looked = (0..attempts.len()).map(of_attempt).collect();
-    let found = first_found(&witnesses, &words, attempts.len());
+    let found = first_found(&readers, &answers, attempts.len());
     SlotSearch {
         looked,
         found: match found {
             Some((member, mut receipt)) => {
-                explain(router, member, &mut receipt).await;
+                add_revert_reason(router, member, &mut receipt).await;
                 Some(receipt)
             }
             None => None,
@@ -59,48 +58,52 @@ pub(super) async fn search(
 
 /// The receipt of the first attempt that has one, by the best endpoint that has it.
 fn first_found<'a>(
-    witnesses: &'a [(Arc<Member>, Standing)],
-    words: &[Vec<Word>],
+    readers: &'a [(Arc<PoolMember>, ChainCheck)],
+    answers: &[Vec<ReceiptAnswer>],
     attempts: usize,
-) -> Option<(&'a Arc<Member>, MinedIn)> {
+) -> Option<(&'a Arc<PoolMember>, MinedIn)> {
     (0..attempts).find_map(|place| {
-        witnesses.iter().zip(words).find_map(|((member, _), words)| {
-            words[place].1.clone().map(|receipt| (member, receipt))
+        readers.iter().zip(answers).find_map(|((member, _), answers)| {
+            answers[place].1.clone().map(|receipt| (member, receipt))
         })
     })
 }
 
-fn silence(attempts: &[TxHash]) -> Vec<Word> {
+fn no_answers(attempts: &[TxHash]) -> Vec<ReceiptAnswer> {
     attempts.iter().map(|_| (Looked::NoAnswer, None)).collect()
 }
 
 async fn ask(
-    member: &Member,
+    member: &PoolMember,
     of: Address,
     nonce: Nonce,
     attempts: &[TxHash],
     deadline: Instant,
-) -> Vec<Word> {
+) -> Vec<ReceiptAnswer> {
     let endpoint = &member.endpoint;
     let params = json!([of.to_string(), "latest"]);
     let count = endpoint.call_until("eth_getTransactionCount", params, deadline).await;
     let without = match count {
         Ok(Quantity(count)) if count > nonce.get() => Looked::NotThere,
         Ok(Quantity::<u64>(_)) => Looked::Behind,
-        // A receipt is a receipt whatever the count; that there is none says nothing without it.
+        // A receipt counts whatever the count; a missing one tells nothing without it.
         Err(RpcError { kind: RpcErrorKind::Node | RpcErrorKind::Unreadable, .. }) => {
             Looked::NoAnswer
         }
-        Err(_) => return silence(attempts),
+        Err(_) => return no_answers(attempts),
     };
     let params: Vec<Value> = attempts.iter().map(|hash| json!([hash.to_string()])).collect();
-    let receipts = endpoint.each_until("eth_getTransactionReceipt", &params, deadline).await;
-    attempts.iter().zip(receipts).map(|(hash, answer)| word(*hash, answer, without)).collect()
+    let receipts = endpoint.call_each_until("eth_getTransactionReceipt", &params, deadline).await;
+    attempts.iter().zip(receipts).map(|(hash, answer)| read(*hash, answer, without)).collect()
 }
 
-/// What an answer means. Only an answer without a receipt is "none"; an error never is, nor a
-/// receipt that is not this transaction's or in no block.
-fn word(of: TxHash, answer: Result<Option<ReceiptWire>, RpcError>, without: Looked) -> Word {
+/// Reads one answer. Only an answer without a receipt means "none"; neither an error nor a receipt of
+/// another transaction or without a block does.
+fn read(
+    of: TxHash,
+    answer: Result<Option<ReceiptJson>, RpcError>,
+    without: Looked,
+) -> ReceiptAnswer {
     match answer {
         Ok(None) => (without, None),
         Ok(Some(wire)) => match mined_in(&wire).filter(|mined| mined.tx_hash == of) {

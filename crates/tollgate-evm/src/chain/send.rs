@@ -1,8 +1,8 @@
-//! Hands signed bytes to one endpoint or several, and makes one answer of theirs.
+//! Sends one signed transaction to one or more endpoints and combines their answers into one.
 //!
-//! Owns no state; who was handed what is in [`super::handed`]. Never signs, never changes the bytes. The one unforgivable mistake is to call a
-//! transaction dead that may be mined, so a dead answer needs every endpoint there is: one that was
-//! not heard keeps it alive (I3, I8).
+//! Owns no state; [`super::send_history`] remembers which endpoint was sent what. Never signs and never
+//! changes the bytes. A transaction that may still be mined must not be reported as rejected, so a
+//! rejection needs the answer of every endpoint (I3, I8).
 
 use std::sync::Arc;
 
@@ -12,36 +12,37 @@ use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
-use tollgate_model::answer::{AnswerAction, AnswerClass, action_for, combined};
+use tollgate_model::answer::{AnswerClass, combined};
 use tollgate_model::port::chain::SendAnswer;
 use tollgate_model::{Bytes, TxHash};
 
-use super::handed::Past;
-use super::member::Member;
+use super::pool_member::{ChainCheck, PoolMember};
 use super::router::Router;
+use super::send_history::EarlierSends;
 use crate::classify::{Overrides, classify_with};
 use crate::endpoint::{RpcError, RpcErrorKind, SEND_METHOD};
 
-/// How much of the endpoints' words is kept, in bytes.
+/// The longest text of the combined answer, in bytes.
 const SAID_BYTES_MAX: usize = 2_000;
 
-/// One answer to a transaction that was handed over.
+/// One endpoint's answer to a send.
 #[derive(Clone, Debug)]
-struct Word {
-    answer: SendAnswer,
-    /// It was "already known" by an endpoint that took it in an earlier send: no news.
+pub(super) struct EndpointAnswer {
+    pub(super) answer: SendAnswer,
+    /// The answer is "already known" and the endpoint accepted the transaction in an earlier send, so
+    /// it tells nothing new.
     is_stale: bool,
 }
 
-impl From<SendAnswer> for Word {
+impl From<SendAnswer> for EndpointAnswer {
     fn from(answer: SendAnswer) -> Self {
         Self { answer, is_stale: false }
     }
 }
 
-impl Word {
-    /// A node has it, and that was not known before.
-    fn is_news_of_a_node(&self) -> bool {
+impl EndpointAnswer {
+    /// Whether a node has the transaction, and that was not known before.
+    pub(super) fn is_newly_accepted(&self) -> bool {
         is_with_a_node(self.answer.class) && !self.is_stale
     }
 
@@ -50,25 +51,24 @@ impl Word {
     }
 }
 
-/// One answer from those of all endpoints and all tries ([`combined`]), with everything that was
-/// said.
+/// Combines the answers of all endpoints and all tries ([`combined`]); the text holds each of them once.
 ///
-/// An endpoint that had it before tells nothing by saying so again, where another one speaks of its
-/// nonce: the line below it has to be looked at, or it never reaches the other one.
-fn combine(words: &[Word]) -> SendAnswer {
-    let has_nonce = words.iter().any(Word::is_about_a_nonce);
-    let telling = words.iter().filter(|word| !(has_nonce && word.is_stale));
-    let class = combined(telling.map(|word| word.answer.class));
+/// A stale "already known" is ignored where another endpoint complains about the nonce: then the slots
+/// below it have to be checked, or the transaction never reaches that endpoint.
+pub(super) fn combine(answers: &[EndpointAnswer]) -> SendAnswer {
+    let has_nonce = answers.iter().any(EndpointAnswer::is_about_a_nonce);
+    let telling = answers.iter().filter(|answer| !(has_nonce && answer.is_stale));
+    let class = combined(telling.map(|answer| answer.answer.class));
     let mut said: Vec<&str> = Vec::new();
     let (best, others): (Vec<_>, Vec<_>) =
-        words.iter().map(|word| &word.answer).partition(|answer| answer.class == class);
+        answers.iter().map(|answer| &answer.answer).partition(|answer| answer.class == class);
     for answer in best.into_iter().chain(others) {
         if !said.contains(&&*answer.said) {
             said.push(&answer.said);
         }
     }
     let mut said = said.join("; ");
-    if words.is_empty() {
+    if answers.is_empty() {
         said.push_str("no endpoint could be asked");
     }
     let mut end = said.len().min(SAID_BYTES_MAX);
@@ -79,38 +79,42 @@ fn combine(words: &[Word]) -> SendAnswer {
     SendAnswer { class, said }
 }
 
-const fn is_with_a_node(class: AnswerClass) -> bool {
+pub(super) const fn is_with_a_node(class: AnswerClass) -> bool {
     matches!(class, AnswerClass::Accepted | AnswerClass::AlreadyKnown)
 }
 
-/// A transaction that is being handed over.
+/// A transaction that is being sent.
 #[derive(Clone)]
-struct Handing {
-    hash: TxHash,
-    params: Value,
-    /// What was done with it before.
-    past: Past,
+pub(super) struct PendingSend {
+    pub(super) hash: TxHash,
+    pub(super) params: Value,
+    pub(super) earlier: EarlierSends,
 }
 
-impl Handing {
-    fn begin(router: &Router, raw: &Bytes) -> Self {
+impl PendingSend {
+    pub(super) fn begin(router: &Router, raw: &Bytes) -> Self {
         let hash = keccak256(raw);
-        let past = router.with_handed(|handed| handed.begin(hash));
-        Self { hash, params: json!([raw.to_string()]), past }
+        let earlier = router.with_send_history(|history| history.begin(hash));
+        Self { hash, params: json!([raw.to_string()]), earlier }
     }
 
-    /// What an endpoint's answer means; kept for the next send.
-    fn read(&self, router: &Router, member: &Member, answer: Result<Value, RpcError>) -> Word {
+    /// Classifies an endpoint's answer, and remembers for the next send whether it has the transaction.
+    pub(super) fn read(
+        &self,
+        router: &Router,
+        member: &PoolMember,
+        answer: Result<Value, RpcError>,
+    ) -> EndpointAnswer {
         let answer = read(member.endpoint.name(), answer, self.hash, &router.config.overrides);
         if is_with_a_node(answer.class) {
-            router.with_handed(|handed| handed.note_taken(self.hash, member.place));
+            router.with_send_history(|history| history.note_accepted(self.hash, member.place));
         }
         let is_known = answer.class == AnswerClass::AlreadyKnown;
-        Word { is_stale: is_known && self.past.is_taken(member.place), answer }
+        EndpointAnswer { is_stale: is_known && self.earlier.is_accepted_by(member.place), answer }
     }
 }
 
-/// What one endpoint's answer to a send means.
+/// Classifies one endpoint's answer to a send.
 fn read(
     name: &str,
     answer: Result<Value, RpcError>,
@@ -119,7 +123,7 @@ fn read(
 ) -> SendAnswer {
     let (class, said) = match answer {
         Ok(Value::String(said)) if said.parse() == Ok(hash) => (AnswerClass::Accepted, said),
-        // It took something, but not what we know the hash of.
+        // It accepted something else than what was sent.
         Ok(other) => (AnswerClass::Unknown, format!("returned {other} instead of the hash")),
         Err(error) => {
             let class = match error.kind {
@@ -135,17 +139,17 @@ fn read(
     SendAnswer { class, said: format!("{name}: {said}") }
 }
 
-const fn nothing_was_sent(error: &RpcError) -> bool {
+pub(super) const fn nothing_was_sent(error: &RpcError) -> bool {
     matches!(error.kind, RpcErrorKind::Unreachable | RpcErrorKind::Busy)
 }
 
-/// The endpoints that will be asked, those first that were handed it least often, and the answers of
-/// those that won't.
-fn plan(
+/// The endpoints to send to, those first that were sent it least often, and an answer for each endpoint
+/// that is left out.
+pub(super) fn plan(
     router: &Router,
     times: impl Fn(usize) -> u32,
     now: Instant,
-) -> (Vec<Arc<Member>>, Vec<Word>) {
+) -> (Vec<Arc<PoolMember>>, Vec<EndpointAnswer>) {
     let (mut asked, mut skipped) = (Vec::new(), Vec::new());
     for member in router.senders(now) {
         let health = member.endpoint.health();
@@ -158,212 +162,122 @@ fn plan(
         }
     }
     if asked.is_empty() {
-        // Better one that failed lately than nobody; a used-up quota stays used up.
+        // An endpoint that failed lately is better than none; one without quota is not.
         let failed = |(_, class, _): &(_, AnswerClass, _)| *class == AnswerClass::Transient;
         asked.extend(skipped.extract_if(.., |skip| failed(skip)).map(|(member, ..)| member));
     }
-    // Stable: among those that were handed it equally often, the healthiest first.
+    // Stable: among those that were sent it equally often, the healthiest first.
     asked.sort_by_key(|member| times(member.place));
-    // An endpoint that has not been heard yet may have the transaction from an earlier try.
-    let unheard = router.members.iter().filter(|member| {
-        member.sends() && matches!(member.standing(), super::member::Standing::Unchecked)
-    });
-    skipped.extend(unheard.cloned().map(|member| {
+    // An endpoint that is not checked yet may have the transaction from an earlier try.
+    let unchecked = router
+        .members
+        .iter()
+        .filter(|member| member.sends() && matches!(member.chain_check(), ChainCheck::Pending));
+    skipped.extend(unchecked.cloned().map(|member| {
         (member, AnswerClass::Transient, "it has not said yet which chain it is on")
     }));
-    let word = |(member, class, why): (Arc<Member>, _, _)| {
+    let to_answer = |(member, class, why): (Arc<PoolMember>, _, _)| {
         let said = format!("{}: not asked, {why}", member.endpoint.name());
-        Word::from(SendAnswer { class, said })
+        EndpointAnswer::from(SendAnswer { class, said })
     };
-    (asked, skipped.into_iter().map(word).collect())
+    (asked, skipped.into_iter().map(to_answer).collect())
 }
 
-/// Hands one over.
+/// Sends one transaction.
 pub(super) async fn send(router: &Arc<Router>, raw: &Bytes) -> SendAnswer {
-    send_carefully(router, &Handing::begin(router, raw), Vec::new()).await
+    send_carefully(router, &PendingSend::begin(router, raw), Vec::new()).await
 }
 
-/// Sends to a few endpoints, and to all others if none of those takes it or answers soon. The first
-/// few are those that were handed it least often, the healthiest of them first; there are twice as
-/// many each time that it is sent again (I15: one endpoint that takes everything and passes nothing
-/// on holds nothing up for long). `earlier` is what was answered to the same send already.
-async fn send_carefully(router: &Arc<Router>, handing: &Handing, earlier: Vec<Word>) -> SendAnswer {
+/// Sends to a few endpoints, and to all others if none of those accepts it or answers within
+/// `send_patience`. The first ones are those that were sent it least often, the healthiest first; their
+/// number doubles with each resend, so that an endpoint which accepts transactions without propagating
+/// them delays a transaction once (I15). `earlier` holds answers that were given to the same send.
+pub(super) async fn send_carefully(
+    router: &Arc<Router>,
+    pending: &PendingSend,
+    earlier: Vec<EndpointAnswer>,
+) -> SendAnswer {
     let begun = Instant::now();
     let deadline = begun + router.config.send_deadline;
-    let (mut waiting, mut words) = plan(router, |place| handing.past.times(place), begun);
-    words.extend(earlier);
-    let launch = |member: Arc<Member>| -> JoinHandle<Word> {
-        // In a task of its own: once begun, a send is finished even if another one wins.
-        let (router, handing) = (router.clone(), handing.clone());
-        router.with_handed(|handed| handed.note_given(handing.hash, member.place));
+    let (mut waiting, mut answers) = plan(router, |place| pending.earlier.times(place), begun);
+    answers.extend(earlier);
+    let launch = |member: Arc<PoolMember>| -> JoinHandle<EndpointAnswer> {
+        // A task of its own: once begun, a send is finished even if another endpoint answers first.
+        let (router, pending) = (router.clone(), pending.clone());
+        router.with_send_history(|history| history.note_sent(pending.hash, member.place));
         tokio::spawn(async move {
-            let params = handing.params.clone();
+            let params = pending.params.clone();
             let call = member.endpoint.call_until(SEND_METHOD, params, deadline);
-            handing.read(&router, &member, call.await)
+            pending.read(&router, &member, call.await)
         })
     };
-    let first = handing.past.width(router.config.fan_out).min(waiting.len());
-    let mut flying: FuturesUnordered<_> = waiting.drain(..first).map(&launch).collect();
+    let first = pending.earlier.width(router.config.fan_out).min(waiting.len());
+    let mut in_flight: FuturesUnordered<_> = waiting.drain(..first).map(&launch).collect();
     let patience = begun + router.config.send_patience;
     let mut is_patient = true;
-    while !flying.is_empty() {
-        let is_held = words.iter().any(|word| is_with_a_node(word.answer.class));
+    while !in_flight.is_empty() {
+        let is_held = answers.iter().any(|answer| is_with_a_node(answer.answer.class));
         let until = if is_patient { patience.min(deadline) } else { deadline };
         let woken = tokio::select! {
             biased;
-            answer = flying.next() => answer,
+            answer = in_flight.next() => answer,
             () = sleep_until(until) => None,
         };
         match woken {
-            Some(Ok(word)) if word.is_news_of_a_node() => return word.answer,
-            Some(Ok(word)) => words.push(word),
-            Some(Err(error)) => words.push(unknown(format!("sending task ended early: {error}"))),
-            // Those that are still asked get it, but nobody waits for their answers.
+            Some(Ok(answer)) if answer.is_newly_accepted() => return answer.answer,
+            Some(Ok(answer)) => answers.push(answer),
+            Some(Err(error)) => answers.push(unknown(format!("sending task ended early: {error}"))),
+            // The sends that are still in flight go on without anybody waiting for them.
             None if is_held => break,
             None if Instant::now() >= deadline => {
-                words.push(unknown("no answer in time".to_owned()));
+                answers.push(unknown("no answer in time".to_owned()));
                 break;
             }
             None => is_patient = false,
         }
-        // Nobody took it, or nobody answers: now all the others.
-        flying.extend(waiting.drain(..).map(&launch));
+        // No endpoint accepted it, or none answered in time: send to all others.
+        in_flight.extend(waiting.drain(..).map(&launch));
     }
-    combine(&words)
+    combine(&answers)
 }
 
-fn unknown(said: String) -> Word {
-    Word::from(SendAnswer { class: AnswerClass::Unknown, said })
-}
-
-/// Hands several over in their order, in one call where the endpoints take that. What a batch does
-/// not show to be with a node goes the careful way, one by one; what was answered in the batch counts
-/// with it, a lost answer too (I3). Stops at the first one without a clear answer: what is behind it
-/// was not sent, or must be sent again after it.
-pub(super) async fn send_in_order(router: &Arc<Router>, raws: &[Bytes]) -> Vec<SendAnswer> {
-    let handings: Vec<_> = raws.iter().map(|raw| Handing::begin(router, raw)).collect();
-    let mut words = if raws.len() > 1 { batch(router, &handings).await } else { Vec::new() };
-    words.resize(raws.len(), Vec::new());
-    let mut answers = Vec::with_capacity(raws.len());
-    for (handing, words) in handings.iter().zip(words) {
-        let is_taken = words.iter().any(|word| is_with_a_node(word.answer.class));
-        let answer = match is_taken {
-            true => combine(&words),
-            false => send_carefully(router, handing, words).await,
-        };
-        let unclear = action_for(answer.class) == AnswerAction::ResendSame;
-        answers.push(answer);
-        if unclear {
-            break;
-        }
-    }
-    answers
-}
-
-/// Hands all of them to a few endpoints in one call each, chosen as for one alone; what was answered
-/// to each. Nothing at all if one of these endpoints takes no batches.
-async fn batch(router: &Arc<Router>, handings: &[Handing]) -> Vec<Vec<Word>> {
-    let begun = Instant::now();
-    let times = |place| handings.iter().map(|handing| handing.past.times(place)).sum();
-    let (mut members, _) = plan(router, times, begun);
-    let widths = handings.iter().map(|handing| handing.past.width(router.config.fan_out));
-    members.truncate(widths.max().unwrap_or(1));
-    let mut words = vec![Vec::new(); handings.len()];
-    if !members.iter().all(|member| member.endpoint.may_batch(begun)) {
-        return words;
-    }
-    let deadline = begun + router.config.send_deadline;
-    let params: Arc<[Value]> = handings.iter().map(|handing| handing.params.clone()).collect();
-    let mut calls: FuturesUnordered<_> = members
-        .into_iter()
-        .map(|member| {
-            router.with_handed(|handed| {
-                handings.iter().for_each(|one| handed.note_given(one.hash, member.place));
-            });
-            let (router, handings) = (router.clone(), handings.to_vec());
-            let params = params.clone();
-            // In a task of its own: once begun, a send is finished even if nobody waits for it.
-            tokio::spawn(async move {
-                let call = member.endpoint.batch_until(SEND_METHOD, &params, deadline);
-                read_batch(&router, &member, &handings, call.await)
-            })
-        })
-        .collect();
-    let patience = begun + router.config.send_patience;
-    loop {
-        let is_each = |is: fn(&Word) -> bool| words.iter().all(|words| words.iter().any(is));
-        let is_over = is_each(Word::is_news_of_a_node)
-            || (is_each(|word| is_with_a_node(word.answer.class)) && Instant::now() >= patience);
-        if is_over {
-            return words;
-        }
-        let woken = tokio::select! {
-            answers = calls.next() => answers,
-            () = sleep_until(patience), if Instant::now() < patience => continue,
-        };
-        match woken {
-            Some(Ok(answers)) => {
-                words.iter_mut().zip(answers).for_each(|(words, answer)| words.extend(answer));
-            }
-            Some(Err(error)) => {
-                let lost = unknown(format!("sending task ended early: {error}"));
-                words.iter_mut().for_each(|words| words.push(lost.clone()));
-            }
-            None => return words,
-        }
-    }
-}
-
-/// What an endpoint said to each transaction of a batch; nothing where nothing was sent. I3: what was
-/// sent and is not answered may have been taken.
-fn read_batch(
-    router: &Router,
-    member: &Member,
-    handings: &[Handing],
-    answers: Result<Vec<Option<Result<Value, RpcError>>>, RpcError>,
-) -> Vec<Option<Word>> {
-    let answers = match answers {
-        Ok(answers) => answers,
-        Err(error) if nothing_was_sent(&error) => return vec![None; handings.len()],
-        Err(error) => handings.iter().map(|_| Some(Err(error.clone()))).collect(),
-    };
-    let word = |(handing, answer): (&Handing, Option<_>)| match answer {
-        Some(answer) => handing.read(router, member, answer),
-        None => unknown(format!("{}: left out of the batch's answer", member.endpoint.name())),
-    };
-    handings.iter().zip(answers).map(word).map(Some).collect()
+pub(super) fn unknown(said: String) -> EndpointAnswer {
+    EndpointAnswer::from(SendAnswer { class: AnswerClass::Unknown, said })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn word(class: AnswerClass, said: &str) -> Word {
-        Word::from(SendAnswer { class, said: said.to_owned() })
+    fn answered(class: AnswerClass, said: &str) -> EndpointAnswer {
+        EndpointAnswer::from(SendAnswer { class, said: said.to_owned() })
     }
 
     #[test]
-    fn everything_that_was_said_is_told_once_and_within_bounds() {
-        let invalid = |said: &str| word(AnswerClass::Invalid, said);
+    fn combined_text_holds_each_answer_once_within_its_limit() {
+        let invalid = |said: &str| answered(AnswerClass::Invalid, said);
         assert_eq!(
             combine(&[invalid("a: x"), invalid("b: y"), invalid("a: x")]).said,
             "a: x; b: y"
         );
-        let best_first = combine(&[invalid("a: x"), word(AnswerClass::Unknown, "b: lost")]);
+        let best_first = combine(&[invalid("a: x"), answered(AnswerClass::Unknown, "b: lost")]);
         assert_eq!(best_first.said, "b: lost; a: x");
         assert!(combine(&[invalid(&"é".repeat(5_000))]).said.len() <= SAID_BYTES_MAX);
-        let nobody = combine(&[]);
+        let without_endpoints = combine(&[]);
         assert_eq!(
-            (nobody.class, &*nobody.said),
+            (without_endpoints.class, &*without_endpoints.said),
             (AnswerClass::Unknown, "no endpoint could be asked")
         );
     }
 
     #[test]
-    fn endpoint_that_had_it_before_tells_less_than_a_nonce_and_more_than_a_rejection() {
-        let stale = Word { is_stale: true, ..word(AnswerClass::AlreadyKnown, "a: already known") };
+    fn stale_already_known_gives_way_to_nonce_answers_and_beats_rejections() {
+        let stale = EndpointAnswer {
+            is_stale: true,
+            ..answered(AnswerClass::AlreadyKnown, "a: already known")
+        };
         for class in AnswerClass::ALL {
-            let both = combine(&[stale.clone(), word(class, "b")]).class;
+            let both = combine(&[stale.clone(), answered(class, "b")]).class;
             let expected = match class {
                 AnswerClass::Accepted | AnswerClass::NonceTooLow | AnswerClass::NonceTooHigh => {
                     class

@@ -1,13 +1,12 @@
-//! Nonce errors that only their numbers tell apart: "invalid nonce; got 5, expected 7".
+//! Nonce errors whose direction is in their numbers: "invalid nonce; got 5, expected 7".
 //!
-//! Whether such an answer means too low or too high is in the two numbers, so they are looked for
-//! beside the words that name them. Asked only after the rules for plain wording.
+//! The two numbers are searched next to the words that name them. Used only after the rules for phrases.
 
 use tollgate_model::answer::AnswerClass;
 
 use super::pattern::occurs;
 
-/// What stands before the transaction's own nonce.
+/// Words before the transaction's own nonce.
 const OURS: [&str; 19] = [
     "got",
     "actual",
@@ -30,7 +29,7 @@ const OURS: [&str; 19] = [
     "trx",
 ];
 
-/// What stands before the nonce that the node wants.
+/// Words before the nonce that the node expects.
 const WANTED: [&str; 17] = [
     "expected",
     "expecting",
@@ -51,10 +50,10 @@ const WANTED: [&str; 17] = [
     "acc",
 ];
 
-/// How many words may stand between a name and its number.
+/// The most words between a name and its number.
 const WORDS_MAX: usize = 5;
 
-/// The class, the transaction's nonce and the wanted one.
+/// The class, the transaction's nonce and the expected one.
 pub(super) fn compare(text: &str) -> Option<(AnswerClass, u64, u64)> {
     if !occurs(text, "^nonce") && !occurs(text, "^sequence") {
         return None;
@@ -65,7 +64,7 @@ pub(super) fn compare(text: &str) -> Option<(AnswerClass, u64, u64)> {
     match ours.cmp(&wanted) {
         std::cmp::Ordering::Less => Some((AnswerClass::NonceTooLow, ours, wanted)),
         std::cmp::Ordering::Greater => Some((AnswerClass::NonceTooHigh, ours, wanted)),
-        // A mismatch that is none: the wording is not what we think it is.
+        // Equal numbers are no mismatch: the text means something else.
         std::cmp::Ordering::Equal => None,
     }
 }

@@ -1,11 +1,11 @@
-//! Brings a text into the form that the rules are written for.
+//! Normalises a text for the rules.
 //!
-//! Lower case; words with one blank between them; ` | ` wherever the text has punctuation that ends
-//! a thought, ` , ` wherever it only pauses. Without these borders, "the nonce is invalid. Sender
-//! 0x…" would say "invalid sender", which is a death sentence. Long hexadecimal numbers shrink to
+//! Lower case; words separated by one blank; ` | ` for punctuation that ends a clause, ` , ` for a pause.
+//! Without these borders, "the nonce is invalid. Sender 0x…" would match "invalid sender", which rejects
+//! the transaction. Long hexadecimal numbers shrink to
 //! `0x`, so that they don't fill a gap. Apostrophes within words vanish.
 
-/// The normal form.
+/// Normalises a text.
 pub(super) fn normalise(text: &str) -> String {
     let chars: Vec<char> = unescape(text).chars().collect();
     let mut out = Builder::default();
@@ -16,7 +16,7 @@ pub(super) fn normalise(text: &str) -> String {
         match char {
             _ if char.is_ascii_alphanumeric() => out.word.push(char.to_ascii_lowercase()),
             '\'' | '’' | '`' if inside => {}
-            // "1.5 ether", "quicknode.com", "1,000": no thought ends here.
+            // "1.5 ether", "quicknode.com", "1,000": no clause ends here.
             '.' if inside => out.blank(),
             ',' if before.is_ascii_digit() && after.is_ascii_digit() => out.blank(),
             ',' | '"' => out.border(Border::Pause),
@@ -27,7 +27,7 @@ pub(super) fn normalise(text: &str) -> String {
     out.finish()
 }
 
-/// Escapes that JSON in a string, or a page, leaves behind.
+/// Escapes left over from JSON in a string or from HTML.
 fn unescape(text: &str) -> String {
     let mut text = text.to_owned();
     for (escape, plain) in [
@@ -51,7 +51,7 @@ fn unescape(text: &str) -> String {
     text
 }
 
-/// What stands between two words, the stronger the later.
+/// The separator between two words; later variants are stronger.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 enum Border {
     #[default]

@@ -1,9 +1,9 @@
-//! What an operator knows about a chain that the rules don't.
+//! Configured corrections of the classifier for one chain.
 //!
-//! An ordered list of phrase and class, asked before the rules have the last word. It may turn
-//! anything into a class that keeps the transaction alive. Into one that can end it, it may turn
-//! only what the rules read as such too or could not read at all: a careless phrase must not kill
-//! what a node has, and a phrase of a few letters is refused.
+//! An ordered list of phrases and classes, checked before the rules decide. An override may turn any
+//! answer into a class that keeps the transaction alive. It may reject a transaction only where the rules
+//! reject it too or don't match: a careless phrase must not reject a transaction that a node has. A
+//! phrase of a few letters is refused.
 
 use thiserror::Error;
 use tollgate_model::answer::AnswerClass;
@@ -18,16 +18,16 @@ const COUNT_MAX: usize = 256;
 /// The longest phrase, in bytes.
 const PHRASE_MAX: usize = 200;
 
-/// The fewest letters of a phrase; and of one that can end a transaction.
+/// The fewest letters of a phrase, and of one that can reject a transaction.
 const LETTERS_MIN: usize = 3;
 const LETTERS_MIN_FOR_REJECTION: usize = 8;
 
-/// A phrase, and what it means on this chain.
+/// A phrase and its class on this chain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Override {
-    /// The phrase, in any letter case. `..` stands for a few words.
+    /// The phrase, in any letter case. `..` matches a few words.
     pub phrase: String,
-    /// What an answer with it means.
+    /// The class of answers with this phrase.
     pub class: AnswerClass,
 }
 
@@ -35,18 +35,18 @@ pub struct Override {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Overrides(Vec<Override>);
 
-/// An override that can't be.
+/// Why an override is refused.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum BadOverride {
-    /// Too many.
+    /// There are too many overrides.
     #[error("{0} overrides, and at most {COUNT_MAX} are allowed: join some with `..`")]
     TooMany(usize),
-    /// Too long.
+    /// The phrase is too long.
     #[error(
         "override {0} is longer than {PHRASE_MAX} bytes: keep the part that is always the same"
     )]
     TooLong(usize),
-    /// Would fit nearly everything.
+    /// The phrase is too short: it would match nearly everything.
     #[error("override {0} has fewer than {1} letters and digits: it would fit what it is not for")]
     TooShort(usize, usize),
     /// An error is not an acceptance.
@@ -58,7 +58,7 @@ impl Overrides {
     /// Checks a list. The places in errors count from one.
     ///
     /// # Errors
-    /// The first override that can't be.
+    /// The first override that is refused.
     pub fn new(list: Vec<Override>) -> Result<Self, BadOverride> {
         if list.len() > COUNT_MAX {
             return Err(BadOverride::TooMany(list.len()));
@@ -85,13 +85,13 @@ impl Overrides {
         Ok(Self(checked))
     }
 
-    /// The place and class of the first that fits a normalised text and may change its class.
+    /// The place and class of the first override that matches a normalised text and may change its class.
     pub(super) fn find(
         &self,
         reading: &Reading,
         built_in: AnswerClass,
     ) -> Option<(usize, AnswerClass)> {
-        // A page is not the node's word, whatever it quotes.
+        // A page is not the node's answer, whatever it quotes.
         let may_kill = !reading.is_page
             && (built_in.may_lead_to_rejection() || built_in == AnswerClass::Unknown);
         let text = reading.text.as_str();
@@ -102,7 +102,7 @@ impl Overrides {
     }
 }
 
-/// A phrase is brought into the form of the text, piece by piece, so that it fits what it quotes.
+/// Normalises a phrase piece by piece, so that it matches normalised text.
 fn normal_phrase(phrase: &str) -> String {
     let pieces: Vec<String> =
         phrase.split("..").map(normalise).filter(|piece| !piece.is_empty()).collect();

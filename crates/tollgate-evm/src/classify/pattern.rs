@@ -1,17 +1,16 @@
-//! The little language of the rules: phrases that are found in normalised text.
+//! The pattern language of the rules: phrases that are searched in normalised text.
 //!
 //! - a blank matches a blank or nothing, so `nonce too low` also finds `NonceTooLow`;
-//! - `..` stands for a few words, or none, within one clause (`tx fee .. exceeds`);
+//! - `..` matches a few words, or none, within one clause (`tx fee .. exceeds`);
 //! - `|` is the border between clauses, `,` a pause within one, which only a `..` passes over;
-//! - `^` in front wants the start of a word, `$` behind the end of one.
+//! - `^` at the start requires the start of a word, `$` at the end the end of one.
 //!
-//! No expression of this language can take more than text length × phrase length steps for each
-//! `..`, which is why it is not a regular expression.
+//! Not regular expressions: no pattern takes more than text length × phrase length steps for each `..`.
 
-/// How much text a `..` may stand for: room for an address, two numbers and the words around them.
+/// The longest text that `..` matches: an address, two numbers and the words around them.
 const GAP_MAX: usize = 80;
 
-/// Where in the text the phrase begins, if it is there.
+/// Where the phrase begins in the text, if it occurs.
 pub(super) fn find(text: &str, phrase: &str) -> Option<usize> {
     let (wants_start, phrase) = match phrase.strip_prefix('^') {
         Some(rest) => (true, rest),
@@ -29,7 +28,7 @@ pub(super) fn find(text: &str, phrase: &str) -> Option<usize> {
     })
 }
 
-/// Whether the phrase is in the text.
+/// Whether the phrase occurs in the text.
 pub(super) fn occurs(text: &str, phrase: &str) -> bool {
     find(text, phrase).is_some()
 }

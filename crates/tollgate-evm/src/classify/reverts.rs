@@ -1,13 +1,12 @@
-//! Recognises what the EVM itself said.
+//! Recognises errors of the EVM itself.
 //!
-//! What a contract gives as its reason is free text, and contracts do say "nonce too low" or
-//! "insufficient funds". So the EVM's own wording is looked for first, and what follows it is not
-//! read. Only phrases that no pool, proxy or node uses about itself are here: a wrong "reverted"
-//! is a wrong death.
+//! A contract's reason is free text, and contracts do return "nonce too low" or "insufficient funds". So
+//! the EVM's own phrases are searched first, and the text after them is not classified. Only phrases that
+//! no pool, proxy or node uses about itself are listed: a wrong "reverted" is a wrong rejection.
 
 use super::pattern::find;
 
-/// How clients announce the EVM's verdict.
+/// Phrases of clients for an error of the EVM.
 const PHRASES: &[&str] = &[
     // geth and its forks, erigon, nethermind, reth, besu, anvil, nitro; `vm execution reverted` too
     "execution reverted",
@@ -61,9 +60,9 @@ const PHRASES: &[&str] = &[
     "max call depth exceeded",
 ];
 
-/// How contracts give their reason where the node adds no word of its own. Only read beside code 3,
-/// which is what most clients send with a revert; neither the code (zksync sends it with nearly
-/// everything) nor the text (anybody may say it) would do alone.
+/// Reasons of contracts without a phrase of the node. Used only with code 3, which most clients send with
+/// a revert; neither the code alone (zksync sends it with nearly everything) nor the text alone would
+/// do.
 const REASONS: &[&str] = &[
     "^reverted$",
     "^execution error",
@@ -84,15 +83,15 @@ const REASONS: &[&str] = &[
     "arithmetic underflow",
 ];
 
-/// The EVM's word in a text.
+/// An error of the EVM in a text.
 pub(super) struct Said {
     /// Where it begins.
     pub(super) at: usize,
-    /// How it was announced.
+    /// The phrase that was found.
     pub(super) phrase: &'static str,
 }
 
-/// The first of the EVM's words in a text.
+/// The first error of the EVM in a text.
 pub(super) fn said_in(text: &str) -> Option<Said> {
     PHRASES
         .iter()
@@ -100,7 +99,7 @@ pub(super) fn said_in(text: &str) -> Option<Said> {
         .min_by_key(|said| said.at)
 }
 
-/// A reason in the manner of contracts, beside the code that clients send with a revert.
+/// A contract's reason beside the code that clients send with a revert.
 pub(super) fn reason_in(text: &str, code: Option<i64>) -> Option<&'static str> {
     let reason = REASONS.iter().find(|reason| find(text, reason).is_some())?;
     (code == Some(3)).then_some(*reason)

@@ -1,7 +1,7 @@
-//! The tables of what nodes say, and the order in which they are asked.
+//! The tables of phrases, and their order.
 //!
-//! First what keeps a transaction alive, then what an endpoint says about itself, then what may
-//! end it. A text that fits two tables is thus read as the one that loses less.
+//! First the rules that keep a transaction alive, then those about the endpoint, then those that may
+//! reject it. A text that matches two tables gets the class that does less harm if it is wrong.
 
 mod endpoint;
 mod fees;
@@ -18,14 +18,14 @@ use tollgate_model::answer::AnswerClass;
 use super::pattern::{find as position, occurs};
 use super::rule::{Hit, Rule, first, first_in_a_clause, first_of};
 
-/// What normal text has between parts.
+/// The separator of clauses in normalised text.
 const PAUSE: char = ',';
 const END: char = '|';
 
-/// JSON-RPC's code for them.
+/// JSON-RPC's code for invalid parameters.
 const INVALID_PARAMS: i64 = -32602;
 
-/// What the text says by its wording.
+/// The class by phrases.
 pub(super) fn find(text: &str) -> Option<Hit> {
     first(pool::REPLACEMENT, text)
         .or_else(|| first(pool::KNOWN, text))
@@ -41,14 +41,14 @@ pub(super) fn find(text: &str) -> Option<Hit> {
         .or_else(|| first(invalid::RULES, text))
 }
 
-/// What the text says if neither wording nor numbers were clear.
+/// The class if neither phrases nor numbers were clear.
 pub(super) fn last_resort(text: &str) -> Option<Hit> {
     first(nonce::VAGUE, text)
         .or_else(|| first(loose::RULES, text))
         .or_else(|| first(endpoint::VAGUE, text))
 }
 
-/// What may end it, if nothing else was found at all.
+/// The classes that may reject a transaction, if no other rule matched.
 pub(super) fn flaw(text: &str, code: Option<i64>) -> Option<Hit> {
     let parameter = || first(flaws::PARAMETER, text).filter(|_| code == Some(INVALID_PARAMS));
     let bare = || {
@@ -58,23 +58,23 @@ pub(super) fn flaw(text: &str, code: Option<i64>) -> Option<Hit> {
     first_in_a_clause(flaws::RULES, text).or_else(parameter).or_else(bare)
 }
 
-/// Words that are said of transactions that live. A verdict that may end one is not passed on a text
-/// with such a word, whatever else it says: "invalid transaction nonce" is about a nonce.
+/// Cues that a transaction is alive. A text with one of them is never classified as a rejection:
+/// "invalid transaction nonce" is about a nonce.
 const LIVING: &[&str] =
     &["nonce", "balance", "fund", "already", "replac", "underpriced", "pending", "sequence$"];
 
-/// Whether a verdict of this phrase would be passed on a text that may be about one that lives.
+/// Whether a rejection by this phrase would ignore a cue that the transaction is alive.
 pub(super) fn is_about_a_living_one(text: &str, phrase: &str) -> bool {
     LIVING.iter().any(|word| occurs(text, word) && !occurs(phrase, word))
 }
 
-/// What keeps it alive in another part of the text than the one with this phrase. Two parts that
-/// contradict each other are two answers, and the one that loses less counts.
+/// A class that keeps the transaction alive, from another part of the text than the one with this phrase.
+/// Two parts that contradict each other are two answers, and the less harmful one counts.
 ///
-/// All that stands before the phrase, or behind its part, is read as a whole, because a rule may need
-/// two clauses ("invalid transaction | stale"); then each clause of it by itself, because what one says
-/// may silence a rule in another; then each part without the phrase, because a `..` in the phrase may
-/// have passed over a part that says something else.
+/// The text before the phrase, and that after its part, is classified as a whole, because a rule may need
+/// two clauses ("invalid transaction | stale"); then each clause by itself, because one may exclude a rule
+/// in another; then each part without the phrase, because a `..` may have skipped a part with another
+/// meaning.
 pub(super) fn alive_beside(text: &str, phrase: &str) -> Option<Hit> {
     let at = position(text, phrase).unwrap_or(text.len());
     let before = &text[..at];
@@ -85,8 +85,7 @@ pub(super) fn alive_beside(text: &str, phrase: &str) -> Option<Hit> {
     beside.chain(without).find_map(|part| living(part).or_else(|| vaguely_living(part)))
 }
 
-/// The first rule of those that keep a transaction alive that fits a part of a text, whatever else
-/// fits it.
+/// The first rule that keeps a transaction alive and matches a part of a text.
 fn living(part: &str) -> Option<Hit> {
     const TABLES: [&[Rule]; 7] = [
         pool::REPLACEMENT,
@@ -100,7 +99,7 @@ fn living(part: &str) -> Option<Hit> {
     TABLES.into_iter().find_map(|table| first_of(table, part, is_the_pools))
 }
 
-/// The same by the rules that are asked if nothing is clear.
+/// The same by the rules for unclear texts.
 fn vaguely_living(part: &str) -> Option<Hit> {
     first_of(nonce::VAGUE, part, is_the_pools)
         .or_else(|| first_of(loose::RULES, part, is_the_pools))

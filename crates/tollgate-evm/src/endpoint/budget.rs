@@ -1,34 +1,34 @@
-//! How many reads an endpoint with a quota is asked in a second, found out by asking.
+//! Limits the reads of an endpoint that has a quota. The rate is learnt from its rate limits.
 //!
-//! Pure: time is an argument. An endpoint that never spoke of a quota is asked as often as anybody
-//! likes. One that did is asked half as often as it last answered, and a little more often each
-//! second until it speaks of it again. Sends are never held back, so the other half is theirs: a node
-//! that catches up after an outage can't use up the quota that its sends need (I15).
+//! Pure: time is an argument. Without a rate limit there is no budget. After one, reads get half of the
+//! rate that the endpoint last answered, growing by 5 % each second until the next rate limit. Sends are
+//! never held back, so the other half is theirs: a node that catches up after an outage can't use up the
+//! quota that its sends need (I15).
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The fewest reads in a second.
+/// The lowest rate, in reads per second.
 const RATE_MIN: f64 = 1.0;
-/// Above so many in a second there is no limit any more.
+/// Above this rate, in reads per second, the budget ends.
 const RATE_MAX: f64 = 1_000.0;
-/// What is left of the rate when the quota was used up.
+/// The factor of the rate after a rate limit.
 const CUT: f64 = 0.5;
-/// By what the rate grows in a second.
+/// The growth of the rate per second.
 const GROWTH: f64 = 1.05;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The reads that an endpoint may still be asked.
+/// The read budget of one endpoint.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Budget {
-    /// Reads in a second; `None` without a limit.
+    /// Reads per second; `None` without a limit.
     rate: Option<f64>,
-    /// Reads that may be asked at once; negative after a batch that was larger.
+    /// Reads that are allowed now; negative after a larger batch.
     left: f64,
     filled_at: Option<Instant>,
     cut_at: Option<Instant>,
-    /// Calls in this second and in the one before.
+    /// Calls in this second and in the one before it.
     calls: Option<Calls>,
 }
 
@@ -40,14 +40,14 @@ struct Calls {
 }
 
 impl Budget {
-    /// Takes so many reads, or tells when to ask again.
+    /// Takes this many reads, or returns when to try again.
     pub(super) fn take(&mut self, count: u32, now: Instant) -> Result<(), Instant> {
         self.fill(now);
         let Some(rate) = self.rate else { return Ok(()) };
         let count = f64::from(count);
-        // What is larger than all that is ever left at once is paid for afterwards.
+        // A batch larger than the rate is let through, and later reads wait for it.
         let missing = count.min(rate) - self.left;
-        // Less than a nanosecond's worth is not waited for.
+        // Rounding errors are not waited for.
         if missing > 1e-6 {
             return Err(now + Duration::from_secs_f64(missing / rate));
         }
@@ -55,7 +55,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Calls were sent, of whatever kind.
+    /// Notes calls that were sent, reads and sends.
     pub(super) fn note_calls(&mut self, count: u32, now: Instant) {
         let calls = self.calls.get_or_insert(Calls { since: now, now: 0, before: 0 });
         let elapsed = now.saturating_duration_since(calls.since);
@@ -66,10 +66,10 @@ impl Budget {
         calls.now = calls.now.saturating_add(count);
     }
 
-    /// The endpoint said that its quota is used up.
+    /// Notes a rate limit.
     pub(super) fn note_limit(&mut self, now: Instant) {
         self.fill(now);
-        // Calls that were under way together say the same thing.
+        // Calls that were in flight together report the same limit.
         if self.cut_at.is_some_and(|at| now.saturating_duration_since(at) < SECOND) {
             return;
         }
@@ -93,7 +93,7 @@ impl Budget {
 mod tests {
     use super::*;
 
-    /// As many reads as are granted within so many seconds.
+    /// The reads that are granted within this many seconds.
     fn granted(budget: &mut Budget, from: Instant, seconds: u32) -> u32 {
         let (mut now, mut count) = (from, 0);
         while now < from + SECOND * seconds {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoint_without_a_quota_is_asked_as_often_as_anybody_likes() {
+    fn endpoint_without_rate_limits_has_no_budget() {
         let (mut budget, now) = (Budget::default(), Instant::now());
         for _ in 0..100_000 {
             assert_eq!(budget.take(1, now), Ok(()));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_get_half_of_what_the_quota_let_through_and_more_each_second() {
+    fn reads_get_half_of_the_answered_rate_and_more_each_second() {
         let (mut budget, now) = (Budget::default(), Instant::now());
         budget.note_calls(40, now);
         budget.note_limit(now);
@@ -123,7 +123,7 @@ mod tests {
         let later = granted(&mut budget, now + SECOND * 10, 1);
         assert!(later > first, "{later}");
         assert_eq!(budget.take(1, now + SECOND * 200), Ok(()));
-        assert!(budget.rate.is_none(), "it is forgotten");
+        assert!(budget.rate.is_none(), "the budget ends");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A way to a node that is no socket: for simulations, which have a network and a clock of their own.
+//! A transport without sockets, for simulations with a network and a clock of their own.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use super::RpcError;
 
-/// What came back of a POST.
+/// The answer to a POST.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Carried {
     /// The HTTP status.
@@ -17,10 +17,10 @@ pub struct Carried {
     pub body: Vec<u8>,
 }
 
-/// Takes the body of a POST to a node, and its answer back.
+/// Carries the body of a POST to a node, and returns its answer.
 #[async_trait]
 pub trait Carrier: Send + Sync {
-    /// One exchange. It is dropped when the endpoint's time is over.
+    /// One exchange. The future is dropped when the endpoint's time-out has passed.
     ///
     /// # Errors
     /// There was no answer, or nothing was sent.

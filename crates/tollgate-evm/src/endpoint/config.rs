@@ -1,4 +1,4 @@
-//! How one endpoint is reached.
+//! The configuration of one endpoint.
 //!
 //! A URL often carries a provider's key in its path, so nothing here prints more of it than scheme,
 //! host and port.
@@ -17,9 +17,9 @@ pub enum Role {
     /// Everything.
     #[default]
     Full,
-    /// Sends only: a relay or a sequencer's front door.
+    /// Sends only, for example a relay or a sequencer.
     SendOnly,
-    /// Reads only: transactions are never handed to it.
+    /// Reads only: transactions are never sent to it.
     ReadOnly,
 }
 
@@ -28,17 +28,17 @@ pub enum Role {
 pub struct EndpointConfig {
     /// `http(s)://` or `ws(s)://`.
     pub url: String,
-    /// What it is used for.
+    /// Whether it is for reads, for sends or for both.
     pub role: Role,
-    /// How long one call may take, with the wait for a free place.
+    /// The time-out of a call, including the wait for a free place.
     pub timeout: Duration,
-    /// How long a connection may take to come about.
+    /// The time-out of a new connection.
     pub connect_timeout: Duration,
     /// Calls in flight at once.
     pub concurrency: usize,
     /// The longest answer that is read, in bytes.
     pub response_bytes_max: usize,
-    /// What takes calls to the node in place of a socket.
+    /// Transports calls in place of a socket.
     #[cfg(feature = "simulation")]
     pub carrier: Option<std::sync::Arc<dyn super::Carrier>>,
 }
@@ -56,12 +56,6 @@ impl EndpointConfig {
             #[cfg(feature = "simulation")]
             carrier: None,
         }
-    }
-
-    /// The same, for another use.
-    #[must_use]
-    pub fn with_role(self, role: Role) -> Self {
-        Self { role, ..self }
     }
 }
 
@@ -91,7 +85,7 @@ pub enum BadUrl {
     ZeroLimit,
 }
 
-/// A URL, taken apart.
+/// The parts of a URL.
 #[derive(Clone)]
 pub(super) struct Target {
     /// Without user and password.
@@ -104,7 +98,7 @@ pub(super) struct Target {
     pub(super) authorization: Option<HeaderValue>,
     /// Scheme, host and port: what may be shown.
     pub(super) place: String,
-    /// What must not be shown should a text quote it.
+    /// Parts that must be redacted from texts.
     pub(super) secrets: Vec<String>,
 }
 
@@ -147,7 +141,7 @@ impl Target {
         })
     }
 
-    /// A text from the world without the endpoint's secrets.
+    /// A text without the endpoint's secrets.
     pub(super) fn redact(&self, text: &str) -> String {
         self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "…"))
     }
@@ -158,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_than_the_place_of_a_url_is_shown() {
+    fn shown_url_has_scheme_host_and_port_only() {
         let url =
             "https://alice:hunter2hunter2@rpc.example.com:8545/v3/0123456789abcdef?k=topsecret9";
         let target = Target::parse(url).unwrap();
@@ -172,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_of_another_kind_is_refused() {
+    fn url_with_another_scheme_or_without_host_is_refused() {
         assert_eq!(Target::parse("ftp://a/").err(), Some(BadUrl::Scheme));
         for url in ["", "localhost", "/path", "http://", "http:// a"] {
             assert_eq!(Target::parse(url).err(), Some(BadUrl::Malformed), "{url}");

@@ -1,4 +1,4 @@
-//! Why a call has no result, with everything that the classifier can use.
+//! The error of a call, with everything that the classifier can use.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use thiserror::Error;
 
 use crate::classify::RpcAnswer;
 
-/// How much of a node's words is kept, in bytes.
+/// The longest message that is kept, in bytes.
 const MESSAGE_BYTES_MAX: usize = 4096;
 
-/// How nodes and the libraries that they are built with say that there was one argument too many.
+/// Texts of nodes and their libraries for one argument too many.
 const TOO_MANY_ARGUMENTS: [&str; 9] = [
     "too many arguments",
     "too many params",
@@ -32,11 +32,11 @@ pub enum RpcErrorKind {
     NotRpc,
     /// There was no connection: nothing was sent.
     Unreachable,
-    /// It may have been received; there is no answer.
+    /// There is no answer, and the node may have received the call.
     NoAnswer,
     /// An answer that can't be read: cut off, too long, of another shape.
     Unreadable,
-    /// No place was free in time: nothing was sent, and the endpoint is not to blame.
+    /// No place was free in time: nothing was sent, and the endpoint did not fail.
     Busy,
 }
 
@@ -50,11 +50,11 @@ pub struct RpcError {
     pub code: Option<i64>,
     /// The HTTP status.
     pub status: Option<u16>,
-    /// What the node said, or the body where it was no JSON-RPC, or what happened.
+    /// The node's message, or the body where it was no JSON-RPC, or what happened.
     pub message: String,
     /// The error's data, as text.
     pub data: Option<String>,
-    /// When to come back, by the endpoint's own word.
+    /// The `Retry-After` of the answer.
     pub retry_after: Option<Duration>,
 }
 
@@ -86,7 +86,7 @@ impl RpcError {
         Self { status: Some(status), ..Self::new(RpcErrorKind::NotRpc, message) }
     }
 
-    /// What the classifier reads.
+    /// The parts that the classifier reads.
     pub fn as_answer(&self) -> RpcAnswer<'_> {
         RpcAnswer {
             code: self.code,

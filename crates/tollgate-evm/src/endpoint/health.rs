@@ -1,8 +1,7 @@
-//! How an endpoint is doing, from what its calls were like.
+//! The health of an endpoint, from the outcomes of its calls.
 //!
-//! Pure: time is an argument. What a node says about a transaction (a nonce, a revert, a price) is
-//! no sign of ill health and never comes here; a nonce error that makes all endpoints look broken
-//! is how others have stopped.
+//! Pure: time is an argument. A node's answer about a transaction (a nonce, a revert, a price) is no sign
+//! of ill health: otherwise one nonce error could make all endpoints look broken.
 
 use std::time::Duration;
 
@@ -10,20 +9,20 @@ use tokio::time::Instant;
 
 /// Failures in a row after which an endpoint rests.
 const FAILURES_TO_REST: u32 = 3;
-/// A failure that took so long is one too many: the endpoint rests for as long as it took.
+/// After a failure that took this long the endpoint rests at once, for as long as it took.
 const FAILURE_IS_SLOW: Duration = Duration::from_secs(1);
 const REST_MIN: Duration = Duration::from_millis(500);
 const REST_MAX: Duration = Duration::from_secs(30);
 const LIMIT_MIN: Duration = Duration::from_secs(1);
-/// The longest limit without a word on how long it lasts: nobody is asked meanwhile, so this is also how
-/// late it is found out that it is over.
+/// The longest rate limit without `Retry-After`. The endpoint gets no calls meanwhile, so this is also how
+/// late its end is noticed.
 const LIMIT_MAX: Duration = Duration::from_secs(15);
 /// The longest `Retry-After` that is honoured.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
 /// The weight of the newest latency in the average.
 const LATENCY_WEIGHT: f64 = 0.2;
 
-/// An endpoint's health.
+/// An endpoint's latency, failures and rate limits.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Health {
     /// The moving average of the time that a call takes, in seconds.
@@ -32,14 +31,14 @@ pub struct Health {
     pub failures: u32,
     /// Rate limits since the last success.
     pub limits: u32,
-    /// When it was last of use.
+    /// When a call was last answered.
     pub last_success: Option<Instant>,
     rests_until: Option<Instant>,
     limited_until: Option<Instant>,
 }
 
 impl Health {
-    /// A call was answered, whatever the answer says about a transaction.
+    /// Notes a call that was answered, whatever the answer tells about a transaction.
     pub fn answered(&mut self, now: Instant, took: Duration) {
         let took = took.as_secs_f64();
         self.latency_seconds = Some(match self.latency_seconds {
@@ -52,7 +51,7 @@ impl Health {
         self.last_success = Some(now);
     }
 
-    /// A call was not answered, or not by a node, and that took so long.
+    /// Notes a call that was not answered, or not by a node, and how long it took.
     pub fn failed(&mut self, now: Instant, took: Duration) {
         self.failures = self.failures.saturating_add(1);
         let often = self.failures.checked_sub(FAILURES_TO_REST);
@@ -63,9 +62,9 @@ impl Health {
         }
     }
 
-    /// The endpoint's quota is used up.
+    /// Notes a rate limit.
     pub fn limited(&mut self, now: Instant, retry_after: Option<Duration>) {
-        // Calls that were under way together say the same thing.
+        // Calls that were in flight together report the same limit.
         if self.is_limited(now) && retry_after.is_none() {
             return;
         }
@@ -77,25 +76,25 @@ impl Health {
         self.limited_until = Some(now + rest);
     }
 
-    /// Whether it should be left alone because of its quota.
+    /// Whether it gets no calls because of a rate limit.
     pub fn is_limited(&self, now: Instant) -> bool {
         self.limited_until(now).is_some()
     }
 
-    /// Until when it should be left alone because of its quota, if it should.
+    /// Until when it gets no calls because of a rate limit.
     pub fn limited_until(&self, now: Instant) -> Option<Instant> {
         self.limited_until.filter(|until| now < *until)
     }
 
-    /// Whether it should be left alone while another one can be asked.
+    /// Whether it gets no calls while another endpoint can be asked.
     pub fn is_resting(&self, now: Instant) -> bool {
         self.is_limited(now) || self.rests_until.is_some_and(|until| now < until)
     }
 
-    /// The time that a call is expected to take; one that was never asked is worth a try.
+    /// The expected time of a call; zero for an endpoint that was never called, so that it is tried.
     pub fn expected(&self) -> Duration {
         let latency = Duration::from_secs_f64(self.latency_seconds.unwrap_or(0.0));
-        // Failures weigh before they lead to a rest, so that a flaky endpoint comes second.
+        // Failures count before they lead to a rest, so that a flaky endpoint comes second.
         latency + Duration::from_secs(1) * self.failures
     }
 }
@@ -129,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_that_kept_somebody_waiting_rests_for_as_long() {
+    fn endpoint_rests_for_as_long_as_a_slow_failure_took() {
         let (mut health, now) = (Health::default(), Instant::now());
         let took = Duration::from_secs(5);
         health.failed(now, took);
@@ -143,24 +142,24 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_limit_lasts_as_long_as_the_endpoint_says() {
+    fn rate_limit_lasts_as_long_as_retry_after_says() {
         let (mut health, now) = (Health::default(), Instant::now());
         health.limited(now, Some(Duration::from_secs(7)));
         assert!(health.is_limited(now + Duration::from_secs(6)));
         assert!(!health.is_limited(now + Duration::from_secs(7)));
         health.limited(now, Some(Duration::from_secs(1 << 40)));
-        assert!(!health.is_limited(now + RETRY_AFTER_MAX), "not for ever on its word");
+        assert!(!health.is_limited(now + RETRY_AFTER_MAX), "it has a cap");
         assert_eq!(health.failures, 0, "a limit is no failure");
     }
 
-    /// How long a limit lasts that begins now, without a word on that.
+    /// How long a limit without `Retry-After` lasts that begins now.
     fn limit_seconds(health: &mut Health, now: Instant) -> u64 {
         health.limited(now, None);
         (1..).find(|seconds| !health.is_limited(now + Duration::from_secs(*seconds))).unwrap()
     }
 
     #[test]
-    fn limits_without_a_word_grow_until_the_endpoint_answers() {
+    fn limits_without_retry_after_grow_until_the_endpoint_answers() {
         let (mut health, now) = (Health::default(), Instant::now());
         let at = |minutes: u64| now + Duration::from_secs(60 * minutes);
         assert_eq!(limit_seconds(&mut health, now), 1);

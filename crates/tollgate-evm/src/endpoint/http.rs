@@ -1,7 +1,6 @@
 //! JSON-RPC over HTTP.
 //!
-//! Owns a pool of connections. Never repeats a call: whether to ask again is for those who know
-//! what was asked.
+//! Owns a pool of connections. Never repeats a call: the caller knows whether that is safe.
 
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ pub(super) struct Http {
     authorization: Option<HeaderValue>,
 }
 
-/// What came back, JSON-RPC or not.
+/// An HTTP answer, JSON-RPC or not.
 pub(super) struct HttpAnswer {
     pub(super) status: u16,
     pub(super) retry_after: Option<Duration>,

@@ -1,52 +1,42 @@
 //! JSON-RPC over a WebSocket, with the subscription to new heads.
 //!
-//! One task owns the connection: it dials, writes, reads, and dials again with growing pauses, also if
-//! the other side says nothing any more or answers no calls, however busy the connection is. A call
-//! that was written when the connection broke is answered "may have been received"; one that was not
-//! is answered "nothing was sent". Never repeats a call.
+//! One task owns the connection: it connects, writes, reads, and reconnects with growing pauses, also if
+//! the node sends nothing any more or answers no calls, however busy the connection is. A call that was
+//! written when the connection broke fails as "may have been received", any other as "nothing was
+//! sent". Never repeats a call.
+
+mod dial;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use rustls::pki_types::ServerName;
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until, timeout};
-use tokio_rustls::TlsConnector;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error as WsError, Message};
 use tollgate_model::port::chain::BlockRef;
 
+use self::dial::{Dialer, Socket};
 use super::config::{EndpointConfig, Target};
 use super::error::{RpcError, RpcErrorKind};
-use super::wire::{BlockWire, Incoming, Request};
+use super::json::{BlockJson, Incoming, Request};
 
 /// How long a write may take before the connection counts as dead.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// After how long a silent connection is asked whether it is there, and how often.
+/// How often a silent connection is pinged.
 const PING_INTERVAL: Duration = Duration::from_secs(15);
-/// How long a connection may say nothing at all.
+/// How long a connection may be silent before it is closed.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
-/// For so many time-outs of a call no call at all may go unanswered.
+/// The connection is closed after this many call time-outs without any answer.
 const UNANSWERED_TIMEOUTS: u32 = 2;
-/// The pause before the first redial; it doubles until something is heard.
+/// The pause before the first reconnect; it doubles until a message is received.
 const REDIAL_MIN: Duration = Duration::from_millis(250);
 const REDIAL_MAX: Duration = Duration::from_secs(20);
 
 type Answer = Result<Box<RawValue>, RpcError>;
-
-/// A stream under a WebSocket, with or without TLS.
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
-type Socket = WebSocketStream<Box<dyn Stream>>;
 
 struct Outgoing {
     id: u64,
@@ -54,14 +44,14 @@ struct Outgoing {
     answer: oneshot::Sender<Answer>,
 }
 
-/// Heads as a subscription gives them.
+/// The heads of a subscription.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Announced {
-    /// Whether a subscription stands.
+    /// Whether there is a subscription.
     pub(crate) live: bool,
-    /// The newest head that it told of.
+    /// The newest announced head.
     pub(crate) head: Option<BlockRef>,
-    /// That head's base fee, where it was told.
+    /// That head's base fee, if it was announced.
     pub(crate) base_fee: Option<u128>,
 }
 
@@ -81,14 +71,9 @@ impl Ws {
     pub(super) fn new(target: &Target, config: &EndpointConfig) -> Self {
         let (calls, incoming) = mpsc::channel(config.concurrency);
         let (announce, heads) = watch::channel(Announced::default());
-        let dialer = Dialer {
-            target: target.clone(),
-            tls: target.secure.then(tollgate_http::client_config),
-            connect_timeout: config.connect_timeout,
-            message_bytes_max: config.response_bytes_max,
-            unanswered_max: config.timeout * UNANSWERED_TIMEOUTS,
-        };
-        let task = tokio::spawn(run(dialer, incoming, announce)).abort_handle();
+        let dialer = Dialer::new(target, config);
+        let unanswered_max = config.timeout * UNANSWERED_TIMEOUTS;
+        let task = tokio::spawn(run(dialer, unanswered_max, incoming, announce)).abort_handle();
         Self { calls, heads, task }
     }
 
@@ -104,51 +89,10 @@ impl Ws {
     }
 }
 
-struct Dialer {
-    target: Target,
-    tls: Option<Arc<rustls::ClientConfig>>,
-    connect_timeout: Duration,
-    message_bytes_max: usize,
-    unanswered_max: Duration,
-}
-
-impl Dialer {
-    async fn dial(&self) -> Result<Socket, String> {
-        timeout(self.connect_timeout, self.connect())
-            .await
-            .unwrap_or_else(|_| Err("connecting timed out".to_owned()))
-    }
-
-    async fn connect(&self) -> Result<Socket, String> {
-        let uri = &self.target.uri;
-        let host = uri.host().ok_or("no host")?.trim_matches(['[', ']']);
-        let port = uri.port_u16().unwrap_or(if self.target.secure { 443 } else { 80 });
-        let tcp = TcpStream::connect((host, port)).await.map_err(|error| error.to_string())?;
-        tcp.set_nodelay(true).map_err(|error| error.to_string())?;
-        let stream: Box<dyn Stream> = match &self.tls {
-            None => Box::new(tcp),
-            Some(tls) => {
-                let name = ServerName::try_from(host.to_owned()).map_err(|e| e.to_string())?;
-                let tls = TlsConnector::from(tls.clone()).connect(name, tcp).await;
-                Box::new(tls.map_err(|error| error.to_string())?)
-            }
-        };
-        let mut request = uri.into_client_request().map_err(|error| error.to_string())?;
-        if let Some(value) = &self.target.authorization {
-            request.headers_mut().insert(hyper::header::AUTHORIZATION, value.clone());
-        }
-        let limits = WebSocketConfig::default()
-            .max_message_size(Some(self.message_bytes_max))
-            .max_frame_size(Some(self.message_bytes_max));
-        tokio_tungstenite::client_async_with_config(request, stream, Some(limits))
-            .await
-            .map(|(socket, _)| socket)
-            .map_err(|error| error.to_string())
-    }
-}
-
+/// Connects again and again until nobody can call any more.
 async fn run(
     dialer: Dialer,
+    unanswered_max: Duration,
     mut calls: mpsc::Receiver<Outgoing>,
     announce: watch::Sender<Announced>,
 ) {
@@ -156,16 +100,16 @@ async fn run(
     loop {
         let why = match dialer.dial().await {
             Ok(socket) => {
-                let mut connection = Connection::new(socket, &announce, dialer.unanswered_max);
+                let mut connection = Connection::new(socket, &announce, unanswered_max);
                 let why = connection.serve(&mut calls).await;
                 connection.end(&why);
-                // One that takes connections and says nothing is no better than one that does not.
+                // A node that accepts connections and sends nothing is as good as unreachable.
                 if connection.heard.is_some() {
                     pause = REDIAL_MIN;
                 }
                 why
             }
-            Err(why) => why,
+            Err(error) => error.to_string(),
         };
         announce.send_modify(|announced| announced.live = false);
         if !refuse_for(pause, &mut calls, &why).await {
@@ -175,14 +119,14 @@ async fn run(
     }
 }
 
-/// Answers calls with "not connected" for a while. False once nobody can call any more.
+/// Fails calls with "not connected" for a while. False once there are no more callers.
 async fn refuse_for(pause: Duration, calls: &mut mpsc::Receiver<Outgoing>, why: &str) -> bool {
     let until = Instant::now() + pause;
     loop {
         let Ok(call) = tokio::time::timeout_at(until, calls.recv()).await else { return true };
         let Some(call) = call else { return false };
         let error = RpcError::new(RpcErrorKind::Unreachable, format!("not connected: {why}"));
-        // Nobody waits any more: that is all right.
+        // The caller may have stopped waiting.
         let _ = call.answer.send(Err(error));
     }
 }
@@ -193,16 +137,16 @@ struct Connection<'a> {
     waiting: HashMap<u64, oneshot::Sender<Answer>>,
     subscription: Option<serde_json::Value>,
     begun: Instant,
-    /// When anything was last heard.
+    /// When the last message was received.
     heard: Option<Instant>,
     pinged: Option<Instant>,
-    /// Since when calls wait of which none was answered.
+    /// Since when calls wait without any answer.
     unanswered: Option<Instant>,
-    /// For how long that may be so.
+    /// The longest such time before the connection is closed.
     unanswered_max: Duration,
 }
 
-/// The number of the call that subscribes; calls of endpoints start above it.
+/// The id of the subscription call; ids of other calls are higher.
 const SUBSCRIBE_ID: u64 = 0;
 
 enum Woken {
@@ -230,7 +174,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Works until the connection breaks, and says why it did.
+    /// Works until the connection breaks; returns why it did.
     async fn serve(&mut self, calls: &mut mpsc::Receiver<Outgoing>) -> String {
         let params = json!(["newHeads"]);
         let request = Request::new(SUBSCRIBE_ID, "eth_subscribe", &params);
@@ -240,16 +184,15 @@ impl<'a> Connection<'a> {
             return why;
         }
         loop {
-            // Before each wait, and by fixed times: a connection that is never at rest is looked at as
-            // well.
-            if let Err(why) = self.look_after().await {
+            // Checked before each wait, so that a busy connection is checked as well.
+            if let Err(why) = self.check().await {
                 return why;
             }
-            let next_look = self.next_look();
+            let next_check = self.next_check();
             let woken = tokio::select! {
                 call = calls.recv() => Woken::Call(call),
                 message = self.socket.next() => Woken::Message(message),
-                () = sleep_until(next_look) => Woken::Nothing,
+                () = sleep_until(next_check) => Woken::Nothing,
             };
             let done = match woken {
                 Woken::Call(Some(call)) => self.send(call).await,
@@ -265,28 +208,28 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// When the other side was last known to be there.
-    fn there(&self) -> Instant {
+    /// When the node was last known to be connected.
+    fn last_seen(&self) -> Instant {
         self.heard.unwrap_or(self.begun)
     }
 
-    fn next_look(&self) -> Instant {
-        let ping = self.pinged.unwrap_or(self.there()).max(self.there()) + PING_INTERVAL;
-        let silent = self.there() + SILENCE_MAX;
+    fn next_check(&self) -> Instant {
+        let ping = self.pinged.unwrap_or(self.last_seen()).max(self.last_seen()) + PING_INTERVAL;
+        let silent = self.last_seen() + SILENCE_MAX;
         let unanswered = self.unanswered.map(|since| since + self.unanswered_max);
         unanswered.into_iter().fold(ping.min(silent), Instant::min)
     }
 
-    /// Asks whether the other side is there, and gives up on one that is not.
-    async fn look_after(&mut self) -> Result<(), String> {
+    /// Pings a silent node, and gives up on one that does not react.
+    async fn check(&mut self) -> Result<(), String> {
         let now = Instant::now();
-        if now >= self.there() + SILENCE_MAX {
+        if now >= self.last_seen() + SILENCE_MAX {
             return Err("nothing was heard for too long".to_owned());
         }
         if self.unanswered.is_some_and(|since| now >= since + self.unanswered_max) {
             return Err("no call was answered for too long".to_owned());
         }
-        if now < self.next_look() {
+        if now < self.next_check() {
             return Ok(());
         }
         self.pinged = Some(now);
@@ -294,7 +237,7 @@ impl<'a> Connection<'a> {
     }
 
     async fn send(&mut self, call: Outgoing) -> Result<(), String> {
-        // Callers that gave up (time-out) leave their places behind.
+        // Callers that timed out leave their entries behind.
         self.waiting.retain(|_, answer| !answer.is_closed());
         self.waiting.insert(call.id, call.answer);
         self.unanswered.get_or_insert_with(Instant::now);
@@ -324,7 +267,7 @@ impl<'a> Connection<'a> {
         if let Some(notification) = &incoming.params {
             if self.subscription.as_ref() == Some(&notification.subscription) {
                 let result = notification.result.as_deref();
-                let header: Option<BlockWire> =
+                let header: Option<BlockJson> =
                     result.and_then(|raw| serde_json::from_str(raw.get()).ok());
                 if let Some(header) = header.filter(|header| header.at().is_some()) {
                     let (head, base_fee) = (header.at(), header.base_fee());
@@ -347,7 +290,7 @@ impl<'a> Connection<'a> {
             }
         }
         if id == Some(SUBSCRIBE_ID) {
-            // A node that refuses has no subscriptions: its head is polled instead.
+            // The head of a node without subscriptions is polled.
             let given = incoming.result.and_then(|raw| serde_json::from_str(raw.get()).ok());
             self.announce.send_modify(|announced| announced.live = given.is_some());
             self.subscription = given;
@@ -355,7 +298,7 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    /// The connection is gone: what was written may have been received.
+    /// Fails the calls that were written: they may have been received.
     fn end(&mut self, why: &str) {
         for (_, answer) in self.waiting.drain() {
             let message = format!("the connection was lost: {why}");
@@ -364,7 +307,7 @@ impl<'a> Connection<'a> {
     }
 }
 
-/// What an answer says.
+/// The result or the error of an answer.
 pub(super) fn read(incoming: Incoming) -> Answer {
     match (incoming.error, incoming.result) {
         (Some(error), _) if !error.is_null() => Err(RpcError::from_node(&error)),
@@ -376,8 +319,10 @@ pub(super) fn read(incoming: Incoming) -> Answer {
 #[cfg(test)]
 mod tests {
     use tokio::io::DuplexStream;
+    use tokio_tungstenite::WebSocketStream;
     use tokio_tungstenite::tungstenite::protocol::Role;
 
+    use super::dial::Stream;
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -387,7 +332,7 @@ mod tests {
         WebSocketStream::from_raw_socket(stream, Role::Client, None).await
     }
 
-    /// A call each second, whose caller waits for five.
+    /// Makes a call each second; its caller waits for five.
     async fn call_for_ever(calls: mpsc::Sender<Outgoing>) {
         for id in 1.. {
             let (answer, wait) = oneshot::channel();
@@ -400,14 +345,14 @@ mod tests {
         }
     }
 
-    /// What the other side of a connection does with what it is told.
+    /// How the node behaves.
     #[derive(Clone, Copy, PartialEq)]
     enum Peer {
-        /// Nothing at all.
+        /// Reacts to nothing.
         Swallows,
-        /// It answers pings, and no call.
+        /// Answers pings, and no call.
         Pongs,
-        /// It answers calls.
+        /// Answers calls.
         Answers,
     }
 

@@ -1,4 +1,4 @@
-//! Receipts, fees, tries and sightings, on nodes that can do everything and on nodes that can't.
+//! Receipts, fees, estimates and lookups by hash, on nodes with and without optional methods.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::chain::{BlockTag, Call, Chain, Sighting, Speed, Trial};
 use tollgate_model::{Address, B256, TxHash, U256, Wei};
 
-use crate::fake::{Mood, Node, block, config, connect, until};
+use crate::fake::{Behaviour, Node, block, config, connect, until};
 
 fn hashes(count: u8) -> Vec<TxHash> {
     (1..=count).map(B256::repeat_byte).collect()
@@ -65,7 +65,7 @@ async fn receipts_of_another_block_at_that_height_are_left_out() {
         assert!(problem.contains("every endpoint shows another block"), "{problem}");
     }
     // Nobody can be asked: that is no statement about the block.
-    node.set().mood = Mood::Down;
+    node.set().behaviour = Behaviour::Down;
     let read = chain.receipts(&old, &all).await;
     assert_eq!(read.found, []);
     let problem = read.problem.unwrap();
@@ -73,7 +73,7 @@ async fn receipts_of_another_block_at_that_height_are_left_out() {
 }
 
 #[tokio::test]
-async fn a_node_that_lacks_a_receipt_of_its_own_block_is_not_believed() {
+async fn endpoint_that_lacks_a_receipt_of_its_own_block_is_not_trusted() {
     let (half, whole) = (Node::start().await, Node::start().await);
     let chain = connect(vec![half.http(), whole.http()]).await;
     let all = hashes(20);
@@ -141,7 +141,7 @@ async fn block_that_one_endpoint_lacks_is_not_gone_while_another_can_not_be_aske
         chain.endpoints().iter().all(|e| e.head.is_some_and(|head| head.number == 11))
     })
     .await;
-    silent.set().mood = Mood::Down;
+    silent.set().behaviour = Behaviour::Down;
     let read = chain.receipts(&at, &all).await;
     assert_eq!(read.found, []);
     let problem = read.problem.unwrap();
@@ -163,7 +163,7 @@ async fn receipt_is_read_elsewhere_though_one_endpoint_shows_the_block_without_t
         let read = chain.receipts(&at, &all[..1]).await;
         assert_eq!((read.found.len(), read.problem), (1, None));
     }
-    whole.set().mood = Mood::Down;
+    whole.set().behaviour = Behaviour::Down;
     let problem = chain.receipts(&at, &all[..1]).await.problem.unwrap();
     assert!(problem.contains("shows the block without 1"), "{problem}");
 }
@@ -204,9 +204,9 @@ async fn a_receipt_that_one_endpoint_has_is_found() {
     assert_eq!(chain.receipt(hash).await.unwrap(), None);
     let at = with.mine(1, 11, vec![hash]);
     assert_eq!(chain.receipt(hash).await.unwrap().unwrap().block_hash, at.hash);
-    with.set().mood = Mood::Down;
+    with.set().behaviour = Behaviour::Down;
     assert_eq!(chain.receipt(hash).await.unwrap(), None, "none of those that answer has it");
-    without.set().mood = Mood::Down;
+    without.set().behaviour = Behaviour::Down;
     chain.receipt(hash).await.unwrap_err();
 }
 
@@ -244,9 +244,9 @@ async fn a_transaction_is_seen_if_any_endpoint_sees_it() {
     let at = one.mine(1, 11, vec![hash]);
     let seen = Sighting::InBlock { number: 11, hash: at.hash };
     assert_eq!(chain.sighting(hash).await.unwrap(), Some(seen));
-    one.set().mood = Mood::Down;
+    one.set().behaviour = Behaviour::Down;
     assert_eq!(chain.sighting(hash).await.unwrap(), Some(Sighting::Pending));
-    two.set().mood = Mood::Down;
+    two.set().behaviour = Behaviour::Down;
     chain.sighting(hash).await.unwrap_err();
 }
 
@@ -262,19 +262,19 @@ async fn fees_come_from_the_history_and_are_kept_for_a_while() {
     let fast = chain.fee_quote(Speed::Fast).await.unwrap();
     assert!(slow.max_fee < normal.max_fee && normal.max_fee < fast.max_fee);
     assert_eq!(node.calls_of("eth_feeHistory"), 1);
-    node.set().mood = Mood::Down;
+    node.set().behaviour = Behaviour::Down;
     assert_eq!(chain.fee_quote(Speed::Slow).await.unwrap(), slow);
 }
 
 #[tokio::test]
-async fn a_chain_that_hangs_keeps_nobody_waiting_for_long() {
+async fn reads_of_a_hanging_chain_end_at_the_deadline() {
     let patience = Duration::from_secs(20);
     let node = Node::start().await;
     let mut config = config(vec![EndpointConfig { timeout: patience, ..node.http() }]);
     (config.fee_cache, config.read_deadline) = (Duration::ZERO, patience);
     let chain = EvmChain::connect(config).await.unwrap();
     let quote = chain.fee_quote(Speed::Slow).await.unwrap();
-    node.set().mood = Mood::Hangs;
+    node.set().behaviour = Behaviour::Hangs;
     let begun = Instant::now();
     assert_eq!(chain.fee_quote(Speed::Slow).await.unwrap(), quote, "the old one stands in");
     assert!(begun.elapsed() < patience / 2, "{:?}", begun.elapsed());
@@ -293,13 +293,13 @@ async fn endpoints_that_all_rest_are_not_waited_for() {
     config.read_deadline = timeout;
     let chain = EvmChain::connect(config).await.unwrap();
     chain.counts(Address::ZERO).await.unwrap();
-    node.set().mood = Mood::Down;
+    node.set().behaviour = Behaviour::Down;
     until("it to rest", async || {
         let _ = chain.counts(Address::ZERO).await;
         chain.endpoints()[0].resting
     })
     .await;
-    node.set().mood = Mood::Hangs;
+    node.set().behaviour = Behaviour::Hangs;
     let begun = Instant::now();
     let (counted, tried) = tokio::join!(chain.counts(Address::ZERO), chain.sighting(B256::ZERO));
     assert!(counted.is_err() && tried.is_err());
@@ -338,7 +338,7 @@ fn anything() -> Call {
 }
 
 #[tokio::test]
-async fn a_call_is_tried_and_a_revert_is_an_answer() {
+async fn call_is_estimated_and_a_revert_is_an_answer() {
     let (one, two) = (Node::start().await, Node::start().await);
     let chain = connect(vec![one.http(), two.http()]).await;
     let call = anything();
@@ -363,14 +363,14 @@ async fn a_call_is_tried_and_a_revert_is_an_answer() {
 
     // One that is ill is passed over.
     two.set().fixed.clear();
-    one.set().mood = Mood::BadGateway;
+    one.set().behaviour = Behaviour::BadGateway;
     assert_eq!(chain.try_call(&call).await.unwrap(), Trial::Gas(21_000));
-    two.set().mood = Mood::Down;
+    two.set().behaviour = Behaviour::Down;
     chain.try_call(&call).await.unwrap_err();
 }
 
 #[tokio::test]
-async fn a_refusal_of_one_endpoint_is_not_believed_before_another_was_asked() {
+async fn refusal_of_one_endpoint_counts_only_after_another_was_asked() {
     let (one, two) = (Node::start().await, Node::start().await);
     let poor = json!({"code": -32000, "message": "insufficient funds for transfer"});
     for (poor_one, other) in [(&one, &two), (&two, &one)] {

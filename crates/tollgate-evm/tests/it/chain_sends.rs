@@ -1,4 +1,4 @@
-//! Sends over several endpoints: one that takes it is enough, and it is dead only if all say so.
+//! Sends over several endpoints: one acceptance is enough, a rejection needs all of them.
 
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::chain::{BlockTag, Chain, SendAnswer};
 use tollgate_model::{Address, B256, Bytes};
 
-use crate::fake::{Mood, Node, Taking, block, config, connect, until};
+use crate::fake::{Behaviour, Node, SendBehaviour, block, config, connect, until};
 
 const SEND: &str = "eth_sendRawTransaction";
 
@@ -56,7 +56,7 @@ async fn many_go_out_in_one_call_and_their_answers_are_told_apart() {
 }
 
 #[tokio::test]
-async fn what_a_batch_refuses_goes_the_careful_way() {
+async fn transactions_that_a_batch_refuses_are_sent_again_one_by_one() {
     let (one, two) = (Node::start().await, Node::start().await);
     let chain = connect(vec![one.http(), two.http()]).await;
     let raws = raws(5);
@@ -86,7 +86,7 @@ async fn a_node_without_batches_gets_them_one_by_one_and_is_not_asked_again() {
 #[tokio::test]
 async fn nothing_is_sent_behind_one_without_a_clear_answer() {
     let node = Node::start().await;
-    node.set().taking = Taking::LosesTheAnswer;
+    node.set().send_behaviour = SendBehaviour::LosesAnswer;
     let chain = connect(vec![node.http()]).await;
     let answers = chain.send_in_order(&raws(5)).await;
     let classes: Vec<AnswerClass> = answers.iter().map(|answer| answer.class).collect();
@@ -102,7 +102,7 @@ async fn rejection_after_a_batch_whose_answer_was_lost_is_no_rejection() {
     let node = Node::start().await;
     let chain = connect(vec![node.http()]).await;
     node.set().loses_batches = true;
-    node.set().taking = Taking::Says("invalid sender");
+    node.set().send_behaviour = SendBehaviour::Fails("invalid sender");
     let answers = chain.send_in_order(&raws(3)).await;
     assert_eq!(classes(&answers), [AnswerClass::Unknown], "I3: the batch may have been taken");
     assert!(answers[0].said.contains("invalid sender"), "{}", answers[0].said);
@@ -118,11 +118,11 @@ async fn rejection_after_an_answer_that_a_batch_left_out_is_no_rejection() {
     let node = Node::start().await;
     let chain = connect(vec![node.http()]).await;
     node.set().leaves_out = Some(1);
-    node.set().taking = Taking::Says("invalid sender");
+    node.set().send_behaviour = SendBehaviour::Fails("invalid sender");
     let answers = chain.send_in_order(&raws(3)).await;
     assert_eq!(classes(&answers), [AnswerClass::Invalid, AnswerClass::Unknown]);
     // What a node has is with a node, whatever was lost.
-    node.set().taking = Taking::Accepts;
+    node.set().send_behaviour = SendBehaviour::Accepts;
     let answers = chain.send_in_order(&raws(3)).await;
     assert_eq!(classes(&answers), [AnswerClass::Accepted; 3]);
 }
@@ -132,7 +132,7 @@ async fn two() -> (Node, Node, EvmChain) {
     let (one, two) = (Node::start().await, Node::start().await);
     let chain = connect(vec![one.http(), two.http()]).await;
     until("both are there", || async {
-        chain.endpoints().iter().all(|status| status.standing == "good")
+        chain.endpoints().iter().all(|status| status.chain_check == "good")
     })
     .await;
     (one, two, chain)
@@ -145,11 +145,11 @@ async fn transaction_that_is_sent_again_reaches_the_endpoint_that_did_not_have_i
     let (had, other) = if one.calls_of(SEND) == 1 { (&one, &two) } else { (&two, &one) };
     assert_eq!(other.calls_of(SEND), 0);
     // It keeps it to itself, and is by far the faster one.
-    had.set().taking = Taking::Says("already known");
+    had.set().send_behaviour = SendBehaviour::Fails("already known");
     assert_eq!(class(&chain).await, AnswerClass::Accepted, "that it has it is no news");
     assert_eq!(other.calls_of(SEND), 1);
     // A third time to all of them.
-    other.set().taking = Taking::Says("already known");
+    other.set().send_behaviour = SendBehaviour::Fails("already known");
     let before = (had.calls_of(SEND), other.calls_of(SEND));
     assert_eq!(class(&chain).await, AnswerClass::AlreadyKnown);
     until("both were asked", || async {
@@ -163,7 +163,7 @@ async fn second_send_goes_to_two_that_did_not_have_it_and_the_third_to_all() {
     let nodes = [Node::start().await, Node::start().await, Node::start().await];
     let chain = connect(nodes.iter().map(Node::http).collect()).await;
     until("all are there", || async {
-        chain.endpoints().iter().all(|status| status.standing == "good")
+        chain.endpoints().iter().all(|status| status.chain_check == "good")
     })
     .await;
     let counts = || nodes.each_ref().map(|node| node.calls_of(SEND));
@@ -184,7 +184,7 @@ async fn batch_that_is_sent_again_reaches_the_endpoint_that_did_not_have_it() {
     assert_eq!(classes(&chain.send_in_order(&raws(5)).await), taken);
     let (had, other) = if one.calls_of("batch") == 1 { (&one, &two) } else { (&two, &one) };
     assert_eq!(other.calls_of("batch"), 0);
-    had.set().taking = Taking::Says("already known");
+    had.set().send_behaviour = SendBehaviour::Fails("already known");
     assert_eq!(classes(&chain.send_in_order(&raws(5)).await), taken);
     assert_eq!(other.calls_of("batch"), 1);
     assert_eq!(one.calls_of(SEND) + two.calls_of(SEND), 0, "in one call");
@@ -198,16 +198,16 @@ async fn gap_at_one_endpoint_is_told_though_another_one_had_the_transaction_befo
         chain.send_in_order(&raws).await;
         let sent = |node: &Node| node.calls_of(SEND) + node.calls_of("batch");
         let (had, other) = if sent(&one) > sent(&two) { (&one, &two) } else { (&two, &one) };
-        had.set().taking = Taking::Says("already known");
-        other.set().taking = Taking::Says("nonce too high");
+        had.set().send_behaviour = SendBehaviour::Fails("already known");
+        other.set().send_behaviour = SendBehaviour::Fails("nonce too high");
         let answers = chain.send_in_order(&raws).await;
         assert!(answers.iter().all(|answer| answer.class == AnswerClass::NonceTooHigh), "{count}");
         // Whatever else it says does not make less of what the first one has.
-        other.set().taking = Taking::Says("invalid sender");
+        other.set().send_behaviour = SendBehaviour::Fails("invalid sender");
         let answers = chain.send_in_order(&raws).await;
         assert!(answers.iter().all(|answer| answer.class == AnswerClass::AlreadyKnown), "{count}");
         for node in [&one, &two] {
-            node.set().taking = Taking::Accepts;
+            node.set().send_behaviour = SendBehaviour::Accepts;
             node.set().calls.clear();
         }
     }
@@ -219,8 +219,8 @@ async fn silent_endpoint_holds_up_no_transaction_that_another_one_has() {
     let chain = connect(vec![one.http(), two.http()]).await;
     assert_eq!(class(&chain).await, AnswerClass::Accepted);
     let (had, other) = if one.calls_of(SEND) == 1 { (&one, &two) } else { (&two, &one) };
-    had.set().taking = Taking::Says("already known");
-    other.set().mood = Mood::Hangs;
+    had.set().send_behaviour = SendBehaviour::Fails("already known");
+    other.set().behaviour = Behaviour::Hangs;
     let begun = Instant::now();
     assert_eq!(class(&chain).await, AnswerClass::AlreadyKnown);
     // It has five seconds for each, of which it gets 300 ms.
@@ -229,7 +229,7 @@ async fn silent_endpoint_holds_up_no_transaction_that_another_one_has() {
 }
 
 #[tokio::test]
-async fn what_one_refuses_another_may_take() {
+async fn transaction_that_one_endpoint_refuses_is_sent_to_another() {
     let (one, two) = (Node::start().await, Node::start().await);
     let chain = connect(vec![one.http(), two.http()]).await;
     let refusals = [
@@ -243,43 +243,45 @@ async fn what_one_refuses_another_may_take() {
     for (n, said) in (0..).zip(refusals) {
         // Others each time: what an endpoint had before is no news.
         let class = async |n: u8| chain.send(&Bytes::from(vec![0x02, 0xc1, n])).await.class;
-        one.set().taking = Taking::Says(said);
-        two.set().taking = Taking::Accepts;
+        one.set().send_behaviour = SendBehaviour::Fails(said);
+        two.set().send_behaviour = SendBehaviour::Accepts;
         assert_eq!(class(2 * n).await, AnswerClass::Accepted, "{said}");
-        two.set().taking = Taking::Says("already known");
+        two.set().send_behaviour = SendBehaviour::Fails("already known");
         assert_eq!(class(2 * n + 1).await, AnswerClass::AlreadyKnown, "{said}");
     }
 }
 
 #[tokio::test]
-async fn it_is_dead_only_if_every_endpoint_says_so() {
+async fn transaction_is_rejected_only_if_every_endpoint_rejects_it() {
     let (one, two) = (Node::start().await, Node::start().await);
     let chain = connect(vec![one.impatient(), two.http()]).await;
     until("both are there", || async {
-        chain.endpoints().iter().all(|status| status.standing == "good")
+        chain.endpoints().iter().all(|status| status.chain_check == "good")
     })
     .await;
     for node in [&one, &two] {
-        node.set().taking = Taking::Says("invalid sender");
+        node.set().send_behaviour = SendBehaviour::Fails("invalid sender");
     }
     assert_eq!(class(&chain).await, AnswerClass::Invalid);
 
     // One that can't be heard may have it: from an earlier try, or from this one.
-    for mood in [Mood::Down, Mood::Hangs, Mood::BadGateway, Mood::Limited(60)] {
-        one.set().mood = mood;
+    for behaviour in
+        [Behaviour::Down, Behaviour::Hangs, Behaviour::BadGateway, Behaviour::Limited(60)]
+    {
+        one.set().behaviour = behaviour;
         for _ in 0..4 {
             let answer = class(&chain).await;
-            assert!(!answer.may_lead_to_rejection(), "{mood:?}: {answer}");
+            assert!(!answer.may_lead_to_rejection(), "{behaviour:?}: {answer}");
         }
-        one.set().mood = Mood::Well;
+        one.set().behaviour = Behaviour::Normal;
     }
 }
 
 #[tokio::test]
-async fn an_endpoint_that_was_never_heard_keeps_a_transaction_alive() {
+async fn endpoint_without_an_answer_keeps_a_transaction_alive() {
     let (silent, well) = (Node::start().await, Node::start().await);
-    silent.set().mood = Mood::Down;
-    well.set().taking = Taking::Says("invalid sender");
+    silent.set().behaviour = Behaviour::Down;
+    well.set().send_behaviour = SendBehaviour::Fails("invalid sender");
     let chain = connect(vec![silent.http(), well.http()]).await;
     assert_eq!(class(&chain).await, AnswerClass::Transient);
 }
@@ -288,22 +290,22 @@ async fn an_endpoint_that_was_never_heard_keeps_a_transaction_alive() {
 async fn a_lost_answer_and_another_hash_mean_possibly_sent() {
     let node = Node::start().await;
     let chain = connect(vec![node.http()]).await;
-    for taking in [Taking::LosesTheAnswer, Taking::AnotherHash] {
-        node.set().taking = taking.clone();
-        assert_eq!(class(&chain).await, AnswerClass::Unknown, "{taking:?}");
+    for send_behaviour in [SendBehaviour::LosesAnswer, SendBehaviour::AnotherHash] {
+        node.set().send_behaviour = send_behaviour.clone();
+        assert_eq!(class(&chain).await, AnswerClass::Unknown, "{send_behaviour:?}");
     }
-    node.set().taking = Taking::Accepts;
+    node.set().send_behaviour = SendBehaviour::Accepts;
     let chain = connect(vec![node.impatient()]).await;
-    node.set().mood = Mood::Hangs;
+    node.set().behaviour = Behaviour::Hangs;
     let answer = chain.send(&raw()).await;
     assert_eq!(answer.class, AnswerClass::Unknown);
     assert!(answer.said.contains("127.0.0.1") && !answer.said.contains("key-"), "{}", answer.said);
 }
 
 #[tokio::test]
-async fn nobody_to_send_to_is_no_verdict() {
+async fn send_without_any_endpoint_is_not_a_rejection() {
     let node = Node::start().await;
-    let chain = connect(vec![node.http().with_role(Role::ReadOnly)]).await;
+    let chain = connect(vec![node.http_as(Role::ReadOnly)]).await;
     let answer = chain.send(&raw()).await;
     assert_eq!((answer.class, &*answer.said), (AnswerClass::Unknown, "no endpoint could be asked"));
     assert_eq!(node.calls_of(SEND), 0);
@@ -315,7 +317,7 @@ async fn a_slow_endpoint_does_not_hold_up_a_send() {
     let mut config = config(vec![slow.http(), quick.http()]);
     config.send_patience = Duration::from_millis(50);
     let chain = EvmChain::connect(config).await.unwrap();
-    slow.set().mood = Mood::Hangs;
+    slow.set().behaviour = Behaviour::Hangs;
     let begun = Instant::now();
     for _ in 0..5 {
         assert_eq!(class(&chain).await, AnswerClass::Accepted);
@@ -330,11 +332,7 @@ async fn a_send_only_endpoint_is_sent_to_and_never_read_from() {
     let (relay, reader) = (Node::start().await, Node::start().await);
     // A relay knows nothing but sends.
     relay.set().missing.extend(["eth_chainId", "eth_getBlockByNumber"]);
-    let chain = connect(vec![
-        reader.http().with_role(Role::ReadOnly),
-        relay.http().with_role(Role::SendOnly),
-    ])
-    .await;
+    let chain = connect(vec![reader.http_as(Role::ReadOnly), relay.http_as(Role::SendOnly)]).await;
     chain.head_after(None).await.unwrap();
     assert_eq!(class(&chain).await, AnswerClass::Accepted);
     assert_eq!((relay.calls_of(SEND), reader.calls_of(SEND)), (1, 0));
@@ -343,17 +341,17 @@ async fn a_send_only_endpoint_is_sent_to_and_never_read_from() {
 }
 
 #[tokio::test]
-async fn of_a_hundred_sends_none_fails_where_one_of_two_endpoints_is_rate_limited() {
+async fn sends_succeed_while_one_of_two_endpoints_is_rate_limited() {
     for fan_out in [1, usize::MAX] {
         let (limited, well) = (Node::start().await, Node::start().await);
         let endpoints = config(vec![limited.http(), well.http()]);
         let chain = EvmChain::connect(ChainConfig { fan_out, ..endpoints }).await.unwrap();
         until("both are there", || async {
-            chain.endpoints().iter().all(|status| status.standing == "good")
+            chain.endpoints().iter().all(|status| status.chain_check == "good")
         })
         .await;
         // It says that it may be asked again at once, and so it is.
-        limited.set().mood = Mood::Limited(0);
+        limited.set().behaviour = Behaviour::Limited(0);
         for n in 0..100 {
             let raw = Bytes::from(vec![0x02, 0xc1, n]);
             assert_eq!(chain.send(&raw).await.class, AnswerClass::Accepted, "{n}");
@@ -427,24 +425,24 @@ async fn receipt_is_read_by_one_question_though_the_only_endpoint_is_rate_limite
         ChainConfig { poll_interval: Duration::from_secs(600), ..config(vec![node.http()]) };
     let chain = EvmChain::connect(unpolled).await.unwrap();
     assert_eq!(chain.head_after(None).await, Ok(at));
-    node.set().mood = Mood::Limited(1);
+    node.set().behaviour = Behaviour::Limited(1);
     chain.balance(Address::ZERO).await.unwrap_err();
-    node.set().mood = Mood::Well;
+    node.set().behaviour = Behaviour::Normal;
     let read = chain.receipts(&at, &[hash]).await;
     assert_eq!((read.found.len(), read.problem), (1, None));
 }
 
 #[tokio::test]
-async fn a_used_up_quota_is_left_alone() {
+async fn rate_limited_endpoint_is_not_sent_to() {
     let (limited, well) = (Node::start().await, Node::start().await);
     let chain = connect(vec![limited.http(), well.http()]).await;
-    limited.set().mood = Mood::Limited(60);
+    limited.set().behaviour = Behaviour::Limited(60);
     until("it is known", || async { chain.endpoints()[0].resting }).await;
-    well.set().taking = Taking::Says("invalid sender");
+    well.set().send_behaviour = SendBehaviour::Fails("invalid sender");
     for _ in 0..100 {
         assert_eq!(class(&chain).await, AnswerClass::RateLimited);
     }
     assert_eq!(limited.calls_of(SEND), 0);
-    well.set().taking = Taking::Accepts;
+    well.set().send_behaviour = SendBehaviour::Accepts;
     assert_eq!(class(&chain).await, AnswerClass::Accepted);
 }

@@ -89,7 +89,7 @@ fn every_answer_of_the_blind_rounds_is_read_as_it_was_meant() {
 }
 
 #[test]
-fn what_is_left_misread_is_still_misread_and_kept_alive() {
+fn known_misreadings_are_unchanged_and_keep_the_transaction_alive() {
     let left: Vec<Collected> = all().into_iter().filter(|one| one.left.is_some()).collect();
     assert!(left.len() < 12, "{} are left misread", left.len());
     for one in left {

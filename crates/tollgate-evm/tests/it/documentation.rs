@@ -1,4 +1,4 @@
-//! The page for people says what the code does.
+//! The documented tables match the code.
 
 use tollgate_model::answer::{AnswerClass, action_for, may_be_with_a_node};
 

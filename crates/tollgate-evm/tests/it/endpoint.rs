@@ -1,4 +1,4 @@
-//! One endpoint: what it gives, how it fails, and what that says about its health.
+//! One endpoint: results, failures, and their effect on its health.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use futures_util::future::{join, join_all};
 use serde_json::{Value, json};
 use tollgate_evm::endpoint::{BadUrl, Endpoint, EndpointConfig, RpcErrorKind};
 
-use crate::fake::{Mood, Node, Taking, until};
+use crate::fake::{Behaviour, Node, SendBehaviour, until};
 
 fn endpoint(config: EndpointConfig) -> Endpoint {
-    Endpoint::new(config, None).unwrap()
+    Endpoint::new(config).unwrap()
 }
 
 fn now() -> tokio::time::Instant {
@@ -17,7 +17,7 @@ fn now() -> tokio::time::Instant {
 }
 
 #[tokio::test]
-async fn a_result_is_given_and_an_error_keeps_all_its_parts() {
+async fn result_is_returned_and_error_keeps_code_status_text_and_data() {
     let node = Node::start().await;
     for config in [node.http(), node.ws()] {
         let endpoint = endpoint(config);
@@ -35,7 +35,7 @@ async fn a_result_is_given_and_an_error_keeps_all_its_parts() {
 }
 
 #[tokio::test]
-async fn what_a_node_says_about_a_transaction_is_no_ill_health() {
+async fn answer_about_a_transaction_does_not_affect_health() {
     let node = Node::start().await;
     let endpoint = endpoint(node.http());
     let said = [
@@ -46,7 +46,7 @@ async fn what_a_node_says_about_a_transaction_is_no_ill_health() {
         "invalid sender",
     ];
     for message in said.repeat(3) {
-        node.set().taking = Taking::Says(message);
+        node.set().send_behaviour = SendBehaviour::Fails(message);
         let send = endpoint.call::<Value>("eth_sendRawTransaction", json!(["0x00"])).await;
         assert!(send.is_err());
     }
@@ -55,17 +55,17 @@ async fn what_a_node_says_about_a_transaction_is_no_ill_health() {
 }
 
 #[tokio::test]
-async fn a_proxys_page_is_no_answer_of_a_node() {
+async fn page_of_a_proxy_is_not_a_node_answer() {
     let node = Node::start().await;
     let endpoint = endpoint(node.http());
-    node.set().mood = Mood::BadGateway;
+    node.set().behaviour = Behaviour::BadGateway;
     for _ in 0..3 {
         let error = endpoint.call::<Value>("eth_chainId", json!([])).await.unwrap_err();
         assert_eq!((error.kind, error.status), (RpcErrorKind::NotRpc, Some(502)));
         assert!(error.message.contains("Bad Gateway"));
     }
     assert!(endpoint.health().is_resting(now()));
-    node.set().mood = Mood::Well;
+    node.set().behaviour = Behaviour::Normal;
     endpoint.call::<Value>("eth_chainId", json!([])).await.unwrap();
     assert!(!endpoint.health().is_resting(now()), "one answer and it is back");
 }
@@ -74,7 +74,7 @@ async fn a_proxys_page_is_no_answer_of_a_node() {
 async fn a_rate_limit_is_kept_for_as_long_as_the_endpoint_says() {
     let node = Node::start().await;
     let endpoint = endpoint(node.http());
-    node.set().mood = Mood::Limited(7);
+    node.set().behaviour = Behaviour::Limited(7);
     let error = endpoint.call::<Value>("eth_chainId", json!([])).await.unwrap_err();
     assert_eq!((error.status, error.retry_after), (Some(429), Some(Duration::from_secs(7))));
     let health = endpoint.health();
@@ -89,13 +89,13 @@ async fn nothing_sent_is_told_from_no_answer() {
     for config in [node.http(), node.ws()] {
         let endpoint = endpoint(EndpointConfig { timeout: Duration::from_secs(1), ..config });
         endpoint.call::<Value>("eth_chainId", json!([])).await.unwrap();
-        node.set().mood = Mood::Hangs;
+        node.set().behaviour = Behaviour::Hangs;
         let error = endpoint.call::<Value>("eth_chainId", json!([])).await.unwrap_err();
         assert_eq!(error.kind, RpcErrorKind::NoAnswer);
-        node.set().mood = Mood::Down;
+        node.set().behaviour = Behaviour::Down;
         let error = endpoint.call::<Value>("eth_chainId", json!([])).await.unwrap_err();
         assert_eq!(error.kind, RpcErrorKind::NoAnswer, "{error}");
-        node.set().mood = Mood::Well;
+        node.set().behaviour = Behaviour::Normal;
     }
     // A port that nobody listens on.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -108,7 +108,7 @@ async fn nothing_sent_is_told_from_no_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_not_read() {
+async fn answer_above_the_size_limit_is_not_read() {
     let node = Node::start().await;
     node.set().fixed.insert("eth_call", Ok(json!("x".repeat(100_000))));
     let endpoint = endpoint(EndpointConfig { response_bytes_max: 10_000, ..node.http() });
@@ -118,7 +118,7 @@ async fn an_answer_without_end_is_not_read() {
 }
 
 #[tokio::test]
-async fn the_answer_to_another_call_is_not_taken() {
+async fn answer_with_another_id_is_refused() {
     let node = Node::start().await;
     node.set().id_shift = 1;
     let error = endpoint(node.http()).call::<Value>("eth_chainId", json!([])).await.unwrap_err();
@@ -134,7 +134,7 @@ async fn no_more_calls_are_in_flight_than_allowed() {
     assert!(node.set().most_in_flight <= 4);
 
     // Who waits in vain for a place has sent nothing, and it is not the endpoint's fault.
-    node.set().mood = Mood::Hangs;
+    node.set().behaviour = Behaviour::Hangs;
     let endpoint = self::endpoint(EndpointConfig { concurrency: 1, ..node.impatient() });
     let first = endpoint.call::<Value>("eth_chainId", json!([]));
     let soon = now() + Duration::from_millis(50);
@@ -148,7 +148,7 @@ async fn no_more_calls_are_in_flight_than_allowed() {
 #[tokio::test]
 async fn send_finds_a_place_though_reads_hang() {
     let node = Node::start().await;
-    node.set().mood = Mood::Hangs;
+    node.set().behaviour = Behaviour::Hangs;
     let endpoint = endpoint(EndpointConfig { concurrency: 4, ..node.http() });
     let reads = join_all((0..10).map(|_| endpoint.call::<Value>("eth_chainId", json!([]))));
     let send = async {
@@ -171,9 +171,9 @@ async fn a_socket_that_broke_is_dialled_again() {
     let node = Node::start().await;
     let endpoint = endpoint(node.ws());
     endpoint.call::<Value>("eth_chainId", json!([])).await.unwrap();
-    node.set().mood = Mood::Down;
+    node.set().behaviour = Behaviour::Down;
     assert!(endpoint.call::<Value>("eth_chainId", json!([])).await.is_err());
-    node.set().mood = Mood::Well;
+    node.set().behaviour = Behaviour::Normal;
     until("it is back", || async {
         endpoint.call::<Value>("eth_chainId", json!([])).await.is_ok()
     })
@@ -186,9 +186,9 @@ async fn socket_that_swallows_every_call_is_dialled_again() {
     let endpoint = endpoint(EndpointConfig { timeout: Duration::from_millis(200), ..node.ws() });
     endpoint.call::<Value>("eth_chainId", json!([])).await.unwrap();
     // The connection stays open, and whatever is written to it is lost from now on.
-    node.set().mood = Mood::Hangs;
+    node.set().behaviour = Behaviour::Hangs;
     assert!(endpoint.call::<Value>("eth_chainId", json!([])).await.is_err());
-    node.set().mood = Mood::Well;
+    node.set().behaviour = Behaviour::Normal;
     until("it is back", || async {
         endpoint.call::<Value>("eth_chainId", json!([])).await.is_ok()
     })
@@ -217,7 +217,7 @@ async fn socket_that_is_closed_at_once_is_dialled_with_growing_pauses() {
 }
 
 #[tokio::test]
-async fn the_key_in_a_url_is_never_shown() {
+async fn key_in_a_url_is_never_shown() {
     let node = Node::start().await;
     let config = node.http();
     let key = "key-0123456789";
@@ -228,6 +228,6 @@ async fn the_key_in_a_url_is_never_shown() {
     let error = endpoint.call::<Value>("eth_call", json!([])).await.unwrap_err();
     let shown = format!("{config:?} {endpoint:?} {} {error} {error:?}", endpoint.name());
     assert!(!shown.contains(key), "{shown}");
-    let bad = Endpoint::new(EndpointConfig::new(format!("ftp://host/{key}")), None).unwrap_err();
+    let bad = Endpoint::new(EndpointConfig::new(format!("ftp://host/{key}"))).unwrap_err();
     assert_eq!(bad, BadUrl::Scheme);
 }

@@ -1,4 +1,4 @@
-//! A node that does as it is told: JSON-RPC over HTTP and WebSocket, with faults.
+//! A scripted node: JSON-RPC over HTTP and WebSocket, with faults.
 
 mod answers;
 
@@ -21,16 +21,16 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_tungstenite::tungstenite::Message;
 use tollgate_evm::chain::{ChainConfig, EvmChain};
-use tollgate_evm::endpoint::EndpointConfig;
+use tollgate_evm::endpoint::{EndpointConfig, Role};
 use tollgate_model::port::chain::BlockRef;
 use tollgate_model::{Address, B256, TxHash};
 
 /// How the node behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Mood {
+pub(crate) enum Behaviour {
     /// Answers.
     #[default]
-    Well,
+    Normal,
     /// Drops every connection.
     Down,
     /// Never answers.
@@ -41,24 +41,24 @@ pub(crate) enum Mood {
     Limited(u64),
 }
 
-/// What a send is answered with.
+/// How a send is answered.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Taking {
+pub(crate) enum SendBehaviour {
     /// The hash.
     #[default]
     Accepts,
     /// Another hash.
     AnotherHash,
     /// A JSON-RPC error.
-    Says(&'static str),
+    Fails(&'static str),
     /// Nothing, but it was taken.
-    LosesTheAnswer,
+    LosesAnswer,
 }
 
 #[derive(Default)]
 pub(crate) struct State {
-    pub(crate) mood: Mood,
-    pub(crate) taking: Taking,
+    pub(crate) behaviour: Behaviour,
+    pub(crate) send_behaviour: SendBehaviour,
     pub(crate) chain_id: u64,
     pub(crate) branch: Vec<(BlockRef, Vec<TxHash>)>,
     pub(crate) base_fee: Option<u64>,
@@ -179,6 +179,10 @@ impl Node {
         EndpointConfig::new(&self.http)
     }
 
+    pub(crate) fn http_as(&self, role: Role) -> EndpointConfig {
+        EndpointConfig { role, ..self.http() }
+    }
+
     pub(crate) fn ws(&self) -> EndpointConfig {
         EndpointConfig::new(&self.ws)
     }
@@ -251,30 +255,30 @@ async fn answer_http(
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, &'static str> {
     let body = request.into_body().collect().await.map_err(|_| "cut off")?.to_bytes();
-    let (mood, is_above_quota) = {
+    let (behaviour, is_above_quota) = {
         let mut state = state.lock().unwrap();
         let call: Value = serde_json::from_slice(&body).unwrap();
         let method = if call.is_array() { "batch" } else { call["method"].as_str().unwrap() };
         state.calls.push(method.to_owned());
         let is_above_quota = state.is_above_quota(call.as_array().map_or(1, Vec::len));
-        (state.mood, is_above_quota)
+        (state.behaviour, is_above_quota)
     };
     let page = |status: u16, text: &'static str| {
         Response::builder().status(status).body(Full::new(Bytes::from(text))).unwrap()
     };
-    match mood {
+    match behaviour {
         _ if is_above_quota => return Ok(page(429, "Too Many Requests")),
-        Mood::Down => return Err("down"),
-        Mood::BadGateway => {
+        Behaviour::Down => return Err("down"),
+        Behaviour::BadGateway => {
             let html = "<html><body><h1>502 Bad Gateway</h1>nginx</body></html>";
             return Ok(page(502, html));
         }
-        Mood::Limited(seconds) => {
+        Behaviour::Limited(seconds) => {
             let mut limited = page(429, "Too Many Requests");
             limited.headers_mut().insert("retry-after", seconds.into());
             return Ok(limited);
         }
-        Mood::Hangs | Mood::Well => {}
+        Behaviour::Hangs | Behaviour::Normal => {}
     }
     let answered = match serde_json::from_slice::<Vec<Value>>(&body) {
         Ok(calls) => answer_batch(&state, calls).await,
@@ -333,7 +337,7 @@ async fn talk_ws(stream: TcpStream, state: Arc<Mutex<State>>, mut heads: watch::
         let text = match woken {
             Woken::Said(None) => return,
             Woken::Said(Some(message)) => {
-                if state.lock().unwrap().mood == Mood::Down {
+                if state.lock().unwrap().behaviour == Behaviour::Down {
                     return;
                 }
                 let Ok(text) = message.to_text() else { continue };
@@ -373,7 +377,7 @@ async fn answer(state: &Mutex<State>, body: &[u8]) -> Option<Value> {
         let mut state = state.lock().unwrap();
         state.in_flight += 1;
         state.most_in_flight = state.most_in_flight.max(state.in_flight);
-        state.mood == Mood::Hangs
+        state.behaviour == Behaviour::Hangs
     };
     if hangs {
         let never: Infallible = std::future::pending().await;

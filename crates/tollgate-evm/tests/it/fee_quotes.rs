@@ -1,4 +1,4 @@
-//! What a transaction has to pay, when several endpoints each have their own opinion (I16).
+//! Fee quotes of several endpoints that differ (I16).
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use tollgate_evm::chain::EvmChain;
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_model::port::chain::{Chain, Speed};
 
-use crate::fake::{Mood, Node, config, connect, until};
+use crate::fake::{Behaviour, Node, config, connect, until};
 
 /// A fee history that asks for 500 gwei, or for next to nothing.
 fn false_history(base: &str, tip: &str) -> serde_json::Value {
@@ -20,7 +20,7 @@ fn false_history(base: &str, tip: &str) -> serde_json::Value {
 const HONEST_MAX_FEE: u128 = 2 * 0x44c + 0x14;
 
 #[tokio::test]
-async fn one_endpoint_of_three_does_not_decide_what_is_paid() {
+async fn fee_quote_of_one_endpoint_of_three_is_outvoted() {
     for (base, tip) in [("0x746a528800", "0x746a528800"), ("0x1", "0x1")] {
         let nodes = [Node::start().await, Node::start().await, Node::start().await];
         nodes[0].set().fixed.insert("eth_feeHistory", Ok(false_history(base, tip)));
@@ -70,7 +70,7 @@ async fn an_endpoint_whose_peer_is_silent_raises_the_fee_by_a_bounded_step() {
     config.fee_cache = Duration::ZERO;
     let chain = EvmChain::connect(config).await.unwrap();
     let honest = chain.fee_quote(Speed::Fast).await.unwrap().max_fee.wei();
-    silent.set().mood = Mood::Down;
+    silent.set().behaviour = Behaviour::Down;
     let dear = false_history("0x746a528800", "0x746a528800");
     node.set().fixed.insert("eth_feeHistory", Ok(dear));
     for _ in 0..3 {
@@ -101,7 +101,7 @@ async fn a_fee_quote_does_not_wait_for_an_endpoint_that_hangs() {
     let mut config = config(nodes.iter().map(slow).collect());
     config.read_deadline = timeout;
     let chain = EvmChain::connect(config).await.unwrap();
-    nodes[0].set().mood = Mood::Hangs;
+    nodes[0].set().behaviour = Behaviour::Hangs;
     let begun = Instant::now();
     let quote = chain.fee_quote(Speed::Normal).await.unwrap();
     assert_eq!(quote.max_fee.wei(), HONEST_MAX_FEE);
@@ -126,9 +126,9 @@ async fn low_fee_of_one_endpoint_is_neither_offered_nor_remembered() {
         nodes[0].set().fixed.insert("eth_feeHistory", Ok(false_history("0x1", "0x1")));
         let least = 2 * 1_000;
         assert!(price().await >= least, "both blocks tell a base fee of 1,000");
-        nodes[1].set().mood = Mood::Down;
+        nodes[1].set().behaviour = Behaviour::Down;
         assert!(price().await >= least);
-        nodes[1].set().mood = Mood::Well;
+        nodes[1].set().behaviour = Behaviour::Normal;
         nodes[0].set().fixed.clear();
         until("both are heard", || async { price().await == HONEST_MAX_FEE }).await;
     }

@@ -1,10 +1,11 @@
-//! What nodes say, and what is made of it.
+//! The classifier, endpoints and chains on scripted nodes.
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 mod chain_reads;
 mod chain_sends;
 mod collected;
+mod corroboration;
 mod documentation;
 mod endpoint;
 mod explaining;
@@ -15,7 +16,6 @@ mod properties;
 mod router;
 mod slots;
 mod traps;
-mod voices;
 
 use tollgate_evm::{RpcAnswer, classify};
 use tollgate_model::answer::AnswerClass;

@@ -1,4 +1,4 @@
-//! What an operator may change, and what not.
+//! Overrides: which classes an operator may change.
 
 use tollgate_evm::{BadOverride, Override, Overrides, RpcAnswer, classify_with, explain_with};
 use tollgate_model::answer::AnswerClass::{self, *};

@@ -1,4 +1,4 @@
-//! What must hold for any text.
+//! Properties of the classifier for any text.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -87,7 +87,7 @@ const GREY_WORDS: &[&str] = &[
 
 proptest! {
     #[test]
-    fn no_text_makes_it_panic(
+    fn classifier_does_not_panic_on_any_text(
         message in any::<String>(),
         data in proptest::option::of(any::<String>()),
         code in any::<Option<i64>>(),
@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn no_torn_json_or_page_makes_it_panic(
+    fn classifier_does_not_panic_on_torn_json_or_pages(
         one in 0..collected::all().len(),
         start in any::<prop::sample::Index>(),
         insert in "[{}\\[\\]\"\\\\<>|:,.'0x\u{0}é ]{0,12}",

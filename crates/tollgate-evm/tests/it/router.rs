@@ -1,14 +1,13 @@
-//! One chain over several endpoints: work goes on through those that are well, and nothing goes
-//! back on one endpoint's word.
+//! One chain over several endpoints: healthy ones are used, and one endpoint alone moves nothing back.
 
 use std::time::Duration;
 
-use tollgate_evm::chain::{ConnectError, EvmChain, FrozenView, ViewError};
+use tollgate_evm::chain::{ConnectError, EvmChain};
 use tollgate_evm::endpoint::{EndpointConfig, Role};
 use tollgate_model::port::chain::{AccountCounts, BlockTag, Chain};
 use tollgate_model::{Address, ChainId, Nonce};
 
-use crate::fake::{Mood, Node, block, config, connect, until};
+use crate::fake::{Behaviour, Node, block, config, connect, until};
 
 const SOMEBODY: Address = Address::repeat_byte(0x11);
 
@@ -55,10 +54,10 @@ async fn a_chain_with_the_same_id_and_another_beginning_is_refused() {
 #[tokio::test]
 async fn a_chain_needs_an_endpoint_that_answers_and_can_be_read_from() {
     let node = Node::start().await;
-    let only_sends = node.http().with_role(Role::SendOnly);
+    let only_sends = node.http_as(Role::SendOnly);
     let refused = EvmChain::connect(config(vec![only_sends])).await.unwrap_err();
     assert_eq!(refused, ConnectError::NoReader);
-    node.set().mood = Mood::Down;
+    node.set().behaviour = Behaviour::Down;
     let refused = EvmChain::connect(config(vec![node.http()])).await.unwrap_err();
     assert!(matches!(refused, ConnectError::Unavailable(_)), "{refused}");
     let bad = EndpointConfig::new("nonsense");
@@ -68,48 +67,50 @@ async fn a_chain_needs_an_endpoint_that_answers_and_can_be_read_from() {
 
 #[tokio::test]
 async fn reads_go_on_while_one_endpoint_is_down_slow_or_limited() {
-    for mood in [Mood::Down, Mood::Hangs, Mood::BadGateway, Mood::Limited(60)] {
+    for behaviour in
+        [Behaviour::Down, Behaviour::Hangs, Behaviour::BadGateway, Behaviour::Limited(60)]
+    {
         let (ill, well) = (Node::start().await, Node::start().await);
         let chain = connect(vec![ill.impatient(), well.http()]).await;
         heads_at(&chain, 10).await;
-        ill.set().mood = mood;
+        ill.set().behaviour = behaviour;
         for _ in 0..20 {
             chain.balance(SOMEBODY).await.unwrap();
             assert_eq!(chain.counts(SOMEBODY).await.unwrap(), counts(0, 0));
-            assert!(chain.block(BlockTag::Number(7)).await.unwrap().is_some(), "{mood:?}");
+            assert!(chain.block(BlockTag::Number(7)).await.unwrap().is_some(), "{behaviour:?}");
         }
         let head = well.mine(1, 11, Vec::new());
-        assert_eq!(chain.head_after(Some(block(1, 10))).await.unwrap(), head, "{mood:?}");
+        assert_eq!(chain.head_after(Some(block(1, 10))).await.unwrap(), head, "{behaviour:?}");
         // The ill one is left alone.
         let before = ill.calls_of("eth_getBalance");
         for _ in 0..20 {
             chain.balance(SOMEBODY).await.unwrap();
         }
-        assert_eq!(ill.calls_of("eth_getBalance"), before, "{mood:?}");
+        assert_eq!(ill.calls_of("eth_getBalance"), before, "{behaviour:?}");
     }
 }
 
 #[tokio::test]
-async fn an_endpoint_that_was_away_is_used_when_it_comes_back() {
+async fn endpoint_that_was_unavailable_is_used_after_it_recovers() {
     let (late, first) = (Node::start().await, Node::start().await);
-    late.set().mood = Mood::Down;
+    late.set().behaviour = Behaviour::Down;
     let chain = connect(vec![late.http(), first.http()]).await;
-    assert_eq!(chain.endpoints()[0].standing, "unchecked");
+    assert_eq!(chain.endpoints()[0].chain_check, "unchecked");
     chain.balance(SOMEBODY).await.unwrap();
-    late.set().mood = Mood::Well;
-    until("it is checked", || async { chain.endpoints()[0].standing == "good" }).await;
-    first.set().mood = Mood::Down;
+    late.set().behaviour = Behaviour::Normal;
+    until("it is checked", || async { chain.endpoints()[0].chain_check == "good" }).await;
+    first.set().behaviour = Behaviour::Down;
     until("it is used", || async { chain.balance(SOMEBODY).await.is_ok() }).await;
 
     // One that turns out to be of another chain is never used, however healthy.
     let (stranger, ours) = (Node::start().await, Node::start().await);
-    stranger.set().mood = Mood::Down;
+    stranger.set().behaviour = Behaviour::Down;
     stranger.set().chain_id = 1;
     let chain = connect(vec![stranger.http(), ours.http()]).await;
-    stranger.set().mood = Mood::Well;
-    until("it is refused", || async { chain.endpoints()[0].standing.contains("is on chain 1") })
+    stranger.set().behaviour = Behaviour::Normal;
+    until("it is refused", || async { chain.endpoints()[0].chain_check.contains("is on chain 1") })
         .await;
-    ours.set().mood = Mood::Down;
+    ours.set().behaviour = Behaviour::Down;
     chain.balance(SOMEBODY).await.unwrap_err();
     assert_eq!(stranger.calls_of("eth_getBalance"), 0);
 }
@@ -128,7 +129,7 @@ async fn the_head_is_the_highest_and_a_lagging_endpoint_is_not_asked_for_newer_b
     assert_eq!(chain.block(BlockTag::Number(12)).await.unwrap(), None, "not yet");
 
     // The one ahead goes away: the head stays, and what only it has is not there for now.
-    ahead.set().mood = Mood::Down;
+    ahead.set().behaviour = Behaviour::Down;
     until("it is known to be away", || async { chain.endpoints()[1].resting }).await;
     assert_eq!(chain.head_after(None).await.unwrap(), head, "the head does not go back");
     chain.block(BlockTag::Number(11)).await.unwrap_err();
@@ -140,7 +141,7 @@ async fn the_head_is_the_highest_and_a_lagging_endpoint_is_not_asked_for_newer_b
 }
 
 #[tokio::test]
-async fn a_reorg_is_told_as_another_head() {
+async fn reorg_is_reported_as_another_head() {
     let node = Node::start().await;
     let chain = connect(vec![node.http()]).await;
     let head = chain.head_after(None).await.unwrap();
@@ -174,7 +175,7 @@ async fn heads_are_announced_where_there_is_a_socket_and_polled_where_not() {
 }
 
 #[tokio::test]
-async fn a_count_that_one_endpoint_alone_tells_is_outvoted() {
+async fn count_that_one_endpoint_alone_reports_is_outvoted() {
     let (liar, honest) = (Node::start().await, Node::start().await);
     let chain = connect(vec![liar.http(), honest.http()]).await;
     heads_at(&chain, 10).await;
@@ -194,7 +195,7 @@ async fn a_count_that_one_endpoint_alone_tells_is_outvoted() {
     }
     // The honest one goes on; the liar holds it up for as long as it is heard, and no longer.
     (honest.set().mined, honest.set().pending) = (7, 8);
-    liar.set().mood = Mood::Down;
+    liar.set().behaviour = Behaviour::Down;
     until("it is known to be away", || async { chain.endpoints()[0].resting }).await;
     let sure = Nonce::new(6).unwrap();
     let by_one = AccountCounts { sure, ..counts(7, 8) };
@@ -239,12 +240,12 @@ async fn a_pending_count_below_the_mined_one_is_the_mined_one() {
     let chain = connect(vec![node.http()]).await;
     (node.set().mined, node.set().pending) = (5, 0);
     assert_eq!(chain.counts(SOMEBODY).await.unwrap(), counts(5, 5));
-    node.set().mood = Mood::Down;
+    node.set().behaviour = Behaviour::Down;
     chain.counts(SOMEBODY).await.unwrap_err();
 }
 
 #[tokio::test]
-async fn settled_is_what_two_say_and_never_goes_back() {
+async fn finality_tag_is_the_lower_of_two_and_never_goes_back() {
     let (one, two) = (Node::start().await, Node::start().await);
     let chain = connect(vec![one.http(), two.http()]).await;
     heads_at(&chain, 10).await;
@@ -259,23 +260,4 @@ async fn settled_is_what_two_say_and_never_goes_back() {
     assert_eq!(settled().await, Some(5));
     (one.set().finalized, two.set().finalized) = (Some(9), Some(9));
     assert_eq!(settled().await, Some(9));
-}
-
-#[tokio::test]
-async fn within_one_pass_a_number_means_one_block() {
-    let node = Node::start().await;
-    let chain = connect(vec![node.http()]).await;
-    let head = chain.head_after(None).await.unwrap();
-    let mut view = FrozenView::at(&chain, head);
-    assert_eq!(view.block(9).await.unwrap().unwrap().at, block(1, 9));
-    assert_eq!(view.block(11).await.unwrap(), None);
-    // The chain moves to another branch in the middle of the pass.
-    node.mine(2, 8, Vec::new());
-    for number in 9..=12 {
-        node.mine(2, number, Vec::new());
-    }
-    chain.head_after(Some(head)).await.unwrap();
-    assert_eq!(view.block(9).await.unwrap().unwrap().at, block(1, 9), "as it was");
-    assert_eq!(view.block(8).await.unwrap_err(), ViewError::Torn(8));
-    assert_eq!(view.block(10).await.unwrap_err(), ViewError::Torn(10));
 }

@@ -1,4 +1,4 @@
-//! What the endpoints say of one slot: who is in it, who was, and who only waits for it.
+//! Searches for the transactions, receipts and pool entries of one slot.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use tollgate_model::port::chain::{Chain, SlotSearch};
 use tollgate_model::reconcile::{Looked, Search};
 use tollgate_model::{Address, B256, Nonce, TxHash};
 
-use crate::fake::{Mood, Node, block, config, connect, until};
+use crate::fake::{Behaviour, Node, block, config, connect, until};
 
 const SOMEBODY: Address = Address::repeat_byte(0x11);
 const OURS: TxHash = B256::repeat_byte(1);
@@ -47,7 +47,7 @@ async fn every_endpoint_is_asked_and_says_what_it_can() {
     }
     assert_eq!(said(&chain, 5).await, [Looked::NotThere; 3]);
     nodes[0].set().mined = 5;
-    nodes[1].set().mood = Mood::BadGateway;
+    nodes[1].set().behaviour = Behaviour::BadGateway;
     assert_eq!(said(&chain, 5).await, [Looked::NotThere, Looked::Behind, Looked::NoAnswer]);
     let search = search(&chain, 5).await;
     assert_eq!(judge_search(&search.looked), Search::InVain, "nothing was seen");
@@ -92,7 +92,7 @@ async fn the_receipt_is_of_the_attempt_that_is_judged_to_be_there() {
 }
 
 #[tokio::test]
-async fn who_executes_the_slot_after_it_was_asked_for_receipts_does_not_deny_them() {
+async fn endpoint_that_executes_the_slot_after_the_receipt_search_does_not_deny_receipts() {
     let node = Node::start().await;
     let chain = connect(vec![node.http()]).await;
     node.set().mined = 5;
@@ -102,7 +102,7 @@ async fn who_executes_the_slot_after_it_was_asked_for_receipts_does_not_deny_the
 }
 
 #[tokio::test]
-async fn an_error_and_nonsense_are_never_evidence() {
+async fn errors_and_unreadable_answers_are_never_evidence() {
     let node = Node::start().await;
     let chain = connect(vec![node.http()]).await;
     node.set().mined = 6;
@@ -135,18 +135,18 @@ async fn an_error_and_nonsense_are_never_evidence() {
 }
 
 #[tokio::test]
-async fn who_only_sends_or_is_on_another_chain_is_no_witness_and_who_is_unknown_is_silent() {
+async fn send_only_and_wrong_chain_endpoints_do_not_vote_and_unchecked_ones_give_no_answer() {
     let (ours, relay, stranger) = (Node::start().await, Node::start().await, Node::start().await);
-    stranger.set().mood = Mood::Down;
+    stranger.set().behaviour = Behaviour::Down;
     stranger.set().chain_id = 1;
     ours.set().mined = 6;
     (relay.set().mined, stranger.set().mined) = (6, 6);
-    let relayed = relay.http().with_role(Role::SendOnly);
+    let relayed = relay.http_as(Role::SendOnly);
     let chain = connect(vec![stranger.http(), ours.http(), relayed]).await;
     assert_eq!(said(&chain, 5).await, [Looked::NotThere, Looked::NoAnswer]);
     assert_eq!(chain.pools(SOMEBODY, &[OURS]).await.len(), 2);
-    stranger.set().mood = Mood::Well;
-    until("it is refused", || async { chain.endpoints()[0].standing.contains("is on chain 1") })
+    stranger.set().behaviour = Behaviour::Normal;
+    until("it is refused", || async { chain.endpoints()[0].chain_check.contains("is on chain 1") })
         .await;
     assert_eq!(said(&chain, 5).await, [Looked::NotThere]);
     assert_eq!(stranger.calls_of("eth_getTransactionCount"), 0);
@@ -154,14 +154,14 @@ async fn who_only_sends_or_is_on_another_chain_is_no_witness_and_who_is_unknown_
 }
 
 #[tokio::test]
-async fn one_that_hangs_holds_the_others_up_for_a_bounded_time() {
+async fn hanging_endpoint_delays_a_search_for_a_bounded_time() {
     let (hangs, well) = (Node::start().await, Node::start().await);
     well.set().mined = 6;
     let patient = |node: &Node| EndpointConfig { timeout: Duration::from_secs(60), ..node.http() };
     let mut config = config(vec![patient(&hangs), well.http()]);
     config.read_deadline = Duration::from_secs(1);
     let chain = EvmChain::connect(config).await.unwrap();
-    hangs.set().mood = Mood::Hangs;
+    hangs.set().behaviour = Behaviour::Hangs;
     let begun = Instant::now();
     assert_eq!(said(&chain, 5).await, [Looked::NotThere, Looked::NoAnswer]);
     let words = chain.pools(SOMEBODY, &[OURS]).await;
@@ -170,16 +170,16 @@ async fn one_that_hangs_holds_the_others_up_for_a_bounded_time() {
 }
 
 #[tokio::test]
-async fn one_in_trouble_is_waited_for_less_than_the_others() {
+async fn resting_endpoint_gets_less_time_than_the_others() {
     let (limited, well) = (Node::start().await, Node::start().await);
     well.set().mined = 6;
     let patient = |node: &Node| EndpointConfig { timeout: Duration::from_secs(60), ..node.http() };
     let mut config = config(vec![patient(&limited), well.http()]);
     config.read_deadline = Duration::from_secs(8);
     let chain = EvmChain::connect(config).await.unwrap();
-    limited.set().mood = Mood::Limited(60);
+    limited.set().behaviour = Behaviour::Limited(60);
     until("it is known to be in trouble", || async { chain.endpoints()[0].resting }).await;
-    limited.set().mood = Mood::Hangs;
+    limited.set().behaviour = Behaviour::Hangs;
     let begun = Instant::now();
     assert_eq!(said(&chain, 5).await, [Looked::NotThere, Looked::NoAnswer]);
     assert!(begun.elapsed() < Duration::from_secs(7), "{:?}", begun.elapsed());
@@ -209,7 +209,7 @@ async fn each_endpoint_tells_its_pool_and_what_it_knows_by_hash() {
 }
 
 #[tokio::test]
-async fn what_an_endpoint_can_not_tell_is_not_told() {
+async fn pool_that_an_endpoint_can_not_show_is_not_reported() {
     let node = Node::start().await;
     let chain = connect(vec![node.http()]).await;
     let word = async || chain.pools(SOMEBODY, &[OURS, OLDER]).await.remove(0);
@@ -227,7 +227,7 @@ async fn what_an_endpoint_can_not_tell_is_not_told() {
     node.set().fixed.insert("eth_getTransactionByHash", Ok(other));
     assert_eq!(word().await.knows_it, None, "the answer to another question");
     assert_eq!(chain.pools(SOMEBODY, &[]).await[0].knows_it, None, "nothing was asked");
-    node.set().mood = Mood::Down;
+    node.set().behaviour = Behaviour::Down;
     assert_eq!(word().await, Default::default());
 }
 
@@ -256,7 +256,7 @@ async fn heads_at(chain: &EvmChain, number: u64) {
 }
 
 #[tokio::test]
-async fn the_count_at_a_block_is_the_count_at_that_block() {
+async fn past_count_is_the_count_at_that_block() {
     let node = Node::start().await;
     past(&node);
     let chain = connect(vec![node.http()]).await;
@@ -269,12 +269,12 @@ async fn the_count_at_a_block_is_the_count_at_that_block() {
     let error = chain.count_at(SOMEBODY, 29).await.unwrap_err().to_string();
     assert!(error.contains("missing trie node"), "{error}");
     assert_eq!(chain.count_at(SOMEBODY, 30).await.unwrap().count, nonce(4));
-    node.set().mood = Mood::Down;
+    node.set().behaviour = Behaviour::Down;
     chain.count_at(SOMEBODY, 30).await.unwrap_err();
 }
 
 #[tokio::test]
-async fn a_past_count_is_not_believed_on_one_word_of_two_nor_on_another_branch() {
+async fn past_count_needs_two_endpoints_on_the_same_branch() {
     let nodes = [Node::start().await, Node::start().await, Node::start().await];
     nodes.iter().for_each(past);
     let two = connect(nodes[..2].iter().map(Node::http).collect()).await;
@@ -304,7 +304,7 @@ async fn a_past_count_is_not_believed_on_one_word_of_two_nor_on_another_branch()
     nodes[0].set().oldest_state = 50;
     assert_eq!(three.count_at(SOMEBODY, 20).await.unwrap().count, nonce(2));
     let error = two.count_at(SOMEBODY, 20).await.unwrap_err().to_string();
-    assert!(error.contains("one endpoint's word alone"), "{error}");
+    assert!(error.contains("no second endpoint confirms it"), "{error}");
 }
 
 /// Looks for one slot, and says what was seen in it, or why nothing was.
@@ -369,7 +369,7 @@ async fn node_without_old_states_shows_its_blocks_a_part_at_a_time() {
         // Blocks that it lacks may hold it.
         node.set().branch.retain(|(at, _)| at.number >= 40 || at.number == 0);
         occupant(&chain, SOMEBODY, 2, 1_000).await.unwrap_err();
-        node.set().mood = Mood::Down;
+        node.set().behaviour = Behaviour::Down;
         occupant(&chain, SOMEBODY, 9, 1_000).await.unwrap_err();
     }
 }
@@ -408,8 +408,8 @@ async fn occupant_is_asked_of_the_next_endpoint_where_one_can_not_tell() {
     let chain = connect(all.iter().map(|node| node.http()).collect()).await;
     ill.set().fixed.insert("eth_getTransactionCount", Ok(json!("nonsense")));
     assert_eq!(occupant(&chain, SOMEBODY, 4, 1_000).await, Ok(in_slot(4)));
-    well.set().mood = Mood::Down;
-    other.set().mood = Mood::Down;
+    well.set().behaviour = Behaviour::Down;
+    other.set().behaviour = Behaviour::Down;
     let problem = occupant(&chain, SOMEBODY, 4, 1_000).await.unwrap_err();
     assert!(problem.contains("slot 4 is unused"), "what each of them says: {problem}");
 }
@@ -437,6 +437,6 @@ async fn occupant_that_one_of_several_endpoints_shows_alone_is_not_seen() {
     nodes[0].set().fixed.insert("eth_getTransactionCount", Ok(json!("0x1")));
     assert_eq!(occupant(&two, SOMEBODY, 4, 1_000).await, Ok(in_slot(4)));
     // One that can't be asked leaves it open: a single one's word is no evidence (I8).
-    nodes[0].set().mood = Mood::Down;
+    nodes[0].set().behaviour = Behaviour::Down;
     occupant(&two, SOMEBODY, 4, 1_000).await.unwrap_err();
 }

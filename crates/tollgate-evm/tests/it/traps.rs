@@ -1,4 +1,4 @@
-//! What is easily read wrong, one sentence each.
+//! Texts that are easily misread, one sentence each.
 
 use tollgate_evm::{RpcAnswer, classify};
 use tollgate_model::answer::AnswerClass::{self, *};
@@ -43,7 +43,7 @@ fn a_revert_in_the_data_alone_is_still_a_revert() {
 }
 
 #[test]
-fn a_nodes_own_word_before_the_evms_keeps_it_alive() {
+fn node_text_before_an_evm_error_keeps_the_transaction_alive() {
     assert_eq!(class_of("already known: an earlier call said execution reverted"), AlreadyKnown);
     assert_eq!(class_of("internal error: execution reverted"), Reverted);
 }
@@ -93,7 +93,7 @@ fn a_flaw_and_its_subject_must_stand_in_one_clause() {
 }
 
 #[test]
-fn a_text_with_a_word_of_the_living_is_not_dead() {
+fn text_with_a_sign_of_acceptance_is_not_a_rejection() {
     for said in [
         "invalid signature for the pending one",
         "failed to decode transaction, balance unclear",
@@ -242,7 +242,7 @@ const OF_SOMETHING_ELSE: &[&str] = &[
 ];
 
 #[test]
-fn the_words_of_flaws_said_of_something_else_are_not_dead() {
+fn words_of_flaws_about_another_subject_are_not_a_rejection() {
     for said in OF_SOMETHING_ELSE {
         let class = class_of(said);
         assert!(!class.may_lead_to_rejection(), "{said} is {class}");

@@ -179,7 +179,7 @@ impl ClientChain {
                 chain_id: Some(self.world.chain_id()),
                 read_deadline: limit(6),
                 send_deadline: limit(6),
-                lone_voice_after: LONE_VOICE_AFTER,
+                single_source_after: LONE_VOICE_AFTER,
                 ..ChainConfig::new(endpoints.iter().map(endpoint).collect())
             };
             match EvmChain::connect(config).await {

@@ -1,10 +1,10 @@
-//! What an endpoint says about itself: quota, outage, time, and what it is not set up for.
+//! Answers about the endpoint itself: quota, outage, time-outs, and features it does not have.
 
 use tollgate_model::answer::AnswerClass::{RateLimited, Transient, Unknown};
 
 use super::super::rule::Rule;
 
-/// Words that are used about nothing else. Asked before anything that may end a transaction.
+/// Phrases with no other meaning. Checked before all rules that may reject a transaction.
 pub(super) const CLEAR: &[Rule] = &[
     // everybody, hedera ("HBAR rate limit"), optimism ("sender is over rate limit")
     Rule::new(
@@ -152,9 +152,9 @@ pub(super) const CLEAR: &[Rule] = &[
     ),
 ];
 
-/// Words that wrappers also put around a node's real answer, so they are asked last.
+/// Phrases that proxies also put around a node's answer, so they are checked last.
 pub(super) const VAGUE: &[Rule] = &[
-    // what the endpoint is not set up for says nothing about the transaction
+    // a feature that the endpoint does not have tells nothing about the transaction
     Rule::new(
         Unknown,
         &[

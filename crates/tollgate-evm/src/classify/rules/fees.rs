@@ -1,10 +1,10 @@
-//! What a pool says about the price.
+//! Answers about the price.
 
 use tollgate_model::answer::AnswerClass::{FeeTooHigh, FeeTooLow, Underpriced};
 
 use super::super::rule::Rule;
 
-/// Above what the node is set to let through.
+/// The fee is above the node's cap.
 pub(super) const CAP: &[Rule] = &[
     // geth and its forks: "tx fee (1.10 ether) exceeds the configured cap (1.00 ether)"
     Rule::new(
@@ -41,7 +41,7 @@ pub(super) const CAP: &[Rule] = &[
     .unless(&["pubdata price", "price too high for"]),
 ];
 
-/// Below the base fee, below a named minimum, or just too cheap.
+/// The fee is below the base fee, below a minimum, or too low.
 pub(super) const LOW: &[Rule] = &[
     // zksync: publishing has become dearer than what the transaction pays for it
     Rule::new(FeeTooLow, &["pubdata price too high", "unacceptable gas price"]),

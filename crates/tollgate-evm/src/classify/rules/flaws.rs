@@ -1,19 +1,18 @@
-//! Readings of words that stand together and may end a transaction, for wordings that nobody has
-//! collected yet: what is named (a signature, a type, a size), and what is wrong with it.
+//! Combinations of words that may reject a transaction, for phrases that are not listed elsewhere: a
+//! subject (a signature, a type, a size) and what is wrong with it.
 //!
-//! Asked last, when nothing in the text, its numbers, the code or the status keeps the transaction
-//! alive or speaks of the endpoint. So a text with a cue of either kind never gets here.
+//! Checked last, if nothing in the text, its numbers, the code or the status keeps the transaction alive
+//! or is about the endpoint.
 
 use tollgate_model::answer::AnswerClass::{GasLimit, Invalid, Reverted};
 
 use super::super::rule::Rule;
 
-/// A whole text, or its first clause, that says no more than this: what nethermind and erigon put
-/// before any flaw of the bytes.
+/// The whole text, or its first clause. Nethermind and erigon put it before any flaw of the bytes.
 pub(super) const BARE: &str = "invalid";
 
-/// What is said of the call's only parameter, which is the transaction. Only read beside the code
-/// for invalid parameters.
+/// Phrases about the call's only parameter, which is the transaction. Used only with the code for invalid
+/// parameters.
 pub(super) const PARAMETER: &[Rule] = &[Rule::new(
     Invalid,
     &[
@@ -28,7 +27,7 @@ pub(super) const PARAMETER: &[Rule] = &[Rule::new(
 )
 .unless(ELSEWHERE)];
 
-/// Whoever talks of these talks of the call or of the endpoint, not of the transaction's bytes.
+/// Words about the call or the endpoint, not about the transaction's bytes.
 const ELSEWHERE: &[&str] = &[
     "eth send",
     "eth call",
@@ -86,7 +85,7 @@ const ELSEWHERE: &[&str] = &[
     "invalid parameters",
 ];
 
-/// What is wrong with a thing that is named beside it.
+/// Words for what is wrong with a subject in the same clause.
 const WRONG: &[&str] = &[
     "^invalid",
     "not valid",
@@ -122,13 +121,13 @@ const WRONG: &[&str] = &[
     "equal number",
 ];
 
-/// By what the words are about, the most telling first.
+/// Rules by subject, the most specific first.
 pub(super) const RULES: &[Rule] = &[
-    // the contract's word
+    // a contract's error
     Rule::new(Reverted, &["^reverted$", "^revert$", "always failing transaction"])
         .with(&["^transaction", "^tx$", "contract", "^call", "execution", "^evm"])
         .unless(&["revert to", "reverted to", "validation revert", "not revert", "chain revert"]),
-    // the machine's word, which zkevm, klaytn and reth pass on without any prefix
+    // the EVM's errors, which zkevm, klaytn and reth pass on without a prefix
     Rule::new(
         Reverted,
         &[

@@ -1,4 +1,4 @@
-//! What a node says about the account's balance.
+//! Answers about the account's balance.
 
 use tollgate_model::answer::AnswerClass::InsufficientFunds;
 

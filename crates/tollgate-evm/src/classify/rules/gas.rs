@@ -1,5 +1,4 @@
-//! What a node says about the gas limit. May end a transaction, so every phrase must be one that is
-//! said of nothing else.
+//! Answers about the gas limit. They may reject a transaction, so no phrase may have another meaning.
 
 use tollgate_model::answer::AnswerClass::GasLimit;
 

@@ -1,12 +1,11 @@
-//! What a node says about bytes that no node could take. May end a transaction, so every phrase
-//! must be one that is said of nothing else; "invalid transaction" alone is not here, because
-//! substrate says it of a nonce too.
+//! Answers about bytes that no node could accept. They may reject a transaction, so no phrase may have
+//! another meaning; "invalid transaction" alone is not listed, because substrate uses it for nonces too.
 
 use tollgate_model::answer::AnswerClass::{Invalid, Unknown};
 
 use super::super::rule::Rule;
 
-/// Fees that contradict each other or no number can hold.
+/// Fees that contradict each other or overflow.
 pub(super) const FEES: &[Rule] = &[
     // geth and its forks, reth, besu ("exceeds max fee per gas"), nethermind, hardhat, klaytn
     Rule::new(

@@ -1,7 +1,7 @@
-//! Readings of words that stand together, for wordings that nobody has collected yet.
+//! Combinations of words for phrases that are not listed elsewhere.
 //!
-//! Asked when no phrase, no numbers and nothing that may end a transaction was found. Every class
-//! here keeps the transaction alive, so a wrong guess costs an extra question, not a slot.
+//! Checked if no phrase and no numbers matched. Every class here keeps the transaction alive, so a wrong
+//! guess costs an extra call, not a slot.
 
 use tollgate_model::answer::AnswerClass::{
     AlreadyKnown, FeeTooHigh, FeeTooLow, InsufficientFunds, NonceTooHigh, NonceTooLow, PoolFull,
@@ -10,7 +10,7 @@ use tollgate_model::answer::AnswerClass::{
 
 use super::super::rule::Rule;
 
-/// By what the words are about, the most telling first.
+/// Rules by subject, the most specific first.
 pub(super) const RULES: &[Rule] = &[
     // another one with this nonce
     Rule::new(

@@ -1,10 +1,10 @@
-//! What a node says about the nonce.
+//! Answers about the nonce.
 
 use tollgate_model::answer::AnswerClass::{Invalid, NonceTooHigh, NonceTooLow, Transient};
 
 use super::super::rule::Rule;
 
-/// The nonce is out of turn, in plain words.
+/// The nonce is too low or too high.
 pub(super) const CLEAR: &[Rule] = &[
     // geth (EIP-2681): no account gets this far
     Rule::new(Invalid, &["nonce has max value"]),
@@ -106,7 +106,7 @@ pub(super) const CLEAR: &[Rule] = &[
     Rule::new(NonceTooHigh, &["^future$"]).with(&["pool"]),
 ];
 
-/// Nonce trouble without a direction: looking for receipts is the safe reading.
+/// A nonce error without a direction. "Too low" is the safe class: receipts are searched.
 pub(super) const VAGUE: &[Rule] = &[
     // nitro's predecessor: "invalid transaction nonce"; aurora: ERR_INCORRECT_NONCE; hedera:
     // WRONG_NONCE; cosmos: "invalid sequence", "account sequence mismatch"

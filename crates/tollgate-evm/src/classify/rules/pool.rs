@@ -1,11 +1,11 @@
-//! What a pool says about a transaction beside others: replacing, known, too many.
+//! Answers about a transaction and others in the pool: replacement, already known, pool full.
 
 use tollgate_model::answer::AnswerClass::{AlreadyKnown, PoolFull, ReplacementUnderpriced};
 
 use super::super::rule::Rule;
 
-/// The same nonce is pooled and the new one pays too little more. Asked before "already known",
-/// because some say "already in the pool" of the earlier attempt.
+/// The same nonce is in the pool, and the new transaction pays too little more. Checked before "already
+/// known", because some nodes answer "already in the pool" about the earlier attempt.
 pub(super) const REPLACEMENT: &[Rule] = &[
     // geth and its forks, erigon, besu, nethermind, reth, anvil, hardhat, op-geth, zkevm
     Rule::new(
@@ -71,7 +71,7 @@ pub(super) const REPLACEMENT: &[Rule] = &[
     ),
 ];
 
-/// This very transaction is there.
+/// The node has this transaction already.
 pub(super) const KNOWN: &[Rule] = &[
     // geth, erigon, nethermind, gnosis ("alreadyknown"), avalanche
     Rule::new(AlreadyKnown, &["already known"]).unless(&["block already known to be bad"]),

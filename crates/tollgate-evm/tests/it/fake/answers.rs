@@ -1,10 +1,10 @@
-//! What the node answers when it is well.
+//! The answers of a node without faults.
 
 use serde_json::{Value, json};
 use tollgate_model::port::chain::BlockRef;
 use tollgate_model::{B256, TxHash};
 
-use super::{State, Taking, block};
+use super::{SendBehaviour, State, block};
 
 type Chosen = Option<(BlockRef, Vec<TxHash>)>;
 
@@ -137,16 +137,16 @@ pub(super) fn result_of(
                 "blockNumber": at.map(|at| format!("{:#x}", at.number)),
             })
         }
-        "eth_sendRawTransaction" => match &state.taking {
-            Taking::Accepts => {
+        "eth_sendRawTransaction" => match &state.send_behaviour {
+            SendBehaviour::Accepts => {
                 let raw = alloy_primitives::hex::decode(params[0].as_str()?).unwrap();
                 json!(alloy_primitives::keccak256(raw).to_string())
             }
-            Taking::AnotherHash => json!(B256::ZERO.to_string()),
-            Taking::Says(message) => {
+            SendBehaviour::AnotherHash => json!(B256::ZERO.to_string()),
+            SendBehaviour::Fails(message) => {
                 return Some(Err(json!({"code": -32000, "message": message})));
             }
-            Taking::LosesTheAnswer => return None,
+            SendBehaviour::LosesAnswer => return None,
         },
         other => {
             return Some(Err(json!({"code": -32601, "message": format!("no method {other}")})));

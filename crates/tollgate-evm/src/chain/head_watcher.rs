@@ -1,7 +1,7 @@
-//! Follows the head of one endpoint: announced where it can be, asked for where not.
+//! Follows the head of one endpoint, by its announcements or by polling.
 //!
-//! One task for each endpoint that is read from, restarted should it die. Also the way back for an
-//! endpoint that was away: asking for its head is what finds out that it is there again.
+//! One task for each endpoint, restarted if it panics. Polling its head is also how an endpoint that was
+//! unavailable is found to have recovered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,24 +10,24 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::member::{Identity, Member, Standing};
+use super::pool_member::{ChainCheck, Identity, PoolMember};
 use super::router::Router;
 use crate::endpoint::Announced;
 
-/// How often an endpoint that announces its heads is asked all the same.
+/// An endpoint that announces its heads is polled this many times less often.
 pub(super) const SAFETY_POLL_FACTOR: u32 = 10;
-/// How often one that fails is tried.
+/// The shortest interval at which a failing endpoint is polled.
 const PROBE_MIN: Duration = Duration::from_secs(1);
 
-/// Follows until the chain is dropped.
-pub(super) async fn follow(router: Arc<Router>, member: Arc<Member>, chain: Identity) {
+/// Runs until the chain is dropped.
+pub(super) async fn follow(router: Arc<Router>, member: Arc<PoolMember>, chain: Identity) {
     loop {
-        // Dropped with this future, and the task with it.
+        // The task ends when this future is dropped.
         let mut task = JoinSet::new();
         task.spawn(follow_once(router.clone(), member.clone(), chain));
         match task.join_next().await {
             Some(Err(error)) if error.is_panic() => {
-                tracing::error!(endpoint = member.endpoint.name(), %error, "head watcher died");
+                tracing::error!(endpoint = member.endpoint.name(), %error, "head watcher panicked; restarting");
                 sleep(PROBE_MIN).await;
             }
             _ => return,
@@ -35,43 +35,43 @@ pub(super) async fn follow(router: Arc<Router>, member: Arc<Member>, chain: Iden
     }
 }
 
-/// Ends only for an endpoint that is on another chain.
-async fn follow_once(router: Arc<Router>, member: Arc<Member>, chain: Identity) {
+/// Ends only for an endpoint that is on another chain or is not read from.
+async fn follow_once(router: Arc<Router>, member: Arc<PoolMember>, chain: Identity) {
     let mut announced = member.endpoint.announced();
     loop {
-        match member.standing() {
-            Standing::Refused(_) => return,
-            Standing::Unchecked => {
+        match member.chain_check() {
+            ChainCheck::Failed(_) => return,
+            ChainCheck::Pending => {
                 member.check(chain).await;
             }
-            Standing::Good => {}
+            ChainCheck::Passed => {}
         }
         let now = Instant::now();
-        // A quota is not spent on watching.
-        if member.is_good() && member.reads() && !member.endpoint.health().is_limited(now) {
-            // What went wrong is in the endpoint's health.
-            let _ = member.ask_head().await;
+        // No calls while the endpoint is rate limited.
+        if member.is_on_chain() && member.reads() && !member.endpoint.health().is_limited(now) {
+            // The endpoint's health keeps the error.
+            let _ = member.refresh_head().await;
             router.check_lead(&member).await;
         }
-        router.weigh_heads(Instant::now());
-        if member.is_good() && !member.reads() {
+        router.select_head(Instant::now());
+        if member.is_on_chain() && !member.reads() {
             return;
         }
         wait(&router, &member, announced.as_mut()).await;
     }
 }
 
-/// Waits until it is time to ask, taking announcements meanwhile.
+/// Waits until the next poll is due, and takes announcements meanwhile.
 async fn wait(
     router: &Router,
-    member: &Member,
+    member: &PoolMember,
     mut announced: Option<&mut watch::Receiver<Announced>>,
 ) {
     let poll = router.config.poll_interval;
     let begun = Instant::now();
     loop {
         let live = announced.as_ref().is_some_and(|heads| heads.borrow().live);
-        let pause = match (member.is_good(), member.endpoint.health().failures) {
+        let pause = match (member.is_on_chain(), member.endpoint.health().failures) {
             (true, 0) if live => poll * SAFETY_POLL_FACTOR,
             (true, 0) => poll,
             _ => poll.max(PROBE_MIN),
@@ -94,11 +94,11 @@ async fn wait(
         }
         let seen = announced.as_mut().map(|heads| *heads.borrow_and_update());
         if let Some(Announced { live: true, head: Some(head), base_fee }) = seen
-            && member.is_good()
+            && member.is_on_chain()
         {
             let now = Instant::now();
-            member.saw_head(head, base_fee.map(Some), now);
-            router.weigh_heads(now);
+            member.note_head(head, base_fee.map(Some), now);
+            router.select_head(now);
             if router.lasting_lead(member, now).is_some() {
                 return;
             }

@@ -1,4 +1,4 @@
-//! The same question many times: in one call where the node takes that, else one by one.
+//! Calls one method with many parameters: in batches where the node takes them, else one by one.
 
 use futures_util::{StreamExt, stream};
 use serde::de::DeserializeOwned;
@@ -7,14 +7,14 @@ use tokio::time::Instant;
 
 use super::{Endpoint, RpcError, RpcErrorKind};
 
-/// How many go into one call.
+/// Calls in one batch.
 const BATCH_MAX: usize = 50;
 /// Single calls in flight at once.
 const IN_FLIGHT: usize = 8;
 
 impl Endpoint {
-    /// Asks for each of these, with an answer for each, in order.
-    pub(crate) async fn each_until<T: DeserializeOwned>(
+    /// Calls a method with each of these parameters; an answer for each, in order.
+    pub(crate) async fn call_each_until<T: DeserializeOwned>(
         &self,
         method: &'static str,
         params: &[Value],
@@ -22,12 +22,12 @@ impl Endpoint {
     ) -> Vec<Result<T, RpcError>> {
         let mut answers = Vec::with_capacity(params.len());
         for some in params.chunks(BATCH_MAX) {
-            answers.extend(self.some_until(method, some, deadline).await);
+            answers.extend(self.call_chunk_until(method, some, deadline).await);
         }
         answers
     }
 
-    async fn some_until<T: DeserializeOwned>(
+    async fn call_chunk_until<T: DeserializeOwned>(
         &self,
         method: &'static str,
         params: &[Value],

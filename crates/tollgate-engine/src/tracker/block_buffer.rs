@@ -1,27 +1,27 @@
-//! Blocks that were delivered before the view could take them: a retry does not ask for them again.
+//! Blocks that were delivered before the view could take them, so that a retry does not read them again.
 
 use std::collections::BTreeMap;
 
 use tollgate_model::B256;
 use tollgate_model::port::chain::{Block, BlockRef};
 
-/// Blocks that are fetched at once when the view is behind.
+/// Blocks that are buffer at once when the view is behind.
 pub(super) const AHEAD_MAX: u64 = 8;
 
 /// Delivered blocks by number and hash; bounded (I13).
-pub(super) struct Fetched {
+pub(super) struct BlockBuffer {
     blocks: BTreeMap<(u64, B256), Block>,
     /// How many blocks to fetch at once.
     ahead: u64,
 }
 
-impl Default for Fetched {
+impl Default for BlockBuffer {
     fn default() -> Self {
         Self { blocks: BTreeMap::new(), ahead: 1 }
     }
 }
 
-impl Fetched {
+impl BlockBuffer {
     /// How many blocks to fetch at once: twice as many after each fetch in which all were delivered, and
     /// a single one after the next block was missing. A head that is announced far above any block
     /// would cost a whole window of calls at each try.
@@ -38,7 +38,8 @@ impl Fetched {
         };
     }
 
-    /// Keeps a block, and at most so many. The highest go first: the view needs the lowest next.
+    /// Keeps a block, and at most `most` of them. The highest are dropped first, because the view needs the
+    /// lowest next.
     pub(super) fn keep(&mut self, block: Block, most: usize) {
         self.blocks.insert((block.at.number, block.at.hash), block);
         while self.blocks.len() > most.max(1) {
@@ -51,7 +52,7 @@ impl Fetched {
         self.of(number).next().is_some()
     }
 
-    /// Takes a block that stands on this one, and forgets what is below it.
+    /// Takes a child of this block, and drops the blocks below it.
     pub(super) fn child_of(&mut self, parent: BlockRef) -> Option<Block> {
         let number = parent.number + 1;
         self.blocks = self.blocks.split_off(&(number, B256::ZERO));
@@ -59,7 +60,7 @@ impl Fetched {
         self.blocks.remove(&(child.number, child.hash))
     }
 
-    /// The block that this one stands on.
+    /// The parent of this block.
     pub(super) fn parent_of(&self, child: BlockRef) -> Option<Block> {
         self.blocks.get(&(child.number.checked_sub(1)?, child.parent)).cloned()
     }
@@ -81,23 +82,23 @@ mod tests {
 
     #[test]
     fn window_grows_with_delivered_blocks_and_shrinks_to_one_after_a_missing_one() {
-        let mut fetched = Fetched::default();
+        let mut buffer = BlockBuffer::default();
         let mut windows = Vec::new();
         for (first, all) in [(true, true); 4].into_iter().chain([(true, false), (false, false)]) {
-            windows.push(fetched.ahead());
-            fetched.note_fetch(first, all);
+            windows.push(buffer.ahead());
+            buffer.note_fetch(first, all);
         }
-        assert_eq!((windows, fetched.ahead()), (vec![1, 2, 4, 8, 8, 4], 1));
+        assert_eq!((windows, buffer.ahead()), (vec![1, 2, 4, 8, 8, 4], 1));
     }
 
     #[test]
     fn full_store_evicts_the_highest_block_and_keeps_the_next_one_of_the_view() {
-        let mut fetched = Fetched::default();
+        let mut buffer = BlockBuffer::default();
         for number in 20..30 {
-            fetched.keep(block(number), 5);
+            buffer.keep(block(number), 5);
         }
-        fetched.keep(block(11), 5);
-        assert!(fetched.has(11) && fetched.has(23) && !fetched.has(24));
-        assert_eq!(fetched.child_of(block(10).at), Some(block(11)));
+        buffer.keep(block(11), 5);
+        assert!(buffer.has(11) && buffer.has(23) && !buffer.has(24));
+        assert_eq!(buffer.child_of(block(10).at), Some(block(11)));
     }
 }

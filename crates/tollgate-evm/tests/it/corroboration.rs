@@ -1,5 +1,5 @@
-//! One endpoint of several that is wrong about everything at once decides nothing (I8, I12, I16), and
-//! one that is gone for ever holds nothing up for ever (I15).
+//! One wrong endpoint of several decides nothing (I8, I12, I16), and one that is gone for ever blocks
+//! nothing for ever (I15).
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_model::port::chain::{BlockTag, Call, Chain, Speed, Trial};
 use tollgate_model::{Address, B256, Bytes, Nonce, U256, Wei};
 
-use crate::fake::{Mood, Node, block, config, until};
+use crate::fake::{Behaviour, Node, block, config, until};
 
 const SOMEBODY: Address = Address::repeat_byte(0x11);
 const HONEST_MAX_FEE: u128 = 2 * 0x44c + 0x14;
@@ -17,8 +17,8 @@ fn nonce(nonce: u64) -> Nonce {
     Nonce::new(nonce).unwrap()
 }
 
-/// A chain on which a head that nobody has is soon given up.
-fn hasty(nodes: &[&Node]) -> ChainConfig {
+/// A chain with a short hold of heads.
+fn short_hold(nodes: &[&Node]) -> ChainConfig {
     let endpoints = nodes.iter().map(|node| node.http()).collect();
     ChainConfig { head_hold: Duration::from_millis(50), ..config(endpoints) }
 }
@@ -29,7 +29,7 @@ async fn finalized(chain: &EvmChain) -> Result<Option<u64>, String> {
 }
 
 #[tokio::test]
-async fn endpoint_that_tells_a_head_it_can_not_deliver_decides_nothing() {
+async fn endpoint_that_reports_a_head_it_does_not_deliver_decides_nothing() {
     for honest_count in [1, 2] {
         let liar = Node::start().await;
         let honest = [Node::start().await, Node::start().await];
@@ -46,7 +46,7 @@ async fn endpoint_that_tells_a_head_it_can_not_deliver_decides_nothing() {
             (node.set().mined, node.set().pending, node.set().finalized) = (5, 6, Some(5));
         }
         let nodes: Vec<&Node> = std::iter::once(&liar).chain(honest).collect();
-        let chain = EvmChain::connect(hasty(&nodes)).await.unwrap();
+        let chain = EvmChain::connect(short_hold(&nodes)).await.unwrap();
         until("its head is given up", || async {
             chain.head_after(None).await == Ok(block(1, 10))
         })
@@ -77,10 +77,10 @@ async fn false_head_at_the_start_gives_way_as_soon_as_another_endpoint_is_heard(
         let nodes = std::iter::once(&liar).chain(honest);
         let config = config(nodes.map(|node| node.http()).collect());
         assert!(config.head_hold >= Duration::from_secs(30), "longer than the test waits");
-        honest.iter().for_each(|node| node.set().mood = Mood::Down);
+        honest.iter().for_each(|node| node.set().behaviour = Behaviour::Down);
         let chain = EvmChain::connect(config).await.unwrap();
         assert_eq!(chain.head_after(None).await, Ok(block(9, 510)), "nobody else is heard");
-        honest.iter().for_each(|node| node.set().mood = Mood::Well);
+        honest.iter().for_each(|node| node.set().behaviour = Behaviour::Normal);
         until("the honest head counts", || async {
             chain.head_after(None).await == Ok(block(1, 10))
         })
@@ -100,7 +100,7 @@ async fn finality_tag_beside_false_heads_and_tags_is_the_honest_one_without_dela
         })
     };
     liar.set().finalized_as = Some(false_tag(400));
-    let chain = EvmChain::connect(hasty(&[&liar, &honest])).await.unwrap();
+    let chain = EvmChain::connect(short_hold(&[&liar, &honest])).await.unwrap();
     let settled = async || chain.block(BlockTag::Finalized).await.unwrap().unwrap().at;
     until("both are heard", || async { finalized(&chain).await.is_ok() }).await;
     assert_eq!(
@@ -121,7 +121,7 @@ async fn finality_tag_beside_false_heads_and_tags_is_the_honest_one_without_dela
 #[tokio::test]
 async fn endpoint_behind_another_that_delivers_its_blocks_has_no_vote() {
     let (lagging, ahead) = (Node::start().await, Node::start().await);
-    let chain = EvmChain::connect(hasty(&[&lagging, &ahead])).await.unwrap();
+    let chain = EvmChain::connect(short_hold(&[&lagging, &ahead])).await.unwrap();
     for node in [&lagging, &ahead] {
         (node.set().mined, node.set().pending) = (5, 5);
     }
@@ -138,37 +138,37 @@ async fn endpoint_behind_another_that_delivers_its_blocks_has_no_vote() {
 }
 
 #[tokio::test]
-async fn finality_tag_of_one_endpoint_counts_only_after_no_second_was_heard_for_long() {
+async fn finality_tag_of_one_endpoint_counts_only_after_a_long_time_without_a_second() {
     for is_gone in [true, false] {
         let (one, other) = (Node::start().await, Node::start().await);
         one.set().finalized = Some(8);
-        let config = hasty(&[&one, &other]);
+        let config = short_hold(&[&one, &other]);
         let patient = EvmChain::connect(config.clone()).await.unwrap();
         let after = Duration::from_millis(200);
-        let hasty = ChainConfig { lone_voice_after: after, ..config };
+        let hasty = ChainConfig { single_source_after: after, ..config };
         let hasty = EvmChain::connect(hasty).await.unwrap();
         if is_gone {
-            other.set().mood = Mood::Down;
+            other.set().behaviour = Behaviour::Down;
         }
         let said = finalized(&patient).await.unwrap_err();
         assert!(said.contains("no second endpoint confirms it"), "{said}");
         until("I15: it ends", || async { finalized(&hasty).await == Ok(Some(8)) }).await;
         assert!(finalized(&patient).await.is_err());
         (one.set().finalized, other.set().finalized) = (Some(9), Some(9));
-        other.set().mood = Mood::Well;
+        other.set().behaviour = Behaviour::Normal;
         until("two say so", || async { finalized(&patient).await == Ok(Some(9)) }).await;
-        other.set().mood = Mood::Down;
+        other.set().behaviour = Behaviour::Down;
         one.set().finalized = Some(10);
         assert_eq!(finalized(&patient).await, Ok(Some(9)), "what two said stands");
     }
 }
 
 #[tokio::test]
-async fn past_count_of_one_endpoint_counts_only_after_no_second_was_heard_for_long() {
+async fn past_count_of_one_endpoint_counts_only_after_a_long_time_without_a_second() {
     let (one, other) = (Node::start().await, Node::start().await);
-    let config = hasty(&[&one, &other]);
+    let config = short_hold(&[&one, &other]);
     let patient = EvmChain::connect(config.clone()).await.unwrap();
-    let hasty = ChainConfig { lone_voice_after: Duration::from_millis(200), ..config };
+    let hasty = ChainConfig { single_source_after: Duration::from_millis(200), ..config };
     let hasty = EvmChain::connect(hasty).await.unwrap();
     other.set().oldest_state = 10;
     patient.count_at(SOMEBODY, 9).await.unwrap_err();
@@ -184,7 +184,7 @@ fn reverts() -> Result<Value, Value> {
 #[tokio::test]
 async fn revert_of_an_estimate_needs_a_second_endpoint_that_does_not_estimate_it() {
     let nodes = [Node::start().await, Node::start().await];
-    let config = hasty(&[&nodes[0], &nodes[1]]);
+    let config = short_hold(&[&nodes[0], &nodes[1]]);
     let unpolled = ChainConfig { poll_interval: Duration::from_secs(600), ..config };
     let chain = EvmChain::connect(unpolled).await.unwrap();
     until("both tell their heads", || async {
@@ -198,9 +198,9 @@ async fn revert_of_an_estimate_needs_a_second_endpoint_that_does_not_estimate_it
         nodes[wrong].set().fixed.insert("eth_estimateGas", reverts());
         nodes[right].set().fixed.clear();
         // A call that failed makes it the second to be asked.
-        nodes[right].set().mood = Mood::Down;
+        nodes[right].set().behaviour = Behaviour::Down;
         chain.sighting(B256::ZERO).await.unwrap();
-        nodes[right].set().mood = Mood::Well;
+        nodes[right].set().behaviour = Behaviour::Normal;
         let asked = nodes[wrong].calls_of("eth_estimateGas");
         assert_eq!(tried().await, Trial::Gas(21_000));
         assert_eq!(nodes[wrong].calls_of("eth_estimateGas"), asked + 1);
@@ -208,6 +208,6 @@ async fn revert_of_an_estimate_needs_a_second_endpoint_that_does_not_estimate_it
     nodes[0].set().fixed.insert("eth_estimateGas", reverts());
     nodes[1].set().fixed.insert("eth_estimateGas", reverts());
     assert!(matches!(tried().await, Trial::Reverts(_)), "two say so");
-    nodes[1].set().mood = Mood::Down;
+    nodes[1].set().behaviour = Behaviour::Down;
     assert!(matches!(tried().await, Trial::Reverts(_)), "nobody says otherwise");
 }

@@ -1,6 +1,6 @@
-//! What a contract said when it said no.
+//! Decodes revert reasons.
 //!
-//! Owns no state. Reads `Error(string)`, `Panic(uint256)` and shows everything else as hex.
+//! Owns no state. Reads `Error(string)` and `Panic(uint256)`, and shows everything else as hex.
 
 use alloy_primitives::{U256, hex};
 use tollgate_model::Text;
@@ -30,7 +30,7 @@ pub(super) fn reason(data: &[u8]) -> Text<2000> {
     Text::lossy(&text.unwrap_or_else(|| format!("custom error {}", hex::encode_prefixed(data))))
 }
 
-/// The revert data somewhere in an error's data: hex alone, behind a word, or inside of JSON.
+/// The revert data within an error's data: hex alone, after a word, or inside JSON.
 pub(super) fn revert_data(text: &str) -> Option<Vec<u8>> {
     let runs = text.match_indices("0x").filter_map(|(at, _)| {
         let digits = &text[at + 2..];
@@ -39,7 +39,7 @@ pub(super) fn revert_data(text: &str) -> Option<Vec<u8>> {
     });
     let runs: Vec<_> = runs.collect();
     let known = |run: &&Vec<u8>| run.starts_with(&ERROR) || run.starts_with(&PANIC);
-    // A hash or an address beside it is no revert data.
+    // A hash or an address is no revert data.
     let other = |run: &&Vec<u8>| ![20, 32].contains(&run.len());
     runs.iter().find(known).or_else(|| runs.iter().find(other)).cloned()
 }

@@ -1,4 +1,4 @@
-//! Tries a call on the head without sending it.
+//! Estimates the gas of a call on the head.
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -6,18 +6,18 @@ use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::chain::{Call, ChainUnavailable, SendAnswer, Trial};
 use tollgate_model::refusal::refusal_of_estimate;
 
-use super::member::Member;
-use super::reason::{reason_in, revert_data};
+use super::pool_member::PoolMember;
+use super::revert_reason::{reason_in, revert_data};
 use super::router::{Needs, Router, unavailable};
 use crate::classify::classify_with;
-use crate::endpoint::wire::Quantity;
-use crate::endpoint::{Ability, RpcError, RpcErrorKind};
+use crate::endpoint::json::Quantity;
+use crate::endpoint::{Capability, RpcError, RpcErrorKind};
 
 const ESTIMATE: &str = "eth_estimateGas";
 /// The JSON-RPC code for parameters of another form than the method takes.
 const INVALID_PARAMS: i64 = -32_602;
 
-/// A call as nodes read it.
+/// A call in the JSON that nodes read.
 pub(super) fn call_object(call: &Call) -> Value {
     let mut object = json!({
         "from": call.from.to_string(),
@@ -30,19 +30,19 @@ pub(super) fn call_object(call: &Call) -> Value {
     object
 }
 
-/// Reverts that are enough for an answer.
+/// Reverts of different endpoints that decide.
 const REVERTS_ENOUGH: usize = 2;
 
-/// Estimates the gas of a call. A revert is an answer once two endpoints say so, or nobody else who is
-/// well says otherwise; a refusal is one once everybody was asked and nobody says otherwise: what one
-/// endpoint does not take, another that is less behind may.
+/// Estimates the gas of a call. A revert decides once two endpoints report it, or no other healthy one
+/// reports something else; a refusal decides once all endpoints were asked, because another one that
+/// lags less may estimate the call.
 pub(super) async fn try_call(router: &Router, call: &Call) -> Result<Trial, ChainUnavailable> {
     let readers = router.readers(Needs::Head, Instant::now());
     let object = call_object(call);
     let (mut refused, mut unclear, mut said) = (None, None, Vec::new());
     let (mut reverts, mut reverted) = (0, None);
     for (member, until) in router.in_turn(&readers) {
-        // A second opinion is not waited for where only endpoints in trouble are left to give it.
+        // A resting endpoint is not waited for just to confirm a revert.
         if reverted.is_some() && member.endpoint.health().is_resting(Instant::now()) {
             break;
         }
@@ -65,7 +65,7 @@ pub(super) async fn try_call(router: &Router, call: &Call) -> Result<Trial, Chai
             match refusal_of_estimate(class) {
                 Some(_) => drop(refused.get_or_insert(answer)),
                 None if class == AnswerClass::Unknown => drop(unclear.get_or_insert(answer)),
-                // The endpoint speaks of itself: another one may know.
+                // The answer is about the endpoint itself: another one may know.
                 None => {}
             }
         }
@@ -74,15 +74,15 @@ pub(super) async fn try_call(router: &Router, call: &Call) -> Result<Trial, Chai
     reverted.or(refused).ok_or_else(|| unavailable(ESTIMATE, &said))
 }
 
-/// One endpoint's estimate, on the head where it can be told so, else on the block of its choice.
-async fn estimate(member: &Member, object: &Value, until: Instant) -> Result<u64, RpcError> {
-    let abilities = member.endpoint.abilities();
+/// One endpoint's estimate, on the head if it takes a block argument, else on the block of its choice.
+async fn estimate(member: &PoolMember, object: &Value, until: Instant) -> Result<u64, RpcError> {
+    let capabilities = member.endpoint.capabilities();
     let ask = async |params: Value| {
         let answer = member.endpoint.call_until(ESTIMATE, params, until).await;
         answer.map(|gas: Quantity<u64>| gas.0)
     };
     let without = json!([object]);
-    if !abilities.may_have(Ability::EstimateAtBlock, Instant::now()) {
+    if !capabilities.may_have(Capability::EstimateAtBlock, Instant::now()) {
         return ask(without).await;
     }
     let error = match ask(json!([object, "latest"])).await {
@@ -90,28 +90,28 @@ async fn estimate(member: &Member, object: &Value, until: Instant) -> Result<u64
         answer => return answer,
     };
     let again = ask(without).await;
-    // What is refused either way is not about the block.
+    // The same refusal without a block is not about the block.
     let same = |other: &RpcError| is_about_params(other) && other.code == error.code;
     if !again.as_ref().is_err_and(same) {
-        abilities.lacks(Ability::EstimateAtBlock, Instant::now());
+        capabilities.lacks(Capability::EstimateAtBlock, Instant::now());
     }
     again
 }
 
-/// Whether a node complains about the form of a call, which is ours, not about what it does.
+/// Whether a node complains about the form of the request, not about the call.
 fn is_about_params(error: &RpcError) -> bool {
     let is_invalid = error.kind == RpcErrorKind::Node && error.code == Some(INVALID_PARAMS);
     is_invalid || error.is_argument_too_many()
 }
 
-/// What an answer to a try means. Here nothing was sent, so that data beside the code of a revert
-/// is a contract's own error.
+/// Classifies an answer to an estimate. Nothing was sent, so that data beside the code of a revert is a
+/// contract's own error.
 pub(super) fn class_of(router: &Router, error: &RpcError) -> AnswerClass {
     let class = classify_with(&error.as_answer(), &router.config.overrides);
     let has_data = || error.data.as_deref().and_then(revert_data).is_some_and(|d| d.len() >= 4);
     match class {
         AnswerClass::Unknown if error.code == Some(3) && has_data() => AnswerClass::Reverted,
-        // A send has one parameter, the transaction. A try has more, and their form is not the
+        // A send has one parameter, the transaction. An estimate has more, and their form is not the
         // caller's.
         AnswerClass::Invalid if is_about_params(error) => AnswerClass::Unknown,
         class => class,

@@ -1,7 +1,6 @@
-//! The JSON of JSON-RPC, and of the few things that are asked for.
+//! The JSON of JSON-RPC, and of the objects that are read.
 //!
-//! Reads what nodes really send: members that are missing, null or more than expected are no error
-//! unless the value is needed.
+//! Lenient: members that are missing, null or unexpected are no error unless the value is needed.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +61,7 @@ impl Incoming {
     }
 }
 
-/// A number as nodes write it: `0x1a`.
+/// A number in the hex of JSON-RPC: `0x1a`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Quantity<T>(pub(crate) T);
 
@@ -122,21 +121,21 @@ impl<'de, T: FromHex> Deserialize<'de> for Quantity<T> {
     }
 }
 
-/// A number as nodes read it.
+/// Formats a number in the hex of JSON-RPC.
 pub(crate) fn quantity(number: u64) -> String {
     format!("{number:#x}")
 }
 
-/// A block, or its header as a subscription gives it.
+/// A block, or its header from a subscription.
 #[derive(Clone, Deserialize, Debug)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct BlockWire {
+pub(crate) struct BlockJson {
     number: Option<Quantity<u64>>,
     hash: Option<Quantity<B256>>,
     parent_hash: Quantity<B256>,
     #[serde(default)]
     base_fee_per_gas: Option<Quantity<u128>>,
-    /// Of whatever form: a block is a block without it.
+    /// Of any form: it is not needed.
     #[serde(default)]
     gas_limit: Value,
     #[serde(default)]
@@ -145,8 +144,8 @@ pub(crate) struct BlockWire {
     transactions: Vec<Quantity<B256>>,
 }
 
-impl BlockWire {
-    /// Its place; `None` for a pending block, which has none.
+impl BlockJson {
+    /// Its number and hashes; `None` for a pending block.
     pub(crate) fn at(&self) -> Option<BlockRef> {
         let (number, hash) = (self.number?.0, self.hash?.0);
         Some(BlockRef { number, hash, parent: self.parent_hash.0 })
@@ -156,7 +155,7 @@ impl BlockWire {
         self.base_fee_per_gas.map(|fee| fee.0)
     }
 
-    /// The gas that it has; what no integer holds is no limit.
+    /// Its gas limit; `None` if it is no integer.
     pub(crate) fn gas_limit(&self) -> Option<u64> {
         let digits = self.gas_limit.as_str()?.strip_prefix("0x")?;
         u64::from_str_radix(digits, 16).ok()
@@ -174,7 +173,7 @@ impl BlockWire {
 
 #[derive(Clone, Deserialize, Debug)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ReceiptWire {
+pub(crate) struct ReceiptJson {
     pub(crate) transaction_hash: Quantity<B256>,
     pub(crate) block_hash: Option<Quantity<B256>>,
     pub(crate) block_number: Option<Quantity<u64>>,
@@ -199,8 +198,7 @@ pub(crate) struct ReceiptWire {
     pub(crate) contract_address: Option<Quantity<Address>>,
 }
 
-/// A member that is good to have: one that can't be read is as good as missing, and does not make the
-/// whole unreadable.
+/// Reads an optional member. One that can't be read counts as missing.
 fn if_readable<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -212,7 +210,7 @@ where
 
 #[derive(Clone, Deserialize, Debug)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct TransactionWire {
+pub(crate) struct TransactionJson {
     pub(crate) hash: Quantity<B256>,
     #[serde(default)]
     pub(crate) block_hash: Option<Quantity<B256>>,
@@ -226,9 +224,9 @@ pub(crate) struct TransactionWire {
     pub(crate) gas: Quantity<u64>,
 }
 
-/// A transaction, as far as it takes to know whose slot it is in.
+/// The parts of a transaction that identify its slot.
 #[derive(Clone, Copy, Deserialize, Debug)]
-pub(crate) struct SlotWire {
+pub(crate) struct SlotJson {
     pub(crate) hash: Quantity<B256>,
     #[serde(default)]
     pub(crate) from: Option<Quantity<Address>>,
@@ -238,28 +236,28 @@ pub(crate) struct SlotWire {
 
 /// A block with its transactions in full.
 #[derive(Clone, Deserialize, Debug)]
-pub(crate) struct FullBlockWire {
+pub(crate) struct FullBlockJson {
     pub(crate) number: Quantity<u64>,
     pub(crate) hash: Quantity<B256>,
-    pub(crate) transactions: Vec<SlotWire>,
+    pub(crate) transactions: Vec<SlotJson>,
 }
 
 /// A sender's part of a pool. Members that a client does not have are missing.
 #[derive(Clone, Deserialize, Debug)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct PoolWire {
+pub(crate) struct PoolJson {
     #[serde(default)]
-    pub(crate) pending: Option<BTreeMap<String, SlotWire>>,
+    pub(crate) pending: Option<BTreeMap<String, SlotJson>>,
     #[serde(default)]
-    pub(crate) queued: Option<BTreeMap<String, SlotWire>>,
+    pub(crate) queued: Option<BTreeMap<String, SlotJson>>,
     /// Erigon's own: due, but below the base fee.
     #[serde(default)]
-    pub(crate) base_fee: Option<BTreeMap<String, SlotWire>>,
+    pub(crate) base_fee: Option<BTreeMap<String, SlotJson>>,
 }
 
 #[derive(Clone, Deserialize, Debug)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct FeeHistoryWire {
+pub(crate) struct FeeHistoryJson {
     #[serde(default)]
     pub(crate) base_fee_per_gas: Vec<Quantity<u128>>,
     #[serde(default)]
@@ -293,7 +291,7 @@ mod tests {
             "transactionIndex": "0x2", "effectiveGasPrice": "0x7", "l1Fee": "0x9",
             "contractAddress": format!("0x{}", "22".repeat(20)),
         });
-        let receipt: ReceiptWire = serde_json::from_value(wire.clone()).unwrap();
+        let receipt: ReceiptJson = serde_json::from_value(wire.clone()).unwrap();
         assert_eq!(receipt.transaction_index.unwrap().0, 2);
         assert_eq!(receipt.effective_gas_price.unwrap().0, 7);
         assert_eq!(receipt.l1_fee.unwrap().0, U256::from(9));
@@ -301,7 +299,7 @@ mod tests {
         wire["effectiveGasPrice"] = serde_json::json!("cheap");
         wire["contractAddress"] = serde_json::Value::Null;
         wire["l1Fee"] = serde_json::json!(9);
-        let receipt: ReceiptWire = serde_json::from_value(wire).unwrap();
+        let receipt: ReceiptJson = serde_json::from_value(wire).unwrap();
         assert!(receipt.effective_gas_price.is_none() && receipt.l1_fee.is_none());
         assert!(receipt.contract_address.is_none());
     }
@@ -319,6 +317,6 @@ mod tests {
     fn a_pending_block_has_no_place() {
         let hash = format!("0x{}", "11".repeat(32));
         let text = format!(r#"{{"number":null,"hash":null,"parentHash":"{hash}"}}"#);
-        assert_eq!(serde_json::from_str::<BlockWire>(&text).unwrap().at(), None);
+        assert_eq!(serde_json::from_str::<BlockJson>(&text).unwrap().at(), None);
     }
 }

@@ -1,8 +1,8 @@
-//! An account's past: how far it had counted at a block.
+//! An account's transaction count at a past block.
 //!
-//! Owns no counts, only since when a single endpoint tells them. A number means a block only as long as the endpoint that is asked has the same
-//! block there. Nodes without old states say so with an error, which is never evidence, or count
-//! zero (Besu): that is too low, which only delays.
+//! Owns no counts, only since when a single endpoint reports them. A block number means one block only
+//! while the endpoint has the same block there before and after. Nodes without old states answer with
+//! an error, which is never evidence, or count zero (Besu), which is too low and only delays.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,35 +12,35 @@ use tokio::time::Instant;
 use tollgate_model::port::chain::{ChainUnavailable, PastCount};
 use tollgate_model::{Address, B256, Nonce};
 
+use super::corroboration::SingleSource;
 use super::counts::agreed;
-use super::member::Member;
+use super::pool_member::PoolMember;
 use super::router::{Needs, Router, unavailable};
-use super::voices::LoneVoice;
 use crate::endpoint::RpcError;
-use crate::endpoint::wire::{BlockWire, Quantity, quantity};
+use crate::endpoint::json::{BlockJson, Quantity, quantity};
 
-/// How many endpoints are asked for a count in the past.
+/// Endpoints that are asked for a past count.
 const VOTERS_MAX: usize = 3;
 
-/// Since when past counts have been one endpoint's word. Endpoints differ in which states they keep,
-/// whatever the account.
+/// Since when only one endpoint has reported past counts. It does not depend on the account: endpoints
+/// differ in which states they keep.
 #[derive(Debug, Default)]
-pub(super) struct PastCounts {
-    lone: Mutex<LoneVoice>,
+pub(super) struct PastCountSource {
+    single: Mutex<SingleSource>,
 }
 
-/// One endpoint, asked about one account.
-struct Asked<'a> {
-    member: &'a Member,
+/// A question to one endpoint about one account.
+struct PastCountQuery<'a> {
+    member: &'a PoolMember,
     of: Address,
     deadline: Instant,
 }
 
-/// An account's count in the block of this number, by the word of two endpoints where several are
-/// configured ([`LoneVoice`]): too high a count makes a slot look used (I8).
+/// An account's count in the block of this number, confirmed by two endpoints where several are
+/// configured ([`SingleSource`]): a count that is too high makes a slot look used (I8).
 pub(super) async fn count_at(
     router: &Router,
-    past: &PastCounts,
+    past: &PastCountSource,
     of: Address,
     number: u64,
 ) -> Result<PastCount, ChainUnavailable> {
@@ -48,10 +48,10 @@ pub(super) async fn count_at(
         return Err(ChainUnavailable(format!("there is no block {number} yet")));
     }
     let voters = router.voters(Needs::Block(number), VOTERS_MAX, Instant::now());
-    let deadline = router.deadline_of(&voters);
+    let deadline = router.read_deadline_for(&voters);
     let answers = join_all(voters.iter().map(async |member| {
-        let asked = Asked { member, of, deadline };
-        (member.endpoint.name(), asked.steady_count(number).await)
+        let query = PastCountQuery { member, of, deadline };
+        (member.endpoint.name(), query.steady_count(number).await)
     }))
     .await;
     let (mut readings, mut refusals) = (Vec::new(), Vec::new());
@@ -63,15 +63,15 @@ pub(super) async fn count_at(
     }
     let Some(block) = same_block(&readings) else {
         let differ = || ChainUnavailable(format!("the endpoints differ about block {number}"));
-        let nobody = readings.is_empty();
-        return Err(if nobody { unavailable("a past count", &refusals) } else { differ() });
+        let is_unanswered = readings.is_empty();
+        return Err(if is_unanswered { unavailable("a past count", &refusals) } else { differ() });
     };
     let in_block = readings.iter().filter(|(hash, _)| *hash == block);
     let counts: Vec<u64> = in_block.map(|(_, count)| *count).collect();
-    let (configured, after) = (router.readers_configured(), router.config.lone_voice_after);
-    let mut lone = past.lone.lock().unwrap_or_else(PoisonError::into_inner);
-    if !lone.is_enough(counts.len(), configured, Instant::now(), after) {
-        refusals.push("one endpoint's word alone".to_owned());
+    let (configured, after) = (router.readers_configured(), router.config.single_source_after);
+    let mut single = past.single.lock().unwrap_or_else(PoisonError::into_inner);
+    if !single.is_enough(counts.len(), configured, Instant::now(), after) {
+        refusals.push("no second endpoint confirms it".to_owned());
         return Err(unavailable("a past count", &refusals));
     }
     let nonce = |count| Nonce::new(count).map_err(|error| ChainUnavailable(error.to_string()));
@@ -80,7 +80,7 @@ pub(super) async fn count_at(
     Ok(PastCount { count: nonce(count)?, highest: nonce(highest)? })
 }
 
-/// The block that all have who answered, or else one that two have.
+/// The block that all endpoints that answered have, or else one that two have.
 fn same_block(readings: &[(B256, u64)]) -> Option<B256> {
     let (first, rest) = readings.split_first()?;
     if rest.iter().all(|(hash, _)| *hash == first.0) {
@@ -90,19 +90,20 @@ fn same_block(readings: &[(B256, u64)]) -> Option<B256> {
     readings.iter().map(|(hash, _)| *hash).find(|hash| had_by(*hash) >= 2)
 }
 
-impl Asked<'_> {
-    async fn block(&self, which: &str) -> Result<Option<BlockWire>, RpcError> {
+impl PastCountQuery<'_> {
+    async fn block(&self, which: &str) -> Result<Option<BlockJson>, RpcError> {
         let params = json!([which, false]);
-        self.member.insist("eth_getBlockByNumber", params, self.deadline).await
+        self.member.call_with_retries("eth_getBlockByNumber", params, self.deadline).await
     }
 
     async fn count(&self, number: u64) -> Result<u64, RpcError> {
         let params = json!([self.of.to_string(), quantity(number)]);
-        let count = self.member.insist("eth_getTransactionCount", params, self.deadline).await;
+        let count =
+            self.member.call_with_retries("eth_getTransactionCount", params, self.deadline).await;
         count.map(|count: Quantity<u64>| count.0)
     }
 
-    /// The count, with the hash of the block that the endpoint had before and after.
+    /// The count, and the hash of the block that the endpoint had before and after it was read.
     async fn steady_count(&self, number: u64) -> Result<(B256, u64), String> {
         let hash = async || {
             let block = self.block(&quantity(number)).await.map_err(|error| error.to_string())?;
