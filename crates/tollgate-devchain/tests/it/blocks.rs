@@ -162,7 +162,8 @@ fn the_same_seed_and_calls_give_the_same_hashes_and_another_seed_others() {
         for nonce in 0..5 {
             mine_all(&mut chain, &[plain(0, nonce), plain(1, nonce)]);
         }
-        let reorg = tollgate_devchain::chain::Reorg::new(3, tollgate_devchain::chain::Fate::Moved);
+        let reorg =
+            tollgate_devchain::chain::Reorg::new(3, tollgate_devchain::chain::DroppedTxs::Moved);
         chain.reorg(reorg, 0).unwrap();
         chain.evict(0, 0.5);
         chain
