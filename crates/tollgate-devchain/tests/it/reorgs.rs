@@ -109,7 +109,7 @@ fn the_head_can_be_shorter_for_a_while() {
 }
 
 #[test]
-fn promises_are_broken_only_when_asked_for() {
+fn finality_tags_are_violated_on_request_only() {
     let mut chain = chain(|options| {
         options.chain.finality.safe = 2;
         options.chain.finality.finalized = 4;

@@ -76,7 +76,7 @@ async fn new_heads_arrive_in_order_and_again_after_a_reorg() {
 }
 
 #[tokio::test]
-async fn a_lagging_endpoint_tells_of_older_heads() {
+async fn lagging_endpoint_announces_older_heads() {
     let devchain = start().await;
     let mut socket = Socket::open(&devchain.ws_url()).await;
     result(&devchain.url(), "devchain_setLag", json!([2])).await;
@@ -87,7 +87,7 @@ async fn a_lagging_endpoint_tells_of_older_heads() {
 }
 
 #[tokio::test]
-async fn subscriptions_can_fall_silent_while_questions_are_answered() {
+async fn subscriptions_can_stop_while_calls_are_answered() {
     let devchain = start().await;
     let mut socket = Socket::open(&devchain.ws_url()).await;
     socket.subscribe().await;
