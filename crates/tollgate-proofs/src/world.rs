@@ -281,7 +281,7 @@ impl Node {
         *self = Self { boot: self.boot, step: Step::Loading, token, ..Self::new() };
     }
 
-    /// It tries to get the lease.
+    /// The node tries to get the lease.
     #[must_use]
     pub const fn is_contender(&self) -> bool {
         matches!(self.step, Step::Idle | Step::Fenced)

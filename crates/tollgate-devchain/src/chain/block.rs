@@ -17,7 +17,7 @@ pub const PRODUCER: Address = address!("00000000000000000000000000000000000c01d0
 /// The result of a transaction in its block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Receipt {
-    /// It succeeded.
+    /// The transaction succeeded.
     pub is_success: bool,
     /// Gas it used.
     pub gas_used: u64,

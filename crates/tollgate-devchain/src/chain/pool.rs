@@ -95,7 +95,7 @@ impl Pool {
         self.by_hash.len()
     }
 
-    /// It has no transaction.
+    /// The pool has no transaction.
     pub fn is_empty(&self) -> bool {
         self.by_hash.is_empty()
     }

@@ -77,7 +77,7 @@ impl Untruths {
         wei.saturating_mul(u128::from(self.fee_factor.unwrap_or(1)))
     }
 
-    /// It never has the block of this number.
+    /// The block of this number is never available.
     pub(super) fn lacks_block(&self, number: u64) -> bool {
         self.lacked_blocks.is_some_and(|one_in| one_in > 0 && number % one_in == one_in - 1)
     }

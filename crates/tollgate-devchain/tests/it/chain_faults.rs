@@ -1,4 +1,4 @@
-//! What `devchain_*` does to the chain, over HTTP.
+//! The effects of `devchain_*` methods on the chain, over HTTP.
 
 use alloy_primitives::U256;
 use serde_json::{Value, json};

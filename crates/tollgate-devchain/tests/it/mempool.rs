@@ -1,4 +1,4 @@
-//! Who gets into the pool, and who goes when it is full.
+//! Admission to the pool, and eviction when it is full.
 
 use alloy_consensus::TxLegacy;
 use alloy_primitives::{Bytes, TxKind, U256};

@@ -1,4 +1,4 @@
-//! What an account was at a block, and what an account can pay, over HTTP.
+//! Historical accounts and balances, over HTTP.
 
 use alloy_primitives::U256;
 use serde_json::{Value, json};
