@@ -1,4 +1,4 @@
-//! What the stores cost, against what the same machine can do at best in the same run.
+//! The throughput of the stores, as a share of a ceiling measured in the same run.
 //!
 //! `cargo run --profile dist -p tollgate-bench [-- SECONDS]` starts a PostgreSQL of its own, measures each
 //! job for that long (3 seconds unless told otherwise) and prints a table. Absolute figures drift

@@ -3,7 +3,7 @@
 
 use std::error::Error;
 
-use tollgate_devchain::chain::{Fate, Reorg};
+use tollgate_devchain::chain::{DroppedTxs, Reorg};
 use tollgate_devchain::{DevChain, DevChainOptions, ViewOptions};
 
 #[tokio::main(flavor = "current_thread")]
@@ -11,7 +11,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let devchain = DevChain::start(DevChainOptions::default()).await?;
     println!("{} {}", devchain.url(), devchain.ws_url());
     devchain.mine(3);
-    let replaced = devchain.reorg(Reorg::new(2, Fate::Returned)).expect("three blocks are there");
+    let replaced =
+        devchain.reorg(Reorg::new(2, DroppedTxs::Returned)).expect("three blocks are there");
     println!("{replaced:?}");
     let other_backend = devchain.second_view(ViewOptions::default()).await?;
     println!("{}", other_backend.url());

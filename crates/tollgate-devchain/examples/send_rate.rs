@@ -1,4 +1,4 @@
-//! How many transactions a second an endpoint takes, and what its receipts cost:
+//! Measures the transactions per second of an endpoint, and the cost of receipts:
 //! `cargo run --release -p tollgate-devchain --example send_rate [transactions] [connections]`.
 //!
 //! Signs first, then sends over kept-alive connections on the same two threads as the server, so

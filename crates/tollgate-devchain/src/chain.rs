@@ -1,7 +1,7 @@
 //! The chain itself: accounts, pools, blocks, reorgs. Pure and deterministic.
 //!
 //! It is **not an EVM**: no code runs. A transaction is a transfer; an address that is called does
-//! the one thing it was told to do ([`Behaviour`]): succeed, revert, burn gas, run out of gas. What
+//! the one thing it was set to do ([`Behaviour`]): succeed, revert, burn gas, run out of gas. What
 //! is real is all that a transaction manager can see from outside: nonces, balances, fees, pools,
 //! blocks, receipts, hashes and how they change in a reorg.
 //!
@@ -34,7 +34,7 @@ pub use config::{BaseFee, ChainConfig, FinalityDistances, GWEI, PoolLimits, Rete
 pub use pool::{Admission, Pool, Pooled, Rules};
 pub use read::{BlockId, Call, CallRefused, FeeHistory, Found, View};
 pub use rejection::Rejection;
-pub use reorg::{Beyond, Fate, Reorg, ReorgOutcome, ReorgRefused};
+pub use reorg::{Beyond, DroppedTxs, Reorg, ReorgOutcome, ReorgRefused};
 pub use rng::Rng;
 pub use state::{Account, Accounts};
 pub use tx::Tx;
@@ -69,7 +69,7 @@ pub struct Chain {
     places: HashMap<B256, (u64, usize)>,
     pools: Vec<Pool>,
     in_flight: VecDeque<InFlight>,
-    /// What `safe` and `finalized` have reached: they go back only when told to.
+    /// The highest `safe` and `finalized` so far: they go back only on request.
     safe_mark: u64,
     finalized_mark: u64,
     forks: u64,
@@ -118,12 +118,12 @@ impl Chain {
         }
     }
 
-    /// What it was made from.
+    /// Its configuration.
     pub fn config(&self) -> &ChainConfig {
         &self.config
     }
 
-    /// How many reorgs there were.
+    /// The number of reorgs so far.
     pub fn reorgs(&self) -> u64 {
         self.forks
     }
@@ -143,7 +143,7 @@ impl Chain {
         &mut self.pools[pool]
     }
 
-    /// How many pools there are.
+    /// The number of pools.
     pub fn pools(&self) -> usize {
         self.pools.len()
     }
@@ -154,7 +154,7 @@ impl Chain {
         self.pools.len() - 1
     }
 
-    /// What the next block asks of a transaction.
+    /// The next block's requirements for a transaction.
     pub fn rules(&self) -> Rules {
         Rules {
             chain_id: self.config.chain_id,
@@ -163,7 +163,7 @@ impl Chain {
         }
     }
 
-    /// Hands a transaction to one node at time `now_ms`; the others hear of it as that node's
+    /// Sends a transaction to one node at time `now_ms`; the others get it as that node's
     /// gossip delay says (see [`Self::gossip`]).
     pub fn submit(
         &mut self,
@@ -221,12 +221,12 @@ impl Chain {
         self.pools[pool].evict(probability, &mut self.rng)
     }
 
-    /// What an address does when called, from now on.
+    /// Sets the behaviour of an address when called.
     pub fn set_behaviour(&mut self, address: Address, behaviour: Behaviour) {
         self.behaviours.insert(address, behaviour);
     }
 
-    /// What an address does when called, if it was ever told.
+    /// The behaviour of an address when called, if one was set.
     pub fn behaviour(&self, address: Address) -> Option<&Behaviour> {
         self.behaviours.get(&address)
     }

@@ -1,4 +1,4 @@
-//! The words of the real clients: the text and the code each of them uses for the same thing.
+//! The messages of the real clients: the text and the code each of them uses for the same thing.
 //!
 //! Pure tables, taken from the clients' sources; where a client has no words of its own for a
 //! rejection (its pool has no such rule), it borrows geth's, and its table says so. Decides nothing.
@@ -16,14 +16,14 @@ use serde_json::Value;
 use crate::chain::{CallRefused, Rejection, encode_revert};
 use crate::error::RpcError;
 
-/// Whose words an endpoint speaks.
+/// The client software whose messages an endpoint uses.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
     /// go-ethereum.
     #[default]
     Geth,
-    /// Nethermind up to 1.3x (`OldNonce, …`); newer versions speak geth's words.
+    /// Nethermind up to 1.3x (`OldNonce, …`); newer versions use geth's messages.
     Nethermind,
     /// Hyperledger Besu.
     Besu,
@@ -131,7 +131,7 @@ impl Dialect {
         }
     }
 
-    /// What is counted in a block without its state, by a client that does not say so.
+    /// The transaction count in a block without state, for a client that answers instead of failing.
     pub fn count_without_state(self) -> Option<u64> {
         match self {
             Self::Besu => Some(0),

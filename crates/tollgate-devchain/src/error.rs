@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a node answers instead of a result.
+/// A JSON-RPC error.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RpcError {
     /// The number; clients use the same ones for different things.

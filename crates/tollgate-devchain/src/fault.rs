@@ -1,4 +1,4 @@
-//! What goes wrong at one endpoint: rules, a seeded plan, and the decision for each call.
+//! The faults of one endpoint: rules, a seeded plan, and the decision for each call.
 //!
 //! Pure: decides, the server carries it out. Time is an argument; chance follows from the seed and
 //! the order of the calls.

@@ -15,9 +15,9 @@
 //! is real is what a transaction manager sees from outside. `docs/devchain.md`
 //! lists the methods and the faults.
 //!
-//! How it is started and broken: `examples/reorg.rs`.
+//! `examples/reorg.rs` shows how to start and break it.
 //!
-//! How fast it is here: `cargo run --release -p tollgate-devchain --example send_rate`.
+//! `cargo run --release -p tollgate-devchain --example send_rate` measures its speed.
 //!
 //! Who may know this crate: the server, for `dev`, `demo` and `devchain`; tests. It knows none of
 //! Tollgate's other crates.

@@ -11,7 +11,7 @@ use crate::fault::{FaultPlan, FaultRule};
 use crate::options::Features;
 use crate::rpc::{Endpoint, Shared, post_locally};
 
-/// A chain that is reached within the process. Nothing happens by itself: whoever owns it mines and
+/// A chain that is reached within the process. Nothing happens by itself: its owner mines and
 /// gossips.
 pub struct LocalChain {
     shared: Arc<Shared>,
@@ -46,7 +46,7 @@ pub struct LocalView {
     endpoint: Endpoint,
 }
 
-/// What comes back of a POST.
+/// The response to a POST.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LocalAnswer {
     /// A response.
@@ -73,7 +73,7 @@ impl LocalView {
     /// Carries out any method without faults: the way to the `devchain_*` methods.
     ///
     /// # Errors
-    /// What the endpoint says.
+    /// The endpoint's answer.
     pub fn call(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
         self.endpoint.call(method, params)
     }

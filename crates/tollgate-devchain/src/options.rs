@@ -1,4 +1,4 @@
-//! How a dev chain is started. Plain values with defaults.
+//! The options of a dev chain. Plain values with defaults.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::chain::ChainConfig;
 use crate::dialect::Dialect;
 use crate::fault::FaultPlan;
 
-/// What an endpoint can do; real ones lack this or that.
+/// Optional capabilities of an endpoint; real ones lack some.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Features {
@@ -37,13 +37,13 @@ pub struct DevChainOptions {
     pub chain: ChainConfig,
     /// On 127.0.0.1; 0 takes a free one.
     pub port: u16,
-    /// How often a block comes; `None`: only by `devchain_mine`.
+    /// The block interval; `None`: only by `devchain_mine`.
     pub block_interval: Option<Duration>,
-    /// The words of which client.
+    /// The client software whose messages it uses.
     pub dialect: Dialect,
-    /// What the endpoint can do.
+    /// The endpoint's capabilities.
     pub features: Features,
-    /// What goes wrong by itself.
+    /// The planned faults.
     pub fault_plan: FaultPlan,
 }
 
@@ -68,16 +68,16 @@ impl Default for DevChainOptions {
 pub struct ViewOptions {
     /// On 127.0.0.1; 0 takes a free one.
     pub port: u16,
-    /// The words of which client.
+    /// The client software whose messages it uses.
     pub dialect: Dialect,
-    /// What the endpoint can do.
+    /// The endpoint's capabilities.
     pub features: Features,
-    /// What goes wrong by itself at this endpoint; the chain's own faults (`blocks`) are those of
+    /// The planned faults of this endpoint; the chain's own faults (`blocks`) are those of
     /// the first endpoint.
     pub fault_plan: FaultPlan,
-    /// How long until the other pools hear of what is sent here; `None`: never.
+    /// The delay until the other pools get a transaction sent here; `None`: never.
     pub gossip_delay: Option<Duration>,
-    /// Whether block producers hear of what is sent here.
+    /// Transactions sent here reach block producers.
     pub is_mined_from: bool,
 }
 

@@ -102,7 +102,7 @@ impl RunningDevChain {
         self.shared.reorg(reorg)
     }
 
-    /// How often blocks come; `None`: only when asked for.
+    /// The block interval; `None`: on request only.
     pub fn set_block_interval(&self, interval: Option<Duration>) {
         self.shared.mining.send_modify(|mining| mining.interval = interval);
     }
@@ -139,7 +139,7 @@ impl RunningView {
         format!("ws://{}", self.address)
     }
 
-    /// Which of the chain's pools is its own.
+    /// The index of its own pool.
     pub fn pool(&self) -> usize {
         self.endpoint.pool
     }

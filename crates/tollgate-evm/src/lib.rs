@@ -4,7 +4,8 @@
 //! [`tollgate_model::answer`], [`explain()`] adds what follows from it and why, and
 //! [`explain_lines`] does so for JSON lines.
 //!
-//! How to talk to them: [`endpoint`] is one node's JSON-RPC, [`chain`] is one canonical view over several endpoints, which the engine knows as the chain port.
+//! How to talk to them: [`endpoint`] is one node's JSON-RPC, [`chain`] is one canonical view over
+//! several endpoints, which the engine knows as the chain port.
 
 pub mod chain;
 mod classify;

@@ -57,7 +57,7 @@ struct ItemAnswer {
 struct Call {
     numbers: Vec<u64>,
     begun: Instant,
-    /// It was sent before.
+    /// Sent before.
     repeated: bool,
     /// An earlier try may have been executed.
     maybe_done: bool,

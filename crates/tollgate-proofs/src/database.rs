@@ -1,15 +1,15 @@
-//! The database server's half of the steps: locks, guards, writes, commits and aborts of the open
-//! transactions, under READ COMMITTED. Knows nothing of what nodes remember, except that it tells
+//! The database server's part of the steps: locks, guards, writes, commits and aborts of the open
+//! transactions, under READ COMMITTED. Knows nothing of the nodes' memory, except that it reports to
 //! them how their transaction ended.
 //!
-//! A lock that has to be waited for is a step that can't be taken yet; when it can, it sees the rows
-//! as they are then, which is how PostgreSQL re-checks a row that it had to wait for.
+//! A step that waits for a lock is not possible yet; once it is, it sees the rows as they are then,
+//! as PostgreSQL re-checks a row after waiting for it.
 
 use crate::protocol::LeaseModel;
 use crate::world::{Attempt, NODES, Node, Owner, Session, Stage, Step, Token, World};
 
 impl World {
-    /// Is the lease row locked `FOR UPDATE` by a takeover? Keeps out guards, renewals and others.
+    /// A takeover has locked the lease row `FOR UPDATE`, which blocks guards, renewals and takeovers.
     #[must_use]
     pub(crate) fn lease_is_being_taken(&self) -> bool {
         self.sessions.iter().any(|session| {
@@ -17,7 +17,7 @@ impl World {
         })
     }
 
-    /// Is the cursor row locked by a transaction that has written it?
+    /// A transaction has written the cursor row and holds its lock.
     fn cursor_is_locked(&self) -> bool {
         self.sessions
             .iter()
@@ -34,18 +34,18 @@ impl World {
         })
     }
 
-    /// Closes a session and tells its node (an orphan has none).
-    fn end(&mut self, session: usize, tell: impl FnOnce(&mut Node)) {
+    /// Closes a session and updates its node (an orphan has none).
+    fn end(&mut self, session: usize, update: impl FnOnce(&mut Node)) {
         self.sessions[session] = Session::Closed;
         if session < NODES {
-            tell(&mut self.nodes[session]);
+            update(&mut self.nodes[session]);
         }
     }
 }
 
 impl LeaseModel {
-    /// May the lease row be locked `FOR UPDATE`, or its token changed, now? Not while a takeover
-    /// has it, and not while a writer holds it `FOR KEY SHARE`.
+    /// The lease row can be locked `FOR UPDATE`, or its token changed: no takeover has locked it, and no
+    /// writer holds it `FOR KEY SHARE`.
     pub(crate) fn lease_is_free_to_take(&self, world: &World) -> bool {
         let held = self.protocol.guard_holds_lease() && world.writers_past_the_guard().count() > 0;
         !held && !world.lease_is_being_taken()
@@ -107,8 +107,8 @@ impl LeaseModel {
         true
     }
 
-    /// The commit, of a writer or of a takeover. Its effects and its answer are one step; an answer
-    /// that gets lost is the commit of an orphan.
+    /// The commit of a writer or a takeover. Its effects and its answer are one step; a lost answer is
+    /// the commit of an orphan.
     pub(crate) fn commit(&self, world: &mut World, session: usize) -> bool {
         match world.sessions[session] {
             Session::Writer { stage: Stage::Written, attempt, .. } => {
@@ -164,7 +164,7 @@ fn commit_write(world: &mut World, session: usize, attempt: Attempt) {
     believe_commit(world, session, attempt);
 }
 
-/// What a node does when it hears that its attempt is stored: answers the caller, and has it sent.
+/// The node learns that its attempt is stored: it answers the caller and sends the attempt.
 fn believe_commit(world: &mut World, session: usize, attempt: Attempt) {
     if session < NODES {
         world.answered.insert(attempt.tx);

@@ -1,48 +1,48 @@
-//! A model of what Tollgate's safety rests on, small enough to be searched to the last state: the
+//! A model of the protocol behind Tollgate's safety, small enough for an exhaustive search: the
 //! **lease** of a submitter, the **fence** around its writes, and **durable before the wire**.
 //!
-//! Three nodes share one database and look after one submitter. Anything may be delayed for any
-//! time; a node may die at any step and come back; an answer may be lost; a message may be late,
-//! lost or doubled. The checker tries every order of the steps within its [`Bounds`] and judges
-//! every world it meets.
+//! Three nodes share one database and manage one submitter. Anything may be delayed for any time; a
+//! node may crash at any step and restart; an answer may be lost; a message may be late, lost or
+//! duplicated. The checker tries every order of the steps within its [`Bounds`] and checks every state
+//! it reaches.
 //!
 //! # How to read it
 //!
-//! - [`Protocol`]: the protocol as built, and variants that each get one thing wrong. They are the
-//!   proof that the model can see the mistakes it claims are absent.
+//! - [`Protocol`]: the protocol as built, and variants with one mistake each. They prove that the
+//!   model can detect the mistakes whose absence it claims.
 //! - [`World`]: the rows in the database, the open transactions, the nodes' memory, the wire.
-//! - [`Action`]: what can happen next. `steps.rs` has the nodes' half of it, `database.rs` the
-//!   server's: locks, guards, commits under READ COMMITTED.
-//! - [`promise`]: what must hold in every world, by the number of the promise (I1 to I6).
-//! - [`sighting`]: what must be seen at least once, so that "nothing bad happened" does not just
-//!   mean "nothing happened".
-//! - `symmetry.rs`: why worlds that differ only in the nodes' names are counted once.
+//! - [`Action`]: the possible steps. `steps.rs` has the nodes' part, `database.rs` the server's: locks,
+//!   guards, commits under READ COMMITTED.
+//! - [`promise`]: properties of every state, by the number of the promise (I1 to I6).
+//! - [`sighting`]: properties of at least one state, so that "nothing bad happened" does not just mean
+//!   "nothing happened".
+//! - `symmetry.rs`: the reason why states that differ only in the nodes' names are counted once.
 //!
-//! A counterexample is a list of actions, and reads as the story of the accident.
+//! A counterexample is a list of actions that leads to the violation.
 //!
-//! # What it says beyond "it holds"
+//! # Results beyond "it holds"
 //!
 //! - While every answer arrives, the fence alone keeps every promise: the comparison of the cursor
-//!   and the unique keys never have anything to refuse.
+//!   and the unique keys never refuse anything.
 //! - The fence tells owners apart, not two transactions of one owner. After a lost answer it is the
 //!   comparison of the cursor (`… WHERE next_nonce = expected`), under the cursor row's lock, that
 //!   keeps a slot for one tx.
-//! - What a node reads right after a lost answer is not the last word: the transaction it gave up
-//!   may still commit. See [`promise::OWNER_KNOWS_ALL`].
+//! - A read right after a lost answer is not conclusive: the transaction that the node gave up may
+//!   still commit. See [`promise::OWNER_KNOWS_ALL`].
 //!
-//! # What is modelled more loosely than it is built
+//! # Modelled more permissively than built
 //!
-//! Looser means that more can happen, so that what holds here holds there:
+//! The model allows more behaviour than the implementation, so its properties hold there as well:
 //!
 //! - A guard with the right token may pass after the expiry, and a renewal may land after it: in
 //!   PostgreSQL both can have read the clock before they had to wait for a lock. The promises rest
 //!   on the token under the lock; expiry only gets a lease moving.
-//! - A node does not notice that it lost the lease until the database tells it.
-//! - Reading the submitter's state is not guarded, and an owner of the past sends whatever it has.
+//! - A node does not notice that it lost the lease until the database refuses it.
+//! - Reading the submitter's state is not guarded, and a former owner sends whatever it has.
 //! - A transaction that its node gave up, or died over, can still be executed from any of its
 //!   statements on (the orphan): even one whose guard had not reached the server.
 //!
-//! # What is not modelled
+//! # Not modelled
 //!
 //! - Loss of a committed transaction: no `synchronous_commit = off`, no failover to a replica that
 //!   lags behind.

@@ -1,55 +1,55 @@
-//! What must hold in every world, and what must be seen in some.
+//! Properties of every state, and properties of at least one state.
 
 use crate::protocol::LeaseModel;
 use crate::world::{Attempt, AttemptSet, Session, Step, World};
 use stateright::Property;
 
-/// The promises: names of the properties that hold in every world, by their numbers.
+/// The promises: names of the properties that hold in every state, by their numbers.
 pub mod promise {
     /// Two owners never both stand behind a guard.
     pub const ONE_WRITER: &str = "I1: at most one owner has a transaction that can commit";
-    /// However long the old owner slept.
+    /// Holds however long the former owner paused.
     pub const NO_LATE_WRITE: &str = "I2: nothing commits under a token older than the lease's";
-    /// Whether stored, sent, or both.
+    /// Covers stored and sent attempts.
     pub const ONE_SLOT_ONE_TX: &str = "I3: a slot is stored and sent for one tx only";
-    /// The other way round: an intent is carried out once.
+    /// The converse: an intent is executed once.
     pub const ONE_TX_ONE_SLOT: &str = "I3: a tx is stored and sent in one slot only";
-    /// Else a slot would be given out twice.
+    /// Otherwise a slot would be assigned twice.
     pub const CURSOR_NEVER_BACK: &str = "I4: the cursor never decreases";
-    /// Else a former owner would be owner again.
+    /// Otherwise a former owner would be owner again.
     pub const TOKEN_NEVER_BACK: &str = "I4: the fencing token never decreases";
-    /// Else two owners could pass one guard.
+    /// Otherwise two owners could pass one guard.
     pub const TOKEN_ISSUED_ONCE: &str = "I4: no fencing token is issued twice";
     /// The same bytes, not only the same tx: else a mined attempt would not be recognised.
     pub const DURABLE_BEFORE_WIRE: &str = "I5: every attempt ever sent is stored";
-    /// Nothing that was promised to a caller is forgotten.
+    /// Nothing that was confirmed to a caller is lost.
     pub const ACCEPTED_IS_KEPT: &str = "I6: every tx with a 2xx answer is stored";
-    /// Else it would not send it, nor follow it to its end. Holds only as long as every answer
-    /// arrives: an owner learns of a commit it has not heard of when its next write collides with
-    /// it, or when it reads again. So it is not among [`PROMISES`](super::PROMISES).
+    /// Otherwise it would neither send nor follow the tx. Holds only while every answer arrives: an
+    /// owner learns of a commit with a lost answer when its next write collides with it, or when it
+    /// reads again. So it is not among [`PROMISES`](super::PROMISES).
     pub const OWNER_KNOWS_ALL: &str = "I6: the owner knows every stored tx";
 }
 
-/// The sightings: names of the properties that hold in at least one world. Without them the promises
+/// The sightings: names of the properties that hold in at least one state. Without them the promises
 /// could hold because nothing happens.
 pub mod sighting {
-    /// The situation the fence is for.
+    /// The situation that the fence exists for.
     pub const TAKEN_FROM_A_WRITER: &str = "the lease is taken while its former owner is writing";
     /// The fence at work.
     pub const FENCED: &str = "a node is fenced";
     /// The lock at work.
     pub const TAKEOVER_WAITS: &str = "a takeover has to wait for a writer";
-    /// What a new owner does about attempts of unknown fate.
+    /// A new owner resends attempts with unknown outcome.
     pub const SENT_AGAIN: &str = "a new owner sends again what is already on the wire";
-    /// A crash or a lost connection in the worst moment.
-    pub const UNHEARD_COMMIT: &str = "a tx is stored and nobody was told";
-    /// Work gets done all the way, under more than one owner.
+    /// A crash or a lost connection between commit and answer.
+    pub const UNREPORTED_COMMIT: &str = "a tx is stored and its caller has no answer";
+    /// All work is completed, under more than one owner.
     pub const ALL_STORED: &str = "every tx is stored, under more than one token";
-    /// The chain takes part. Seen only when it mines.
+    /// Seen only if the chain mines.
     pub const ALL_MINED: &str = "every tx is mined";
 }
 
-/// The promises that hold whatever happens.
+/// The promises that always hold.
 pub const PROMISES: [&str; 9] = [
     promise::ONE_WRITER,
     promise::NO_LATE_WRITE,
@@ -68,11 +68,11 @@ pub const SIGHTINGS: [&str; 6] = [
     sighting::FENCED,
     sighting::TAKEOVER_WAITS,
     sighting::SENT_AGAIN,
-    sighting::UNHEARD_COMMIT,
+    sighting::UNREPORTED_COMMIT,
     sighting::ALL_STORED,
 ];
 
-/// The properties that the checker looks at in every world.
+/// The properties that the checker evaluates in every state.
 pub(crate) fn all() -> Vec<Property<LeaseModel>> {
     type P = Property<LeaseModel>;
     vec![
@@ -104,7 +104,7 @@ pub(crate) fn all() -> Vec<Property<LeaseModel>> {
         }),
         P::sometimes(sighting::TAKEOVER_WAITS, takeover_waits),
         P::sometimes(sighting::SENT_AGAIN, |_, world| sent_again(world)),
-        P::sometimes(sighting::UNHEARD_COMMIT, |_, world| {
+        P::sometimes(sighting::UNREPORTED_COMMIT, |_, world| {
             !world.rows.txs().is_subset_of(world.answered)
         }),
         P::sometimes(sighting::ALL_STORED, all_stored),
@@ -145,7 +145,7 @@ fn takeover_waits(model: &LeaseModel, world: &World) -> bool {
         && world.nodes.iter().any(|node| node.is_contender())
 }
 
-/// Seen in the world before the second sending: afterwards the wire looks as before.
+/// Seen in the state before the second send: the send itself does not change the wire.
 fn sent_again(world: &World) -> bool {
     world.nodes.iter().any(|node| {
         node.to_send.lowest().is_some_and(|attempt| {

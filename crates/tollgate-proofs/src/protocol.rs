@@ -1,8 +1,8 @@
-//! The protocol as it is built, and the ways of getting it wrong that are worth remembering.
+//! The protocol as built, and variants with one known mistake each.
 //!
-//! Owns what differs between the variants, as questions that the steps ask. Never moves the world.
+//! Owns the differences between the variants, as predicates for the steps. Never changes the state.
 
-/// How the lease, the fence and the broadcast are done.
+/// A protocol for lease, fence and broadcast.
 ///
 /// Each broken variant differs from [`Protocol::AsBuilt`] in one line of SQL or in the order of two
 /// steps: what breaks, breaks because of that.
@@ -28,67 +28,67 @@ pub enum Protocol {
     UnlockedTakeover,
     /// An attempt goes out as soon as it is signed.
     SendFirst,
-    /// A node takes COMMIT's word for it: on a transaction that the server has aborted, COMMIT
+    /// A node believes every COMMIT: on a transaction that the server has aborted, COMMIT
     /// rolls back and reports no error.
     TrustCommit,
 }
 
 impl Protocol {
-    /// Does the guard compare the fencing token?
+    /// The guard compares the fencing token.
     #[must_use]
     pub const fn guard_compares_token(self) -> bool {
         !matches!(self, Self::NoTokenCheck)
     }
 
-    /// Does a passed guard keep takeovers out until its transaction ends?
+    /// A passed guard blocks takeovers until its transaction ends.
     #[must_use]
     pub const fn guard_holds_lease(self) -> bool {
         !matches!(self, Self::ExistsGuard)
     }
 
-    /// Is a restarted process a new owner?
+    /// A restarted process is a new owner.
     #[must_use]
     pub const fn owner_has_boot_id(self) -> bool {
         !matches!(self, Self::NoTokenCheck | Self::NoBootId)
     }
 
-    /// Is the submitter's state read before the takeover has its lock?
+    /// The submitter's state is read before the takeover has its lock.
     #[must_use]
     pub const fn loads_before_takeover(self) -> bool {
         matches!(self, Self::LoadBeforeTakeover)
     }
 
-    /// Does the takeover lock the lease row before it decides on the new token?
+    /// The takeover locks the lease row before it decides on the new token.
     #[must_use]
     pub const fn takeover_locks_first(self) -> bool {
         !matches!(self, Self::UnlockedTakeover)
     }
 
-    /// Is an attempt sent before its commit?
+    /// An attempt is sent before its commit.
     #[must_use]
     pub const fn sends_before_commit(self) -> bool {
         matches!(self, Self::SendFirst)
     }
 
-    /// Does a node believe a COMMIT on an aborted transaction?
+    /// A node believes a COMMIT on an aborted transaction.
     #[must_use]
     pub const fn believes_any_commit(self) -> bool {
         matches!(self, Self::TrustCommit)
     }
 }
 
-/// How far the search goes. What lies beyond is not tried.
+/// The bounds of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bounds {
     /// Highest fencing token that is handed out; at most [`Bounds::MAX_TOKENS`].
     pub tokens: u8,
-    /// How many different txs callers ask for; at most [`Bounds::MAX_TXS`].
+    /// Different txs that callers request; at most [`Bounds::MAX_TXS`].
     pub txs: u8,
-    /// How many times nodes crash, all together.
+    /// Crashes of all nodes together.
     pub crashes: u8,
-    /// How many times a node loses the answer to a transaction and lives on, all together.
+    /// Answers to transactions that nodes lose without crashing, all together.
     pub lost_answers: u8,
-    /// Does the chain mine? No node asks it, so the large searches can do without.
+    /// The chain mines. No node reads it, so the large searches leave it out.
     pub mining: bool,
 }
 
@@ -102,15 +102,14 @@ impl Bounds {
     pub const MAX_SLOTS: u8 = Self::MAX_TXS + 1;
 }
 
-/// One question to the checker: a protocol, its surroundings and how far to look.
+/// One search: a protocol, its surroundings and its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LeaseModel {
     /// The protocol the nodes follow.
     pub protocol: Protocol,
-    /// Does the database also refuse a cursor that isn't where the writer thinks it is, a second tx
-    /// in a slot and a second slot for a tx? (The comparison in the cursor's UPDATE and the unique
-    /// keys.) Without it the fence stands alone.
+    /// The database also refuses an unexpected cursor, a second tx in a slot and a second slot for a tx
+    /// (the comparison in the cursor's UPDATE and the unique keys). Without it the fence stands alone.
     pub second_line: bool,
-    /// How far to look.
+    /// The bounds of the search.
     pub bounds: Bounds,
 }

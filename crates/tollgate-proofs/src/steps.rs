@@ -1,8 +1,8 @@
-//! Everything that can happen next: the actions, which of them are open in a world, and the nodes'
-//! half of what they do. (The database's half is in `database.rs`.)
+//! The actions, their preconditions, and the nodes' part of their effects. (The database's part is in
+//! `database.rs`.)
 //!
-//! There is no step for a pause: a node that takes no step for as long as the others like is paused,
-//! and the search tries every order.
+//! There is no action for a pause: a node that takes no step while others do is paused, and the search
+//! tries every order.
 
 use crate::properties;
 use crate::protocol::{Bounds, LeaseModel};
@@ -11,22 +11,22 @@ use crate::world::{
 };
 use stateright::{Model, Property};
 
-/// One thing that happens. Nodes and sessions are given by their index.
+/// One step. Nodes and sessions are given by their index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// Time passes: the lease is past its end.
     Expire,
-    /// A contender reads what it should have read later. Only in broken protocols.
-    Look(usize),
+    /// A contender reads before its takeover. Only in broken protocols.
+    ReadEarly(usize),
     /// First statement of a takeover: the lease row `FOR UPDATE`, if expired.
     LockLease(usize),
     /// Second statement of a takeover: owner, and token + 1.
     BumpToken(usize),
-    /// A node that lost track finds the lease valid and in its own name, and goes on with it.
+    /// A node without memory of its lease finds it valid and in its own name, and continues with it.
     Adopt(usize),
     /// The new owner reads cursor and attempts.
     Load(usize),
-    /// The owner gives the next nonce to a tx, signs, and begins the transaction that stores it.
+    /// The owner assigns the next nonce to a tx, signs, and begins the transaction that stores it.
     Draft(usize, TxId),
     /// The guard of this session's transaction is executed.
     Guard(usize),
@@ -42,15 +42,15 @@ pub enum Action {
     Send(usize),
     /// The owner's renewal lands.
     Renew(usize),
-    /// The node's renewal finds no row: it stands down.
+    /// The node's renewal matches no row: it stops being owner.
     RenewalRefused(usize),
-    /// The owner gives the lease back.
+    /// The owner releases the lease.
     Release(usize),
-    /// The node dies and comes back with no memory; its open transaction is aborted.
+    /// The node crashes and restarts without memory; its open transaction is aborted.
     Crash(usize),
-    /// The node dies and comes back, and what it had sent to the server may still be executed.
+    /// The node crashes and restarts; statements that it had sent may still be executed.
     CrashLeavingOrphan(usize),
-    /// The node loses its connection and lives, not knowing how its transaction ends.
+    /// The node loses its connection and does not learn how its transaction ends.
     LoseAnswer(usize),
     /// The chain mines an attempt that has arrived.
     Mine(Attempt),
@@ -89,7 +89,7 @@ impl Model for LeaseModel {
     }
 }
 
-/// What the server can do with an open transaction.
+/// Offers the server's steps for an open transaction.
 fn offer_session(world: &World, session: usize, actions: &mut Vec<Action>) {
     match world.sessions[session] {
         Session::Closed => return,
@@ -106,17 +106,17 @@ fn offer_session(world: &World, session: usize, actions: &mut Vec<Action>) {
 }
 
 impl LeaseModel {
-    /// What a node can try. Whether it is open (a lock is free, a bound not reached) is for
-    /// [`LeaseModel::apply`] to say.
+    /// Offers a node's steps. [`LeaseModel::apply`] decides whether each is possible: a lock is free, a
+    /// bound is not reached.
     fn offer_node(&self, world: &World, node: usize, actions: &mut Vec<Action>) {
         let Node { step, to_send, .. } = world.nodes[node];
         match step {
-            // Nothing to lose in a crash, nothing to renew.
+            // No memory to lose in a crash, no lease to renew.
             Step::Idle | Step::Fenced => {
-                let node_tries = [Action::Look, Action::LockLease, Action::Adopt];
+                let node_tries = [Action::ReadEarly, Action::LockLease, Action::Adopt];
                 return actions.extend(node_tries.map(|action| action(node)));
             }
-            Step::Looked => {
+            Step::ReadEarly => {
                 return actions.extend([Action::LockLease(node), Action::BumpToken(node)]);
             }
             Step::Taking => actions.push(Action::BumpToken(node)),
@@ -138,20 +138,20 @@ impl LeaseModel {
         ]);
     }
 
-    /// A node may be asked for any tx, also for one that another node was asked for. Of those that
-    /// nobody was asked for yet, one stands for all.
+    /// Any node may get a request for any tx, also for one that another node got. Of the txs without
+    /// any request so far, one represents all.
     fn offer_drafts(&self, world: &World, node: usize, actions: &mut Vec<Action>) {
         let txs = || (0..self.bounds.txs).map(TxId);
-        let asked_for = txs().filter(|tx| world.has_trace_of(*tx));
+        let requested = txs().filter(|tx| world.has_trace_of(*tx));
         let new = txs().find(|tx| !world.has_trace_of(*tx));
-        actions.extend(asked_for.chain(new).map(|tx| Action::Draft(node, tx)));
+        actions.extend(requested.chain(new).map(|tx| Action::Draft(node, tx)));
     }
 
-    /// Carries out one action. `false`: it is not open in this world, and nothing has changed.
+    /// Applies one action. `false`: it is not possible in this state, and nothing has changed.
     fn apply(&self, world: &mut World, action: Action) -> bool {
         match action {
             Action::Expire => expire(world),
-            Action::Look(node) => self.look(world, node),
+            Action::ReadEarly(node) => self.read_early(world, node),
             Action::LockLease(node) => self.lock_lease(world, node),
             Action::BumpToken(node) => self.bump_token(world, node),
             Action::Adopt(node) => self.adopt(world, node),
@@ -180,7 +180,7 @@ impl LeaseModel {
         Owner { node, boot }
     }
 
-    /// Does the lease row say what this node believes?
+    /// The lease row agrees with the node's belief.
     fn holds_lease(&self, world: &World, node: usize) -> bool {
         let ours = world.lease.owner == Some(self.owner(world, node));
         ours && world.lease.token == world.nodes[node].token
@@ -194,8 +194,8 @@ impl LeaseModel {
         world.nodes.iter().map(|node| node.boot).sum::<u8>() < self.bounds.crashes
     }
 
-    /// The mistake of two protocols: one keeps the submitter's state for later, the other the token.
-    fn look(&self, world: &mut World, node: usize) -> bool {
+    /// The mistake of two protocols: one reads the submitter's state too early, the other the token.
+    fn read_early(&self, world: &mut World, node: usize) -> bool {
         let early = self.protocol.loads_before_takeover() || !self.protocol.takeover_locks_first();
         if !early || !world.nodes[node].is_contender() || !self.may_take(world) {
             return false;
@@ -204,7 +204,7 @@ impl LeaseModel {
         if self.protocol.loads_before_takeover() {
             load(world, node);
         }
-        world.nodes[node].step = Step::Looked;
+        world.nodes[node].step = Step::ReadEarly;
         true
     }
 
@@ -212,7 +212,7 @@ impl LeaseModel {
         let ready = if self.protocol.loads_before_takeover() {
             // A row that was changed after the snapshot would be a serialization failure.
             let unchanged = world.nodes[node].token == world.lease.token;
-            world.nodes[node].step == Step::Looked && unchanged
+            world.nodes[node].step == Step::ReadEarly && unchanged
         } else {
             self.protocol.takeover_locks_first() && world.nodes[node].is_contender()
         };
@@ -227,7 +227,7 @@ impl LeaseModel {
     fn bump_token(&self, world: &mut World, node: usize) -> bool {
         let token = match (world.nodes[node].step, world.sessions[node]) {
             (Step::Taking, Session::TakeoverLocked { .. }) => world.lease.token.next(),
-            (Step::Looked, Session::Closed)
+            (Step::ReadEarly, Session::Closed)
                 if !self.protocol.takeover_locks_first() && self.lease_is_free_to_take(world) =>
             {
                 world.nodes[node].token.next()
@@ -295,7 +295,7 @@ impl LeaseModel {
         true
     }
 
-    /// Down and up again: how long it is down is how long the others go on without it.
+    /// Crash and restart are one step; the downtime is the time until its next step.
     fn crash(&self, world: &mut World, node: usize) -> bool {
         if !self.may_crash(world) {
             return false;
@@ -330,8 +330,8 @@ fn expire(world: &mut World) -> bool {
     true
 }
 
-/// The node's transaction goes on without it. One at a time, to keep the search small; and only one
-/// that has more to do than to hold a lock.
+/// The node's transaction continues without it. One at a time, to keep the search small, and only
+/// one that does more than hold a lock.
 fn leave_orphan(world: &mut World, node: usize) -> bool {
     let session = world.sessions[node];
     let may_act = matches!(session, Session::Writer { .. } | Session::TakeoverBumped { .. });
@@ -355,7 +355,7 @@ fn load(world: &mut World, node: usize) -> bool {
     true
 }
 
-/// No lock and no lease covers this: an owner of the past sends what it has, too.
+/// Neither lock nor lease protects this: a former owner sends what it has, too.
 fn send(world: &mut World, node: usize) -> bool {
     let Some(attempt) = world.nodes[node].to_send.lowest() else { return false };
     world.nodes[node].to_send.remove(attempt);
@@ -363,7 +363,7 @@ fn send(world: &mut World, node: usize) -> bool {
     true
 }
 
-/// The chain takes the slots in order and each once, from whatever has arrived.
+/// The chain mines slots in order and each once, from any attempt that was sent.
 fn mine(world: &mut World, attempt: Attempt) -> bool {
     if usize::from(attempt.nonce.0) != world.mined.iter().count() {
         return false;

@@ -1,7 +1,7 @@
-//! Worlds that differ only in the nodes' names count as one.
+//! States that differ only in the nodes' names count as one.
 //!
 //! No step and no promise asks for a particular node, so what can follow from a world can follow,
-//! with the names exchanged, from its twin. The checker knows a world again by its hash: it is
+//! with the names exchanged, from its counterpart. The checker recognises a state by its hash: it is
 //! taken here over the world with its nodes in a fixed order, which leaves about a sixth of the
 //! worlds to visit. The worlds themselves keep their names, so that a path stays readable.
 //!
@@ -61,8 +61,8 @@ impl World {
         order
     }
 
-    /// Has this tx been asked for, as far as anyone can tell? Of those that have not, it is enough
-    /// to try one: the others would only be the same story under another name.
+    /// The tx appears anywhere in the state. Of the txs that do not, it is enough to try one: the others
+    /// would give the same paths under another name.
     pub(crate) fn has_trace_of(&self, tx: TxId) -> bool {
         self.answered.contains(tx)
             || self.rows.union(self.wire).txs().contains(tx)

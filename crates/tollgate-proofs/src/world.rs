@@ -1,14 +1,12 @@
-//! The state of the world: one submitter's rows in the database, the open transactions, what the
-//! nodes have in memory, the wire and the chain. Owns no rule: the steps move it, the properties
-//! judge it.
+//! The state: one submitter's rows in the database, the open transactions, the nodes' memory, the wire
+//! and the chain. Owns no rule: steps change it, properties check it.
 
 use crate::protocol::Bounds;
 
-/// How many nodes share the database.
+/// The number of nodes that share the database.
 pub const NODES: usize = 3;
 
-/// Database sessions: one for each node, and one for a transaction that outlived its node's
-/// interest in it.
+/// Database sessions: one for each node, and one for a transaction that its node gave up.
 pub const SESSIONS: usize = NODES + 1;
 
 /// The session of the orphan: a transaction whose node crashed or lost the connection, with all of
@@ -43,12 +41,12 @@ impl Nonce {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TxId(pub u8);
 
-/// Who holds a lease: a node's name and, where the protocol has one, its boot id.
+/// The holder of a lease: a node's name and, where the protocol has one, its boot id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
     /// Index of the node.
     pub node: usize,
-    /// How many times it had crashed before; always zero for a protocol without boot ids.
+    /// The number of its crashes before; always zero for a protocol without boot ids.
     pub boot: u8,
 }
 
@@ -59,11 +57,11 @@ pub struct Lease {
     pub owner: Option<Owner>,
     /// Grows by one at each change of owner.
     pub token: Token,
-    /// Is `expires_at` in the past? Time is a step of its own that sets this.
+    /// `expires_at` is in the past. Time is an action of its own that sets this.
     pub expired: bool,
 }
 
-/// Signed bytes: which slot, which tx, and who signed. Two owners that sign the same tx for the same
+/// Signed bytes: slot, tx and signer. Two owners that sign the same tx for the same
 /// slot make different bytes (their fees differ), hence the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Attempt {
@@ -90,30 +88,30 @@ impl AttemptSet {
         self.0 |= Self::bit(attempt);
     }
 
-    /// Takes one out.
+    /// Removes one.
     pub const fn remove(&mut self, attempt: Attempt) {
         self.0 &= !Self::bit(attempt);
     }
 
-    /// Is it in?
+    /// Membership.
     #[must_use]
     pub const fn contains(self, attempt: Attempt) -> bool {
         self.0 & Self::bit(attempt) != 0
     }
 
-    /// None at all?
+    /// No element.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Is all of this in `other`?
+    /// Every element is in `other`.
     #[must_use]
     pub const fn is_subset_of(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
 
-    /// What is in either.
+    /// The elements of either.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -159,32 +157,32 @@ impl TxSet {
         self.0 |= 1 << tx.0;
     }
 
-    /// Is it in?
+    /// Membership.
     #[must_use]
     pub const fn contains(self, tx: TxId) -> bool {
         self.0 & (1 << tx.0) != 0
     }
 
-    /// Is all of this in `other`?
+    /// Every element is in `other`.
     #[must_use]
     pub const fn is_subset_of(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
 
-    /// How many.
+    /// The number of elements.
     #[must_use]
     pub const fn len(self) -> u32 {
         self.0.count_ones()
     }
 
-    /// None at all?
+    /// No element.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 }
 
-/// How far a writer's transaction has come. What it did is visible to nobody before its commit.
+/// The progress of a writer's transaction. Its changes are invisible before its commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
     /// Nothing has reached the server yet. The guard moves it on.
@@ -196,42 +194,42 @@ pub enum Stage {
     Written,
 }
 
-/// An open transaction, as the database server sees it. Which locks are held follows from it.
+/// An open transaction, as the database server sees it. Its locks follow from its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Session {
     /// No transaction.
     Closed,
     /// Stores one attempt and moves the cursor past it.
     Writer {
-        /// How far it has come.
+        /// Its progress.
         stage: Stage,
-        /// Who began it; the guard asks for this name.
+        /// The node that began it; the guard compares this name.
         owner: Owner,
-        /// What it stores. `signed_under` is the token the guard asks for.
+        /// The attempt that it stores. The guard compares its `signed_under`.
         attempt: Attempt,
     },
     /// Holds the lease row `FOR UPDATE`. The bump moves it on.
     TakeoverLocked {
-        /// Who takes over.
+        /// The new owner.
         owner: Owner,
     },
     /// Has written owner and token. The commit ends it.
     TakeoverBumped {
-        /// Who takes over.
+        /// The new owner.
         owner: Owner,
         /// The token it wrote.
         token: Token,
     },
 }
 
-/// What a node is about to do.
+/// The next step of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Step {
     /// Knows of no lease. A takeover (or finding itself the owner) moves it on.
     Idle,
-    /// Has read something before the takeover that it should have read during or after it. Only in
-    /// broken protocols.
-    Looked,
+    /// Has read before the takeover what it should have read during or after it. Only in broken
+    /// protocols.
+    ReadEarly,
     /// Its takeover is under way. The takeover's commit moves it on.
     Taking,
     /// Believes to be the owner and has no state of the submitter in memory. The load moves it on.
@@ -240,24 +238,24 @@ pub enum Step {
     Ready,
     /// Its transaction is under way. The end of that moves it on.
     Writing,
-    /// Was refused, dropped all it knew, and goes on like [`Step::Idle`].
+    /// Was refused, dropped its memory, and continues like [`Step::Idle`].
     Fenced,
 }
 
-/// One node: what would be lost in a crash, and how many of these it had.
+/// One node: its memory, which a crash loses, and the number of its crashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node {
     /// Crashes so far.
     pub boot: u8,
-    /// What it is about to do.
+    /// Its next step.
     pub step: Step,
     /// The token it believes to hold.
     pub token: Token,
-    /// The nonce it will give out next.
+    /// The next nonce to assign.
     pub next: Nonce,
-    /// The txs it knows to be stored; asked for again, they get no nonce.
+    /// The txs it knows to be stored; a repeated request gets no new nonce.
     pub known: TxSet,
-    /// What it will send. After a load that is every stored attempt: each may have been sent.
+    /// The attempts to send. After a load these are all stored attempts: any may or may not have been sent.
     pub to_send: AttemptSet,
 }
 
@@ -273,24 +271,24 @@ impl Node {
         }
     }
 
-    /// Drops everything it knew about the submitter, and the lease with it.
+    /// Drops its memory of the submitter and of the lease.
     pub const fn forget(&mut self, step: Step) {
         *self = Self { boot: self.boot, step, ..Self::new() };
     }
 
-    /// Drops what it knew about the submitter and keeps the lease it believes to hold.
+    /// Drops its memory of the submitter and keeps the lease it believes to hold.
     pub const fn forget_state(&mut self, token: Token) {
         *self = Self { boot: self.boot, step: Step::Loading, token, ..Self::new() };
     }
 
-    /// Does it want the lease?
+    /// The node tries to get the lease.
     #[must_use]
     pub const fn is_contender(&self) -> bool {
         matches!(self.step, Step::Idle | Step::Fenced)
     }
 }
 
-/// What went wrong in a way that the state alone would not show any more. Once set, stays set.
+/// Violations that the rest of the state would not show any more. Once set, they stay set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct History {
     /// A write was committed under a token older than the lease's at that moment.
@@ -299,11 +297,11 @@ pub struct History {
     pub cursor_back: bool,
     /// The lease's token went back.
     pub token_back: bool,
-    /// A takeover committed a token that an earlier one had been given.
+    /// A takeover committed a token that was issued before.
     pub token_reissued: bool,
 }
 
-/// Everything. Its hash is in `symmetry.rs`.
+/// The complete state. Its hash is in `symmetry.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct World {
     /// The lease row, as committed.
@@ -316,16 +314,16 @@ pub struct World {
     pub sessions: [Session; SESSIONS],
     /// The nodes.
     pub nodes: [Node; NODES],
-    /// Every attempt that was ever sent. A message can be late, lost or doubled, so each of these
+    /// Every attempt that was ever sent. A message can be late, lost or duplicated, so each of these
     /// may arrive at the chain at any later time, or never.
     pub wire: AttemptSet,
-    /// What the chain mined: at most one attempt for a slot, slots in order.
+    /// The mined attempts: at most one per slot, slots in order.
     pub mined: AttemptSet,
     /// The txs whose callers got a 2xx answer.
     pub answered: TxSet,
-    /// How many times a node lost the answer to a transaction and lived on.
+    /// The number of times that a node lost the answer to a transaction without crashing.
     pub lost_answers: u8,
-    /// What can't be seen from the rest.
+    /// Violations of the past.
     pub history: History,
 }
 

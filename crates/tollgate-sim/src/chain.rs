@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use tollgate_devchain::chain::{
-    BaseFee, Behaviour, Beyond, Chain, ChainConfig, Fate, FinalityDistances, GWEI, MAIN_POOL,
+    BaseFee, Behaviour, Beyond, Chain, ChainConfig, DroppedTxs, FinalityDistances, GWEI, MAIN_POOL,
     Rejection, Reorg, Tx, View,
 };
 use tollgate_devchain::{DevAccount, LocalChain, LocalView, dev_accounts, sign};
@@ -148,11 +148,14 @@ impl SimChain {
     }
 
     /// Replaces the last blocks, as far as finality allows it, or further. Whether it was done.
-    pub(crate) fn reorg(&self, depth: u64, fate: Fate, shorter: u64, beyond: Beyond) -> bool {
+    pub(crate) fn reorg(&self, depth: u64, fate: DroppedTxs, shorter: u64, beyond: Beyond) -> bool {
         let mut state = self.lock();
         let replacements = depth.saturating_sub(shorter);
         let now = state.chain.head().header.timestamp;
-        let done = state.chain.reorg(Reorg { depth, replacements, fate, beyond }, now).is_ok();
+        let done = state
+            .chain
+            .reorg(Reorg { depth, replacements, dropped_txs: fate, beyond }, now)
+            .is_ok();
         drop(state);
         self.moved();
         done

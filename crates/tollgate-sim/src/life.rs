@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use tollgate_devchain::chain::{Beyond, Fate, GWEI};
+use tollgate_devchain::chain::{Beyond, DroppedTxs, GWEI};
 use tollgate_engine::CreateError;
 use tollgate_model::{GasPrice, Intent, RequestId, Submitter, Timestamp, U256};
 
@@ -230,12 +230,12 @@ fn gust_at_nodes(world: &World) {
     }
 }
 
-fn fate(world: &World) -> Fate {
+fn fate(world: &World) -> DroppedTxs {
     match world.below(4) {
-        0 => Fate::Kept,
-        1 => Fate::Moved,
-        2 => Fate::Returned,
-        _ => Fate::Dropped,
+        0 => DroppedTxs::Kept,
+        1 => DroppedTxs::Moved,
+        2 => DroppedTxs::Returned,
+        _ => DroppedTxs::Dropped,
     }
 }
 

@@ -1,11 +1,11 @@
-//! What happens when an address is called. There is no EVM: an address does one fixed thing.
+//! The effect of calling an address. There is no EVM: an address has one fixed behaviour.
 
 use alloy_primitives::{Bytes, U256};
 
 /// Gas of a revert beyond the intrinsic gas: some, so that it shows.
 const REVERT_GAS: u64 = 500;
 
-/// What an address does when it is called.
+/// The behaviour of an address when called.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub enum Behaviour {
     /// Takes the value and succeeds, for the intrinsic gas.
@@ -19,15 +19,15 @@ pub enum Behaviour {
     OutOfGas,
 }
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// It went through.
+    /// Success.
     Success {
         /// All gas used.
         gas_used: u64,
     },
-    /// It reverted.
+    /// Revert.
     Reverted {
         /// All gas used.
         gas_used: u64,
@@ -42,7 +42,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether it went through.
+    /// The call succeeded.
     pub fn is_success(&self) -> bool {
         matches!(self, Self::Success { .. })
     }

@@ -11,19 +11,19 @@ use alloy_primitives::{Address, B256, Keccak256, U256, address};
 
 use super::tx::Tx;
 
-/// Who gets the tips.
+/// The recipient of priority fees.
 pub const PRODUCER: Address = address!("00000000000000000000000000000000000c01d0");
 
-/// What became of a transaction in its block.
+/// The result of a transaction in its block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Receipt {
-    /// Whether it did what it was to do.
+    /// The transaction succeeded.
     pub is_success: bool,
     /// Gas it used.
     pub gas_used: u64,
     /// Gas the block used up to and with it.
     pub cumulative_gas_used: u64,
-    /// What it paid per gas.
+    /// The effective gas price.
     pub effective_gas_price: u128,
     /// The contract it made.
     pub contract_address: Option<Address>,
@@ -53,13 +53,13 @@ impl Block {
         U256::from(self.header.base_fee_per_gas.unwrap_or(0)) * U256::from(self.header.gas_used)
     }
 
-    /// Where a transaction stands in it.
+    /// The index of a transaction in it.
     pub fn position(&self, hash: &B256) -> Option<usize> {
         self.txs.iter().position(|tx| tx.hash == *hash)
     }
 }
 
-/// What the header says beyond the contents.
+/// The header fields that do not follow from the transactions.
 pub(super) struct Sealing {
     pub parent_hash: B256,
     pub parent_state_root: B256,
@@ -67,7 +67,7 @@ pub(super) struct Sealing {
     pub timestamp: u64,
     pub gas_limit: u64,
     pub base_fee: Option<u64>,
-    /// How many reorgs there were: two branches never make the same block.
+    /// The number of reorgs so far: two branches never produce the same block.
     pub fork: u64,
     pub seed: u64,
 }

@@ -1,22 +1,22 @@
-//! What a chain is like: its id, fees, limits and finality. Plain values, no behaviour.
+//! The configuration of a chain: id, fees, limits and finality. Plain values, no behaviour.
 
 use alloy_primitives::{Address, U256};
 
 /// One billion wei.
 pub const GWEI: u64 = 1_000_000_000;
 
-/// How the base fee behaves.
+/// The behaviour of the base fee.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BaseFee {
     /// There is none: a chain before London. Type-2 transactions and `eth_feeHistory` are refused.
     Absent,
-    /// It starts here and moves as EIP-1559 says.
+    /// Starts at this value and follows EIP-1559.
     Moving(u64),
-    /// It stays here, however full the blocks are (for load tests).
+    /// Stays at this value, however full the blocks are (for load tests).
     Fixed(u64),
 }
 
-/// How far behind the head the tags stand, in blocks.
+/// The distance of the tags behind the head, in blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FinalityDistances {
     /// `safe` = head minus this.
@@ -31,14 +31,14 @@ impl Default for FinalityDistances {
     }
 }
 
-/// What a pool takes.
+/// The limits of a pool.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PoolLimits {
     /// Transactions in all; when full, the cheapest has to go.
     pub total: usize,
     /// Transactions of one sender.
     pub per_sender: usize,
-    /// How far a nonce may lie beyond the next one; `None`: any gap is queued.
+    /// The largest gap above the next nonce; `None`: any gap is queued.
     pub nonce_gap: Option<u64>,
     /// The lowest tip (or gas price of a legacy transaction), in wei.
     pub min_tip_wei: u128,
@@ -46,7 +46,7 @@ pub struct PoolLimits {
     pub fee_cap_wei: Option<U256>,
     /// The largest encoded transaction, in bytes.
     pub tx_bytes: usize,
-    /// What a replacement must pay more, on both fees, in percent.
+    /// The increase that a replacement must pay on both fees, in percent.
     pub price_bump_percent: u128,
     /// Refuse what could not be mined at the next base fee (most clients keep it).
     pub refuse_below_base_fee: bool,
@@ -67,7 +67,7 @@ impl Default for PoolLimits {
     }
 }
 
-/// How much of the past is kept. What is older can't be asked for, as at a pruned node.
+/// The history that is kept. Older data is unavailable, as at a pruned node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Retention {
     /// Blocks, at most.
@@ -89,7 +89,7 @@ impl Default for Retention {
 pub struct ChainConfig {
     /// The id that EIP-155 signatures carry.
     pub chain_id: u64,
-    /// How the base fee behaves.
+    /// The behaviour of the base fee.
     pub base_fee: BaseFee,
     /// Gas in a block.
     pub block_gas_limit: u64,
@@ -97,15 +97,15 @@ pub struct ChainConfig {
     pub suggested_tip_wei: u128,
     /// The limits of each view's pool.
     pub pool: PoolLimits,
-    /// Where `safe` and `finalized` stand.
+    /// The distances of `safe` and `finalized`.
     pub finality: FinalityDistances,
-    /// How much of the past is kept.
+    /// The history that is kept.
     pub retention: Retention,
     /// The time of block 0, in seconds. A constant by default, so that hashes are reproducible.
     pub genesis_timestamp: u64,
     /// Balances in block 0.
     pub funded: Vec<(Address, U256)>,
-    /// What every random choice follows from; also part of every block hash.
+    /// The seed of every random choice; also part of every block hash.
     pub seed: u64,
 }
 

@@ -11,12 +11,12 @@ use super::gas;
 use super::state::{Account, Accounts};
 use super::tx::Tx;
 
-/// Why a transaction can't be in this block.
+/// The reason why a transaction can't be in this block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Skip {
     /// Its nonce is not the account's.
     Nonce,
-    /// It pays less than the base fee.
+    /// The max fee is below the base fee.
     Fee,
     /// Its gas does not fit into what is left.
     Gas,
@@ -24,7 +24,7 @@ pub(super) enum Skip {
     Funds,
 }
 
-/// Where a transaction runs.
+/// The block context of a transaction.
 pub(super) struct Place<'a> {
     pub accounts: &'a mut Accounts,
     pub behaviours: &'a BTreeMap<Address, Behaviour>,

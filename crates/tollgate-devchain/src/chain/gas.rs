@@ -19,7 +19,7 @@ const FLOOR_GAS_PER_TOKEN: u64 = 10;
 const BASE_FEE_CHANGE_DENOMINATOR: u128 = 8;
 const ELASTICITY: u64 = 2;
 
-/// What a transaction costs before anything runs.
+/// The intrinsic gas of a transaction.
 pub fn intrinsic(data: &[u8], is_create: bool, access: Option<&AccessList>) -> u64 {
     let (zeros, others) = bytes(data);
     let mut gas = TRANSFER_GAS + zeros * ZERO_BYTE_GAS + others * NONZERO_BYTE_GAS;
@@ -32,7 +32,7 @@ pub fn intrinsic(data: &[u8], is_create: bool, access: Option<&AccessList>) -> u
     gas
 }
 
-/// What EIP-7623 charges at least for the data.
+/// The floor price of the data (EIP-7623).
 pub fn floor(data: &[u8]) -> u64 {
     let (zeros, others) = bytes(data);
     TRANSFER_GAS + (zeros + others * 4) * FLOOR_GAS_PER_TOKEN

@@ -39,7 +39,7 @@ fn rank(pooled: &Pooled) -> Rank {
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 struct Queue {
     txs: BTreeMap<u64, Pooled>,
-    /// What all of them may cost.
+    /// The most that all of them can cost.
     cost: U256,
     /// The first nonce from the account's on that is not here.
     next: u64,
@@ -68,16 +68,16 @@ pub struct Pool {
     by_hash: HashMap<B256, (Address, u64)>,
     by_rank: BTreeSet<Rank>,
     arrivals: u64,
-    /// What it takes.
+    /// Its limits.
     pub limits: PoolLimits,
-    /// Whether block producers hear of what is in here.
+    /// Its transactions reach block producers.
     pub is_mined_from: bool,
-    /// How long until the other pools hear of it, in milliseconds; `None`: never.
+    /// The delay until the other pools get a transaction, in milliseconds; `None`: never.
     pub gossip_delay_ms: Option<u64>,
 }
 
 impl Pool {
-    /// An empty pool that producers and the other pools hear of at once.
+    /// An empty pool whose transactions reach producers and the other pools at once.
     pub fn new(limits: PoolLimits) -> Self {
         Self {
             queues: BTreeMap::new(),
@@ -90,12 +90,12 @@ impl Pool {
         }
     }
 
-    /// How many wait.
+    /// The number of transactions.
     pub fn len(&self) -> usize {
         self.by_hash.len()
     }
 
-    /// Whether none waits.
+    /// The pool has no transaction.
     pub fn is_empty(&self) -> bool {
         self.by_hash.is_empty()
     }
@@ -131,7 +131,7 @@ impl Pool {
         self.queues.get(&sender).map_or(nonce, |queue| queue.run_end(nonce))
     }
 
-    /// How many are pending and how many queued.
+    /// The numbers of pending and of queued transactions.
     pub fn counts(&self) -> (usize, usize) {
         let pending: usize =
             self.queues.values().map(|queue| queue.txs.range(..queue.next).count()).sum();

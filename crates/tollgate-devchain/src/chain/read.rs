@@ -18,7 +18,7 @@ use super::{Chain, Pooled};
 /// Most blocks that one fee history covers, as at geth.
 const FEE_HISTORY_MAX_BLOCKS: u64 = 1_024;
 
-/// Which block.
+/// A block reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BlockId {
     /// The head.
@@ -49,9 +49,9 @@ pub enum Found {
 /// A call that is not sent.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Call {
-    /// Who calls; nobody in particular if absent.
+    /// The caller, if any.
     pub from: Option<Address>,
-    /// Whom; nobody makes it a creation.
+    /// The recipient; `None` creates a contract.
     pub to: Option<Address>,
     /// In wei.
     pub value: U256,
@@ -61,7 +61,7 @@ pub struct Call {
     pub gas: Option<u64>,
 }
 
-/// Why a call or an estimate gives nothing.
+/// The reason why a call or an estimate fails.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum CallRefused {
     /// The callee reverted.
@@ -169,7 +169,7 @@ impl<'a> View<'a> {
     /// An account after a block that is kept.
     pub fn account(&self, address: Address, id: BlockId) -> Option<Account> {
         let number = self.number(id)?;
-        // What it was before can't be told any more, and must not look like a fresh account.
+        // Its earlier state is unknown, and must not look like a new account.
         self.chain.block(number)?;
         let is_now = number == self.chain.head().number();
         Some(if is_now {
@@ -205,7 +205,7 @@ impl<'a> View<'a> {
         self.pool().of(sender).partition(|pooled| pooled.tx.nonce() < next)
     }
 
-    /// Whether somebody would find code there.
+    /// The address has code.
     pub fn has_code(&self, address: Address, id: BlockId) -> Option<bool> {
         let account = self.account(address, id)?;
         Some(account.has_code || self.chain.behaviours.contains_key(&address))

@@ -1,9 +1,9 @@
-//! Why a transaction is refused, in no client's words. The dialects put it into theirs.
+//! The reasons for refusing a transaction. The dialects put them into each client's words.
 
 use alloy_primitives::{Address, B256, U256};
 use thiserror::Error;
 
-/// Why a pool does not take a transaction.
+/// The reason why a pool refuses a transaction.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Rejection {
     /// The bytes are no transaction.
@@ -55,7 +55,7 @@ pub enum Rejection {
     IntrinsicGas {
         /// Of the transaction.
         gas: u64,
-        /// What it needs.
+        /// The amount needed.
         need: u64,
     },
     /// Less gas than EIP-7623 asks for its data.
@@ -63,7 +63,7 @@ pub enum Rejection {
     FloorGas {
         /// Of the transaction.
         gas: u64,
-        /// What it needs.
+        /// The amount needed.
         need: u64,
     },
     /// gas × price is above what the node lets through.
@@ -114,7 +114,7 @@ pub enum Rejection {
     InsufficientFunds {
         /// Of the sender.
         balance: U256,
-        /// What its pooled transactions (without the one replaced) may cost.
+        /// The most that its pooled transactions (without the one replaced) can cost.
         queued: U256,
         /// gas × price + value.
         cost: U256,
@@ -134,9 +134,9 @@ pub enum Rejection {
     /// The sender has too many.
     #[error("{sender} has {pooled} pooled")]
     SenderLimit {
-        /// Who.
+        /// The account.
         sender: Address,
-        /// How many it has.
+        /// The number of its transactions.
         pooled: usize,
     },
 }

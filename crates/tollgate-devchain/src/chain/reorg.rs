@@ -1,6 +1,7 @@
-//! Reorganisations: the last blocks go, others come, and their transactions meet a chosen fate.
+//! Reorganisations: the last blocks are dropped, others are added, and the transactions of the dropped
+//! ones are handled as chosen.
 //!
-//! `safe` and `finalized` are kept unless a reorg says in so many words that it goes beyond them.
+//! `safe` and `finalized` are kept unless a reorg explicitly goes beyond them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,9 +13,9 @@ use super::Chain;
 use super::block::Block;
 use super::tx::Tx;
 
-/// What becomes of the transactions of the dropped blocks.
+/// The handling of the transactions of dropped blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Fate {
+pub enum DroppedTxs {
     /// The same transactions in blocks of the same numbers; only the hashes differ.
     #[default]
     Kept,
@@ -26,7 +27,7 @@ pub enum Fate {
     Dropped,
 }
 
-/// How much of what was promised may be broken.
+/// The finality tags that a reorg may violate.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub enum Beyond {
     /// Nothing: blocks up to `safe` stay.
@@ -41,24 +42,24 @@ pub enum Beyond {
 /// A reorg to make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reorg {
-    /// How many blocks go.
+    /// The number of dropped blocks.
     pub depth: u64,
-    /// How many come at once; fewer than `depth` makes the head shorter for a while.
+    /// The number of new blocks; fewer than `depth` lowers the head for a while.
     pub replacements: u64,
-    /// What becomes of the transactions.
-    pub fate: Fate,
-    /// What may be broken.
+    /// The handling of their transactions.
+    pub dropped_txs: DroppedTxs,
+    /// The finality tags that it may violate.
     pub beyond: Beyond,
 }
 
 impl Reorg {
     /// As many new blocks as go.
-    pub fn new(depth: u64, fate: Fate) -> Self {
-        Self { depth, replacements: depth, fate, beyond: Beyond::Nothing }
+    pub fn new(depth: u64, dropped_txs: DroppedTxs) -> Self {
+        Self { depth, replacements: depth, dropped_txs, beyond: Beyond::Nothing }
     }
 }
 
-/// What a reorg did.
+/// The result of a reorg.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReorgOutcome {
     /// The blocks that went, the lowest first.
@@ -69,13 +70,13 @@ pub struct ReorgOutcome {
     pub lost: Vec<B256>,
 }
 
-/// Why a reorg is not made.
+/// The reason why a reorg is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum ReorgRefused {
     /// Block 0 and what is pruned can't go.
     #[error("only {available} blocks can be dropped")]
     TooDeep {
-        /// How many could.
+        /// The most blocks that can be dropped.
         available: u64,
     },
     /// A promise stands in the way.
@@ -119,9 +120,9 @@ impl Chain {
             left = rest;
             added.push(block);
         }
-        if reorg.fate != Fate::Dropped {
+        if reorg.dropped_txs != DroppedTxs::Dropped {
             left.extend(plan.into_iter().flatten());
-            self.put_back(&left, &txs, reorg.fate);
+            self.put_back(&left, &txs, reorg.dropped_txs);
         }
         let is_held = |hash: &B256| {
             self.places.contains_key(hash) || self.pools.iter().any(|p| p.get(hash).is_some())
@@ -130,11 +131,11 @@ impl Chain {
         Ok(ReorgOutcome { dropped, added, lost })
     }
 
-    /// Which transactions each new block is to hold.
+    /// The transactions of each new block.
     fn plan(&mut self, dropped: &[Arc<Block>], reorg: Reorg) -> VecDeque<Vec<Arc<Tx>>> {
-        match reorg.fate {
-            Fate::Kept => dropped.iter().map(|block| block.txs.clone()).collect(),
-            Fate::Moved => {
+        match reorg.dropped_txs {
+            DroppedTxs::Kept => dropped.iter().map(|block| block.txs.clone()).collect(),
+            DroppedTxs::Moved => {
                 let txs = self.shuffle(dropped.iter().flat_map(|block| block.txs.iter().cloned()));
                 let mut plan = VecDeque::from(vec![Vec::new(); reorg.replacements.max(1) as usize]);
                 let mut at = 0;
@@ -148,7 +149,7 @@ impl Chain {
                 }
                 plan
             }
-            Fate::Returned | Fate::Dropped => VecDeque::new(),
+            DroppedTxs::Returned | DroppedTxs::Dropped => VecDeque::new(),
         }
     }
 
@@ -169,9 +170,9 @@ impl Chain {
     }
 
     /// Gives the pools back what no block took.
-    fn put_back(&mut self, left: &[Arc<Tx>], all: &[Arc<Tx>], fate: Fate) {
+    fn put_back(&mut self, left: &[Arc<Tx>], all: &[Arc<Tx>], dropped_txs: DroppedTxs) {
         let rules = self.rules();
-        for tx in if fate == Fate::Returned { all } else { left } {
+        for tx in if dropped_txs == DroppedTxs::Returned { all } else { left } {
             let account = self.accounts.now(tx.sender);
             for pool in &mut self.pools {
                 let _ = pool.admit(tx, &rules, account);

@@ -9,11 +9,11 @@ use alloy_primitives::{Address, U256};
 /// An account after some block.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Account {
-    /// How many of its transactions are in the chain.
+    /// The number of its transactions in the chain.
     pub nonce: u64,
     /// In wei.
     pub balance: U256,
-    /// Whether a transaction created it.
+    /// A transaction created it.
     pub has_code: bool,
 }
 

@@ -13,9 +13,9 @@ use super::rejection::Rejection;
 pub struct Tx {
     /// Its hash.
     pub hash: B256,
-    /// Who signed it.
+    /// The sender.
     pub sender: Address,
-    /// What it says.
+    /// The decoded transaction.
     pub envelope: TxEnvelope,
     /// The bytes as sent.
     pub raw: Bytes,
@@ -67,13 +67,13 @@ impl Tx {
         self.envelope.priority_fee_or_price()
     }
 
-    /// What the producer gets per gas at this base fee; `None` if it can't be mined at it.
+    /// The producer's tip per gas at this base fee; `None` if it can't be mined at it.
     pub fn tip_at(&self, base_fee: Option<u64>) -> Option<u128> {
         let left = self.fee_cap().checked_sub(u128::from(base_fee.unwrap_or(0)))?;
         Some(left.min(self.tip_cap()))
     }
 
-    /// What it pays per gas at this base fee.
+    /// The effective gas price at this base fee.
     pub fn price_at(&self, base_fee: Option<u64>) -> u128 {
         self.envelope.effective_gas_price(base_fee)
     }

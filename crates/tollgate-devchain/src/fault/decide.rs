@@ -1,24 +1,24 @@
 //! The state of an endpoint's faults, and what they come to for one call.
 
 use super::plan::{BlockFault, Fault, FaultPlan, FaultRule, Loss};
-use crate::chain::{Fate, Reorg, Rng};
+use crate::chain::{DroppedTxs, Reorg, Rng};
 use crate::error::RpcError;
 
 /// Rules at one endpoint, at most.
 const RULES_MAX: usize = 1_000;
 
-/// What happens to one call, in this order.
+/// The faults of one call, applied in this order.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Verdict {
-    /// It waits this long first.
+    /// The delay before everything else.
     pub delay_ms: u64,
-    /// It is not carried out, but answered like this.
+    /// The answer that replaces the execution.
     pub instead: Option<Fault>,
-    /// It is carried out, but its answer is lost.
+    /// The call is executed, but its answer is lost.
     pub loss: Option<Loss>,
     /// If it sends a transaction, the pool forgets it at once.
     pub forgets: bool,
-    /// It is not carried out, and nobody hears anything.
+    /// The call is neither executed nor answered.
     pub is_silent: bool,
 }
 
@@ -79,7 +79,7 @@ impl Faults {
         self.window = (0, 0);
     }
 
-    /// Whether something of this probability happens, by the draws of the calls.
+    /// Draws an event of this probability from the seeded sequence.
     pub fn draws(&mut self, probability: f64) -> bool {
         self.call_rng.chance(probability)
     }
@@ -94,7 +94,7 @@ impl Faults {
         &self.plan
     }
 
-    /// What happens to a call of `method` at `now_ms`.
+    /// The faults of a call of `method` at `now_ms`.
     pub fn decide(&mut self, method: &str, now_ms: u64) -> Verdict {
         let mut verdict = Verdict::default();
         if self.is_over_rate(now_ms) {
@@ -126,7 +126,7 @@ impl Faults {
         self.window.1 > rate
     }
 
-    /// What happens after a block: a reorg, and which share of the pool goes.
+    /// The faults after a block: a reorg, and the share of the pool that is dropped.
     pub fn after_block(&mut self) -> (Option<Reorg>, Option<f64>) {
         let (mut reorg, mut evict) = (None, None);
         for BlockFault { probability, reorg: wanted, evict: share } in &self.plan.blocks {
@@ -135,9 +135,9 @@ impl Faults {
             }
             if let Some(wanted) = wanted {
                 let depth = 1 + self.block_rng.below(wanted.max_depth);
-                let fates = [Fate::Kept, Fate::Moved, Fate::Returned];
-                let fate = fates[self.block_rng.below(fates.len() as u64) as usize];
-                reorg = Some(Reorg { replacements: depth + 1, ..Reorg::new(depth, fate) });
+                let choices = [DroppedTxs::Kept, DroppedTxs::Moved, DroppedTxs::Returned];
+                let dropped_txs = choices[self.block_rng.below(choices.len() as u64) as usize];
+                reorg = Some(Reorg { replacements: depth + 1, ..Reorg::new(depth, dropped_txs) });
             }
             evict = share.or(evict);
         }

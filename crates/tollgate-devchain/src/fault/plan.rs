@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How an answer is lost after the call was carried out.
+/// The way in which an answer is lost after the call was executed.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Loss {
@@ -21,7 +21,7 @@ pub enum Loss {
 pub enum Fault {
     /// The call waits before it is carried out.
     Delay {
-        /// How long.
+        /// The duration.
         ms: u64,
     },
     /// Not carried out: the connection closes.
@@ -43,7 +43,7 @@ pub enum Fault {
     },
     /// Carried out, and the answer is lost.
     LoseAnswer {
-        /// How.
+        /// The way in which it is lost.
         #[serde(default)]
         how: Loss,
     },
@@ -55,15 +55,15 @@ pub enum Fault {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FaultRule {
-    /// Which method; `*` at the end stands for any rest.
+    /// The method; `*` at the end stands for any rest.
     #[serde(default = "any")]
     pub method: String,
-    /// What happens.
+    /// The fault.
     pub fault: Fault,
-    /// How often at most; `None`: for ever.
+    /// The most times; `None`: no limit.
     #[serde(default)]
     pub times: Option<u32>,
-    /// How likely at each call.
+    /// The probability at each call.
     #[serde(default = "certain")]
     pub probability: f64,
 }
@@ -92,7 +92,7 @@ impl FaultRule {
         Self { probability, ..Self::always(method, fault) }
     }
 
-    /// Whether it is about this method.
+    /// The rule applies to this method.
     pub fn is_about(&self, method: &str) -> bool {
         match self.method.strip_suffix('*') {
             Some(start) => method.starts_with(start),
@@ -109,13 +109,13 @@ pub struct ReorgFault {
     pub max_depth: u64,
 }
 
-/// What may go wrong with the chain after each block.
+/// The chain's own faults after each block.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BlockFault {
-    /// How likely after each block.
+    /// The probability after each block.
     pub probability: f64,
-    /// A reorg with a drawn depth and fate, never beyond `safe`.
+    /// A reorg with a drawn depth and handling of transactions, never beyond `safe`.
     #[serde(default)]
     pub reorg: Option<ReorgFault>,
     /// Each pooled transaction of the view goes with this probability.
@@ -127,7 +127,7 @@ pub struct BlockFault {
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FaultPlan {
-    /// What every draw follows from.
+    /// The seed of all draws.
     pub seed: u64,
     /// For each call, every rule is drawn in this order.
     pub calls: Vec<FaultRule>,

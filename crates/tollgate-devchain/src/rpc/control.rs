@@ -215,20 +215,20 @@ fn clear(endpoint: &Endpoint) -> Answer {
     })
 }
 
-/// Shuts the port for a while: nobody could ask for it to open again.
+/// Closes the port for a limited time: a closed port can't receive the call that opens it.
 fn refuse_connections(endpoint: &Endpoint, params: &Params<'_>) -> Answer {
     /// The answer to this very call still gets out.
     const GRACE: Duration = Duration::from_millis(20);
     let ms = params.number(0, "ms")?.unwrap_or(1_000);
-    let door = endpoint.door.clone();
+    let port_state = endpoint.port_state.clone();
     tokio::spawn(async move {
         tokio::time::sleep(GRACE).await;
-        door.send_modify(|door| {
-            door.is_shut = true;
-            door.epoch += 1;
+        port_state.send_modify(|port_state| {
+            port_state.is_closed = true;
+            port_state.epoch += 1;
         });
         tokio::time::sleep(Duration::from_millis(ms)).await;
-        door.send_modify(|door| door.is_shut = false);
+        port_state.send_modify(|port_state| port_state.is_closed = false);
     });
     Ok(json!(true))
 }

@@ -10,7 +10,7 @@ use super::json;
 use super::params::Params;
 use super::shared::Mining;
 use crate::accounts::{dev_account, dev_accounts};
-use crate::chain::{Behaviour, Beyond, Chain, Fate, PoolLimits, Reorg, Tx};
+use crate::chain::{Behaviour, Beyond, Chain, DroppedTxs, PoolLimits, Reorg, Tx};
 use crate::error::RpcError;
 use crate::sign;
 
@@ -74,11 +74,11 @@ fn mine(endpoint: &Endpoint, params: &Params<'_>) -> Answer {
 
 fn reorg(endpoint: &Endpoint, params: &Params<'_>) -> Answer {
     let depth = params.number(0, "depth")?.unwrap_or(1);
-    let fate = match params.text(1, "transactions").unwrap_or("kept") {
-        "kept" => Fate::Kept,
-        "moved" => Fate::Moved,
-        "returned" => Fate::Returned,
-        "dropped" => Fate::Dropped,
+    let dropped_txs = match params.text(1, "transactions").unwrap_or("kept") {
+        "kept" => DroppedTxs::Kept,
+        "moved" => DroppedTxs::Moved,
+        "returned" => DroppedTxs::Returned,
+        "dropped" => DroppedTxs::Dropped,
         _ => return Err(params.bad("transactions: kept, moved, returned or dropped")),
     };
     let replacements = params.number(2, "blocks")?.unwrap_or(depth).min(MINE_MAX);
@@ -88,7 +88,7 @@ fn reorg(endpoint: &Endpoint, params: &Params<'_>) -> Answer {
         Some("finalized") => Beyond::Finalized,
         Some(_) => return Err(params.bad("beyond: safe or finalized")),
     };
-    let reorg = Reorg { depth, replacements, fate, beyond };
+    let reorg = Reorg { depth, replacements, dropped_txs, beyond };
     let outcome = endpoint.shared.reorg(reorg).map_err(|refused| params.bad(refused))?;
     let hashes = |blocks: &[std::sync::Arc<crate::chain::Block>]| {
         blocks.iter().map(|block| json::hash(block.hash)).collect::<Vec<_>>()

@@ -15,7 +15,7 @@ use crate::error::RpcError;
 use crate::fault::{FaultPlan, Faults, Verdict};
 use crate::options::Features;
 
-/// How an endpoint answers, apart from single calls that fail.
+/// The settings of an endpoint, apart from faults of single calls.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Settings {
@@ -23,7 +23,7 @@ pub(crate) struct Settings {
     pub(crate) features: Features,
     /// Answers reads from this many blocks ago.
     pub(crate) lag: u64,
-    /// What is added to every transaction count.
+    /// The offset added to every transaction count.
     pub(crate) nonce_offset: i64,
     /// Says that it syncs.
     pub(crate) is_syncing: bool,
@@ -31,11 +31,11 @@ pub(crate) struct Settings {
     pub(crate) is_mute: bool,
     /// Has the states of this many blocks before its head; `None`: of all that are kept.
     pub(crate) states: Option<u64>,
-    /// What it says against the truth, and what it never has.
+    /// Its false answers, and the data that it never has.
     pub(crate) untruths: Untruths,
 }
 
-/// Where an endpoint departs from the chain that it is a view of, call after call.
+/// Consistent deviations of an endpoint from the chain that it is a view of.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Untruths {
@@ -43,11 +43,11 @@ pub(crate) struct Untruths {
     pub(crate) head_ahead: u64,
     /// `safe` and `finalized` are its head.
     pub(crate) tags_at_head: bool,
-    /// What is added to every pending count, on top of the offset of all counts.
+    /// The offset added to every pending count, on top of that of all counts.
     pub(crate) pending_offset: i64,
     /// Everything that it says about prices, times this.
     pub(crate) fee_factor: Option<u64>,
-    /// What every estimate comes to.
+    /// The fixed result of every estimate.
     pub(crate) estimate: Option<u64>,
     /// Has receipts, and transactions by hash, of this many blocks before its head only.
     pub(crate) receipts: Option<u64>,
@@ -57,7 +57,7 @@ pub(crate) struct Untruths {
     pub(crate) lacked_blocks: Option<u64>,
     /// Another node behind the same URL.
     pub(crate) balancer: Option<Balancer>,
-    /// Takes connections and calls, and never says a word.
+    /// Accepts connections and calls, and never answers.
     pub(crate) is_silent: bool,
 }
 
@@ -65,24 +65,24 @@ pub(crate) struct Untruths {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Balancer {
-    /// How many blocks the other node is behind.
+    /// The number of blocks that the other node lags behind.
     pub(crate) lag: u64,
-    /// How likely a call goes there.
+    /// The probability that a call goes to the other node.
     pub(crate) probability: f64,
 }
 
 impl Untruths {
-    /// A price as this endpoint tells it.
+    /// A price as this endpoint reports it.
     pub(super) fn price(&self, wei: u128) -> u128 {
         wei.saturating_mul(u128::from(self.fee_factor.unwrap_or(1)))
     }
 
-    /// Whether it never has the block of this number.
+    /// The block of this number is never available.
     pub(super) fn lacks_block(&self, number: u64) -> bool {
         self.lacked_blocks.is_some_and(|one_in| one_in > 0 && number % one_in == one_in - 1)
     }
 
-    /// Whether it has no receipt of a transaction in a block of this number.
+    /// Receipts of transactions in the block of this number are missing.
     pub(super) fn lacks_receipt(&self, hash: &B256, number: u64, head: u64) -> bool {
         let is_pruned = self.receipts.is_some_and(|kept| number.saturating_add(kept) < head);
         let one_in = self.lacked_receipts.unwrap_or(0);
@@ -90,11 +90,11 @@ impl Untruths {
     }
 }
 
-/// Who may reach it.
+/// Access control of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Door {
+pub(crate) struct PortState {
     /// New connections are refused.
-    pub(crate) is_shut: bool,
+    pub(crate) is_closed: bool,
     /// Grows when all open connections are to close.
     pub(crate) epoch: u64,
 }
@@ -103,7 +103,7 @@ pub(crate) struct Door {
 pub(crate) struct Endpoint {
     pub(crate) shared: Arc<Shared>,
     pub(crate) pool: usize,
-    pub(crate) door: watch::Sender<Door>,
+    pub(crate) port_state: watch::Sender<PortState>,
     settings: Mutex<Settings>,
     faults: Mutex<Faults>,
 }
@@ -128,18 +128,18 @@ impl Endpoint {
         Self {
             shared,
             pool,
-            door: watch::channel(Door { is_shut: false, epoch: 0 }).0,
+            port_state: watch::channel(PortState { is_closed: false, epoch: 0 }).0,
             settings: Mutex::new(settings),
             faults: Mutex::new(Faults::new(plan)),
         }
     }
 
-    /// How it answers now.
+    /// The present settings.
     pub(crate) fn settings(&self) -> Settings {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How whichever node is behind the URL answers this call.
+    /// The settings of the node behind the URL that gets this call.
     pub(super) fn settings_of_call(&self) -> Settings {
         let mut settings = self.settings();
         if let Some(Balancer { lag, probability }) = settings.untruths.balancer
@@ -165,7 +165,7 @@ impl Endpoint {
         chain.view(self.pool, settings.lag)
     }
 
-    /// What happens to a call. What controls the faults never fails by them.
+    /// The faults of a call. Control methods are exempt.
     pub(super) fn judge(&self, method: &str) -> Verdict {
         if method.starts_with("devchain_") {
             return Verdict::default();
@@ -200,14 +200,14 @@ impl Endpoint {
 
     /// Closes all connections that are open now.
     pub(crate) fn hang_up(&self) {
-        self.door.send_modify(|door| door.epoch += 1);
+        self.port_state.send_modify(|port_state| port_state.epoch += 1);
     }
 
     /// Refuses new connections and closes the open ones, or lets callers in again.
-    pub(crate) fn shut(&self, is_shut: bool) {
-        self.door.send_modify(|door| {
-            door.is_shut = is_shut;
-            door.epoch += u64::from(is_shut);
+    pub(crate) fn shut(&self, is_closed: bool) {
+        self.port_state.send_modify(|port_state| {
+            port_state.is_closed = is_closed;
+            port_state.epoch += u64::from(is_closed);
         });
     }
 }

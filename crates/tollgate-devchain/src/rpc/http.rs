@@ -33,7 +33,7 @@ pub(super) struct Request {
     params: Value,
 }
 
-/// What becomes of a whole request.
+/// The reply to an HTTP request.
 pub(super) enum Reply {
     /// This is the answer.
     Json(Value),
@@ -156,7 +156,7 @@ fn json_response(answer: &Value) -> Response<Body> {
     response
 }
 
-/// What a gateway in front of a node says: a page for people, or little at all.
+/// The body of a gateway in front of a node: an HTML page, or almost nothing.
 fn words_of(status: StatusCode) -> (String, &'static str) {
     let reason = status.canonical_reason().unwrap_or("Error");
     let is_json = matches!(status.as_u16(), 429 | 500);

@@ -1,4 +1,4 @@
-//! What happens by itself: blocks at an interval (with the planned faults after each), and
+//! Background production: blocks at an interval (with the planned faults after each), and
 //! transactions that reach the other pools late.
 
 use std::sync::{Arc, Weak};

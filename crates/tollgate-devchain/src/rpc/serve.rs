@@ -1,4 +1,4 @@
-//! Sockets: accepts connections, refuses them when told to, and can close one without an answer,
+//! Sockets: accepts connections, refuses them on request, and can close one without an answer,
 //! which a web framework alone would not.
 
 use std::io;
@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
-use super::endpoint::{Door, Endpoint};
+use super::endpoint::{Endpoint, PortState};
 use super::{http, pages, ws};
 
 /// Open connections, at most; further ones wait.
@@ -29,10 +29,10 @@ const CONNECTIONS_MAX: usize = 1_024;
 /// The largest body of a request.
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// How long to wait before the port is tried again.
+/// The pause before the port is tried again.
 const REBIND_WAIT: Duration = Duration::from_millis(20);
 
-/// Serves an endpoint until the task is dropped. A shut door is a closed port.
+/// Serves an endpoint until the task is dropped. While closed, connections are refused.
 pub(crate) async fn serve(listener: TcpListener, endpoint: Arc<Endpoint>) -> io::Result<()> {
     let address = listener.local_addr()?;
     let app = router(endpoint.clone(), address.ip());
@@ -43,11 +43,11 @@ pub(crate) async fn serve(listener: TcpListener, endpoint: Arc<Endpoint>) -> io:
             continue;
         };
         accept_until_hang_up(&open, &app, &endpoint).await;
-        let mut door = endpoint.door.subscribe();
-        if door.borrow().is_shut {
+        let mut port_state = endpoint.port_state.subscribe();
+        if port_state.borrow().is_closed {
             drop(open);
             // The endpoint is alive as long as this runs: the wait can't fail.
-            let _ = door.wait_for(|door| !door.is_shut).await;
+            let _ = port_state.wait_for(|port_state| !port_state.is_closed).await;
         } else {
             listener = Some(open);
         }
@@ -70,8 +70,8 @@ enum Event {
 
 /// Accepts connections. Returns, with all of them closed, when the endpoint hangs up.
 async fn accept_until_hang_up(listener: &TcpListener, app: &Router, endpoint: &Arc<Endpoint>) {
-    let mut door = endpoint.door.subscribe();
-    let Door { epoch, .. } = *door.borrow_and_update();
+    let mut port_state = endpoint.port_state.subscribe();
+    let PortState { epoch, .. } = *port_state.borrow_and_update();
     let mut connections = JoinSet::new();
     loop {
         let event = tokio::select! {
@@ -79,7 +79,7 @@ async fn accept_until_hang_up(listener: &TcpListener, app: &Router, endpoint: &A
                 Event::Connection(accepted)
             }
             Some(_) = connections.join_next() => Event::Ended,
-            _ = door.wait_for(|door| door.epoch != epoch) => Event::HangUp,
+            _ = port_state.wait_for(|port_state| port_state.epoch != epoch) => Event::HangUp,
         };
         match event {
             Event::Connection(Ok((stream, _))) => {
@@ -102,7 +102,7 @@ async fn connection(stream: TcpStream, app: Router, endpoint: Arc<Endpoint>, epo
         async move {
             // The task that closes connections may run later than a request that was sent after the
             // hang-up: such a request is not answered either.
-            if endpoint.door.borrow().epoch != epoch {
+            if endpoint.port_state.borrow().epoch != epoch {
                 return Err(io::Error::from(io::ErrorKind::ConnectionReset));
             }
             let response: Response<Body> = match app.oneshot(request.map(Body::new)).await {

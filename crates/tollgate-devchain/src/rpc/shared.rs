@@ -1,4 +1,4 @@
-//! What all endpoints of a chain share: the core behind its lock, the heads, the mining switch.
+//! State shared by all endpoints of a chain: the core behind its lock, the heads, the mining switch.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,9 +14,9 @@ const HEADS_BUFFER: usize = 256;
 /// When blocks come by themselves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Mining {
-    /// How often; `None`: only when asked for.
+    /// The interval; `None`: on request only.
     pub(crate) interval: Option<Duration>,
-    /// Whether nothing comes for now.
+    /// Mining is paused.
     pub(crate) is_paused: bool,
 }
 
@@ -53,7 +53,7 @@ impl Shared {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Mines one block and tells the subscribers. Blocks are spaced by the interval, at least by a
+    /// Mines one block and notifies the subscribers. Blocks are spaced by the interval, at least by a
     /// second: never by the wall clock, so that hashes are reproducible.
     pub(crate) fn mine(&self, timestamp: Option<u64>) -> Arc<Block> {
         let interval_s = self.mining.borrow().interval.map_or(1, |interval| interval.as_secs());
@@ -65,7 +65,7 @@ impl Shared {
         block
     }
 
-    /// Makes a reorg and tells the subscribers.
+    /// Makes a reorg and notifies the subscribers.
     pub(crate) fn reorg(&self, reorg: Reorg) -> Result<ReorgOutcome, ReorgRefused> {
         let outcome = self.chain().reorg(reorg, 0)?;
         outcome.added.iter().for_each(|block| self.announce(block));

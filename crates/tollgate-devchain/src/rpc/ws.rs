@@ -20,7 +20,7 @@ use crate::error::RpcError;
 /// Subscriptions of one connection, at most.
 const SUBSCRIPTIONS_MAX: usize = 100;
 
-/// What a connection waits for.
+/// The events of a connection.
 enum Event {
     Message(Option<Result<Message, axum::Error>>),
     Head(Result<Arc<Block>, RecvError>),
@@ -30,14 +30,14 @@ enum Event {
 /// Serves a connection until either side closes it.
 pub(super) async fn serve(mut socket: WebSocket, endpoint: Arc<Endpoint>) {
     let mut heads = endpoint.shared.heads.subscribe();
-    let mut door = endpoint.door.subscribe();
+    let mut port_state = endpoint.port_state.subscribe();
     let mut subscriptions = Subscriptions::default();
-    let epoch = door.borrow_and_update().epoch;
+    let epoch = port_state.borrow_and_update().epoch;
     loop {
         let event = tokio::select! {
             message = socket.recv() => Event::Message(message),
             head = heads.recv() => Event::Head(head),
-            _ = door.wait_for(|door| door.epoch != epoch) => Event::HangUp,
+            _ = port_state.wait_for(|port_state| port_state.epoch != epoch) => Event::HangUp,
         };
         let goes_on = match event {
             Event::Message(Some(Ok(Message::Text(text)))) => {

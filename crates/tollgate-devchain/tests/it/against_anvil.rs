@@ -39,7 +39,7 @@ fn keys(value: &Value) -> BTreeSet<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// What the one has and the other lacks, but for what is known to differ.
+/// The differences between two answers, without the known ones.
 fn assert_same_keys(what: &str, ours: &Value, anvils: &Value, allowed: &[&str]) {
     let (ours, anvils) = (keys(ours), keys(anvils));
     let differing: Vec<_> =

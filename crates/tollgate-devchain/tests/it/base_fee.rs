@@ -48,7 +48,7 @@ fn known_steps_of_the_mainnet_parameters() {
 }
 
 #[test]
-fn a_full_block_makes_the_next_one_dearer_and_empty_ones_cheaper_again() {
+fn base_fee_rises_after_a_full_block_and_falls_after_empty_ones() {
     let mut chain = chain(|options| options.chain.block_gas_limit = 1_000_000);
     chain.set_behaviour(NOBODY, Behaviour::Burn(979_000));
     send(&mut chain, &tx(0, 0, |tx| tx.gas_limit = 1_000_000)).unwrap();
@@ -74,7 +74,7 @@ fn a_fixed_base_fee_stays_and_one_set_by_hand_holds_for_one_block() {
 }
 
 #[test]
-fn what_pays_less_than_the_base_fee_waits_and_blocks_its_successors() {
+fn transaction_below_the_base_fee_waits_and_blocks_its_successors() {
     let mut chain = chain(|_| {});
     send(&mut chain, &plain(0, 0)).unwrap();
     send(&mut chain, &plain(0, 1)).unwrap();

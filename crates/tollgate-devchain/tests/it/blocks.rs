@@ -63,7 +63,7 @@ fn outcome_of(chain: &mut Chain, behaviour: Behaviour, gas_limit: u64) -> (bool,
 }
 
 #[test]
-fn an_address_does_the_one_thing_it_was_told() {
+fn call_of_an_address_has_its_configured_behaviour() {
     let mut chain = chain(|_| {});
     assert_eq!(outcome_of(&mut chain, Behaviour::Succeed, 30_000), (true, 21_000));
     assert_eq!(outcome_of(&mut chain, Behaviour::Burn(5_000), 30_000), (true, 26_000));
@@ -76,7 +76,7 @@ fn an_address_does_the_one_thing_it_was_told() {
 }
 
 #[test]
-fn calls_and_estimates_foresee_what_a_transaction_would_do() {
+fn calls_and_estimates_match_the_transaction() {
     let mut chain = chain(|_| {});
     let call = Call { to: Some(NOBODY), from: Some(account(0).address), ..Call::default() };
     let ask = |chain: &Chain, call: &Call| chain.view(0, 0).call(call, BlockId::Latest);
@@ -121,7 +121,7 @@ fn a_creation_leaves_an_account_with_code_at_the_address_of_the_receipt() {
 }
 
 #[test]
-fn the_past_can_be_asked_for() {
+fn historical_state_can_be_read() {
     let mut chain = chain(|_| {});
     mine_all(&mut chain, &[plain(0, 0)]);
     mine_all(&mut chain, &[plain(0, 1), plain(0, 2)]);
@@ -134,7 +134,7 @@ fn the_past_can_be_asked_for() {
 }
 
 #[test]
-fn what_is_old_is_let_go_but_never_what_a_reorg_could_still_reach() {
+fn old_state_is_pruned_except_within_reach_of_a_reorg() {
     let mut chain = chain(|options| {
         options.chain.retention = Retention { blocks: 5, transactions: 1_000, orphans: 3 };
         options.chain.finality.safe = 2;
@@ -162,7 +162,8 @@ fn the_same_seed_and_calls_give_the_same_hashes_and_another_seed_others() {
         for nonce in 0..5 {
             mine_all(&mut chain, &[plain(0, nonce), plain(1, nonce)]);
         }
-        let reorg = tollgate_devchain::chain::Reorg::new(3, tollgate_devchain::chain::Fate::Moved);
+        let reorg =
+            tollgate_devchain::chain::Reorg::new(3, tollgate_devchain::chain::DroppedTxs::Moved);
         chain.reorg(reorg, 0).unwrap();
         chain.evict(0, 0.5);
         chain

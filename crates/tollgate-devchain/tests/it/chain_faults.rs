@@ -1,4 +1,4 @@
-//! What `devchain_*` does to the chain, over HTTP.
+//! The effects of `devchain_*` methods on the chain, over HTTP.
 
 use alloy_primitives::U256;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ async fn a_reorg_takes_receipts_away_and_gives_them_back_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_reorg_beyond_finality_must_be_asked_for_in_as_many_words() {
+async fn reorg_beyond_finality_needs_an_explicit_parameter() {
     let devchain = start().await;
     let url = devchain.url();
     devchain.mine(70);
@@ -78,7 +78,7 @@ async fn transactions_can_be_thrown_out_of_the_pool() {
 }
 
 #[tokio::test]
-async fn a_foreign_transaction_uses_a_nonce_that_somebody_counted_on() {
+async fn foreign_transaction_consumes_a_nonce() {
     let devchain = start().await;
     let url = devchain.url();
     let sender = account(0).address;
@@ -134,7 +134,7 @@ async fn balances_base_fees_and_pool_limits_can_be_set() {
 }
 
 #[tokio::test]
-async fn the_dev_accounts_are_told() {
+async fn dev_accounts_are_listed() {
     let devchain = start().await;
     let accounts = result(&devchain.url(), "devchain_accounts", json!([])).await;
     assert_eq!(accounts[0]["address"], json!(account(0).address.to_string()));

@@ -142,7 +142,7 @@ fn every_rejection_has_the_text_and_the_code_of_each_client() {
 }
 
 #[test]
-fn geth_tells_the_queued_cost_apart() {
+fn geth_reports_the_queued_cost_separately() {
     let rejection = Rejection::InsufficientFunds {
         balance: "50".parse().unwrap(),
         queued: "42".parse().unwrap(),
@@ -174,7 +174,7 @@ fn a_revert_carries_its_reason_in_each_clients_way() {
 }
 
 #[tokio::test]
-async fn an_endpoint_speaks_the_dialect_it_is_told_to() {
+async fn endpoint_uses_its_configured_dialect() {
     let options = DevChainOptions { dialect: Dialect::Besu, ..DevChainOptions::default() };
     let devchain = DevChain::start(options).await.unwrap();
     let url = devchain.url();

@@ -88,7 +88,7 @@ async fn a_gateway_can_answer_in_the_nodes_place() {
 }
 
 #[tokio::test]
-async fn any_error_can_be_put_into_the_nodes_mouth() {
+async fn any_error_can_replace_the_answer() {
     let devchain = start().await;
     let url = devchain.url();
     let odd = json!(["eth_*", -32603, "header not found", 2]);
@@ -159,7 +159,7 @@ async fn a_lagging_endpoint_answers_from_blocks_ago() {
 }
 
 #[tokio::test]
-async fn an_endpoint_can_lie_about_nonces() {
+async fn endpoint_can_report_false_nonces() {
     let devchain = start().await;
     let url = devchain.url();
     let count = || async {

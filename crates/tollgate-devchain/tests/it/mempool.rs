@@ -1,4 +1,4 @@
-//! Who gets into the pool, and who goes when it is full.
+//! Admission to the pool, and eviction when it is full.
 
 use alloy_consensus::TxLegacy;
 use alloy_primitives::{Bytes, TxKind, U256};
@@ -109,7 +109,7 @@ fn limits_of_one_sender_and_of_nonce_gaps_hold() {
 }
 
 #[test]
-fn all_that_a_sender_has_pooled_must_be_paid_for() {
+fn sender_must_afford_all_its_pooled_transactions() {
     let mut chain = chain(|_| {});
     let sender = account(0).address;
     let cost = plain(0, 0).cost();

@@ -42,7 +42,7 @@ async fn a_transaction_goes_from_the_pool_into_a_block_with_a_receipt() {
 }
 
 #[tokio::test]
-async fn the_small_questions_are_answered() {
+async fn simple_methods_are_answered() {
     let devchain = start().await;
     let url = devchain.url();
     assert_eq!(number(&result(&url, "eth_chainId", json!([])).await), 31_337);
@@ -66,7 +66,7 @@ async fn the_small_questions_are_answered() {
 }
 
 #[tokio::test]
-async fn estimates_and_calls_tell_of_reverts() {
+async fn estimates_and_calls_report_reverts() {
     let devchain = start().await;
     let url = devchain.url();
     let call = json!([{ "from": account(0).address, "to": NOBODY, "data": "0x01" }, "latest"]);
@@ -123,7 +123,7 @@ async fn a_chain_without_a_base_fee_has_no_fee_history() {
 }
 
 #[tokio::test]
-async fn the_pool_can_be_looked_into() {
+async fn pool_content_can_be_read() {
     let devchain = start().await;
     let url = devchain.url();
     send_over(&url, &raw(0, 0, |_| {})).await;
@@ -162,7 +162,7 @@ async fn a_batch_is_answered_in_order_each_call_for_itself() {
 }
 
 #[tokio::test]
-async fn nonsense_is_answered_with_an_error() {
+async fn malformed_request_gets_an_error() {
     let devchain = start().await;
     for (body, code) in [("{", -32700), ("[]", -32600), ("7", -32600), ("{\"id\":1}", -32600)] {
         let answer = post(&devchain.url(), body).await.unwrap();
@@ -220,7 +220,7 @@ async fn blocks_come_by_themselves_at_an_interval_until_mining_is_paused() {
 }
 
 #[tokio::test]
-async fn a_dropped_chain_lets_go_of_its_port() {
+async fn dropped_chain_releases_its_port() {
     let devchain = start().await;
     let url = devchain.url();
     result(&url, "eth_chainId", json!([])).await;

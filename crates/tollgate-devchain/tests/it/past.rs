@@ -1,4 +1,4 @@
-//! What an account was at a block, and what an account can pay, over HTTP.
+//! Historical accounts and balances, over HTTP.
 
 use alloy_primitives::U256;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ async fn a_node_without_an_archive_has_old_blocks_and_no_old_states() {
 }
 
 #[tokio::test]
-async fn who_is_poor_is_refused_until_funded() {
+async fn account_without_funds_is_refused_until_funded() {
     let devchain = start().await;
     let (url, sender) = (devchain.url(), account(0).address);
     let set = async |wei: u128| {
@@ -93,7 +93,7 @@ async fn who_is_poor_is_refused_until_funded() {
 }
 
 #[tokio::test]
-async fn a_market_that_rises_leaves_behind_what_pays_too_little_until_it_pays_more() {
+async fn underpriced_transaction_waits_until_replaced_at_a_higher_fee() {
     let devchain = start().await;
     let url = devchain.url();
     let (cheap, behind) = (raw(0, 0, |_| {}), raw(0, 1, |tx| tx.max_fee_per_gas = gwei(900)));

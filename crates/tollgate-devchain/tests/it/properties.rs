@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::{Address, B256, U256};
 use proptest::prelude::*;
-use tollgate_devchain::chain::{Behaviour, Beyond, Chain, Fate, Found, MAIN_POOL, Reorg};
+use tollgate_devchain::chain::{Behaviour, Beyond, Chain, DroppedTxs, Found, MAIN_POOL, Reorg};
 
 use crate::support::{NOBODY, account, assert_linked, chain, gwei, tx};
 
@@ -14,20 +14,24 @@ const SENDERS: usize = 3;
 enum Step {
     Send { from: usize, ahead: u64, tip: u64, pool: usize },
     Mine,
-    Reorg { depth: u64, replacements: u64, fate: Fate },
+    Reorg { depth: u64, replacements: u64, dropped_txs: DroppedTxs },
     Evict { pool: usize, probability: f64 },
     Behave { reverts: bool },
 }
 
 fn steps() -> impl Strategy<Value = Step> {
-    let fates =
-        prop_oneof![Just(Fate::Kept), Just(Fate::Moved), Just(Fate::Returned), Just(Fate::Dropped)];
+    let fates = prop_oneof![
+        Just(DroppedTxs::Kept),
+        Just(DroppedTxs::Moved),
+        Just(DroppedTxs::Returned),
+        Just(DroppedTxs::Dropped)
+    ];
     prop_oneof![
         8 => (0..SENDERS, 0_u64..4, 1_u64..9, 0_usize..2)
             .prop_map(|(from, ahead, tip, pool)| Step::Send { from, ahead, tip, pool }),
         3 => Just(Step::Mine),
         2 => (0_u64..5, 0_u64..6, fates)
-            .prop_map(|(depth, replacements, fate)| Step::Reorg { depth, replacements, fate }),
+            .prop_map(|(depth, replacements, dropped_txs)| Step::Reorg { depth, replacements, dropped_txs }),
         1 => (0_usize..2, 0.0_f64..=1.0)
             .prop_map(|(pool, probability)| Step::Evict { pool, probability }),
         1 => any::<bool>().prop_map(|reverts| Step::Behave { reverts }),
@@ -48,11 +52,11 @@ fn take(chain: &mut Chain, step: &Step) {
             let _ = chain.submit(*pool, &sent, 0);
         }
         Step::Mine => drop(chain.mine(0)),
-        Step::Reorg { depth, replacements, fate } => {
+        Step::Reorg { depth, replacements, dropped_txs } => {
             let reorg = Reorg {
                 depth: *depth,
                 replacements: *replacements,
-                fate: *fate,
+                dropped_txs: *dropped_txs,
                 beyond: Beyond::Finalized,
             };
             let _ = chain.reorg(reorg, 0);

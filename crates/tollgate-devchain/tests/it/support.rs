@@ -1,4 +1,4 @@
-//! What the tests share: signed transactions, a chain, and a small HTTP client.
+//! Helpers: signed transactions, a chain, and a small HTTP client.
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tollgate_devchain::{
 pub(crate) const CHAIN_ID: u64 = 31_337;
 pub(crate) const NOBODY: Address = address!("00000000000000000000000000000000deadbeef");
 
-/// How long anything may take before a test calls it lost.
+/// The time limit for any single wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) fn account(index: usize) -> DevAccount {
@@ -88,7 +88,7 @@ pub(crate) async fn start() -> RunningDevChain {
     DevChain::start(DevChainOptions::default()).await.unwrap()
 }
 
-/// What came back over HTTP.
+/// An HTTP response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,

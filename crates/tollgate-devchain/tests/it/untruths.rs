@@ -84,7 +84,7 @@ async fn head_ahead_is_announced_in_blocks_that_cannot_be_had() {
 }
 
 #[tokio::test]
-async fn tags_at_head_name_the_head_as_this_endpoint_tells_it() {
+async fn tags_at_head_name_the_head_of_this_endpoint() {
     let (devchain, second) = two().await;
     devchain.mine(40);
     let tagged = async |url: &str, tag: &str| {
@@ -165,7 +165,7 @@ async fn swallowed_transactions_are_known_and_never_mined() {
 }
 
 #[tokio::test]
-async fn silent_endpoint_takes_calls_and_says_nothing() {
+async fn silent_endpoint_accepts_calls_and_never_answers() {
     let (devchain, second) = two().await;
     result(&second.url(), "devchain_goSilent", json!([])).await;
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}"#;

@@ -59,7 +59,7 @@ async fn gossip_is_immediate_by_default() {
 }
 
 #[tokio::test]
-async fn a_black_hole_takes_transactions_that_nobody_mines() {
+async fn black_hole_endpoint_accepts_transactions_that_are_never_mined() {
     let hole = ViewOptions { gossip_delay: None, is_mined_from: false, ..ViewOptions::default() };
     let (devchain, second) = pair(hole).await;
     let hash = send_over(&second.url(), &raw(0, 0, |_| {})).await;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
-use tollgate_devchain::chain::{Fate, Reorg};
+use tollgate_devchain::chain::{DroppedTxs, Reorg};
 use tollgate_devchain::{DevChain, DevChainOptions, Features};
 
 use crate::support::{PATIENCE, number, result, start};
@@ -59,7 +59,7 @@ async fn new_heads_arrive_in_order_and_again_after_a_reorg() {
     assert_eq!(socket.next_head().await.0, 1);
     assert_eq!(socket.next_head().await.0, 2);
     assert_eq!(socket.next_head().await, (3, json!(hash)));
-    let outcome = devchain.reorg(Reorg::new(2, Fate::Kept)).unwrap();
+    let outcome = devchain.reorg(Reorg::new(2, DroppedTxs::Kept)).unwrap();
     assert_eq!(socket.next_head().await, (2, json!(outcome.added[0].hash.to_string())));
     assert_eq!(socket.next_head().await, (3, json!(outcome.added[1].hash.to_string())));
 
@@ -76,7 +76,7 @@ async fn new_heads_arrive_in_order_and_again_after_a_reorg() {
 }
 
 #[tokio::test]
-async fn a_lagging_endpoint_tells_of_older_heads() {
+async fn lagging_endpoint_announces_older_heads() {
     let devchain = start().await;
     let mut socket = Socket::open(&devchain.ws_url()).await;
     result(&devchain.url(), "devchain_setLag", json!([2])).await;
@@ -87,7 +87,7 @@ async fn a_lagging_endpoint_tells_of_older_heads() {
 }
 
 #[tokio::test]
-async fn subscriptions_can_fall_silent_while_questions_are_answered() {
+async fn subscriptions_can_stop_while_calls_are_answered() {
     let devchain = start().await;
     let mut socket = Socket::open(&devchain.ws_url()).await;
     socket.subscribe().await;

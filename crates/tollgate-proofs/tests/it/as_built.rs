@@ -1,5 +1,5 @@
-//! The protocol as built, searched to the end. Several searches, each deep in another direction,
-//! because one that is deep in all of them is too large for a test.
+//! Exhaustive searches of the protocol as built, each deep in another direction, because one that is
+//! deep in all of them is too large for a test.
 
 use stateright::{Checker, HasDiscoveries, Model};
 use std::collections::BTreeSet;
@@ -9,8 +9,8 @@ const fn as_built(bounds: Bounds) -> LeaseModel {
     LeaseModel { protocol: Protocol::AsBuilt, second_line: true, bounds }
 }
 
-/// Visits every world, checks that no promise is broken and that all `sightings` were made, and
-/// gives the number of worlds.
+/// Visits every state, checks that no promise is broken and that all `sightings` were made, and returns
+/// the number of states.
 fn assert_keeps_every_promise(model: LeaseModel, sightings: &[&str]) -> usize {
     let every_answer_arrives = model.bounds.lost_answers == 0;
     let knowledge = every_answer_arrives.then_some(promise::OWNER_KNOWS_ALL);
@@ -33,21 +33,21 @@ fn assert_keeps_every_promise(model: LeaseModel, sightings: &[&str]) -> usize {
 }
 
 #[test]
-fn the_protocol_as_built_keeps_every_promise() {
+fn protocol_as_built_keeps_every_promise() {
     let bounds = Bounds { tokens: 4, txs: 2, crashes: 1, lost_answers: 0, mining: false };
     let worlds = assert_keeps_every_promise(as_built(bounds), &SIGHTINGS);
     assert!(worlds > 900_000, "only {worlds} worlds: a step has been lost");
 }
 
 #[test]
-fn a_lost_commit_answer_breaks_no_promise() {
+fn lost_commit_answer_breaks_no_promise() {
     let bounds = Bounds { tokens: 3, txs: 2, crashes: 1, lost_answers: 1, mining: false };
     let worlds = assert_keeps_every_promise(as_built(bounds), &SIGHTINGS);
     assert!(worlds > 1_500_000, "only {worlds} worlds: a step has been lost");
 }
 
 #[test]
-fn a_long_row_of_takeovers_breaks_no_promise() {
+fn repeated_takeovers_break_no_promise() {
     let bounds = Bounds { tokens: 5, txs: 1, crashes: 1, lost_answers: 1, mining: false };
     let sightings = SIGHTINGS.into_iter().filter(|name| *name != sighting::ALL_STORED);
     let worlds = assert_keeps_every_promise(as_built(bounds), &sightings.collect::<Vec<_>>());
@@ -55,7 +55,7 @@ fn a_long_row_of_takeovers_breaks_no_promise() {
 }
 
 #[test]
-fn whatever_the_chain_mines_breaks_no_promise() {
+fn mining_breaks_no_promise() {
     let bounds = Bounds { tokens: 3, txs: 2, crashes: 1, lost_answers: 0, mining: true };
     let mut sightings = SIGHTINGS.to_vec();
     sightings.push(sighting::ALL_MINED);
@@ -63,11 +63,10 @@ fn whatever_the_chain_mines_breaks_no_promise() {
     assert!(worlds > 250_000, "only {worlds} worlds: a step has been lost");
 }
 
-/// As long as every commit is heard of, the comparison of the cursor and the unique keys have
-/// nothing to refuse: the fence alone leads to the same worlds. (A lost answer is another matter:
-/// see `broken.rs`.)
+/// While every commit is answered, the comparison of the cursor and the unique keys refuse nothing: the
+/// fence alone leads to the same states. (A lost answer is different: see `broken.rs`.)
 #[test]
-fn the_fence_needs_no_second_line_while_every_answer_arrives() {
+fn fence_needs_no_second_line_while_every_answer_arrives() {
     let bounds = Bounds { tokens: 3, txs: 2, crashes: 1, lost_answers: 0, mining: false };
     let both = as_built(bounds);
     let fence_alone = LeaseModel { second_line: false, ..both };

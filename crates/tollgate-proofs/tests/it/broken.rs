@@ -1,5 +1,5 @@
-//! Each broken variant breaks the promise it is expected to, and each promise is broken by one:
-//! so the searches of the protocol as built would have noticed.
+//! Each broken variant violates the expected promise, and each promise is violated by some variant: so
+//! the searches of the protocol as built would have detected a violation.
 
 use stateright::{Checker, HasDiscoveries, Model};
 use tollgate_proofs::{Action, Bounds, LeaseModel, Protocol, promise};
@@ -14,7 +14,7 @@ const fn fence_alone(protocol: Protocol) -> LeaseModel {
     LeaseModel { protocol, second_line: false, bounds: BOUNDS }
 }
 
-/// A way to break the promise in fewer than `fewer_than` steps.
+/// A violation of the promise in fewer than `fewer_than` steps.
 fn counterexample(
     model: LeaseModel,
     promise: &'static str,
@@ -31,11 +31,11 @@ fn counterexample(
     search.discovery(promise).map(|path| path.into_actions())
 }
 
-/// Finds a shortest way to break the promise, prints it and gives its length.
+/// Finds a shortest violation of the promise, prints it and returns its length.
 ///
 /// The checker keeps the last counterexample of the block it was in, not the first, so it is asked
 /// for a shorter one until there is none.
-fn shortest_way_to_break(model: LeaseModel, promise: &'static str) -> usize {
+fn shortest_violation(model: LeaseModel, promise: &'static str) -> usize {
     let mut shortest = counterexample(model, promise, 30)
         .unwrap_or_else(|| panic!("{model:?} should break: {promise}"));
     while let Some(shorter) = counterexample(model, promise, shortest.len()) {
@@ -49,79 +49,79 @@ fn shortest_way_to_break(model: LeaseModel, promise: &'static str) -> usize {
 }
 
 #[test]
-fn a_guard_that_holds_nothing_lets_a_stale_write_land() {
+fn guard_without_lock_lets_a_stale_write_commit() {
     let model = with_second_line(Protocol::ExistsGuard);
-    shortest_way_to_break(model, promise::NO_LATE_WRITE);
-    shortest_way_to_break(model, promise::ONE_WRITER);
+    shortest_violation(model, promise::NO_LATE_WRITE);
+    shortest_violation(model, promise::ONE_WRITER);
 }
 
 #[test]
-fn a_guard_that_holds_nothing_puts_two_txs_in_a_slot() {
+fn guard_without_lock_puts_two_txs_in_a_slot() {
     let model = fence_alone(Protocol::ExistsGuard);
-    shortest_way_to_break(model, promise::ONE_SLOT_ONE_TX);
-    shortest_way_to_break(model, promise::ONE_TX_ONE_SLOT);
-    shortest_way_to_break(model, promise::CURSOR_NEVER_BACK);
+    shortest_violation(model, promise::ONE_SLOT_ONE_TX);
+    shortest_violation(model, promise::ONE_TX_ONE_SLOT);
+    shortest_violation(model, promise::CURSOR_NEVER_BACK);
 }
 
 #[test]
-fn a_guard_that_asks_for_the_owner_but_not_the_token_lets_a_stale_write_land() {
-    shortest_way_to_break(with_second_line(Protocol::NoTokenCheck), promise::NO_LATE_WRITE);
+fn guard_without_token_lets_a_stale_write_commit() {
+    shortest_violation(with_second_line(Protocol::NoTokenCheck), promise::NO_LATE_WRITE);
 }
 
 #[test]
-fn a_restarted_node_under_its_old_name_shares_a_slot_with_its_former_life() {
-    shortest_way_to_break(fence_alone(Protocol::NoBootId), promise::ONE_SLOT_ONE_TX);
-    shortest_way_to_break(with_second_line(Protocol::NoBootId), promise::OWNER_KNOWS_ALL);
+fn restarted_node_without_boot_id_reuses_a_slot() {
+    shortest_violation(fence_alone(Protocol::NoBootId), promise::ONE_SLOT_ONE_TX);
+    shortest_violation(with_second_line(Protocol::NoBootId), promise::OWNER_KNOWS_ALL);
 }
 
 #[test]
-fn state_read_before_the_takeover_has_the_lock_puts_two_txs_in_a_slot() {
-    shortest_way_to_break(fence_alone(Protocol::LoadBeforeTakeover), promise::ONE_SLOT_ONE_TX);
+fn state_read_before_the_takeover_lock_puts_two_txs_in_a_slot() {
+    shortest_violation(fence_alone(Protocol::LoadBeforeTakeover), promise::ONE_SLOT_ONE_TX);
 }
 
-/// Here the unique keys save the slot, but not the tx of the former owner: nobody looks after it.
+/// The unique keys protect the slot, but no node tracks the tx of the former owner.
 #[test]
-fn state_read_before_the_takeover_has_the_lock_leaves_a_tx_to_nobody() {
+fn state_read_before_the_takeover_lock_loses_track_of_a_tx() {
     let model = with_second_line(Protocol::LoadBeforeTakeover);
-    shortest_way_to_break(model, promise::OWNER_KNOWS_ALL);
+    shortest_violation(model, promise::OWNER_KNOWS_ALL);
 }
 
 #[test]
-fn a_takeover_without_a_lock_issues_a_token_twice() {
+fn takeover_without_lock_issues_a_token_twice() {
     let model = with_second_line(Protocol::UnlockedTakeover);
-    shortest_way_to_break(model, promise::TOKEN_ISSUED_ONCE);
-    shortest_way_to_break(model, promise::TOKEN_NEVER_BACK);
+    shortest_violation(model, promise::TOKEN_ISSUED_ONCE);
+    shortest_violation(model, promise::TOKEN_NEVER_BACK);
 }
 
 #[test]
-fn sending_before_the_commit_puts_an_unknown_transaction_on_the_wire() {
+fn sending_before_the_commit_sends_an_unstored_attempt() {
     let model = with_second_line(Protocol::SendFirst);
-    shortest_way_to_break(model, promise::DURABLE_BEFORE_WIRE);
-    shortest_way_to_break(model, promise::ONE_SLOT_ONE_TX);
+    shortest_violation(model, promise::DURABLE_BEFORE_WIRE);
+    shortest_violation(model, promise::ONE_SLOT_ONE_TX);
 }
 
 #[test]
-fn trusting_every_commit_forgets_an_accepted_tx() {
+fn trusting_every_commit_loses_an_accepted_tx() {
     let model = with_second_line(Protocol::TrustCommit);
-    shortest_way_to_break(model, promise::ACCEPTED_IS_KEPT);
-    shortest_way_to_break(model, promise::DURABLE_BEFORE_WIRE);
+    shortest_violation(model, promise::ACCEPTED_IS_KEPT);
+    shortest_violation(model, promise::DURABLE_BEFORE_WIRE);
 }
 
 /// The fence tells owners apart, not two transactions of one owner. After a lost answer the node
 /// reads again, under its own valid lease, while the first transaction may still commit: what keeps
 /// the slot single then is the comparison of the cursor.
 #[test]
-fn after_a_lost_answer_the_fence_alone_does_not_keep_the_slot() {
+fn fence_alone_after_a_lost_answer_does_not_protect_the_slot() {
     let bounds = Bounds { crashes: 0, lost_answers: 1, ..BOUNDS };
     let model = LeaseModel { bounds, ..fence_alone(Protocol::AsBuilt) };
-    shortest_way_to_break(model, promise::ONE_SLOT_ONE_TX);
+    shortest_violation(model, promise::ONE_SLOT_ONE_TX);
 }
 
-/// The slot is safe then, but the owner may not know of its own tx: a node must not take what it
-/// read right after a lost answer for the last word.
+/// The slot is safe, but the owner may not know of its own tx: a read right after a lost answer is not
+/// conclusive.
 #[test]
-fn after_a_lost_answer_an_owner_may_not_know_what_it_has_stored() {
+fn owner_after_a_lost_answer_may_not_know_its_stored_tx() {
     let bounds = Bounds { crashes: 0, lost_answers: 1, ..BOUNDS };
     let model = LeaseModel { bounds, ..with_second_line(Protocol::AsBuilt) };
-    shortest_way_to_break(model, promise::OWNER_KNOWS_ALL);
+    shortest_violation(model, promise::OWNER_KNOWS_ALL);
 }

@@ -1,12 +1,12 @@
-//! The search counts worlds that differ only in the nodes' names once. That it loses none by it is
-//! tried where the worlds are few enough to be listed with their names.
+//! The search counts states that differ only in the nodes' names once. This test lists all states of a
+//! small search with their names and shows that none is lost.
 
 use stateright::{Checker, Model};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use tollgate_proofs::{Bounds, LeaseModel, Protocol, World};
 
-/// Every world that can be reached, told apart by all that is in it.
+/// Every reachable state, compared with the nodes' names.
 fn worlds_with_names(model: &LeaseModel) -> HashSet<World> {
     let mut seen: HashSet<World> = model.init_states().into_iter().collect();
     let mut open: Vec<World> = seen.iter().copied().collect();
@@ -17,7 +17,7 @@ fn worlds_with_names(model: &LeaseModel) -> HashSet<World> {
 }
 
 #[test]
-fn counting_worlds_without_the_nodes_names_loses_none() {
+fn ignoring_node_names_loses_no_state() {
     let bounds = Bounds { tokens: 2, txs: 1, crashes: 1, lost_answers: 1, mining: true };
     let model = LeaseModel { protocol: Protocol::AsBuilt, second_line: true, bounds };
 

@@ -1,4 +1,4 @@
-//! Who gets into a pool: the rules of the real clients, in their order.
+//! The admission rules of a pool, as in the real clients and in their order.
 //!
 //! Decides on facts that are handed to it; what it takes, it puts into the pool.
 
@@ -13,7 +13,7 @@ use super::super::state::Account;
 use super::super::tx::Tx;
 use super::Pool;
 
-/// What the chain says about what it takes.
+/// The chain's rules for transactions.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// The id that signatures must carry.
@@ -65,7 +65,7 @@ impl Pool {
         Ok(Admission { replaced, evicted })
     }
 
-    /// What can be told from the transaction and the chain's rules alone.
+    /// The checks that need only the transaction and the chain's rules.
     fn check_form(&self, tx: &Tx, rules: &Rules) -> Result<(), Rejection> {
         let kind = tx.envelope.tx_type() as u8;
         let is_dynamic = tx.envelope.is_dynamic_fee();
@@ -121,7 +121,7 @@ impl Pool {
         Ok(())
     }
 
-    /// What the sender's account and its other transactions say; the one it replaces, if any.
+    /// The checks against the sender's account and its other transactions; returns the one it replaces.
     fn check_account(&self, tx: &Tx, account: Account) -> Result<Option<B256>, Rejection> {
         let nonce = tx.nonce();
         if nonce < account.nonce {

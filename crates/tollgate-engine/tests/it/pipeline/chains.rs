@@ -3,7 +3,7 @@
 //! Blocks come only when a test asks for them, so that a test decides what lies at which depth.
 
 use serde_json::{Value, json};
-use tollgate_devchain::chain::{BaseFee, Beyond, Fate, FinalityDistances, Reorg};
+use tollgate_devchain::chain::{BaseFee, Beyond, DroppedTxs, FinalityDistances, Reorg};
 use tollgate_devchain::fault::{Fault, FaultRule, Loss};
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, RunningView, ViewOptions};
 use tollgate_model::port::Attempt;
@@ -118,12 +118,12 @@ impl TestChain {
         match self {
             Self::Devchain(chain) => {
                 let (fate, replacements) = match gone {
-                    Gone::ToAnotherBlock => (Fate::Kept, depth),
-                    Gone::Altogether => (Fate::Dropped, depth),
-                    Gone::WithItsBlocks => (Fate::Dropped, 0),
+                    Gone::ToAnotherBlock => (DroppedTxs::Kept, depth),
+                    Gone::Altogether => (DroppedTxs::Dropped, depth),
+                    Gone::WithItsBlocks => (DroppedTxs::Dropped, 0),
                 };
                 let beyond = Beyond::Finalized;
-                chain.reorg(Reorg { depth, replacements, fate, beyond }).unwrap();
+                chain.reorg(Reorg { depth, replacements, dropped_txs: fate, beyond }).unwrap();
             }
             Self::Anvil(anvil) => {
                 let (method, params) = match gone {
