@@ -19,12 +19,13 @@ struct Line {
 
 fn lines(loaded: &Loaded) -> Vec<Line> {
     let line = |key: &'static Key| {
-        let value = loaded.values.get(&key.name);
-        let derived = key.derived.map(|words| format!("({})", words.replace('`', "")));
+        let value = loaded.values.get(key.path);
+        let derived = key.field.derived.replace('`', "");
+        let derived = (!derived.is_empty()).then(|| format!("({derived})"));
         Line {
-            key: &key.name,
-            value: value.map(|value| masked(&redacted(&key.value_type, value))).or(derived),
-            source: loaded.values.source(&key.name),
+            key: key.path,
+            value: value.map(|value| masked(&redacted(&key.field.value_type, value))).or(derived),
+            source: loaded.values.source(key.path),
         }
     };
     KEYS.iter().map(line).collect()

@@ -7,7 +7,7 @@ use tollgate_model::nonce::Mode;
 use tollgate_model::rejected::RejectedSlot;
 
 use super::field::AppliesTo;
-use super::keys::{KEYS, find};
+use super::keys::{KEYS, Key, find};
 use super::load::Values;
 use super::parse::duration_text;
 use super::settings::Settings;
@@ -27,8 +27,7 @@ pub(super) fn apply(
     rules.keys(settings);
     rules.lease(settings);
     rules.stuck(settings);
-    rules.hook(settings);
-    rules.reservations(settings);
+    rules.hook();
     rules.warn_of_settings_without_effect(settings);
     if purpose == Purpose::Serve {
         rules.serve(settings);
@@ -66,38 +65,30 @@ impl Rules<'_> {
         self.values.warnings.push(format!("{}: {name}: {reason}", self.values.source(name)));
     }
 
-    fn warn_if_changed(&mut self, names: &[&str], reason: &str) {
-        for name in names {
-            if self.values.is_changed(name) {
-                self.warn(name, reason);
-            }
-        }
-    }
-
-    fn derive(&mut self, name: &str, text: String) {
-        if let Some(key) = find(name) {
-            self.values.derive(key, text);
+    fn warn_if_changed(&mut self, key: &Key, reason: String) {
+        if self.values.is_changed(key.path) {
+            self.warn(key.path, &reason);
         }
     }
 
     fn derive_defaults(&mut self, settings: &mut Settings) {
         let (node, lease, resubmit) = (&settings.node, &mut settings.lease, &mut settings.resubmit);
         if !self.values.is_given("node_name") {
-            self.derive("node_name", node.node_name.0.clone());
+            self.values.derive("node_name", node.node_name.0.clone());
         }
         if !self.values.is_given("advertise_url") {
-            self.derive("advertise_url", own_url(node.listen, &node.node_name.0));
+            self.values.derive("advertise_url", own_url(node.listen, &node.node_name.0));
         }
         const SKEW: &str = "lease.clock_skew_allowance";
         if !self.values.is_given(SKEW) && lease.clock_skew_allowance > lease.duration / 2 {
             // Short leases are for tests and demos, which should not need a third setting.
             lease.clock_skew_allowance = lease.duration / 2;
-            self.derive(SKEW, duration_text(lease.clock_skew_allowance));
+            self.values.derive(SKEW, duration_text(lease.clock_skew_allowance));
         }
         const MAX: &str = "resubmit.interval_max";
         if !self.values.is_given(MAX) && resubmit.interval_max < resubmit.interval {
             resubmit.interval_max = resubmit.interval;
-            self.derive(MAX, duration_text(resubmit.interval));
+            self.values.derive(MAX, duration_text(resubmit.interval));
         }
     }
 
@@ -187,7 +178,11 @@ impl Rules<'_> {
             );
             self.refuse_pair("stuck.rejected_slot", name, reason);
         }
-        let resubmit = &settings.resubmit;
+        let (resubmit, reservations) = (&settings.resubmit, &settings.reservations);
+        self.refuse_above(
+            ("reservations.hold", reservations.hold),
+            ("reservations.hold_max", reservations.hold_max),
+        );
         self.refuse_above(
             ("resubmit.interval", resubmit.interval),
             ("resubmit.interval_max", resubmit.interval_max),
@@ -204,7 +199,7 @@ impl Rules<'_> {
         }
     }
 
-    fn hook(&mut self, settings: &Settings) {
+    fn hook(&mut self) {
         const URL: &str = "stuck.hook.url";
         const SECRET: &str = "stuck.hook.secret";
         let has_secret =
@@ -217,18 +212,6 @@ impl Rules<'_> {
             (false, true) => self.refuse(SECRET, "needs stuck.hook.url, which is not given"),
             (true, true) | (false, false) => {}
         }
-        if settings.hook.url.is_none() && !self.values.is_given(URL) {
-            let names = ["stuck.hook.timeout", "stuck.hook.retries"];
-            self.warn_if_changed(&names, "has no effect without stuck.hook.url");
-        }
-    }
-
-    fn reservations(&mut self, settings: &Settings) {
-        let reservations = &settings.reservations;
-        self.refuse_above(
-            ("reservations.hold", reservations.hold),
-            ("reservations.hold_max", reservations.hold_max),
-        );
     }
 
     fn refuse_above(&mut self, (name, value): (&str, Duration), (max_name, max): (&str, Duration)) {
@@ -245,26 +228,18 @@ impl Rules<'_> {
             None => AppliesTo::Postgres,
         };
         for key in KEYS.iter() {
-            if key.applies_to != AppliesTo::Any && key.applies_to != used {
-                self.warn_if_changed(&[&key.name], "has no effect with this database.url");
+            if ![AppliesTo::Any, used].contains(&key.field.applies_to) {
+                self.warn_if_changed(key, "has no effect with this database.url".to_owned());
             }
-        }
-        // The multiplier and the replacement percentage also apply to speed-ups and cancellations.
-        for (is_enabled, switch, names) in [
-            (
-                settings.gasbump.enabled,
-                "gasbump.enabled",
-                &["gasbump.min_interval", "gasbump.max_attempts"][..],
-            ),
-            (settings.diagnose.enabled, "mempool.diagnose.enabled", &["mempool.diagnose.interval"]),
-            (
-                settings.reservations.enabled,
-                "reservations.enabled",
-                &["reservations.hold", "reservations.hold_max", "reservations.max_outstanding"],
-            ),
-        ] {
-            if !is_enabled {
-                self.warn_if_changed(names, &format!("has no effect while {switch} is false"));
+            let needs = key.field.needs;
+            match find(needs).map(|needed| needed.field.value_type.is_switch()) {
+                Some(true) if !self.values.is_on(needs) => {
+                    self.warn_if_changed(key, format!("has no effect while {needs} is false"));
+                }
+                Some(false) if !self.values.is_given(needs) => {
+                    self.warn_if_changed(key, format!("has no effect without {needs}"));
+                }
+                _ => {}
             }
         }
     }

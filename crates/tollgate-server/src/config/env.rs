@@ -46,7 +46,7 @@ pub(crate) fn read(variables: impl Iterator<Item = (OsString, OsString)>) -> Env
         let source = Source::Variable(name);
         match value.into_string() {
             Ok(text) => read.add(key, &text, source),
-            Err(_) => read.problems.push(Problem::new(source, &key.name, "is not UTF-8")),
+            Err(_) => read.problems.push(Problem::new(source, key.path, "is not UTF-8")),
         }
     }
     read
@@ -58,14 +58,14 @@ impl EnvLayer {
             Ok(value) => value,
             Err(problem) => return self.problems.push(problem),
         };
-        match self.layer.get(key.name.as_str()) {
+        match self.layer.get(key.path) {
             Some(other) if plain_text(other) != plain_text(&value) => {
                 let reason = format!("differs from {}: set one of them", other.source);
-                self.problems.push(Problem::new(value.source, &key.name, reason));
+                self.problems.push(Problem::new(value.source, key.path, reason));
             }
             Some(_) => {}
             None => {
-                self.layer.insert(&key.name, value);
+                self.layer.insert(key.path, value);
             }
         }
     }

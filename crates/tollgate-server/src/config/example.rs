@@ -21,15 +21,16 @@ pub(crate) fn example() -> String {
             let _ = write!(page, "\n[{section}]\n");
         }
         page.push('\n');
-        let about = format!("{} ({})", key.doc, key.type_words);
+        let about = format!("{} ({})", key.doc(), key.field.type_words());
         for line in wrapped(&about.replace('`', "")) {
             let _ = writeln!(page, "# {line}");
         }
-        if let Some(words) = key.derived {
+        if !key.field.derived.is_empty() {
+            let words = key.field.derived;
             let _ = writeln!(page, "# Default: {}.", words.replace('`', ""));
         }
-        let sign = if key.default.is_some() { "" } else { "# " };
-        let _ = writeln!(page, "{sign}{}", key.toml_line);
+        let sign = if key.field.default.is_some() { "" } else { "# " };
+        let _ = writeln!(page, "{sign}{}", key.field.toml_line());
     }
     page
 }

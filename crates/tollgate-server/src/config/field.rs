@@ -13,19 +13,22 @@ pub(crate) enum AppliesTo {
     Sqlite,
 }
 
-/// One setting of a section, or one field of an entry in a list of tables.
+/// One setting of a section, or one field of an entry in a list of tables. An empty text stands for
+/// an attribute that the setting does not have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field {
     pub(crate) name: &'static str,
+    /// In Markdown, with blanks around it.
+    pub(crate) doc: &'static str,
     pub(crate) value_type: ValueType,
     /// The text of the default, if there is a fixed one.
     pub(crate) default: Option<&'static str>,
     /// How the default is derived, if it is not fixed.
-    pub(crate) derived: Option<&'static str>,
+    pub(crate) derived: &'static str,
     /// The name of the command line flag, without the dashes.
-    pub(crate) flag: Option<&'static str>,
-    /// A second variable beside those of the key and of the flag.
-    pub(crate) variable: Option<&'static str>,
+    pub(crate) flag: &'static str,
+    /// A variable beside those of the key and of the flag.
+    pub(crate) variable: &'static str,
     /// The limits of a number, both included.
     pub(crate) range: (u64, u64),
     /// The shortest allowed duration.
@@ -33,82 +36,37 @@ pub(crate) struct Field {
     /// The most entries of a list (I13).
     pub(crate) entries_max: usize,
     pub(crate) applies_to: AppliesTo,
-    /// Whether a setting `…_file` may name a file that holds the value.
+    /// The setting without which this one has no effect: a switch, or one that must be given.
+    pub(crate) needs: &'static str,
+    /// Whether a setting `…_file` may name a file that holds the value, and its flag.
     pub(crate) has_file: bool,
-    /// The flag of that setting.
-    pub(crate) file_flag: Option<&'static str>,
+    pub(crate) file_flag: &'static str,
     /// A value in TOML for the example file, if there is no fixed default.
     pub(crate) example: &'static str,
-    doc: &'static str,
 }
 
 impl Field {
     pub(crate) const fn new(name: &'static str, doc: &'static str, value_type: ValueType) -> Self {
+        let (derived, flag, variable, needs, file_flag, example) = ("", "", "", "", "", "");
+        let (default, range, min, entries_max) = (None, (0, NUMBER_MAX), "0s", 10_000);
+        let (applies_to, has_file) = (AppliesTo::Any, false);
         Self {
             name,
-            value_type,
-            default: None,
-            derived: None,
-            flag: None,
-            variable: None,
-            range: (0, NUMBER_MAX),
-            min: "0s",
-            entries_max: 10_000,
-            applies_to: AppliesTo::Any,
-            has_file: false,
-            file_flag: None,
-            example: "",
             doc,
+            value_type,
+            default,
+            derived,
+            flag,
+            variable,
+            range,
+            min,
+            entries_max,
+            applies_to,
+            needs,
+            has_file,
+            file_flag,
+            example,
         }
-    }
-
-    pub(crate) const fn default(self, text: &'static str) -> Self {
-        Self { default: Some(text), ..self }
-    }
-
-    pub(crate) const fn derived(self, words: &'static str) -> Self {
-        Self { derived: Some(words), ..self }
-    }
-
-    pub(crate) const fn flag(self, flag: &'static str) -> Self {
-        Self { flag: Some(flag), ..self }
-    }
-
-    pub(crate) const fn variable(self, variable: &'static str) -> Self {
-        Self { variable: Some(variable), ..self }
-    }
-
-    pub(crate) const fn range(self, range: (u64, u64)) -> Self {
-        Self { range, ..self }
-    }
-
-    pub(crate) const fn min(self, min: &'static str) -> Self {
-        Self { min, ..self }
-    }
-
-    pub(crate) const fn entries_max(self, entries_max: usize) -> Self {
-        Self { entries_max, ..self }
-    }
-
-    pub(crate) const fn applies_to(self, applies_to: AppliesTo) -> Self {
-        Self { applies_to, ..self }
-    }
-
-    pub(crate) const fn has_file(self, has_file: bool) -> Self {
-        Self { has_file, ..self }
-    }
-
-    pub(crate) const fn file_flag(self, flag: &'static str) -> Self {
-        Self { file_flag: Some(flag), ..self }
-    }
-
-    pub(crate) const fn example(self, example: &'static str) -> Self {
-        Self { example, ..self }
-    }
-
-    /// What the setting does, in Markdown.
-    pub(crate) fn doc(&self) -> &'static str {
-        self.doc.trim()
     }
 
     /// Type and limits, in Markdown.

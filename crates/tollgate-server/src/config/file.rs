@@ -76,7 +76,7 @@ pub(crate) fn list(key: &Key, text: &str, source: Source) -> Result<SourcedValue
     let (value, errors) = DeValue::parse_recoverable(text);
     match errors.first() {
         // The parser's message may quote the text, which may hold secrets.
-        Some(_) => Err(Problem::new(source, &key.name, "is not a TOML list")),
+        Some(_) => Err(Problem::new(source, key.path, "is not a TOML list")),
         None => Ok(document.value(&value)),
     }
 }
@@ -104,14 +104,14 @@ impl Document<'_> {
             let at = self.at(name.span().start);
             let path = full_name(prefix, name.get_ref());
             let sub = value.get_ref().as_table();
-            let is_section = KEYS.iter().any(|key| key.name.starts_with(&format!("{path}.")));
+            let is_section = KEYS.iter().any(|key| key.path.starts_with(&format!("{path}.")));
             match (find(&path), sub) {
                 (Some(key), None) => {
-                    read.layer.insert(&key.name, self.value(value));
+                    read.layer.insert(key.path, self.value(value));
                 }
                 (Some(key), Some(_)) => {
-                    let form = if key.value_type.is_list { "list" } else { "value" };
-                    let reason = format!("is a {form}, not a section: {}", key.toml_line);
+                    let form = if key.field.value_type.is_list { "list" } else { "value" };
+                    let reason = format!("is a {form}, not a section: {}", key.field.toml_line());
                     read.problems.push(Problem::new(at, &path, reason));
                 }
                 (None, Some(sub)) if is_section => self.walk(&path, sub, read),
@@ -153,21 +153,21 @@ impl Document<'_> {
 /// The setting that an unknown name may mean, or the settings of its section.
 fn suggestion(path: &str) -> String {
     let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
-    let near = |key: &&Key| strsim::damerau_levenshtein(path, &key.name) <= 2;
+    let near = |key: &&Key| strsim::damerau_levenshtein(path, key.path) <= 2;
     // `mode` and `node.mode` both suggest `submitter.mode`.
-    let same_end = |key: &&Key| last(&key.name) == last(path);
-    let same_flag = |key: &&Key| key.flag.is_some_and(|flag| flag.replace('-', "_") == last(path));
+    let same_end = |key: &&Key| last(key.path) == last(path);
+    let same_flag = |key: &&Key| key.field.flag.replace('-', "_") == last(path);
     let meant = KEYS
         .iter()
         .find(near)
         .or_else(|| KEYS.iter().find(same_flag))
         .or_else(|| KEYS.iter().find(same_end));
     if let Some(key) = meant {
-        return format!("; did you mean {}?", key.name);
+        return format!("; did you mean {}?", key.path);
     }
     let section = path.rsplit_once('.').map_or("", |(section, _)| section);
     let siblings: Vec<&str> =
-        KEYS.iter().filter(|key| key.section == section).map(Key::short_name).collect();
+        KEYS.iter().filter(|key| key.section == section).map(|key| key.field.name).collect();
     match (section, siblings.is_empty()) {
         ("", _) | (_, true) => "; `tollgate config example` shows all settings".to_owned(),
         (section, false) => format!("; [{section}] has {}", siblings.join(", ")),

@@ -39,14 +39,14 @@ pub(super) fn permission_warnings(values: &Values, settings: &Settings) -> Vec<S
         files.extend(files_in(&keystore.value));
     }
     for key in KEYS.iter() {
-        match values.get(&key.name) {
+        match values.get(key.path) {
             Some(Sourced { value: Value::Text(file), .. }) if key.holds.is_some() => {
                 files.push(file.into());
             }
             // Only for settings that are secrets as a whole: a URL seldom holds one, and a warning
             // that everybody gets is ignored.
             Some(Sourced { source: Source::File { file, .. }, .. })
-                if key.value_type.redaction == Redaction::HideAll =>
+                if key.field.value_type.redaction == Redaction::HideAll =>
             {
                 files.push(file.as_ref().into());
             }

@@ -33,7 +33,7 @@ impl<const DATABASE_ONLY: bool> CommandFlags<DATABASE_ONLY> {
 
     fn keys() -> impl Iterator<Item = (&'static str, &'static Key)> {
         let keys = KEYS.iter().filter(|key| !DATABASE_ONLY || key.section == "database");
-        keys.filter_map(|key| Some((key.flag?, key)))
+        keys.map(|key| (key.field.flag, key)).filter(|(flag, _)| !flag.is_empty())
     }
 }
 
@@ -54,17 +54,17 @@ impl<const DATABASE_ONLY: bool> Args for CommandFlags<DATABASE_ONLY> {
 
 fn argument(flag: &'static str, key: &Key) -> Arg {
     let variable = key.variables.get(1).or(key.variables.first()).cloned().unwrap_or_default();
-    let is_switch = key.value_type.is_switch();
-    let default = key.default.filter(|_| !is_switch);
+    let is_switch = key.field.value_type.is_switch();
+    let default = key.field.default.filter(|_| !is_switch);
     let default = default.map_or_else(String::new, |text| format!(" [default: {text}]"));
-    let help = format!("{} [env: {variable}]{default}", key.doc.replace('`', ""));
+    let help = format!("{} [env: {variable}]{default}", key.doc().replace('`', ""));
     let argument = Arg::new(flag).long(flag).help(help);
-    let action = match (is_switch, key.value_type.is_list) {
+    let action = match (is_switch, key.field.value_type.is_list) {
         (true, _) => return argument.action(ArgAction::SetTrue),
         (false, true) => ArgAction::Append,
         (false, false) => ArgAction::Set,
     };
-    argument.action(action).value_name(key.value_type.placeholder)
+    argument.action(action).value_name(key.field.value_type.placeholder)
 }
 
 impl<const DATABASE_ONLY: bool> FromArgMatches for CommandFlags<DATABASE_ONLY> {
@@ -80,7 +80,7 @@ impl<const DATABASE_ONLY: bool> FromArgMatches for CommandFlags<DATABASE_ONLY> {
         }
         for (flag, key) in Self::keys() {
             if let Some(value) = read(matches, flag, key) {
-                self.0.layer.insert(&key.name, value);
+                self.0.layer.insert(key.path, value);
             }
         }
         Ok(())
@@ -89,14 +89,14 @@ impl<const DATABASE_ONLY: bool> FromArgMatches for CommandFlags<DATABASE_ONLY> {
 
 fn read(matches: &ArgMatches, flag: &'static str, key: &Key) -> Option<SourcedValue> {
     let source = Source::Flag(flag);
-    if key.value_type.is_switch() {
+    if key.field.value_type.is_switch() {
         return matches.get_flag(flag).then(|| SourcedValue::text("true", source));
     }
     let texts: Vec<&String> = matches.get_many(flag).map(Iterator::collect).unwrap_or_default();
     // Each occurrence is one entry of a list, and is not split: a path may contain commas.
     match texts.as_slice() {
         [] => None,
-        [text] if !key.value_type.is_list => Some(SourcedValue::text(text.trim(), source)),
+        [text] if !key.field.value_type.is_list => Some(SourcedValue::text(text.trim(), source)),
         texts => {
             let items = texts.iter().map(|text| SourcedValue::text(text.trim(), source.clone()));
             Some(SourcedValue { value: Value::List(items.collect()), source })

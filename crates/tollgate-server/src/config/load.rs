@@ -40,15 +40,21 @@ impl Values {
         self.source(name) != Source::Default
     }
 
+    /// Whether a switch is on. One that can't be parsed is reported elsewhere.
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        let text = self.get(name).map(super::redact::plain_text).unwrap_or_default();
+        super::parse::switch(&text).unwrap_or(true)
+    }
+
     /// Whether a given value differs from the default.
     pub(crate) fn is_changed(&self, name: &str) -> bool {
-        let default = find(name).and_then(|key| key.default);
+        let default = find(name).and_then(|key| key.field.default);
         self.is_given(name) && self.get(name).map(super::redact::plain_text).as_deref() != default
     }
 
     /// Notes the value that a setting has because of others.
-    pub(crate) fn derive(&mut self, key: &'static Key, text: impl Into<String>) {
-        self.values.insert(&key.name, SourcedValue::text(text, Source::Default));
+    pub(crate) fn derive(&mut self, name: &'static str, text: impl Into<String>) {
+        self.values.insert(name, SourcedValue::text(text, Source::Default));
     }
 }
 
@@ -81,9 +87,9 @@ pub(crate) fn gather(
     }
     read_secret_files(&mut values.values, &mut problems);
     for key in KEYS.iter() {
-        if let Some(text) = key.default {
+        if let Some(text) = key.field.default {
             let default = || SourcedValue::text(text, Source::Default);
-            values.values.entry(&key.name).or_insert_with(default);
+            values.values.entry(key.path).or_insert_with(default);
         }
     }
     (values, problems)
@@ -91,23 +97,23 @@ pub(crate) fn gather(
 
 /// Gives each setting with a `…_file` counterpart the content of that file.
 fn read_secret_files(values: &mut Layer, problems: &mut Vec<Problem>) {
-    let keys = KEYS.iter().filter_map(|key| Some((key, find(key.holds.as_deref()?)?)));
+    let keys = KEYS.iter().filter_map(|key| Some((key, find(key.holds?)?)));
     for (key, target) in keys {
-        let Some(path) = values.get(key.name.as_str()).cloned() else { continue };
-        if let Some(direct) = values.get(target.name.as_str()) {
+        let Some(path) = values.get(key.path).cloned() else { continue };
+        if let Some(direct) = values.get(target.path) {
             if direct.source.layer() == path.source.layer() {
-                let reason = format!("{} is given too, at {}", target.name, direct.source);
-                problems.push(Problem::new(path.source, &key.name, reason));
+                let reason = format!("{} is given too, at {}", target.path, direct.source);
+                problems.push(Problem::new(path.source, key.path, reason));
                 continue;
             }
             if direct.source > path.source {
-                values.remove(key.name.as_str());
+                values.remove(key.path);
                 continue;
             }
         }
         match content(key, target, &path) {
             Ok(content) => {
-                values.insert(&target.name, content);
+                values.insert(target.path, content);
             }
             Err(problem) => problems.push(problem),
         }
@@ -115,13 +121,13 @@ fn read_secret_files(values: &mut Layer, problems: &mut Vec<Problem>) {
 }
 
 fn content(key: &Key, target: &Key, path: &SourcedValue) -> Result<SourcedValue, Problem> {
-    let problem = |reason: String| Problem::new(path.source.clone(), &key.name, reason);
+    let problem = |reason: String| Problem::new(path.source.clone(), key.path, reason);
     let Value::Text(file) = &path.value else {
         return Err(problem("must be a path, in quotes".to_owned()));
     };
     let text = read_secret(Path::new(file)).map_err(|why| problem(format!("{file}: {why}")))?;
     let source = path.source.clone();
-    if !target.value_type.is_list {
+    if !target.field.value_type.is_list {
         return Ok(SourcedValue::text(text.trim_end_matches(['\r', '\n']), source));
     }
     let lines = text.lines().map(str::trim);

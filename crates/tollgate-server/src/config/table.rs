@@ -17,7 +17,7 @@ pub(crate) trait Table: Sized {
 }
 
 /// Declares structs of settings: for each field its documentation, type, default and attributes,
-/// which are the setters of [`Field`]. A field without a default is required unless its type can be
+/// which are the fields of [`Field`]. A field without a default is required unless its type can be
 /// absent, like `Option` and `Vec`.
 ///
 /// `fields of` does the same for a struct that another crate declares.
@@ -52,15 +52,18 @@ macro_rules! settings {
     ) => {
         impl $crate::config::table::Table for $table {
             const FIELDS: &'static [$crate::config::field::Field] = &[$(
-                $crate::config::field::Field::new(
-                    stringify!($name),
-                    concat!($($doc),+),
-                    <$type as $crate::config::value_type::SettingType>::TYPE,
-                )
-                $(.default($default))?
-                $(.$attribute($value))*,
+                $crate::config::field::Field {
+                    $(default: Some($default),)?
+                    $($attribute: $value,)*
+                    ..$crate::config::field::Field::new(
+                        stringify!($name),
+                        concat!($($doc),+),
+                        <$type as $crate::config::value_type::SettingType>::TYPE,
+                    )
+                },
             )+];
 
+            #[allow(clippy::needless_update, reason = "a feature of the other crate adds fields")]
             fn read(reader: &mut $crate::config::table::TableReader<'_>) -> Option<Self> {
                 let mut fields = Self::FIELDS.iter();
                 // Each is read before any is missed, so that all problems are reported at once.

@@ -21,9 +21,7 @@ use super::field::{Field, NUMBER_MAX};
 use super::parse::{self, duration_text, limit, url_place};
 use super::table::Context;
 use super::value::SourcedValue;
-use super::value_type::{
-    Form, Redaction, SettingType, ValueType, choice_types, read_scalar, scalar_types,
-};
+use super::value_type::{Form, Redaction, SettingType, ValueType, read_scalar};
 
 /// The format of log lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,6 +93,35 @@ text_types! {
     Secret: Zeroizing<String>;
 }
 
+/// Implements [`SettingType`] for types that are read from one text: the properties, a function of
+/// the text and the row of the table, and the value if the setting is absent.
+macro_rules! scalar_types {
+    ($($scalar:ty: $value_type:expr, $parse:expr $(, absent $absent:expr)?;)+) => {$(
+        impl SettingType for $scalar {
+            const TYPE: ValueType = $value_type;
+
+            fn read(value: &SourcedValue, field: &Field, context: &mut Context<'_>) -> Option<Self> {
+                let parse: fn(&str, &Field) -> Result<Self, String> = $parse;
+                read_scalar(value, field, context, |text| parse(text, field))
+            }
+
+            $(fn absent() -> Option<Self> { $absent })?
+        }
+    )+};
+}
+
+/// Implements [`SettingType`] for types that are one of a few words.
+macro_rules! choice_types {
+    ($($choice:ty { $($word:literal => $meaning:expr,)+ })+) => {
+        scalar_types! {$(
+            $choice: ValueType::new(Form::Choice(&[$($word),+]), "", "WORD"), |text, _| match text {
+                $($word => Ok($meaning),)+
+                _ => Err(format!("must be {}", [$($word),+].join(" or "))),
+            };
+        )+}
+    };
+}
+
 const SWITCH: ValueType = ValueType::new(Form::Switch, "`true` or `false`", "");
 const NUMBER: ValueType = ValueType::new(Form::Number, "number", "N").list_words("list of numbers");
 const AMOUNT: ValueType = ValueType::new(Form::Limit, "amount, or `unlimited`", "AMOUNT");
@@ -117,6 +144,11 @@ scalar_types! {
         |text, _| parse::finality(text);
     Cap<GasPrice>: AMOUNT, |text, _| limit(text, parse::price).map(Cap);
     Cap<Wei>: AMOUNT, |text, _| limit(text, parse::amount).map(Cap);
+    NodeName: ValueType::text("text"), |text, _| node_name(text), absent host_name();
+    TxLimit: ValueType::new(Form::Limit, "number, at least 1, or `unlimited`", "N"), |text, _| {
+        let number = limit(text, |text| parse::number(text, 1, NUMBER_MAX))?;
+        Ok(number.map_or(Self::Unlimited, Self::At))
+    }, absent Some(Self::ByChain);
     String: ValueType::text("text"), |text, _| Ok(text.to_owned());
     SocketAddr: ValueType::new(Form::Text, "`IP:PORT`", "IP:PORT"), |text, _| parse::socket(text);
     PathBuf: PATH, |text, _| match text {
@@ -197,21 +229,6 @@ fn duration(text: &str, field: &Field) -> Result<Duration, String> {
     }
 }
 
-/// The host's name, if it can name a node.
-impl SettingType for NodeName {
-    const TYPE: ValueType = ValueType::text("text");
-
-    fn read(value: &SourcedValue, field: &Field, context: &mut Context<'_>) -> Option<Self> {
-        read_scalar(value, field, context, node_name)
-    }
-
-    fn absent() -> Option<Self> {
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        // The id of the start, which is added to the name, tells nodes apart in any case.
-        node_name(&host).or_else(|_| node_name("tollgate")).ok()
-    }
-}
-
 fn node_name(text: &str) -> Result<NodeName, String> {
     match NodeId::new(text, Uuid::nil()) {
         Ok(_) => Ok(NodeName(text.to_owned())),
@@ -219,19 +236,11 @@ fn node_name(text: &str) -> Result<NodeName, String> {
     }
 }
 
-/// By the chain, if it is not given.
-impl SettingType for TxLimit {
-    const TYPE: ValueType = ValueType::new(Form::Limit, "number, at least 1, or `unlimited`", "N");
-
-    fn read(value: &SourcedValue, field: &Field, context: &mut Context<'_>) -> Option<Self> {
-        let number = |text: &str| parse::number(text, 1, NUMBER_MAX);
-        let parsed = read_scalar(value, field, context, |text| limit(text, number))?;
-        Some(parsed.map_or(Self::Unlimited, Self::At))
-    }
-
-    fn absent() -> Option<Self> {
-        Some(Self::ByChain)
-    }
+/// The host's name if it can name a node. The id of the start, which is added to the name, tells
+/// nodes apart in any case.
+fn host_name() -> Option<NodeName> {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    node_name(&host).or_else(|_| node_name("tollgate")).ok()
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ impl SourcedValue {
     /// Parses the text of a variable. A list is either TOML or separated by commas.
     pub(crate) fn from_variable(key: &Key, text: &str, source: Source) -> Result<Self, Problem> {
         let text = text.trim();
-        if !key.value_type.is_list {
+        if !key.field.value_type.is_list {
             return Ok(Self::text(text, source));
         }
         if text.starts_with('[') {

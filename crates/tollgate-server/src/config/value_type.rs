@@ -199,38 +199,3 @@ fn scalar_text<'a>(value: &'a Value, field: &Field) -> Result<&'a str, String> {
         (Value::Unsupported(words), _) => Err(format!("must not be {words}: {}", line())),
     }
 }
-
-/// Implements [`SettingType`] for types that are read from one text by a function of the text and
-/// the row of the table.
-macro_rules! scalar_types {
-    ($($scalar:ty: $value_type:expr, $parse:expr;)+) => {$(
-        impl $crate::config::value_type::SettingType for $scalar {
-            const TYPE: $crate::config::value_type::ValueType = $value_type;
-
-            fn read(
-                value: &$crate::config::value::SourcedValue,
-                field: &$crate::config::field::Field,
-                context: &mut $crate::config::table::Context<'_>,
-            ) -> Option<Self> {
-                let parse: fn(&str, &$crate::config::field::Field) -> Result<Self, String> = $parse;
-                $crate::config::value_type::read_scalar(value, field, context, |text| {
-                    parse(text, field)
-                })
-            }
-        }
-    )+};
-}
-
-/// Implements [`SettingType`] for types that are one of a few words.
-macro_rules! choice_types {
-    ($($choice:ty { $($word:literal => $meaning:expr,)+ })+) => {$(
-        $crate::config::value_type::scalar_types! {
-            $choice: ValueType::new(Form::Choice(&[$($word),+]), "", "WORD"), |text, _| match text {
-                $($word => Ok($meaning),)+
-                _ => Err(format!("must be {}", [$($word),+].join(" or "))),
-            };
-        }
-    )+};
-}
-
-pub(crate) use {choice_types, scalar_types};

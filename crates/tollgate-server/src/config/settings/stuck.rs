@@ -58,9 +58,9 @@ settings! {
         /// transaction.
         replacement_percent: u32 = "10", range = (0, 1_000);
         /// The shortest time between two bumps of a transaction.
-        min_interval: Duration = "1m", min = "100ms";
+        min_interval: Duration = "1m", min = "100ms", needs = "gasbump.enabled";
         /// The most bumps of one transaction; then its fee stays as it is.
-        max_attempts: u16 = "10", range = (1, 1_000);
+        max_attempts: u16 = "10", range = (1, 1_000), needs = "gasbump.enabled";
     }
 
     /// Cancellations.
@@ -77,7 +77,7 @@ settings! {
         /// transaction, and rules may refer to it.
         enabled: bool = "false", flag = "diagnose";
         /// How often to look.
-        interval: Duration = "15s", min = "100ms";
+        interval: Duration = "15s", min = "100ms", needs = "mempool.diagnose.enabled";
     }
 
     /// The stuck policy.
@@ -109,9 +109,9 @@ settings! {
         /// Secret that signs the questions: `whsec_` and 24 to 64 bytes in base64.
         secret: Option<HookSecret>, has_file = true, example = "\"whsec_…\"";
         /// The longest time for one try. Without an answer nothing is done, and an alert is raised.
-        timeout: Duration = "5s", min = "10ms";
+        timeout: Duration = "5s", min = "10ms", needs = "stuck.hook.url";
         /// Tries after the first, if it got no answer, 429 or 5xx.
-        retries: u32 = "2", range = (0, 10);
+        retries: u32 = "2", range = (0, 10), needs = "stuck.hook.url";
     }
 
     /// Comparison with the chain.

@@ -48,7 +48,7 @@ settings! {
 
     /// Nonces.
     struct NonceSettings {
-        /// The lowest nonce that a newly registered submitter starts with.
+        /// The nonce that the cursor of a newly registered submitter starts at.
         start_from: Nonce = "0", flag = "nonce-start-from";
         /// How long a nonce count read from the chain may be used; then it is read again.
         state_timeout: Duration = "5m", min = "1ms";
@@ -87,10 +87,10 @@ settings! {
         /// Let callers reserve nonces and send by themselves.
         enabled: bool = "false";
         /// How long a caller may hold a nonce if it names no time.
-        hold: Duration = "1m", min = "100ms";
+        hold: Duration = "1m", min = "100ms", needs = "reservations.enabled";
         /// The longest time that a caller may ask for. Must not be below `reservations.hold`.
-        hold_max: Duration = "1h", min = "100ms";
+        hold_max: Duration = "1h", min = "100ms", needs = "reservations.enabled";
         /// Nonces of one submitter that may be reserved at once. Above it reservations are refused.
-        max_outstanding: u32 = "64", range = (1, 100_000);
+        max_outstanding: u32 = "64", range = (1, 100_000), needs = "reservations.enabled";
     }
 }

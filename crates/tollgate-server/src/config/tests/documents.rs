@@ -41,17 +41,18 @@ fn defaults_of_the_table_equal_those_of_the_crates() {
 #[test]
 fn every_setting_can_be_given_by_variable_and_in_the_file() {
     for key in KEYS.iter().filter(|key| key.holds.is_none()) {
-        let (_, value) = key.toml_line.split_once(" = ").unwrap();
-        let text = if key.value_type.is_list { value } else { value.trim_matches('"') };
+        let line = key.field.toml_line();
+        let (_, value) = line.split_once(" = ").unwrap();
+        let text = if key.field.value_type.is_list { value } else { value.trim_matches('"') };
         for name in &key.variables {
             let (values, problems) = gather(Flags::default(), os_strings(&[(name, text)]));
             assert_eq!((problems, values.warnings.clone()), (vec![], vec![]), "{name}");
-            assert_eq!(values.source(&key.name), Source::Variable(name.clone()));
+            assert_eq!(values.source(key.path), Source::Variable(name.clone()));
         }
         let section = if key.section.is_empty() { "" } else { &format!("[{}]\n", key.section) };
-        let read = file::parse("t.toml", &format!("{section}{}", key.toml_line));
-        assert_eq!(read.problems, [], "{}", key.name);
-        assert!(read.layer.contains_key(key.name.as_str()), "{}", key.name);
+        let read = file::parse("t.toml", &format!("{section}{line}"));
+        assert_eq!(read.problems, [], "{}", key.path);
+        assert!(read.layer.contains_key(key.path), "{}", key.path);
     }
 }
 
@@ -61,8 +62,8 @@ fn example_file_holds_the_defaults_and_offers_every_setting() {
     let page = example();
     let loaded = from_file(&page).loaded();
     for key in KEYS.iter() {
-        let text = |loaded: &Loaded| loaded.values.get(&key.name).map(redact::plain_text);
-        assert_eq!(text(&loaded), text(&defaults), "{}", key.name);
+        let text = |loaded: &Loaded| loaded.values.get(key.path).map(redact::plain_text);
+        assert_eq!(text(&loaded), text(&defaults), "{}", key.path);
     }
     assert!(loaded.warnings().is_empty(), "{:?}", loaded.warnings());
     // Without the comment signs every line is still a setting of the right form.
@@ -113,25 +114,27 @@ fn tables() -> String {
         page.push_str(&row(key));
     }
     for key in KEYS.iter() {
-        let Form::Table(fields) = key.value_type.form else { continue };
+        let Form::Table(fields) = key.field.value_type.form else { continue };
         let header = "| field | type | default | meaning |\n|---|---|---|---|";
-        let _ = write!(page, "\n### An entry of `{}`\n\n{header}\n", key.name);
+        let _ = write!(page, "\n### An entry of `{}`\n\n{header}\n", key.path);
         for field in fields {
             let default = field.default.map_or_else(String::new, |text| format!("`{text}`"));
             let (name, words) = (field.name, field.type_words());
-            let _ = writeln!(page, "| `{name}` | {words} | {default} | {} |", field.doc());
+            let _ = writeln!(page, "| `{name}` | {words} | {default} | {} |", field.doc.trim());
         }
     }
     page
 }
 
 fn row(key: &Key) -> String {
-    let default = key.default.map(|text| format!("`{text}`"));
-    let default = default.or(key.derived.map(str::to_owned)).unwrap_or_else(|| "none".to_owned());
+    let default = key.field.default.map(|text| format!("`{text}`"));
+    let derived = if key.field.derived.is_empty() { "none" } else { key.field.derived };
+    let default = default.unwrap_or_else(|| derived.to_owned());
     let variables: Vec<String> = key.variables.iter().map(|name| format!("`{name}`")).collect();
     let variables = variables.join(", ");
-    let flag = key.flag.map_or_else(String::new, |flag| format!("`--{flag}`"));
-    let (name, words, doc) = (&key.name, &key.type_words, &key.doc);
+    let flag = key.field.flag;
+    let flag = if flag.is_empty() { String::new() } else { format!("`--{flag}`") };
+    let (name, words, doc) = (key.path, key.field.type_words(), key.doc());
     format!("| `{name}` | {words} | {default} | {variables} | {flag} | {doc} |\n")
 }
 
@@ -139,12 +142,13 @@ fn row(key: &Key) -> String {
 fn no_two_settings_share_a_name_a_variable_or_a_flag() {
     let mut seen = std::collections::BTreeSet::new();
     for key in KEYS.iter() {
-        assert!(seen.insert(key.name.clone()), "{}", key.name);
-        assert!(key.flag.is_none_or(|flag| seen.insert(format!("--{flag}"))), "{}", key.name);
+        assert!(seen.insert(key.path.to_owned()), "{}", key.path);
+        let flag = key.field.flag;
+        assert!(flag.is_empty() || seen.insert(format!("--{flag}")), "{}", key.path);
         for name in &key.variables {
             assert!(seen.insert(name.clone()), "{name}");
         }
-        assert!(!key.toml_line.ends_with("= "), "{} needs an example", key.name);
+        assert!(!key.field.toml_line().ends_with("= "), "{} needs an example", key.path);
     }
 }
 
@@ -152,7 +156,7 @@ fn no_two_settings_share_a_name_a_variable_or_a_flag() {
 fn every_setting_has_a_documentation_that_is_a_sentence() {
     let fields = SECTIONS.iter().flat_map(|(_, fields)| *fields);
     for field in fields.flat_map(|field| [field].into_iter().chain(field.value_type.fields())) {
-        let doc = field.doc();
+        let doc = field.doc.trim();
         assert!(doc.ends_with('.') && doc.starts_with(char::is_uppercase), "{}: {doc}", field.name);
         assert!(!doc.contains("  "), "{}: {doc}", field.name);
     }

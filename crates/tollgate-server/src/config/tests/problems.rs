@@ -145,18 +145,18 @@ fn refused_value_is_not_compared_with_others() {
 fn setting_of_one_database_has_no_effect_with_the_other() {
     let mut seen = Vec::new();
     for key in KEYS.iter() {
-        let (words, other) = match key.applies_to {
+        let (words, other) = match key.field.applies_to {
             AppliesTo::Any => continue,
             AppliesTo::Postgres => ("PostgreSQL only. ", "sqlite:t.db"),
             AppliesTo::Sqlite => ("SQLite only. ", "postgres://localhost/t"),
         };
-        assert!(key.doc.starts_with(words), "{}", key.name);
-        let value = if matches!(key.value_type.form, Form::Number) { "7" } else { "\"7s\"" };
-        let file = format!("[database]\nurl = \"{other}\"\n{} = {value}\n", key.short_name());
+        assert!(key.doc().starts_with(words), "{}", key.path);
+        let value = if matches!(key.field.value_type.form, Form::Number) { "7" } else { "\"7s\"" };
+        let file = format!("[database]\nurl = \"{other}\"\n{} = {value}\n", key.field.name);
         let warnings = from_file(&file).loaded().values.warnings;
-        let expected = format!("{}: has no effect with this database.url", key.name);
+        let expected = format!("{}: has no effect with this database.url", key.path);
         assert!(warnings.len() == 1 && warnings[0].ends_with(&expected), "{warnings:?}");
-        seen.push(key.short_name());
+        seen.push(key.field.name);
     }
     assert_eq!(seen.len(), 7, "{seen:?}");
 }

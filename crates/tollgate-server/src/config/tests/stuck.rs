@@ -290,9 +290,9 @@ fn setting_without_effect_is_warned_about() {
     let expected = [
         "gasbump.multiplier: gasbump.multiplier is below what gasbump.replacement_percent (10) \
          requires, which is offered instead",
-        "stuck.hook.retries: has no effect without stuck.hook.url",
         "gasbump.min_interval: has no effect while gasbump.enabled is false",
         "mempool.diagnose.interval: has no effect while mempool.diagnose.enabled is false",
+        "stuck.hook.retries: has no effect without stuck.hook.url",
         "reservations.hold: has no effect while reservations.enabled is false",
     ];
     assert_eq!(warnings.len(), expected.len(), "{warnings:#?}");
