@@ -23,8 +23,9 @@ use clap::{Parser, Subcommand};
 use tollgate_model::secret::masked;
 use tracing_subscriber::EnvFilter;
 
-use crate::compose::Failure;
 use crate::config::{DatabaseFlags, LogFormat, Purpose, load};
+use crate::database::Database;
+use crate::failure::Failure;
 
 /// A transaction manager for EVM chains.
 #[derive(Parser)]
@@ -114,8 +115,8 @@ fn told(error: &clap::Error) -> ExitCode {
 }
 
 fn migrate(flags: DatabaseFlags) -> Result<ExitCode, Failure> {
-    let database = load(flags.into_flags(), Purpose::Database)?.settings.database;
-    let applied = runtime()?.block_on(database.migrate())?;
+    let settings = load(flags.into_flags(), Purpose::Database)?.settings;
+    let applied = runtime()?.block_on(Database::new(&settings.database).migrate())?;
     println!("{applied} migrations applied; the schema is up to date");
     Ok(ExitCode::SUCCESS)
 }

@@ -1,251 +1,49 @@
-//! Puts a node together: store, chain, keys, engine, heartbeat.
+//! Starts a node: store, chain, keys, engine, heartbeat.
 
-mod files;
+mod file_limit;
 mod heartbeat;
 mod keyring;
 mod policies;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use tokio::time::Instant;
 use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, RandomIds, World};
-use tollgate_evm::chain::{ChainConfig, ConnectError, EvmChain};
+use tollgate_evm::chain::{ConnectError, EvmChain};
 use tollgate_evm::signer::LocalSigner;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::Chain;
-use tollgate_model::port::clock::Clock;
 use tollgate_model::port::signer::Signer;
-use tollgate_model::port::{
-    ChainRegistration, Checkpoints, LiveNode, Store, StoreError, SubmitterSetup,
-};
-use tollgate_model::{Address, NodeId, Nonce, Submitter, Text, Timestamp};
-use tollgate_postgres::{PgOptions, PgStore};
+use tollgate_model::port::{ChainRegistration, Checkpoints, LiveNode, Store, SubmitterSetup};
+use tollgate_model::{Address, ChainId, NodeId, Submitter, Text};
 use tollgate_server::{Api, BrowserPolicy, ConnectionLimits};
-use tollgate_sqlite::{SqliteOptions, SqlitePath, SqliteStore};
 use tracing::warn;
 use uuid::Uuid;
 
-use crate::config::{
-    HttpSettings, Place, PolicySettings, Settings, io_words, masked_database, own_url,
-};
+use crate::clock::SystemClock;
+use crate::config::{Settings, own_url};
+use crate::database::Database;
+use crate::failure::{Failure, io_reason};
 use heartbeat::Heartbeat;
 pub(crate) use keyring::Keyring;
 use policies::policies;
 
-/// The pause between two tries at something that does not answer yet.
+/// The pause between two tries to reach a chain that does not answer yet.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// What went wrong, for people.
-pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
-
-/// The machine's clock: for schedules and ages, never for leases.
-struct SystemClock;
-
-impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "the one place that reads the node's clock")]
-    fn now(&self) -> Timestamp {
-        SystemTime::now().into()
-    }
-}
-
-/// Seconds since 1970, for the first block of a dev chain.
-pub(crate) fn unix_seconds() -> u64 {
-    SystemClock.now().since(Timestamp::EPOCH).as_secs()
-}
-
-/// Where a node keeps its state.
-#[derive(Clone)]
-pub(crate) enum Database {
-    Postgres(PgOptions),
-    Sqlite(SqliteOptions),
-}
-
-impl Database {
-    /// A file, with the defaults.
-    pub(crate) fn file(path: impl Into<PathBuf>) -> Self {
-        Self::Sqlite(SqliteOptions::file(path))
-    }
-
-    /// Whether a URL is `postgres://…` or `sqlite:PATH`.
-    pub(crate) fn check(url: &str) -> Result<(), String> {
-        let rest = ["postgres://", "postgresql://", "sqlite:"];
-        match rest.iter().find_map(|scheme| url.strip_prefix(scheme)) {
-            Some(rest) if !rest.is_empty() => Ok(()),
-            Some(_) | None => Err("must be postgres://… or sqlite:PATH".to_owned()),
-        }
-    }
-
-    /// Its place, without secrets.
-    fn place(&self) -> String {
-        match self {
-            Self::Postgres(options) => masked_database(&options.url),
-            Self::Sqlite(SqliteOptions { path: SqlitePath::File(path), .. }) => {
-                masked_database(&format!("sqlite:{}", path.display()))
-            }
-            Self::Sqlite(_) => "sqlite in memory".to_owned(),
-        }
-    }
-
-    /// Brings the schema up to date; returns how many migrations that took.
-    pub(crate) async fn migrate(&self) -> Result<u32, Failure> {
-        self.try_migrate().await.map_err(|error| self.trouble(&error).into())
-    }
-
-    async fn try_migrate(&self) -> Result<u32, StoreError> {
-        match self {
-            Self::Postgres(options) => tollgate_postgres::migrate(options).await,
-            Self::Sqlite(options) => tollgate_sqlite::migrate(options).await,
-        }
-    }
-
-    async fn try_open(
-        &self,
-        checkpoints: Arc<dyn Checkpoints>,
-    ) -> Result<Arc<dyn Store>, StoreError> {
-        self.try_migrate().await?;
-        Ok(match self {
-            Self::Postgres(options) => {
-                Arc::new(PgStore::open(PgOptions { checkpoints, ..options.clone() }).await?)
-            }
-            Self::Sqlite(options) => {
-                Arc::new(SqliteStore::open(SqliteOptions { checkpoints, ..options.clone() }).await?)
-            }
-        })
-    }
-
-    /// Asks it; waits for a server that does not answer yet. A file that can't be opened now can't
-    /// be opened later either.
-    async fn patiently<T, A: Future<Output = Result<T, StoreError>>>(
-        &self,
-        wait: Duration,
-        ask: impl Fn() -> A,
-    ) -> Result<T, Failure> {
-        let until = Instant::now() + wait;
-        loop {
-            match ask().await {
-                Err(StoreError::Unavailable(why))
-                    if matches!(self, Self::Postgres(_)) && Instant::now() < until =>
-                {
-                    warn!(database = self.place(), why, "the database does not answer yet");
-                    tokio::time::sleep(RETRY_PAUSE).await;
-                }
-                answer => return answer.map_err(|error| self.trouble(&error).into()),
-            }
-        }
-    }
-
-    /// What is wrong, in one line.
-    fn trouble(&self, error: &StoreError) -> String {
-        let what = match error {
-            StoreError::Unavailable(why) => format!("can't be reached or opened: {why}"),
-            StoreError::Unsafe(why) | StoreError::Defect(why) => why.clone(),
-            other => other.to_string(),
-        };
-        format!("database {}: {}", self.place(), what.replace('\n', " "))
-    }
-}
-
-/// A node to start.
-#[derive(Clone)]
-pub(crate) struct NodeConfig {
-    pub(crate) name: String,
-    /// Where the others reach it.
-    pub(crate) advertise_url: Text<500>,
-    /// Which requests of browsers it takes.
-    pub(crate) browsers: BrowserPolicy,
-    pub(crate) connections: ConnectionLimits,
-    pub(crate) database: Database,
-    pub(crate) chain: ChainConfig,
-    /// Where the chain's id was said, if it was.
-    pub(crate) chain_id_place: Place,
-    pub(crate) start_from: Nonce,
-    /// Accounts that are strict whatever the others are.
-    pub(crate) strict: Vec<Address>,
-    pub(crate) engine: EngineOptions,
-    pub(crate) policies: PolicySettings,
-    /// How long it waits for what does not answer yet.
-    pub(crate) startup_wait: Duration,
-    /// How long it passes requests on once it is told to stop.
-    pub(crate) drain_wait: Duration,
-}
-
-impl NodeConfig {
-    /// A node by its settings, listening on an address.
-    pub(crate) fn new(settings: &Settings, address: SocketAddr) -> Self {
-        let own_url = || Text::lossy(&own_url(address, &settings.node_name));
-        let advertise_url = settings.advertise_url.clone().unwrap_or_else(own_url);
-        let HttpSettings { allowed_hosts, allowed_origins, connections } = &settings.http;
-        let url = advertise_url.as_str();
-        Self {
-            name: settings.node_name.clone(),
-            browsers: BrowserPolicy::new(address.ip(), url, allowed_hosts, allowed_origins),
-            connections: *connections,
-            advertise_url,
-            database: settings.database.clone(),
-            chain: settings.chain.clone(),
-            chain_id_place: settings.chain_id_place.clone(),
-            start_from: settings.start_from,
-            strict: settings.strict.clone(),
-            engine: settings.engine.clone(),
-            policies: settings.policies.clone(),
-            startup_wait: settings.startup_wait,
-            drain_wait: settings.drain_wait,
-        }
-    }
-
-    /// Asks the endpoints which chain they are on. One that answers is enough; where none does, they
-    /// are waited for.
-    async fn connect(&self) -> Result<EvmChain, Failure> {
-        let until = Instant::now() + self.startup_wait;
-        let chain = loop {
-            match EvmChain::connect(self.chain.clone()).await {
-                Ok(chain) => break chain,
-                Err(ConnectError::Unavailable(why)) if Instant::now() < until => {
-                    warn!(why, "the chain does not answer yet");
-                    tokio::time::sleep(RETRY_PAUSE).await;
-                }
-                Err(error) => return Err(self.chain_trouble(error).into()),
-            }
-        };
-        for endpoint in chain.endpoints().iter().filter(|status| status.standing == "unchecked") {
-            warn!(endpoint = endpoint.name, "does not answer yet: used as soon as it does");
-        }
-        Ok(chain)
-    }
-
-    fn chain_trouble(&self, error: ConnectError) -> String {
-        match error {
-            ConnectError::WrongChain { endpoint, expected, found }
-                if self.chain.chain_id == Some(expected) =>
-            {
-                format!(
-                    "{}: chain.id is {expected}, but {endpoint} is on chain {found}",
-                    self.chain_id_place
-                )
-            }
-            ConnectError::Unavailable(why) => {
-                format!("no endpoint of the chain answers: {}", why.replace('\n', " "))
-            }
-            other => format!("chain: {other}"),
-        }
-    }
-}
-
-/// A node that runs.
+/// A running node.
 pub(crate) struct Node {
     pub(crate) api: Api,
-    /// How many callers it serves.
     pub(crate) connections: ConnectionLimits,
     heartbeat: Heartbeat,
     drain_wait: Duration,
 }
 
 impl Node {
-    /// Takes up nothing new, tells the others so, and lets every lease go. What still comes in is
-    /// passed on from then on, for as long as it takes load balancers to notice.
+    /// Accepts no new work, announces that to the other nodes and releases every lease. If there is
+    /// another node, requests are forwarded to it for `drain.wait`, so that load balancers notice.
     pub(crate) async fn drain(&self) {
         self.api.engine.drain();
         self.api.end_waits();
@@ -256,69 +54,59 @@ impl Node {
         }
     }
 
-    /// How long it passes requests on before it stops.
+    /// How long requests are forwarded before the node stops.
     pub(crate) const fn drain_wait(&self) -> Duration {
         self.drain_wait
     }
 
-    /// Lets every lease go, and leaves the list of nodes.
+    /// Releases every lease and removes the node from the list.
     pub(crate) async fn stop(self) {
         self.api.engine.stop().await;
         self.heartbeat.leave().await;
     }
 }
 
-/// Takes the address that the API will listen on: better to know that it is taken before anything
-/// is begun.
+/// Binds the address of the API. Done before anything else is started, because it may be in use.
 pub(crate) async fn bind(address: SocketAddr) -> Result<tokio::net::TcpListener, Failure> {
     tokio::net::TcpListener::bind(address).await.map_err(|error| {
         let why = match error.kind() {
             std::io::ErrorKind::AddrInUse => "another program listens there already".to_owned(),
             std::io::ErrorKind::AddrNotAvailable => "this machine has no such address".to_owned(),
             std::io::ErrorKind::PermissionDenied => "not allowed".to_owned(),
-            _ => io_words(&error),
+            _ => io_reason(&error),
         };
         format!("can't listen on {address}: {why}").into()
     })
 }
 
-/// Starts a node's engine with the keys that it has.
-pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Node, Failure> {
-    let node = NodeId::new(&config.name, Uuid::now_v7())?;
+/// Starts a node that listens on `address` and signs with these keys.
+pub(crate) async fn start(
+    settings: &Settings,
+    address: SocketAddr,
+    signer: LocalSigner,
+) -> Result<Node, Failure> {
+    let name = &settings.node.node_name.0;
+    let node = NodeId::new(name, Uuid::now_v7())?;
     let checkpoints = checkpoints()?;
-    let (database, wait) = (&config.database, config.startup_wait);
-    let store = database.patiently(wait, || database.try_open(checkpoints.clone())).await?;
-    let chain = config.connect().await?;
+    let options = settings.engine_options()?;
+    let (database, wait) = (Database::new(&settings.database), settings.startup.wait);
+    let store = database.retry(wait, || database.try_open(checkpoints.clone())).await?;
+    let chain = connect(settings).await?;
     let chain_id = chain.chain_id();
     let registration = ChainRegistration { chain_id, genesis: chain.genesis() };
-    database.patiently(wait, || store.register_chain(&registration)).await?;
-    let mode = |address: Address| match config.strict.contains(&address) {
-        true => Mode::Strict,
-        false => config.engine.nonces.mode,
-    };
-    let setups: Vec<SubmitterSetup> = signer
-        .accounts()
-        .into_iter()
-        .chain(config.engine.presigned.iter().copied())
-        .map(|address| SubmitterSetup {
-            submitter: Submitter::new(chain_id, address),
-            mode: mode(address),
-            start_from: config.start_from,
-        })
-        .collect();
-    database.patiently(wait, || store.register_submitters(&setups)).await?;
-    let asked: Vec<Submitter> = setups.iter().map(|setup| setup.submitter).collect();
-    let stored = database.patiently(wait, || store.modes(&asked)).await?;
-    warn_of_other_modes(&setups, &stored);
-    for unknown in config.strict.iter().filter(|of| !asked.iter().any(|it| it.address == **of)) {
-        warn!(account = %unknown, "submitter.strict names an account that this node does not serve");
-    }
-    let advertise_url = config.advertise_url.clone();
-    let served = config.engine.served_with(&signer);
+    database.retry(wait, || store.register_chain(&registration)).await?;
+    register_submitters(settings, &database, &store, chain_id, &signer, &options).await?;
+    let own_url = || Text::lossy(&own_url(address, name));
+    let advertise_url = settings.node.advertise_url.clone().unwrap_or_else(own_url);
+    let http = &settings.http;
+    let hosts: Vec<String> = http.allowed_hosts.iter().map(|host| host.0.clone()).collect();
+    let origins: Vec<String> = http.allowed_origins.iter().map(|from| from.0.clone()).collect();
+    let browsers = BrowserPolicy::new(address.ip(), advertise_url.as_str(), &hosts, &origins);
+    let served = options.served_with(&signer);
     let alive =
         LiveNode { node: node.clone(), chain_id, advertise_url, draining: false, serves: None };
-    let (interval, drain_wait) = (config.engine.lease.renew_interval(), config.drain_wait);
-    let heartbeat = Heartbeat::start(store.clone(), alive, served, interval).await;
+    let renew_interval = options.lease.renew_interval();
+    let heartbeat = Heartbeat::start(store.clone(), alive, served, renew_interval).await;
     let world = World {
         node,
         store: store.clone(),
@@ -327,18 +115,76 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Nod
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),
         checkpoints,
-        policies: policies(config.policies, Arc::new(SystemClock)),
+        policies: policies(settings, Arc::new(SystemClock))?,
         alerts: Arc::new(LoggedAlerts),
     };
-    let api = Api::new(Engine::start(world, config.engine), store);
-    let api = api.with_browser_policy(config.browsers);
-    let connections = files::within_file_limit(config.connections);
-    Ok(Node { api, connections, heartbeat, drain_wait })
+    let api = Api::new(Engine::start(world, options), store).with_browser_policy(browsers);
+    let connections = file_limit::fit_connections(http.connection_limits());
+    Ok(Node { api, connections, heartbeat, drain_wait: settings.drain.wait })
 }
 
-/// A node's settings never change the mode of an account that is known; whoever expected it is told how
-/// to do it.
-fn warn_of_other_modes(setups: &[SubmitterSetup], stored: &[Option<Mode>]) {
+/// Connects to the chain. One endpoint that answers is enough; if none does, tries again for up to
+/// `startup.wait`.
+async fn connect(settings: &Settings) -> Result<EvmChain, Failure> {
+    let config = settings.chain.chain_config();
+    let until = Instant::now() + settings.startup.wait;
+    let chain = loop {
+        match EvmChain::connect(config.clone()).await {
+            Ok(chain) => break chain,
+            Err(ConnectError::Unavailable(why)) if Instant::now() < until => {
+                warn!(why, "the chain does not answer yet");
+                tokio::time::sleep(RETRY_PAUSE).await;
+            }
+            Err(error) => return Err(describe_chain_error(settings, error).into()),
+        }
+    };
+    for endpoint in chain.endpoints().iter().filter(|status| status.standing == "unchecked") {
+        warn!(endpoint = endpoint.name, "does not answer yet: used as soon as it does");
+    }
+    Ok(chain)
+}
+
+fn describe_chain_error(settings: &Settings, error: ConnectError) -> String {
+    match (error, &settings.chain.id) {
+        (ConnectError::WrongChain { endpoint, expected, found }, Some(id))
+            if id.value == expected =>
+        {
+            format!("{}: chain.id is {expected}, but {endpoint} is on chain {found}", id.source)
+        }
+        (ConnectError::Unavailable(why), _) => {
+            format!("no endpoint of the chain answers: {}", why.replace('\n', " "))
+        }
+        (other, _) => format!("chain: {other}"),
+    }
+}
+
+/// Registers the accounts that this node serves. The settings never change the mode of an account
+/// that is registered already; a warning names the command that does.
+async fn register_submitters(
+    settings: &Settings,
+    database: &Database,
+    store: &Arc<dyn Store>,
+    chain_id: ChainId,
+    signer: &LocalSigner,
+    options: &EngineOptions,
+) -> Result<(), Failure> {
+    let strict = &settings.submitter.strict;
+    let mode = |address: Address| match strict.contains(&address) {
+        true => Mode::Strict,
+        false => settings.submitter.mode,
+    };
+    let accounts = signer.accounts().into_iter().chain(options.presigned.iter().copied());
+    let setups: Vec<SubmitterSetup> = accounts
+        .map(|address| SubmitterSetup {
+            submitter: Submitter::new(chain_id, address),
+            mode: mode(address),
+            start_from: settings.nonce.start_from,
+        })
+        .collect();
+    let wait = settings.startup.wait;
+    database.retry(wait, || store.register_submitters(&setups)).await?;
+    let submitters: Vec<Submitter> = setups.iter().map(|setup| setup.submitter).collect();
+    let stored = database.retry(wait, || store.modes(&submitters)).await?;
     for (setup, mode) in setups.iter().zip(stored) {
         if let Some(mode) = mode.filter(|mode| *mode != setup.mode) {
             let (account, configured) = (setup.submitter.address, setup.mode.name());
@@ -351,9 +197,13 @@ fn warn_of_other_modes(setups: &[SubmitterSetup], stored: &[Option<Mode>]) {
             );
         }
     }
+    for account in strict.iter().filter(|of| !submitters.iter().any(|it| it.address == **of)) {
+        warn!(%account, "submitter.strict names an account that this node does not serve");
+    }
+    Ok(())
 }
 
-/// Who wants to know how far the work is.
+/// The observer of checkpoints inside the engine and the store.
 #[cfg(feature = "failpoints")]
 fn checkpoints() -> Result<Arc<dyn Checkpoints>, Failure> {
     crate::failpoints::from_env()

@@ -1,70 +1,78 @@
 //! The configuration: flags over variables over a TOML file over defaults.
 //!
-//! One table (`keys`) says what there is; everything that is said is kept with its place until it
-//! is understood, so that whatever is wrong is told with its place, and all of it at once. Never
-//! shows a secret.
+//! `settings` declares every setting once. Values keep their source until they are parsed, so that
+//! each problem is reported with its place, and all problems at once. Never shows a secret.
 
-mod document;
-mod endpoints;
+mod check;
+mod constraints;
 mod env;
+mod example;
+mod field;
 mod file;
+mod files;
 mod flags;
-mod given;
-mod governance;
-mod http;
 mod keys;
-mod kind;
-mod layers;
-mod permissions;
-mod reader;
-mod report;
-mod rules;
+mod load;
+mod options;
+mod parse;
+mod redact;
 mod settings;
-mod show;
+mod table;
 #[cfg(test)]
 mod tests;
+mod types;
+mod value;
+mod value_type;
 
+use std::ffi::OsString;
 use std::fmt;
+use std::net::SocketAddr;
 
 use tollgate_model::secret::masked;
 
-pub(crate) use document::example;
+pub(crate) use check::{report, report_json};
+pub(crate) use example::example;
 pub(crate) use flags::{DatabaseFlags, Flags, NodeFlags};
-pub(crate) use given::{Place, Problem};
-pub(crate) use governance::PolicySettings;
-pub(crate) use http::HttpSettings;
-pub(crate) use kind::{duration, url_place};
-pub(crate) use report::{report, report_json};
-pub(crate) use settings::{KeySources, LogFormat, Settings, own_url};
-pub(crate) use show::database as masked_database;
+pub(crate) use parse::{duration, url_place};
+pub(crate) use redact::database_url as redacted_database_url;
+pub(crate) use settings::{DatabaseSettings, KeySettings, Settings};
+pub(crate) use types::{DatabaseUrl, LogFormat, NodeName};
+#[cfg(test)]
+pub(crate) use types::{HookUrl, Permille};
+pub(crate) use value::{Problem, Source, Sourced};
 
-use layers::{Values, gather};
+use load::{Values, gather};
 
-/// What the settings are for: not every command needs all of them.
+/// What the settings are for. Not every command needs all of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
-    /// A node that serves: a chain and keys must be named.
+    /// A node that serves: a chain and keys are required.
     Serve,
-    /// A node for development: what is not named is made up.
+    /// A node for development: a missing chain and missing keys are made up.
     Dev,
-    /// The database alone.
+    /// A command that uses the database only.
     Database,
 }
 
-/// What was said, understood.
+/// Settings that can be used, with the source of each value.
 pub(crate) struct Loaded {
     pub(crate) settings: Settings,
     values: Values,
 }
 
 impl Loaded {
-    /// What should be known, but is no reason not to start.
+    /// Remarks that do not prevent a start.
     pub(crate) fn warnings(&self) -> &[String] {
         &self.values.warnings
     }
+
+    /// Whether a setting comes from a file, a variable or a flag.
+    pub(crate) fn is_given(&self, name: &str) -> bool {
+        self.values.is_given(name)
+    }
 }
 
-/// Everything that is wrong; one line for each.
+/// All problems of a configuration; one line for each.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) problems: Vec<Problem>,
@@ -91,17 +99,29 @@ pub(crate) fn load(flags: Flags, purpose: Purpose) -> Result<Loaded, Refused> {
     load_from(flags, std::env::vars_os(), purpose)
 }
 
+/// The defaults, whatever the environment holds.
+pub(crate) fn defaults() -> Result<Settings, Refused> {
+    let nothing = std::iter::empty();
+    load_from(Flags::default(), nothing, Purpose::Dev).map(|loaded| loaded.settings)
+}
+
 fn load_from(
     flags: Flags,
-    variables: impl Iterator<Item = (std::ffi::OsString, std::ffi::OsString)>,
+    variables: impl Iterator<Item = (OsString, OsString)>,
     purpose: Purpose,
 ) -> Result<Loaded, Refused> {
     let (mut values, mut problems) = gather(flags, variables);
-    let settings = settings::understand(&mut values, purpose, &mut problems);
+    let mut settings = Settings::read(&values, &mut problems);
+    if let Some(settings) = &mut settings {
+        constraints::apply(settings, &mut values, purpose, &mut problems);
+        if purpose != Purpose::Database {
+            problems.extend(files::unreadable(settings));
+        }
+    }
     match settings {
         Some(settings) if problems.is_empty() => {
-            let open = permissions::warnings(&values, &settings);
-            values.warnings.extend(open);
+            let warnings = files::permission_warnings(&values, &settings);
+            values.warnings.extend(warnings);
             Ok(Loaded { settings, values })
         }
         _ => {
@@ -112,14 +132,10 @@ fn load_from(
     }
 }
 
-/// What the system says, without its number.
-pub(crate) fn io_words(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "may not be read or written".to_owned(),
-        std::io::ErrorKind::IsADirectory => "is a folder, not a file".to_owned(),
-        std::io::ErrorKind::NotADirectory => "is a file, not a folder".to_owned(),
-        std::io::ErrorKind::InvalidData => "is not UTF-8 text".to_owned(),
-        _ => error.to_string(),
+/// The URL of a node that listens on an address, as far as the node itself can know.
+pub(crate) fn own_url(address: SocketAddr, node_name: &str) -> String {
+    match address.ip().is_unspecified() {
+        true => format!("http://{node_name}:{}", address.port()),
+        false => format!("http://{address}"),
     }
 }

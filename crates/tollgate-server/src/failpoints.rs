@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use async_trait::async_trait;
 use tollgate_model::port::{Checkpoint, Checkpoints, Unwatched};
 
-use crate::compose::Failure;
+use crate::failure::Failure;
 
 /// Names the checkpoint and how often it is passed before the end, as `sending:2`.
 const VARIABLE: &str = "TOLLGATE_KILL_AT";

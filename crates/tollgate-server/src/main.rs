@@ -1,10 +1,13 @@
 //! The `tollgate` binary.
 
 mod cli;
+mod clock;
 mod compose;
 mod config;
+mod database;
 #[cfg(feature = "failpoints")]
 mod failpoints;
+mod failure;
 
 use std::process::ExitCode;
 

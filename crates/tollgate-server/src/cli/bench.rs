@@ -29,8 +29,8 @@ use self::plan::{COUNT_MAX, Plan};
 use self::record::Run;
 use self::report::{Environment, Report};
 use super::client::Target;
-use crate::compose::Failure;
 use crate::config::duration;
+use crate::failure::Failure;
 
 /// Intents where neither a count nor a duration is given.
 const COUNT_DEFAULT: u64 = 1_000;

@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::compose::Failure;
+use crate::failure::Failure;
 
 /// No answer of a node takes longer, a poll that waits included.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(90);

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::remote::{self, Remote, RemoteArgs, Trouble, say};
 use super::table::clean;
 use super::tx::show::{cell, state, to_the_second};
-use crate::compose::Failure;
+use crate::failure::Failure;
 
 /// Rows in a page.
 const PAGE: usize = 500;

@@ -1,4 +1,4 @@
-//! `tollgate config`: what would be in force, and what can be.
+//! `tollgate config`: checks a configuration, prints an example.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use tollgate_model::secret::masked;
 
-use crate::compose::{Failure, Keyring};
+use crate::compose::Keyring;
 use crate::config::{Loaded, NodeFlags, Purpose, Refused, example, load, report, report_json};
+use crate::failure::Failure;
 
 #[derive(Args)]
 pub(super) struct ConfigArgs {
@@ -17,9 +18,9 @@ pub(super) struct ConfigArgs {
 
 #[derive(Subcommand)]
 enum ConfigCommand {
-    /// What `serve` would run with, and where each value is from; or all that is wrong.
+    /// Print the settings that `serve` would run with and the source of each, or all problems.
     Check(CheckArgs),
-    /// A complete tollgate.toml with the defaults, each explained.
+    /// Print a complete tollgate.toml with the defaults, each explained.
     Example,
 }
 
@@ -27,7 +28,7 @@ enum ConfigCommand {
 struct CheckArgs {
     #[command(flatten)]
     flags: NodeFlags,
-    /// JSON instead of a table.
+    /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
 }
@@ -63,7 +64,7 @@ fn check(args: CheckArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Key files are read too; a keystore is not opened: that takes a second for each key.
+/// Checks the content of key files too. A keystore is not decrypted: that takes a second per key.
 fn with_readable_keys(loaded: Loaded) -> Result<Loaded, Refused> {
     match Keyring::plain(&loaded.settings.keys) {
         Ok(_) => Ok(loaded),

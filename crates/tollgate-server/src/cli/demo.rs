@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -17,20 +17,19 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
-use tollgate_engine::{CreateError, EngineOptions};
-use tollgate_evm::chain::ChainConfig;
+use tollgate_engine::CreateError;
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_evm::signer::{Key, LocalSigner};
 use tollgate_model::finality::FinalityRule;
-use tollgate_model::port::{LeaseTerms, Page};
-use tollgate_model::resubmit::ResubmitRules;
-use tollgate_model::{Address, Intent, Nonce, RequestId, Seq, Submitter, Text, TxState, U256};
-use tollgate_server::{Api, BrowserPolicy, ConnectionLimits};
+use tollgate_model::port::Page;
+use tollgate_model::{Address, Intent, RequestId, Seq, Submitter, Text, TxState, U256};
+use tollgate_server::Api;
 
 use super::node::{run_until_told, told_to_stop};
 use super::{log, runtime};
-use crate::compose::{Database, Failure, Node, NodeConfig, bind, start};
-use crate::config::{LogFormat, Place, PolicySettings};
+use crate::compose::{Node, bind, start};
+use crate::config::{DatabaseUrl, LogFormat, NodeName, Settings, defaults};
+use crate::failure::Failure;
 
 const SUBMITTERS: usize = 4;
 /// The node that stays.
@@ -71,30 +70,17 @@ pub(super) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
     let chain = stage.block_on(DevChain::start(options))?;
     let listener = if args.keep { Some(stage.block_on(listener(args.port))?) } else { None };
     let address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
-    let loopback = BrowserPolicy::new(Ipv4Addr::LOCALHOST.into(), "", &[], &[]);
-    let config = |name: &str| -> Result<NodeConfig, Failure> {
-        Ok(NodeConfig {
-            name: name.to_owned(),
-            // The first one is never asked over HTTP.
-            advertise_url: Text::lossy(&match address {
-                Some(address) if name == SECOND => url(address),
-                Some(_) | None => format!("http://{name}.invalid"),
-            }),
-            browsers: loopback.clone(),
-            connections: ConnectionLimits::default(),
-            database: Database::file(folder.path().join("demo.db")),
-            chain: ChainConfig::new(vec![EndpointConfig::new(chain.url())]),
-            chain_id_place: Place::Default,
-            start_from: Nonce::MIN,
-            strict: Vec::new(),
-            engine: demo_options()?,
-            policies: PolicySettings::default(),
-            startup_wait: Duration::ZERO,
-            drain_wait: Duration::ZERO,
-        })
+    let start = async |name: &str| -> Result<Node, Failure> {
+        let mut settings = demo_settings(name, folder.path())?;
+        settings.chain.rpc_urls = vec![EndpointConfig::new(chain.url())];
+        // The first node is never asked over HTTP.
+        let address = address.filter(|_| name == SECOND);
+        let url = address.map_or_else(|| format!("http://{name}.invalid"), url);
+        settings.node.advertise_url = Some(Text::lossy(&url));
+        start(&settings, settings.node.listen, signer()?).await
     };
-    let first = doomed.block_on(start(config("first")?, signer()?))?;
-    let second = stage.block_on(start(config(SECOND)?, signer()?))?;
+    let first = doomed.block_on(start("first"))?;
+    let second = stage.block_on(start(SECOND))?;
     println!(
         "Two nodes, one SQLite file, one dev chain; {} intents from {SUBMITTERS} accounts.",
         args.intents
@@ -145,14 +131,18 @@ fn tell_where(address: SocketAddr, chain: &RunningDevChain) {
     println!("Stop it with Ctrl-C; it leaves nothing behind.");
 }
 
-fn demo_options() -> Result<EngineOptions, Failure> {
-    let millis = Duration::from_millis;
-    Ok(EngineOptions {
-        lease: LeaseTerms::new(millis(2_000), millis(500), millis(100))?,
-        finality: FinalityRule::Confirmations(3),
-        resubmit: ResubmitRules { interval: millis(2_000), ..ResubmitRules::default() },
-        ..EngineOptions::default()
-    })
+fn demo_settings(name: &str, folder: &Path) -> Result<Settings, Failure> {
+    let mut settings = defaults()?;
+    settings.node.node_name = NodeName(name.to_owned());
+    settings.node.finality = FinalityRule::Confirmations(3);
+    settings.database.url = DatabaseUrl::sqlite(&folder.join("demo.db"));
+    settings.lease.duration = Duration::from_secs(2);
+    settings.lease.renew_interval = Duration::from_millis(500);
+    settings.lease.clock_skew_allowance = Duration::from_millis(100);
+    settings.resubmit.interval = Duration::from_secs(2);
+    settings.startup.wait = Duration::ZERO;
+    settings.drain.wait = Duration::ZERO;
+    Ok(settings)
 }
 
 fn signer() -> Result<LocalSigner, Failure> {

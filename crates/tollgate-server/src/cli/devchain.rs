@@ -9,8 +9,8 @@ use tollgate_devchain::{DevChain, DevChainOptions, dev_accounts};
 
 use super::node::told_to_stop;
 use super::runtime;
-use crate::compose::Failure;
 use crate::config::duration;
+use crate::failure::Failure;
 
 #[derive(Args)]
 pub(super) struct DevchainArgs {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use tollgate_evm::{Overrides, RpcAnswer, explain, explain_lines};
 
-use crate::compose::Failure;
+use crate::failure::Failure;
 
 #[derive(Args)]
 pub(super) struct ExplainArgs {

@@ -18,14 +18,16 @@ use tollgate_server::{router, serve as serve_http};
 use tracing::{info, warn};
 
 use super::{log, runtime};
-use crate::compose::{Database, Failure, Keyring, Node, NodeConfig, bind, start, unix_seconds};
-use crate::config::{Loaded, NodeFlags, Purpose, Refused, Settings, duration, load};
+use crate::clock::unix_seconds;
+use crate::compose::{Keyring, Node, bind, start};
+use crate::config::{DatabaseUrl, Loaded, NodeFlags, Purpose, Refused, Settings, duration, load};
+use crate::failure::Failure;
 
-/// How long callers have to get their answers once the node is told to stop, and the node to let
-/// its leases go.
-const STOP_PATIENCE: Duration = Duration::from_secs(10);
+/// The longest time for each step of a stop: releasing the leases, answering open requests, leaving
+/// the list of nodes.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Accounts that `dev` names.
+/// The number of accounts that `dev` prints.
 const ACCOUNTS_SHOWN: usize = 3;
 
 #[derive(Args)]
@@ -38,7 +40,7 @@ pub(super) struct ServeArgs {
 pub(super) struct DevArgs {
     #[command(flatten)]
     flags: NodeFlags,
-    /// How often the dev chain makes a block.
+    /// Time between two blocks of the dev chain.
     #[arg(long, default_value = "1s", value_parser = duration, value_name = "DURATION")]
     block_interval: Duration,
 }
@@ -49,10 +51,10 @@ pub(super) fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
     let settings = loaded.settings;
     let signer = Keyring::open(&settings.keys).map_err(Refused::from)?;
     runtime()?.block_on(async {
-        let listener = bind(settings.listen).await?;
-        let config = NodeConfig::new(&settings, listener.local_addr()?);
-        let node = start(config, signer).await?;
-        info!(address = %listener.local_addr()?, no_auth = settings.no_auth, "listening");
+        let listener = bind(settings.node.listen).await?;
+        let address = listener.local_addr()?;
+        let node = start(&settings, address, signer).await?;
+        info!(%address, no_auth = settings.node.no_auth, "listening");
         run_until_told(node, listener).await
     })
 }
@@ -60,26 +62,28 @@ pub(super) fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
 pub(super) fn dev(args: DevArgs) -> Result<ExitCode, Failure> {
     let loaded = load(args.flags.into_flags(), Purpose::Dev)?;
     begin_log(&loaded, "warn,tollgate=info");
+    let database_is_given = loaded.is_given("database.url");
     let mut settings = loaded.settings;
-    if !settings.listen.ip().is_loopback() {
+    if !settings.node.listen.ip().is_loopback() {
         return Err("listen: dev needs no key, so it listens on loopback only".into());
     }
     let mut signer = Keyring::open(&settings.keys).map_err(Refused::from)?;
-    if settings.keys.is_empty() || settings.chain.endpoints.is_empty() {
+    if signer.accounts().is_empty() || settings.chain.rpc_urls.is_empty() {
         signer = signer.and(dev_signer()?);
     }
     runtime()?.block_on(async {
-        let listener = bind(settings.listen).await?;
+        let listener = bind(settings.node.listen).await?;
         let mut made = None;
-        if settings.chain.endpoints.is_empty() {
-            made = Some(make_chain(&mut settings, args.block_interval).await?);
+        if settings.chain.rpc_urls.is_empty() {
+            let interval = args.block_interval;
+            made = Some(make_chain(&mut settings, database_is_given, interval).await?);
         }
         let address = listener.local_addr()?;
         let mut accounts = signer.accounts();
-        // Those of the dev chain come first, in the order that everybody knows.
+        // The accounts of the dev chain come first, in their well-known order.
         let known = |account: &Address| dev_accounts().iter().position(|a| a.address == *account);
         accounts.sort_by_key(|account| known(account).unwrap_or(usize::MAX));
-        let node = start(NodeConfig::new(&settings, address), signer).await?;
+        let node = start(&settings, address, signer).await?;
         println!("API        http://{address}");
         for account in accounts.iter().take(ACCOUNTS_SHOWN) {
             println!("account    {account}");
@@ -90,24 +94,25 @@ pub(super) fn dev(args: DevArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-/// A dev chain for this process, and a database that lives as long, unless another one was named.
+/// Starts a dev chain for this process, and makes a temporary database unless one is given.
 async fn make_chain(
     settings: &mut Settings,
+    database_is_given: bool,
     block_interval: Duration,
 ) -> Result<(RunningDevChain, Option<tempfile::TempDir>), Failure> {
     let block_interval = Some(block_interval);
     let mut options = DevChainOptions { block_interval, ..Default::default() };
-    // Each start is another chain, and a database that belongs to an earlier one is refused
-    // instead of being worked on with the wrong nonces.
+    // Each start makes another chain, so that a database of an earlier one is refused instead of
+    // being used with the wrong nonces.
     options.chain.genesis_timestamp = unix_seconds();
     let chain = DevChain::start(options).await?;
-    settings.chain.endpoints.push(EndpointConfig::new(chain.url()));
+    settings.chain.rpc_urls.push(EndpointConfig::new(chain.url()));
     println!("dev chain  {}", chain.url());
-    if settings.database_is_given {
+    if database_is_given {
         return Ok((chain, None));
     }
     let folder = tempfile::tempdir()?;
-    settings.database = Database::file(folder.path().join("tollgate.db"));
+    settings.database.url = DatabaseUrl::sqlite(&folder.path().join("tollgate.db"));
     Ok((chain, Some(folder)))
 }
 
@@ -118,13 +123,14 @@ fn dev_signer() -> Result<LocalSigner, Failure> {
 }
 
 fn begin_log(loaded: &Loaded, default_level: &str) {
-    log(loaded.settings.log, default_level);
+    log(loaded.settings.log.format, default_level);
     for warning in loaded.warnings() {
         warn!("{}", masked(warning));
     }
 }
 
-/// Serves until it is told to stop, then lets every lease go. Told twice, it stops at once.
+/// Serves until a signal, then releases every lease and stops. A second signal ends the process at
+/// once.
 pub(super) async fn run_until_told(node: Node, listener: TcpListener) -> Result<ExitCode, Failure> {
     let told = told_to_stop();
     let (stop, stopped) = oneshot::channel::<()>();
@@ -142,33 +148,32 @@ pub(super) async fn run_until_told(node: Node, listener: TcpListener) -> Result<
         told_to_stop().await;
         std::process::exit(130);
     });
-    if tokio::time::timeout(STOP_PATIENCE + node.drain_wait(), node.drain()).await.is_err() {
-        warn!("not all leases were let go: they run out by themselves");
+    if tokio::time::timeout(STOP_TIMEOUT + node.drain_wait(), node.drain()).await.is_err() {
+        warn!("not all leases were released; they expire");
     }
     let _ = stop.send(());
-    if tokio::time::timeout(STOP_PATIENCE, &mut serving).await.is_err() {
-        warn!("callers that still waited were cut off");
+    if tokio::time::timeout(STOP_TIMEOUT, &mut serving).await.is_err() {
+        warn!("open requests were aborted");
         serving.abort();
     }
-    if tokio::time::timeout(STOP_PATIENCE, node.stop()).await.is_err() {
-        warn!("not taken off the list of nodes: the entry grows old by itself");
+    if tokio::time::timeout(STOP_TIMEOUT, node.stop()).await.is_err() {
+        warn!("the node was not removed from the list of nodes; its entry expires");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// An interrupt from the keyboard, or the system's wish that it ends. Heard from the moment on that
-/// this is called, not only once it is waited for.
+/// Completes at SIGINT or SIGTERM. Listens from the call on, not only from the first poll.
 pub(super) fn told_to_stop() -> impl Future<Output = ()> + Send {
     use tokio::signal::unix::{SignalKind, signal};
     let signals = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
     async move {
-        let mut heard: FuturesUnordered<_> = signals
+        let mut received: FuturesUnordered<_> = signals
             .into_iter()
             .flatten()
             .map(|mut signal| async move { signal.recv().await })
             .collect();
-        if heard.next().await.is_none() {
-            // No signal can be heard here: only the outright kind ends it.
+        if received.next().await.is_none() {
+            // No signal handler could be installed: only SIGKILL ends the process.
             std::future::pending().await
         }
     }

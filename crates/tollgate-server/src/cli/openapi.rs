@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use crate::compose::Failure;
+use crate::failure::Failure;
 
 /// Prints the document that a node serves at `/openapi.json`.
 pub(super) fn run() -> Result<ExitCode, Failure> {

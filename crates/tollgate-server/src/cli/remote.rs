@@ -15,8 +15,8 @@ use tollgate_model::secret::masked;
 
 use super::client::{Client, Target};
 use super::table::clean;
-use crate::compose::Failure;
 use crate::config::url_place;
+use crate::failure::Failure;
 
 /// How long a node that was there before may be silent while it is followed (I13).
 const SILENCE_MAX: Duration = Duration::from_secs(300);

@@ -13,7 +13,7 @@ use super::amount::in_eth;
 use super::remote::{self, Remote, RemoteArgs, Trouble, escaped, say, with_query};
 use super::table::{Fields, Table};
 use super::tx::show::{blocked_by, cell, text};
-use crate::compose::Failure;
+use crate::failure::Failure;
 
 /// The pause between two looks at how far a fill is.
 const FILL_PAUSE: Duration = Duration::from_millis(500);

@@ -12,7 +12,7 @@ use tollgate_model::U256;
 
 use super::amount::wei;
 use super::remote::{self, Remote, RemoteArgs, Trouble, escaped, say, with_query};
-use crate::compose::Failure;
+use crate::failure::Failure;
 
 #[derive(Args)]
 pub(super) struct TxArgs {

@@ -1,6 +1,7 @@
-//! Says that a node is alive, and whom it serves, as long as it is. Owns its row in the list of nodes.
+//! Writes the heartbeat of a node and the accounts that it serves. Owns the node's row in the list of
+//! nodes.
 //!
-//! Nothing hangs on it but routing: a node that is missing from the list still keeps its leases.
+//! Affects routing only: a node that is missing from the list keeps its leases.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +12,14 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tollgate_model::port::{LiveNode, ServedSet, Store};
 use tracing::warn;
 
-/// How long leaving the list may take; after that the row grows old by itself.
-const LEAVE_PATIENCE: Duration = Duration::from_secs(5);
+/// How long the removal from the list may take; after that the row expires.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long it may take to say that the node drains.
-const SAY_PATIENCE: Duration = Duration::from_secs(2);
+/// How long it may take to announce that the node drains.
+const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A node's sign of life. Dropped without [`Self::leave`], the node is off the list as soon as its
-/// runtime lets it.
+/// The heartbeat of a node. If it is dropped without [`Self::leave`], the node is removed from the
+/// list as soon as the runtime gets to it.
 pub(super) struct Heartbeat {
     store: Arc<dyn Store>,
     node: LiveNode,
@@ -28,7 +29,7 @@ pub(super) struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Says so now, before anybody is answered, and then every `every`.
+    /// Writes the first heartbeat before it returns, then one every `every`.
     pub(super) async fn start(
         store: Arc<dyn Store>,
         node: LiveNode,
@@ -38,25 +39,25 @@ impl Heartbeat {
         let (draining, watched) = watch::channel(node.draining);
         let node = LiveNode { serves: Some(served.digest()), ..node };
         let served = Arc::new(served);
-        say(&store, &node, &served).await;
+        write(&store, &node, &served).await;
         let task = tokio::spawn(beat(store.clone(), node.clone(), served.clone(), every, watched));
         Self { store, node, served, draining, task }
     }
 
-    /// From now on with the word that it takes nothing new; said when this returns.
+    /// Announces that the node accepts no new work; written when this returns.
     pub(super) async fn drain(&self) {
         self.draining.send_replace(true);
         let node = LiveNode { draining: true, ..self.node.clone() };
-        if timeout(SAY_PATIENCE, say(&self.store, &node, &self.served)).await.is_err() {
-            warn!("the others do not know that it takes nothing new");
+        if timeout(ANNOUNCE_TIMEOUT, write(&self.store, &node, &self.served)).await.is_err() {
+            warn!("draining was not announced to the other nodes");
         }
     }
 
-    /// Takes the node off the list.
+    /// Removes the node from the list.
     pub(super) async fn leave(self) {
         drop(self.draining);
-        if timeout(LEAVE_PATIENCE, self.task).await.is_err() {
-            warn!("not taken off the list of nodes: the entry grows old by itself");
+        if timeout(LEAVE_TIMEOUT, self.task).await.is_err() {
+            warn!("the node was not removed from the list of nodes; its entry expires");
         }
     }
 }
@@ -76,19 +77,19 @@ async fn beat(
             changed = draining.changed() => if changed.is_err() { break },
         }
         node.draining = *draining.borrow_and_update();
-        say(&store, &node, &served).await;
+        write(&store, &node, &served).await;
     }
     if let Err(error) = store.leave(&node.node).await {
-        warn!(%error, "not taken off the list of nodes: the entry grows old by itself");
+        warn!(%error, "the node was not removed from the list of nodes; its entry expires");
     }
 }
 
-async fn say(store: &Arc<dyn Store>, node: &LiveNode, served: &ServedSet) {
-    // Each time: it costs a look, and the set may have been forgotten while the node was silent.
+async fn write(store: &Arc<dyn Store>, node: &LiveNode, served: &ServedSet) {
+    // Each time: it is a cheap lookup, and the set may have been removed while the node was silent.
     if let Err(error) = store.publish_served(served).await {
         warn!(%error, "the accounts that this node serves were not published");
     }
     if let Err(error) = store.heartbeat(node).await {
-        warn!(%error, "the sign of life was not written");
+        warn!(%error, "the heartbeat was not written");
     }
 }

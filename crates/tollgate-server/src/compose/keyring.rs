@@ -1,7 +1,7 @@
-//! The keys that a node signs with, read from where the settings say.
+//! Reads the private keys of a node from the sources that the settings name.
 //!
-//! Names the place of whatever is wrong, never what stands there. A key that is given twice is
-//! refused: it is a slip, and the account that was meant is missing.
+//! Problems name a place, never its content. A key that is given twice is refused: it is a mistake,
+//! and the key of another account is missing.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -14,78 +14,74 @@ use tollgate_model::Address;
 use tollgate_model::port::signer::Signer;
 use zeroize::Zeroizing;
 
-use crate::config::{KeySources, Place, Problem, io_words};
+use crate::config::{KeySettings, Problem, Source, Sourced};
+use crate::failure::io_reason;
 
-/// Keys, and where each was found.
+/// Private keys and their sources.
 #[derive(Default)]
 pub(crate) struct Keyring {
     keys: Vec<Key>,
-    places: HashMap<Address, Place>,
+    sources: HashMap<Address, Source>,
     problems: Vec<Problem>,
 }
 
 impl Keyring {
-    /// Reads the keys that are not encrypted, and sees whether the folder of the others is there.
-    pub(crate) fn plain(sources: &KeySources) -> Result<Self, Vec<Problem>> {
+    /// Reads the keys that are not encrypted.
+    pub(crate) fn plain(settings: &KeySettings) -> Result<Self, Vec<Problem>> {
         let mut ring = Self::default();
-        for (place_in_list, (text, place)) in sources.keys.iter().enumerate() {
-            match Key::from_hex(text) {
-                Ok(key) => ring.add(key, place),
+        for (number, Sourced { value, source }) in (1..).zip(&settings.private_keys) {
+            match Key::from_hex(&value.0) {
+                Ok(key) => ring.add(key, source),
                 Err(bad) => {
-                    let reason = format!("key {}: {bad}", place_in_list + 1);
-                    ring.problems.push(Problem::new(place.clone(), "keys.private_keys", reason));
+                    let reason = format!("key {number}: {bad}");
+                    ring.problems.push(Problem::new(source.clone(), "keys.private_keys", reason));
                 }
             }
         }
-        for (file, place) in &sources.files {
-            ring.add_file(file, place);
-        }
-        // A keystore is opened later: that takes long. A folder that is not there is known now.
-        if let Some((folder, _, place)) = &sources.keystore
-            && let Err(error) = std::fs::read_dir(folder)
-        {
-            let reason = format!("{}: {}", folder.display(), io_words(&error));
-            ring.problems.push(Problem::new(place.clone(), "keys.keystore", reason));
+        for file in &settings.private_key_files {
+            ring.add_file(&file.value, &file.source);
         }
         if ring.problems.is_empty() { Ok(ring) } else { Err(ring.problems) }
     }
 
-    /// Reads all keys. A keystore takes about a second for each file.
-    pub(crate) fn open(sources: &KeySources) -> Result<LocalSigner, Vec<Problem>> {
-        let ring = Self::plain(sources)?;
-        let Some((folder, password, place)) = &sources.keystore else {
+    /// Reads all keys. Decrypting a keystore takes about a second per key.
+    pub(crate) fn open(settings: &KeySettings) -> Result<LocalSigner, Vec<Problem>> {
+        let ring = Self::plain(settings)?;
+        let (Some(keystore), Some(password)) = (&settings.keystore, &settings.keystore_password)
+        else {
             return Ok(LocalSigner::new(ring.keys));
         };
-        let wrong = |reason: String| vec![Problem::new(place.clone(), "keys.keystore", reason)];
-        let opened = LocalSigner::from_keystore_dir(folder, password);
-        let opened = opened.map_err(|error| wrong(words(error)))?;
+        let wrong =
+            |reason: String| vec![Problem::new(keystore.source.clone(), "keys.keystore", reason)];
+        let opened = LocalSigner::from_keystore_dir(&keystore.value, &password.0);
+        let opened = opened.map_err(|error| wrong(describe(error)))?;
         let accounts = opened.accounts();
-        let folder = folder.display();
+        let folder = keystore.value.display();
         if accounts.is_empty() {
             return Err(wrong(format!("{folder}: there are no keys in it")));
         }
-        let twice = |account: &&Address| ring.places.contains_key(*account);
+        let twice = |account: &&Address| ring.sources.contains_key(*account);
         if let Some(account) = accounts.iter().find(twice) {
-            let other = &ring.places[account];
+            let other = &ring.sources[account];
             return Err(wrong(format!("{folder}: has a key that {other} gives too ({account})")));
         }
         Ok(LocalSigner::new(ring.keys).and(opened))
     }
 
-    fn add(&mut self, key: Key, place: &Place) {
-        match self.places.get(&key.address()) {
+    fn add(&mut self, key: Key, source: &Source) {
+        match self.sources.get(&key.address()) {
             Some(other) => {
                 let reason = format!("the same key as at {other} ({})", key.address());
-                self.problems.push(Problem { place: place.clone(), key: None, reason });
+                self.problems.push(Problem { source: source.clone(), key: None, reason });
             }
             None => {
-                self.places.insert(key.address(), place.clone());
+                self.sources.insert(key.address(), source.clone());
                 self.keys.push(key);
             }
         }
     }
 
-    fn add_file(&mut self, file: &Path, named_at: &Place) {
+    fn add_file(&mut self, file: &Path, named_at: &Source) {
         let name: Arc<str> = file.display().to_string().into();
         let wrong = |reason: String| {
             Problem::new(named_at.clone(), "keys.private_key_files", format!("{name}: {reason}"))
@@ -96,15 +92,15 @@ impl Keyring {
         };
         let before = self.keys.len() + self.problems.len();
         for (line, text) in (1..).zip(text.lines()) {
-            let place = Place::File { file: name.clone(), line, column: 1 };
+            let source = Source::File { file: name.clone(), line, column: 1 };
             match text.trim() {
                 "" => {}
                 comment if comment.starts_with('#') => {}
                 text => match Key::from_hex(text) {
-                    Ok(key) => self.add(key, &place),
+                    Ok(key) => self.add(key, &source),
                     Err(bad) => {
                         let reason = bad.to_string();
-                        self.problems.push(Problem { place, key: None, reason });
+                        self.problems.push(Problem { source, key: None, reason });
                     }
                 },
             }
@@ -115,22 +111,22 @@ impl Keyring {
     }
 }
 
-fn words(error: KeySourceError) -> String {
+fn describe(error: KeySourceError) -> String {
     match error {
         KeySourceError::Unreadable { path, error } => {
-            format!("{}: {}", path.display(), io_words(&error))
+            format!("{}: {}", path.display(), io_reason(&error))
         }
         other => other.to_string(),
     }
 }
 
 fn read(path: &Path) -> Result<Zeroizing<String>, String> {
-    let words = |error: std::io::Error| io_words(&error);
-    let file = File::open(path).map_err(words)?;
-    let length = file.metadata().map_err(words)?.len().min(LIST_BYTES_MAX);
-    // All of it at once: a string that grows leaves copies of itself behind.
+    let reason = |error: std::io::Error| io_reason(&error);
+    let file = File::open(path).map_err(reason)?;
+    let length = file.metadata().map_err(reason)?.len().min(LIST_BYTES_MAX);
+    // Reserved at once: a string that grows leaves copies of the keys in freed memory.
     let mut text = Zeroizing::new(String::with_capacity(length as usize + 2));
-    file.take(LIST_BYTES_MAX + 1).read_to_string(&mut text).map_err(words)?;
+    file.take(LIST_BYTES_MAX + 1).read_to_string(&mut text).map_err(reason)?;
     match text.len() as u64 > LIST_BYTES_MAX {
         true => Err(format!("longer than {LIST_BYTES_MAX} bytes")),
         false => Ok(text),

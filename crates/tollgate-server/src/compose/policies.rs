@@ -1,26 +1,25 @@
-//! Who decides where there is a choice, put together from the settings.
+//! The stuck and bump policies of a node, made from the settings.
 
 use std::sync::Arc;
 
 use tollgate_engine::Policies;
-use tollgate_hook::HttpHook;
+use tollgate_hook::{BadHook, HttpHook};
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::policy::StuckPolicy;
 use tollgate_model::stuck::rules::RulesFirst;
 
-use crate::config::PolicySettings;
+use crate::config::Settings;
 
-/// The rules, and where none fits the hook, if there is one.
-pub(super) fn policies(settings: PolicySettings, clock: Arc<dyn Clock>) -> Policies {
-    let PolicySettings { rules, hook, bump } = settings;
-    let stuck: Arc<dyn StuckPolicy> = match hook {
+/// The rules decide first; the hook, if there is one, decides when no rule matches.
+pub(super) fn policies(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Policies, BadHook> {
+    let rules = settings.stuck.rules.clone();
+    let stuck: Arc<dyn StuckPolicy> = match settings.hook_options()? {
         Some(hook) => {
-            let otherwise = Arc::new(HttpHook::new(hook, clock));
-            Arc::new(RulesFirst { rules, otherwise })
+            Arc::new(RulesFirst { rules, otherwise: Arc::new(HttpHook::new(hook, clock)) })
         }
         None => Arc::new(rules),
     };
-    Policies { stuck, bump: Arc::new(bump) }
+    Ok(Policies { stuck, bump: Arc::new(settings.bump_rules()) })
 }
 
 #[cfg(test)]
@@ -28,8 +27,8 @@ mod tests {
     use std::time::Duration;
 
     use tokio::net::TcpListener;
-    use tollgate_hook::{HookOptions, HookSecret};
-    use tollgate_model::bump::{BumpRules, Ceiling, Demand, Raise};
+    use tollgate_hook::HookSecret;
+    use tollgate_model::bump::{Ceiling, Demand, Raise};
     use tollgate_model::port::chain::FeeQuote;
     use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision};
     use tollgate_model::port::{Fees, Seen, TxRecord};
@@ -42,7 +41,8 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::compose::SystemClock;
+    use crate::clock::SystemClock;
+    use crate::config::{HookUrl, Permille, defaults};
 
     fn stuck(reason: StuckReason) -> StuckContext {
         let at = Timestamp::EPOCH;
@@ -79,24 +79,26 @@ mod tests {
         }
     }
 
-    fn settings(hook: Option<HookOptions>) -> PolicySettings {
+    fn policies_with(hook: Option<(String, HookSecret)>) -> Policies {
+        let mut settings = defaults().unwrap();
         let rule = RuleSpec {
             reason: Some("expired".to_owned()),
             action: "cancel".to_owned(),
             ..RuleSpec::default()
         };
-        let rules = StuckRules::parse(&[rule]).unwrap();
-        let bump = BumpRules { multiplier_permille: 2_000, ..BumpRules::default() };
-        PolicySettings { rules, hook, bump }
-    }
-
-    fn made(hook: Option<HookOptions>) -> Policies {
-        policies(settings(hook), Arc::new(SystemClock))
+        settings.stuck.rules = StuckRules::parse(&[rule]).unwrap();
+        settings.gasbump.multiplier = Permille(2_000);
+        settings.hook.retries = 0;
+        if let Some((url, secret)) = hook {
+            settings.hook.url = Some(HookUrl(url));
+            settings.hook.secret = Some(secret);
+        }
+        policies(&settings, Arc::new(SystemClock)).unwrap()
     }
 
     #[tokio::test]
-    async fn without_a_hook_the_rules_decide() {
-        let policy = made(None).stuck;
+    async fn rules_decide_alone_without_a_hook() {
+        let policy = policies_with(None).stuck;
         let ruled = policy.decide(&stuck(StuckReason::Expired)).await;
         assert_eq!(ruled, StuckDecision::new(StuckAction::Cancel, "stuck.rules[0]"));
         let other = policy.decide(&stuck(StuckReason::TimedOut)).await;
@@ -104,27 +106,27 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn with_a_hook_it_is_asked_where_no_rule_fits() {
+    async fn hook_is_asked_only_when_no_rule_matches() {
         let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/", free.local_addr().unwrap());
         drop(free);
         let secret = HookSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
-        let hook = HookOptions::new(&url, secret).unwrap();
-        let policy = made(Some(hook.with_patience(Duration::from_secs(5), 0))).stuck;
+        let policy = policies_with(Some((url, secret))).stuck;
         let ruled = policy.decide(&stuck(StuckReason::Expired)).await;
         assert_eq!(ruled.action, StuckAction::Cancel);
-        // Nobody is there: a noop that says so, and no rule in its place.
+        // Nothing listens there: the decision is a failed noop, and no rule takes its place.
         let asked = policy.decide(&stuck(StuckReason::TimedOut)).await;
         assert!(asked.failed && asked.action == StuckAction::Noop);
         assert!(asked.reason.as_str().contains("can't be reached"), "{}", asked.reason);
     }
 
     #[test]
-    fn the_bump_rules_are_those_of_the_settings() {
+    fn bump_rules_follow_the_settings() {
         let price = |wei| GasPrice::from_wei(wei).unwrap();
         let last = Fees { gas_limit: 21_000, max_fee: price(100), max_priority_fee: None };
         let quote = FeeQuote { base_fee: None, max_fee: price(1), max_priority_fee: None };
-        let raised = made(None).bump.raise(&last, &quote, &Ceiling::default(), &Demand::default());
+        let raised =
+            policies_with(None).bump.raise(&last, &quote, &Ceiling::default(), &Demand::default());
         assert_eq!(raised, Raise::To(Fees { max_fee: price(200), ..last }));
     }
 }

@@ -1,72 +1,73 @@
-//! The environment: `TOLLGATE_…`.
+//! Settings from the environment: variables that start with `TOLLGATE_`.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use super::given::{Given, Place, Problem};
 use super::keys::{KEYS, Key};
+use super::load::Layer;
+use super::redact::plain_text;
+use super::value::{Problem, Source, SourcedValue};
 
 /// The variable that names the file.
 pub(crate) const CONFIG: &str = "TOLLGATE_CONFIG";
 
-/// Variables of other commands: no settings, and no slips.
+/// Variables that are no settings.
 const OTHERS: [&str; 3] = [CONFIG, "TOLLGATE_API_KEY", "TOLLGATE_URL"];
 
-/// What the environment says.
+/// The settings of the environment, and what is wrong with them.
 #[derive(Default)]
-pub(crate) struct Read {
-    pub(crate) given: BTreeMap<&'static str, Given>,
+pub(crate) struct EnvLayer {
+    pub(crate) layer: Layer,
     pub(crate) problems: Vec<Problem>,
-    /// Variables that look as if they were meant for us, but are not known: slips, or what an
-    /// orchestrator adds for a service of that name.
+    /// Warnings about unknown variables. No problems: an orchestrator adds variables for a service
+    /// named tollgate.
     pub(crate) unknown: Vec<String>,
 }
 
 /// Reads variables. Empty ones count as not set.
-pub(crate) fn read(variables: impl Iterator<Item = (OsString, OsString)>) -> Read {
+pub(crate) fn read(variables: impl Iterator<Item = (OsString, OsString)>) -> EnvLayer {
     let ours = variables.filter_map(|(name, value)| {
         let name = name.into_string().ok().filter(|name| name.starts_with("TOLLGATE_"))?;
         (!value.is_empty() && !OTHERS.contains(&name.as_str())).then_some((name, value))
     });
     let mut ours: Vec<(String, OsString)> = ours.collect();
     ours.sort();
-    let mut read = Read::default();
+    let mut read = EnvLayer::default();
     for (name, value) in ours {
-        let Some(key) = KEYS.iter().find(|key| key.variables().contains(&name)) else {
-            read.unknown.push(format!("{name} is not known{}", advice(&name)));
+        let Some(key) = KEYS.iter().find(|key| key.variables.contains(&name)) else {
+            read.unknown.push(format!("{name} is not known{}", suggestion(&name)));
             continue;
         };
-        let place = Place::Variable(name);
+        let source = Source::Variable(name);
         match value.into_string() {
-            Ok(text) => read.take(key, &text, place),
-            Err(_) => read.problems.push(Problem::new(place, key.name, "is not UTF-8")),
+            Ok(text) => read.add(key, &text, source),
+            Err(_) => read.problems.push(Problem::new(source, key.path, "is not UTF-8")),
         }
     }
     read
 }
 
-impl Read {
-    fn take(&mut self, key: &'static Key, text: &str, place: Place) {
-        let given = match Given::from_outside(key, text, place) {
-            Ok(given) => given,
+impl EnvLayer {
+    fn add(&mut self, key: &'static Key, text: &str, source: Source) {
+        let value = match SourcedValue::from_variable(key, text, source) {
+            Ok(value) => value,
             Err(problem) => return self.problems.push(problem),
         };
-        match self.given.get(key.name) {
-            Some(other) if super::show::plainly(other) != super::show::plainly(&given) => {
-                let reason = format!("says something else than {}: set one of them", other.place);
-                self.problems.push(Problem::new(given.place, key.name, reason));
+        match self.layer.get(key.path) {
+            Some(other) if plain_text(other) != plain_text(&value) => {
+                let reason = format!("differs from {}: set one of them", other.source);
+                self.problems.push(Problem::new(value.source, key.path, reason));
             }
             Some(_) => {}
             None => {
-                self.given.insert(key.name, given);
+                self.layer.insert(key.path, value);
             }
         }
     }
 }
 
-fn advice(name: &str) -> String {
-    let known = KEYS.iter().flat_map(Key::variables);
-    let near = known.map(|known| (strsim::damerau_levenshtein(&known, name), known)).min();
+fn suggestion(name: &str) -> String {
+    let known = KEYS.iter().flat_map(|key| &key.variables);
+    let near = known.map(|known| (strsim::damerau_levenshtein(known, name), known)).min();
     match near {
         Some((0..=2, known)) => format!("; did you mean {known}?"),
         _ => String::new(),

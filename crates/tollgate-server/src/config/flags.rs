@@ -1,78 +1,50 @@
-//! The command line: a flag for each setting that names one, straight from the table.
+//! Settings from the command line: a flag for each setting that has one.
 
-use std::collections::BTreeMap;
-use std::marker::PhantomData;
 use std::path::PathBuf;
 
 use clap::builder::PathBufValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
-use super::given::{Given, Place, Value};
-use super::keys::{KEYS, Key, Preset};
-use super::kind::Kind;
+use super::keys::{KEYS, Key};
+use super::load::Layer;
+use super::value::{Source, SourcedValue, Value};
 
-/// What was given on the command line.
+/// The settings that the command line gives.
 #[derive(Default)]
 pub(crate) struct Flags {
-    /// The file.
+    /// The configuration file.
     pub(crate) config: Option<PathBuf>,
-    pub(crate) given: BTreeMap<&'static str, Given>,
+    pub(crate) layer: Layer,
 }
 
-/// Which settings a command takes as flags.
-pub(crate) trait FlagScope {
-    fn has(key: &Key) -> bool;
-}
+/// The flags of a command. One type both declares the arguments and reads them: clap panics if an
+/// argument is read that the command does not declare.
+pub(crate) struct CommandFlags<const DATABASE_ONLY: bool>(Flags);
 
-/// Every setting that names a flag.
-pub(crate) struct AllSettings;
+/// The flags of a command that uses the whole configuration.
+pub(crate) type NodeFlags = CommandFlags<false>;
+/// The flags of a command that uses the database only.
+pub(crate) type DatabaseFlags = CommandFlags<true>;
 
-impl FlagScope for AllSettings {
-    fn has(_: &Key) -> bool {
-        true
-    }
-}
-
-/// The database alone.
-pub(crate) struct DatabaseSettings;
-
-impl FlagScope for DatabaseSettings {
-    fn has(key: &Key) -> bool {
-        key.section() == "database"
-    }
-}
-
-/// The flags of a command. One scope both makes the arguments and reads them: clap panics when a
-/// command is asked for an argument that it does not have, and whether it has one can be asked in
-/// builds with debug assertions only.
-pub(crate) struct ScopedFlags<S> {
-    flags: Flags,
-    scope: PhantomData<S>,
-}
-
-/// The flags of a command that runs on the whole configuration.
-pub(crate) type NodeFlags = ScopedFlags<AllSettings>;
-/// The flags of a command that needs the database and nothing else.
-pub(crate) type DatabaseFlags = ScopedFlags<DatabaseSettings>;
-
-impl<S> ScopedFlags<S> {
+impl<const DATABASE_ONLY: bool> CommandFlags<DATABASE_ONLY> {
     pub(crate) fn into_flags(self) -> Flags {
-        self.flags
+        self.0
+    }
+
+    fn keys() -> impl Iterator<Item = (&'static str, &'static Key)> {
+        let keys = KEYS.iter().filter(|key| !DATABASE_ONLY || key.section == "database");
+        keys.map(|key| (key.field.flag, key)).filter(|(flag, _)| !flag.is_empty())
     }
 }
 
-fn flagged<S: FlagScope>() -> impl Iterator<Item = (&'static str, &'static Key)> {
-    KEYS.iter().filter(|key| S::has(key)).filter_map(|key| Some((key.flag?, key)))
-}
-
-impl<S: FlagScope> Args for ScopedFlags<S> {
+impl<const DATABASE_ONLY: bool> Args for CommandFlags<DATABASE_ONLY> {
     fn augment_args(command: Command) -> Command {
         let config = Arg::new("config")
             .long("config")
             .value_name("FILE")
             .value_parser(PathBufValueParser::new())
-            .help("A configuration file; flags and variables win over it [env: TOLLGATE_CONFIG]");
-        command.arg(config).args(flagged::<S>().map(|(flag, key)| argument(flag, key)))
+            .help("Configuration file; flags and variables take precedence [env: TOLLGATE_CONFIG]");
+        command.arg(config).args(Self::keys().map(|(flag, key)| argument(flag, key)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -81,67 +53,53 @@ impl<S: FlagScope> Args for ScopedFlags<S> {
 }
 
 fn argument(flag: &'static str, key: &Key) -> Arg {
-    let variables = key.variables();
-    let variable = variables.get(1).or(variables.first()).cloned().unwrap_or_default();
-    let preset = match key.preset {
-        Preset::Value(value) if key.kind != Kind::Switch => format!(" [default: {value}]"),
-        _ => String::new(),
+    let variable = key.variables.get(1).or(key.variables.first()).cloned().unwrap_or_default();
+    let is_switch = key.field.value_type.is_switch();
+    let default = key.field.default.filter(|_| !is_switch);
+    let default = default.map_or_else(String::new, |text| format!(" [default: {text}]"));
+    let help = format!("{} [env: {variable}]{default}", key.doc().replace('`', ""));
+    let argument = Arg::new(flag).long(flag).help(help);
+    let action = match (is_switch, key.field.value_type.is_list) {
+        (true, _) => return argument.action(ArgAction::SetTrue),
+        (false, true) => ArgAction::Append,
+        (false, false) => ArgAction::Set,
     };
-    let about = key.about.replace('`', "");
-    let argument = Arg::new(flag).long(flag).help(format!("{about} [env: {variable}]{preset}"));
-    match key.kind {
-        Kind::Switch => argument.action(ArgAction::SetTrue),
-        kind if kind.is_list() => argument.action(ArgAction::Append).value_name(value_name(kind)),
-        kind => argument.action(ArgAction::Set).value_name(value_name(kind)),
-    }
+    argument.action(action).value_name(key.field.value_type.placeholder)
 }
 
-const fn value_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Socket => "IP:PORT",
-        Kind::HttpUrl | Kind::HookUrl | Kind::DatabaseUrl | Kind::Endpoints => "URL",
-        Kind::Duration(_) => "DURATION",
-        Kind::Number(..) => "N",
-        Kind::Path | Kind::Paths => "PATH",
-        Kind::Choice(_) => "WORD",
-        Kind::Finality => "RULE",
-        _ => "TEXT",
-    }
-}
-
-impl<S: FlagScope> FromArgMatches for ScopedFlags<S> {
+impl<const DATABASE_ONLY: bool> FromArgMatches for CommandFlags<DATABASE_ONLY> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let mut flags = Self { flags: Flags::default(), scope: PhantomData };
+        let mut flags = Self(Flags::default());
         flags.update_from_arg_matches(matches)?;
         Ok(flags)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
         if let Some(file) = matches.get_one::<PathBuf>("config") {
-            self.flags.config = Some(file.clone());
+            self.0.config = Some(file.clone());
         }
-        for (flag, key) in flagged::<S>() {
-            if let Some(given) = read(matches, flag, key) {
-                self.flags.given.insert(key.name, given);
+        for (flag, key) in Self::keys() {
+            if let Some(value) = read(matches, flag, key) {
+                self.0.layer.insert(key.path, value);
             }
         }
         Ok(())
     }
 }
 
-fn read(matches: &ArgMatches, flag: &'static str, key: &Key) -> Option<Given> {
-    let place = Place::Flag(flag);
-    if key.kind == Kind::Switch {
-        return matches.get_flag(flag).then(|| Given::text("true", place));
+fn read(matches: &ArgMatches, flag: &'static str, key: &Key) -> Option<SourcedValue> {
+    let source = Source::Flag(flag);
+    if key.field.value_type.is_switch() {
+        return matches.get_flag(flag).then(|| SourcedValue::text("true", source));
     }
     let texts: Vec<&String> = matches.get_many(flag).map(Iterator::collect).unwrap_or_default();
-    // Each occurrence is one value: paths may have commas.
+    // Each occurrence is one entry of a list, and is not split: a path may contain commas.
     match texts.as_slice() {
         [] => None,
-        [text] if !key.kind.is_list() => Some(Given::text(text.trim(), place)),
+        [text] if !key.field.value_type.is_list => Some(SourcedValue::text(text.trim(), source)),
         texts => {
-            let items = texts.iter().map(|text| Given::text(text.trim(), place.clone()));
-            Some(Given { value: Value::List(items.collect()), place })
+            let items = texts.iter().map(|text| SourcedValue::text(text.trim(), source.clone()));
+            Some(SourcedValue { value: Value::List(items.collect()), source })
         }
     }
 }

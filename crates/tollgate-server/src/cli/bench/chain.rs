@@ -14,7 +14,7 @@ use tollgate_model::{Address, U256};
 use super::plan::Plan;
 use super::record::{Records, Run};
 use super::verify::{Ledger, MinedTx, Verdict};
-use crate::compose::Failure;
+use crate::failure::Failure;
 
 /// How long a node may take for a full block.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);

@@ -9,7 +9,7 @@ use tollgate_model::Address;
 use super::plan::Plan;
 use super::record::Run;
 use crate::cli::client::{Client, Target};
-use crate::compose::Failure;
+use crate::failure::Failure;
 
 /// Rows in a page.
 const PAGE: usize = 1_000;

@@ -1,10 +1,10 @@
-//! The settings about transactions that don't move.
+//! Settings for transactions that make no progress.
 
 use std::time::Duration;
 
 use tollgate_engine::ReservationLimits;
 use tollgate_hook::HookOptions;
-use tollgate_model::bump::BumpRules;
+use tollgate_model::bump::{BumpRules, ClosingPrice};
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::stuck::rules::{RuleSpec, StuckRules};
@@ -18,25 +18,26 @@ fn seconds(count: u64) -> Duration {
 }
 
 #[test]
-fn the_defaults_of_policies_and_of_what_is_off_are_those_of_the_code() {
-    let Loaded { settings, .. } = Said::default().understood();
-    assert_eq!(settings.policies.bump, BumpRules::default());
-    assert_eq!(settings.policies.rules, StuckRules::default());
-    assert!(settings.policies.hook.is_none());
+fn defaults_of_policies_and_of_disabled_features_equal_those_of_the_crates() {
+    let settings = Input::default().settings();
+    assert_eq!(settings.bump_rules(), BumpRules::default());
+    assert_eq!(settings.stuck.rules, StuckRules::default());
+    assert!(settings.hook_options().unwrap().is_none());
     let file = format!(
         "[reservations]\nenabled = true\n[mempool.diagnose]\nenabled = true\n\
          [stuck.hook]\nurl = \"http://a/\"\nsecret = \"{SECRET}\"\n"
     );
-    let Loaded { settings, .. } = from_file(&file).understood();
-    assert_eq!(settings.engine.reservations, Some(ReservationLimits::default()));
-    assert_eq!(settings.engine.diagnose, Some(seconds(15)));
+    let settings = from_file(&file).settings();
+    let engine = settings.engine_options().unwrap();
+    assert_eq!(engine.reservations, Some(ReservationLimits::default()));
+    assert_eq!(engine.diagnose, Some(seconds(15)));
     let secret = tollgate_hook::HookSecret::parse(SECRET).unwrap();
     let expected = HookOptions::new("http://a/", secret).unwrap();
-    assert_eq!(format!("{:?}", settings.policies.hook), format!("{:?}", Some(expected)));
+    assert_eq!(format!("{:?}", settings.hook_options().unwrap()), format!("{:?}", Some(expected)));
 }
 
 #[test]
-fn every_setting_of_governance_arrives() {
+fn every_setting_reaches_the_options() {
     let file = r#"
         [resubmit]
         interval = "1s"
@@ -79,9 +80,10 @@ fn every_setting_of_governance_arrives() {
         hold_max = "19s"
         max_outstanding = 20
     "#;
-    let loaded = from_file(file).understood();
+    let loaded = from_file(file).loaded();
     assert_eq!(loaded.warnings(), [""; 0]);
-    let Settings { engine, policies, .. } = loaded.settings;
+    let settings = loaded.settings;
+    let engine = settings.engine_options().unwrap();
     assert_eq!(
         engine.resubmit,
         ResubmitRules {
@@ -96,7 +98,7 @@ fn every_setting_of_governance_arrives() {
     );
     assert_eq!((engine.lookback_blocks, engine.diagnose), (8, Some(seconds(12))));
     assert_eq!(
-        policies.bump,
+        settings.bump_rules(),
         BumpRules {
             enabled: true,
             multiplier_permille: 1_250,
@@ -111,43 +113,43 @@ fn every_setting_of_governance_arrives() {
         (Some(14), Some(seconds(15)))
     );
     assert_eq!(engine.rejected_slot, RejectedSlot::Recycle);
-    assert_eq!(engine.closing_price, tollgate_model::bump::ClosingPrice::MayExceedCallersCap);
+    assert_eq!(engine.closing_price, ClosingPrice::MayExceedCallersCap);
     assert_eq!(engine.reconcile_interval, seconds(17));
     let limits =
         ReservationLimits { hold: seconds(18), hold_max: seconds(19), outstanding_max: 20 };
     assert_eq!(engine.reservations, Some(limits));
-    let hook = format!("{:?}", policies.hook.unwrap());
+    let hook = format!("{:?}", settings.hook_options().unwrap().unwrap());
     assert!(hook.contains("hooks.example.com"), "{hook}");
     assert!(hook.contains("timeout: 21s, retries: 3"), "{hook}");
 }
 
 #[test]
-fn two_flags_switch_on_what_is_off() {
-    let flags = ["--gasbump", "--diagnose"];
-    let Loaded { settings, .. } = Said { flags: &flags, ..Said::default() }.understood();
-    assert!(settings.policies.bump.enabled && settings.engine.diagnose.is_some());
+fn flag_or_variable_without_its_section_enables_a_feature() {
     let variables = [("TOLLGATE_GASBUMP", "true"), ("TOLLGATE_DIAGNOSE", "true")];
-    let Loaded { settings, .. } = Said { variables: &variables, ..Said::default() }.understood();
-    assert!(settings.policies.bump.enabled && settings.engine.diagnose.is_some());
+    for input in [from_flags(&["--gasbump", "--diagnose"]), from_variables(&variables)] {
+        let settings = input.settings();
+        assert!(settings.bump_rules().enabled);
+        assert!(settings.engine_options().unwrap().diagnose.is_some());
+    }
 }
 
 #[test]
-fn zero_switches_a_backlog_threshold_off() {
+fn zero_turns_a_backlog_threshold_off() {
     let file = "[stuck]\nbacklog_depth = 0\nbacklog_age = \"0s\"\n";
-    let stuck = from_file(file).understood().settings.engine.stuck;
+    let stuck = from_file(file).settings().engine_options().unwrap().stuck;
     assert_eq!((stuck.backlog_depth, stuck.backlog_age), (None, None));
 }
 
 #[test]
-fn the_longest_pause_follows_a_first_one_that_is_longer() {
-    let flags = ["--resubmit-interval", "10m"];
-    let loaded = Said { flags: &flags, ..Said::default() }.understood();
-    assert_eq!(value(&loaded, "resubmit.interval_max"), ("10m".into(), "default"));
-    assert_eq!(loaded.settings.engine.resubmit.interval_max, seconds(600));
+fn longest_pause_is_derived_from_a_longer_first_one() {
+    let loaded = from_flags(&["--resubmit-interval", "10m"]).loaded();
+    assert_eq!(shown(&loaded, "resubmit.interval_max"), ("10m".into(), "default"));
+    let engine = loaded.settings.engine_options().unwrap();
+    assert_eq!(engine.resubmit.interval_max, seconds(600));
 }
 
 #[test]
-fn rules_are_tables_or_a_list_and_a_variable_can_hold_them() {
+fn rules_are_read_from_tables_and_from_a_variable() {
     let file = "[[stuck.rules]]\nreason = \"expired\"\nage_at_least_seconds = 1_000\n\
                 depth_at_least = 2\nattempts_at_least = 3\naction = \"cancel\"\n\n\
                 [[stuck.rules]]\ntrigger = \"head_stuck\"\ndiagnosis = \"probably_lost\"\n\
@@ -168,42 +170,41 @@ fn rules_are_tables_or_a_list_and_a_variable_can_hold_them() {
         ..RuleSpec::default()
     };
     let both = StuckRules::parse(&[first.clone(), second]).unwrap();
-    assert_eq!(from_file(file).understood().settings.policies.rules, both);
+    assert_eq!(from_file(file).settings().stuck.rules, both);
     let list = "[{reason = \"expired\", age_at_least_seconds = 1000, depth_at_least = 2, \
                 attempts_at_least = 3, action = \"cancel\"}]";
     let variables = [("TOLLGATE_STUCK_RULES", list)];
-    let said = Said { variables: &variables, ..Said::default() };
     let one = StuckRules::parse(&[first]).unwrap();
-    assert_eq!(said.understood().settings.policies.rules, one);
+    assert_eq!(from_variables(&variables).settings().stuck.rules, one);
 }
 
 #[test]
-fn a_rule_that_can_not_be_used_is_told_with_its_place() {
+fn bad_rule_is_refused_with_its_place() {
     let file = "[[stuck.rules]]\nreason = \"dead\"\naction = \"cancel\"\n\n\
                 [[stuck.rules]]\naction = \"cancel\"\n\n\
                 [[stuck.rules]]\nage = 3\naction = \"noop\"\n\n\
-                [[stuck.rules]]\nattempts_at_least = \"3\"\naction = \"noop\"\n\n\
+                [[stuck.rules]]\nattempts_at_least = \"three\"\naction = \"noop\"\n\n\
                 [[stuck.rules]]\ntrigger = \"head_stuck\"\n";
-    let told = from_file(file).refused();
-    assert_eq!(told.len(), 5, "{told:#?}");
-    for (told, expected) in told.iter().zip([
+    let problems = from_file(file).problems();
+    assert_eq!(problems.len(), 5, "{problems:#?}");
+    for (problem, expected) in problems.iter().zip([
         "tollgate.toml:2:10: stuck.rules: rule 1: reason: \"dead\" is none of timed_out, ",
         "tollgate.toml:6:10: stuck.rules: rule 2: action: cancel needs a condition",
         "tollgate.toml:9:1: stuck.rules: age is unknown; a rule has trigger, reason, ",
-        "tollgate.toml:13:21: stuck.rules: attempts_at_least must be a whole number",
+        "tollgate.toml:13:21: stuck.rules: attempts_at_least \"three\" must be a whole number",
         "tollgate.toml:16:1: stuck.rules: a rule needs an action",
     ]) {
-        assert!(told.starts_with(expected), "{told} is not {expected}");
+        assert!(problem.starts_with(expected), "{problem} is not {expected}");
     }
     let many = "[[stuck.rules]]\naction = \"noop\"\n".repeat(StuckRules::MAX + 1);
-    assert!(from_file(&many).refused()[0].ends_with("101 rules are more than 100"));
-    let bare = from_file("stuck.rules = [\"cancel\"]").refused();
+    assert!(from_file(&many).problems()[0].ends_with("101 rules are more than 100"));
+    let bare = from_file("stuck.rules = [\"cancel\"]").problems();
     assert!(bare[0].contains("a rule is a table like"), "{bare:?}");
 }
 
 #[test]
-fn combinations_that_can_not_be_are_refused() {
-    for (file, told) in [
+fn combination_that_can_not_work_is_refused() {
+    for (file, expected) in [
         (
             "[resubmit]\ninterval = \"10s\"\ninterval_max = \"5s\"",
             "tollgate.toml:2:12: resubmit.interval: resubmit.interval (10s) must not be above \
@@ -221,14 +222,14 @@ fn combinations_that_can_not_be_are_refused() {
         ),
         (
             "[submitter]\nmode = \"strict\"\n[stuck]\nrejected_slot = \"recycle\"",
-            "tollgate.toml:4:17: stuck.rejected_slot: stuck.rejected_slot recycle can't be with \
-             submitter.mode strict: a slot that is given away twice is not strict",
+            "tollgate.toml:4:17: stuck.rejected_slot: stuck.rejected_slot recycle is not allowed \
+             with submitter.mode strict: a slot that is given to a second transaction is not strict",
         ),
         (
             "[submitter]\nstrict = [\"0x70997970C51812dc3A010C7d01b50e0d17dc79C8\"]\n[stuck]\n\
              rejected_slot = \"recycle\"",
-            "tollgate.toml:4:17: stuck.rejected_slot: stuck.rejected_slot recycle can't be with \
-             submitter.strict: a slot that is given away twice is not strict",
+            "tollgate.toml:4:17: stuck.rejected_slot: stuck.rejected_slot recycle is not allowed \
+             with submitter.strict: a slot that is given to a second transaction is not strict",
         ),
         (
             "[gasbump]\nmin_interval = \"0s\"",
@@ -250,7 +251,7 @@ fn combinations_that_can_not_be_are_refused() {
         ),
         (
             "[stuck.hook]\nsecret = \"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\"",
-            "tollgate.toml:2:10: stuck.hook.secret: there is no stuck.hook.url that it is for",
+            "tollgate.toml:2:10: stuck.hook.secret: needs stuck.hook.url, which is not given",
         ),
         (
             "[stuck.hook]\nurl = \"ftp://hunter2\"\nsecret = \"hunter2\"",
@@ -258,12 +259,12 @@ fn combinations_that_can_not_be_are_refused() {
              tollgate.toml:3:10: stuck.hook.secret: must be whsec_ and base64",
         ),
     ] {
-        assert_eq!(from_file(file).refused().join("\n"), told);
+        assert_eq!(from_file(file).problems().join("\n"), expected);
     }
 }
 
 #[test]
-fn the_hooks_secret_may_be_in_a_file_and_is_never_shown() {
+fn hook_secret_from_a_file_is_never_shown() {
     let folder = tempfile::tempdir().unwrap();
     let secret = folder.path().join("secret");
     std::fs::write(&secret, format!("{SECRET}\n")).unwrap();
@@ -271,29 +272,31 @@ fn the_hooks_secret_may_be_in_a_file_and_is_never_shown() {
         ("TOLLGATE_STUCK_HOOK_URL", "https://hooks.example.com/in/hunter2?key=hunter2"),
         ("TOLLGATE_STUCK_HOOK_SECRET_FILE", secret.to_str().unwrap()),
     ];
-    let loaded = Said { variables: &variables, ..Said::default() }.understood();
-    assert!(loaded.settings.policies.hook.is_some());
-    let pages = format!("{} {:?}", report(&loaded), loaded.settings.policies);
+    let loaded = from_variables(&variables).loaded();
+    let hook = loaded.settings.hook_options().unwrap();
+    assert!(hook.is_some());
+    let pages = format!("{} {hook:?}", report(&loaded));
     let pages = format!("{pages} {}", report_json(&Ok(loaded)));
     assert!(pages.contains("https://hooks.example.com/***"), "{pages}");
     assert!(!pages.contains("hunter2") && !pages.contains("MfKQ9r8G"), "{pages}");
 }
 
 #[test]
-fn what_has_no_effect_here_is_told() {
+fn setting_without_effect_is_warned_about() {
     let file = "[gasbump]\nmin_interval = \"5s\"\nmultiplier = 1.05\n\
                 [mempool.diagnose]\ninterval = \"5s\"\n[reservations]\nhold = \"5s\"\n\
                 [stuck.hook]\nretries = 3\n";
-    let warnings = from_file(file).understood().values.warnings;
-    for (warning, expected) in warnings.iter().zip([
-        "mempool.diagnose.interval: has no effect while mempool.diagnose.enabled is false",
-        "reservations.hold: has no effect while reservations.enabled is false",
-        "stuck.hook.retries: has no effect without stuck.hook.url",
-        "gasbump.min_interval: has no effect while gasbump.enabled is false",
+    let warnings = from_file(file).loaded().values.warnings;
+    let expected = [
         "gasbump.multiplier: gasbump.multiplier is below what gasbump.replacement_percent (10) \
-         needs, which is what is offered",
-    ]) {
+         requires, which is offered instead",
+        "gasbump.min_interval: has no effect while gasbump.enabled is false",
+        "mempool.diagnose.interval: has no effect while mempool.diagnose.enabled is false",
+        "stuck.hook.retries: has no effect without stuck.hook.url",
+        "reservations.hold: has no effect while reservations.enabled is false",
+    ];
+    assert_eq!(warnings.len(), expected.len(), "{warnings:#?}");
+    for (warning, expected) in warnings.iter().zip(expected) {
         assert!(warning.ends_with(expected), "{warning} is not {expected}");
     }
-    assert_eq!(warnings.len(), 5, "{warnings:#?}");
 }

@@ -1,20 +1,20 @@
-//! The limit on open files: raised as far as the system allows, and kept in mind.
+//! The limit on open files: raised as far as the system allows. Connections are limited to fit.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tollgate_server::ConnectionLimits;
 use tracing::warn;
 
-/// Files that are not connections of callers: the database, endpoints of the chain, other nodes.
+/// Files reserved for the database, the endpoints of the chain and other nodes.
 const OTHER_FILES: u64 = 512;
 
 /// Raises the soft limit on open files to the hard one, and lowers the number of connections if
-/// they would not fit below it.
-pub(super) fn within_file_limit(limits: ConnectionLimits) -> ConnectionLimits {
+/// they would exceed it.
+pub(super) fn fit_connections(limits: ConnectionLimits) -> ConnectionLimits {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
         Ok(()) => maximum,
         Err(error) => {
-            warn!(%error, "the limit on open files stays as it is");
+            warn!(%error, "the limit on open files was not raised");
             current
         }
     };
@@ -31,7 +31,7 @@ pub(super) fn within_file_limit(limits: ConnectionLimits) -> ConnectionLimits {
     ConnectionLimits { max: fitting, ..limits }
 }
 
-/// Connections for which there are files. `None` is no limit.
+/// The most connections for a limit on open files. `None`: there is no limit.
 fn fitting(open_files_max: Option<u64>) -> usize {
     let Some(files) = open_files_max else { return usize::MAX };
     let left = files.saturating_sub(OTHER_FILES).max(files / 2);
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_leave_room_for_other_files() {
+    fn connection_limit_leaves_room_for_other_files() {
         assert_eq!(fitting(None), usize::MAX);
         assert_eq!(fitting(Some(1_048_576)), 1_048_032);
         assert_eq!(fitting(Some(1_024)), 480);

@@ -1,40 +1,37 @@
-//! What `tollgate config check` says.
+//! The report of `tollgate config check`.
 
 use std::fmt::Write;
 
 use serde_json::{Value, json};
 use tollgate_model::secret::masked;
 
-use super::given::{Given, Place, Problem};
-use super::keys::{KEYS, Preset};
-use super::{Loaded, Refused, show};
+use super::keys::{KEYS, Key};
+use super::redact::redacted;
+use super::value::{Problem, Source};
+use super::{Loaded, Refused};
 
-/// A setting as it is in force.
+/// A setting and its effective value.
 struct Line {
     key: &'static str,
     value: Option<String>,
-    layer: &'static str,
-    place: String,
+    source: Source,
 }
 
 fn lines(loaded: &Loaded) -> Vec<Line> {
-    let line = |key: &'static super::keys::Key| {
-        let given: Option<&Given> = loaded.values.given.get(key.name);
-        let found = match key.preset {
-            Preset::Found(words) => Some(format!("({})", words.replace('`', ""))),
-            Preset::Value(_) | Preset::None => None,
-        };
+    let line = |key: &'static Key| {
+        let value = loaded.values.get(key.path);
+        let derived = key.field.derived.replace('`', "");
+        let derived = (!derived.is_empty()).then(|| format!("({derived})"));
         Line {
-            key: key.name,
-            value: given.map(|given| masked(&show::masked(key, given))).or(found),
-            layer: given.map_or("default", |given| given.place.layer()),
-            place: given.map_or_else(|| "default".to_owned(), |given| given.place.to_string()),
+            key: key.path,
+            value: value.map(|value| masked(&redacted(&key.field.value_type, value))).or(derived),
+            source: loaded.values.source(key.path),
         }
     };
     KEYS.iter().map(line).collect()
 }
 
-/// A table for people: each setting, its value, where that is from.
+/// The table for people: each setting, its value and the source of the value.
 pub(crate) fn report(loaded: &Loaded) -> String {
     let lines = lines(loaded);
     let value = |line: &Line| line.value.clone().unwrap_or_else(|| "-".to_owned());
@@ -43,7 +40,7 @@ pub(crate) fn report(loaded: &Loaded) -> String {
     let values = width(&|line| value(line).chars().count()).min(60);
     let mut page = format!("{:names$}  {:values$}  FROM\n", "KEY", "VALUE");
     for line in &lines {
-        let _ = writeln!(page, "{:names$}  {:values$}  {}", line.key, value(line), line.place);
+        let _ = writeln!(page, "{:names$}  {:values$}  {}", line.key, value(line), line.source);
     }
     for warning in loaded.warnings() {
         let _ = writeln!(page, "warning: {}", masked(warning));
@@ -51,20 +48,20 @@ pub(crate) fn report(loaded: &Loaded) -> String {
     page
 }
 
-/// The same for machines, or what is wrong.
+/// The report as JSON: the settings, or all problems.
 pub(crate) fn report_json(outcome: &Result<Loaded, Refused>) -> Value {
     match outcome {
         Ok(loaded) => {
             let line = |line: Line| {
-                let Line { key, value, layer, place } = line;
-                json!({"key": key, "value": value, "source": layer, "place": place})
+                let (layer, place) = (line.source.layer(), line.source.to_string());
+                json!({"key": line.key, "value": line.value, "source": layer, "place": place})
             };
             let values: Vec<Value> = lines(loaded).into_iter().map(line).collect();
             json!({"ok": true, "values": values, "warnings": all_masked(loaded.warnings())})
         }
         Err(refused) => {
             let problem = |problem: &Problem| {
-                let place = (problem.place != Place::Default).then(|| problem.place.to_string());
+                let place = (problem.source != Source::Default).then(|| problem.source.to_string());
                 let (place, key) = (place.map(|place| masked(&place)), problem.key.as_deref());
                 json!({"place": place, "key": key.map(masked), "reason": masked(&problem.reason)})
             };

@@ -1,6 +1,6 @@
-//! What kinds of settings there are, and how each is read from text.
+//! Parsers of settings that are one text.
 //!
-//! Errors say what is allowed. They quote what was given only where that can't be a secret.
+//! Errors say what is allowed, and never quote what was given: it may be a secret.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,107 +10,7 @@ use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::batch::BatchLimits;
 use tollgate_model::{GasPrice, U256, Wei};
 
-/// The kind of a setting.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
-    Text,
-    Socket,
-    HttpUrl,
-    /// Its path may be a key of the receiver's.
-    HookUrl,
-    /// May hold a password.
-    DatabaseUrl,
-    Switch,
-    /// From, to.
-    Number(u64, u64),
-    /// Above 1, with at most three decimals.
-    Factor,
-    /// At least so many milliseconds.
-    Duration(u64),
-    Choice(&'static [&'static str]),
-    Finality,
-    Price,
-    Amount,
-    /// A number from 1 on, or no limit.
-    Limit,
-    Path,
-    Paths,
-    Addresses,
-    Hosts,
-    Origins,
-    /// Never shown.
-    Secret,
-    /// Never shown.
-    Secrets,
-    /// URLs, or tables of a URL and its limits. A path may be a provider's key.
-    Endpoints,
-    /// Tables of a phrase and a class.
-    Answers,
-    /// Tables of conditions and an action.
-    Rules,
-}
-
-impl Kind {
-    /// For the documents.
-    pub(crate) fn words(self) -> String {
-        match self {
-            Self::Text => "text".to_owned(),
-            Self::Socket => "`IP:PORT`".to_owned(),
-            Self::HttpUrl => "`http(s)://…`".to_owned(),
-            Self::HookUrl => "`http(s)://…`; a secret".to_owned(),
-            Self::DatabaseUrl => "`postgres://…` or `sqlite:PATH`; a secret".to_owned(),
-            Self::Switch => "`true` or `false`".to_owned(),
-            Self::Number(from, to) if to == i64::MAX as u64 => format!("number from {from} on"),
-            Self::Number(from, to) => format!("number, {from} to {to}"),
-            Self::Factor => "number above 1".to_owned(),
-            Self::Duration(_) => "duration".to_owned(),
-            Self::Choice(words) => {
-                words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or ")
-            }
-            Self::Finality => "`confirmations:N`, `safe` or `finalized`".to_owned(),
-            Self::Price | Self::Amount => format!("amount, or `{UNLIMITED}`"),
-            Self::Limit => format!("number from 1 on, or `{UNLIMITED}`"),
-            Self::Path => "path".to_owned(),
-            Self::Paths => "list of paths".to_owned(),
-            Self::Addresses => "list of addresses".to_owned(),
-            Self::Hosts => "list of host names".to_owned(),
-            Self::Origins => "list of origins".to_owned(),
-            Self::Secret => "text; a secret".to_owned(),
-            Self::Secrets => "list; a secret".to_owned(),
-            Self::Endpoints => "list of endpoints; a secret".to_owned(),
-            Self::Answers => "list of `{ phrase, class }`".to_owned(),
-            Self::Rules => "list of rules".to_owned(),
-        }
-    }
-
-    /// Whether it takes several values.
-    pub(crate) const fn is_list(self) -> bool {
-        matches!(
-            self,
-            Self::Paths
-                | Self::Addresses
-                | Self::Hosts
-                | Self::Origins
-                | Self::Secrets
-                | Self::Endpoints
-                | Self::Answers
-                | Self::Rules
-        )
-    }
-
-    /// Whether its values are written without quotes in TOML.
-    pub(crate) const fn is_bare(self) -> bool {
-        matches!(self, Self::Switch | Self::Number(..) | Self::Factor)
-    }
-
-    /// Whether what was given must not be quoted.
-    pub(crate) const fn is_secret(self) -> bool {
-        matches!(
-            self,
-            Self::HookUrl | Self::DatabaseUrl | Self::Secret | Self::Secrets | Self::Endpoints
-        )
-    }
-}
+use super::field::NUMBER_MAX;
 
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -121,7 +21,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         "h" => 3_600_000,
         _ => 0,
     };
-    // Beyond a hundred days it is a slip; and sums of times must not overflow anywhere.
+    // More than 100 days is a mistake, and sums of durations must not overflow.
     let most = 100 * 24 * 3_600_000;
     match digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_millis)) {
         Some(_) if unit_millis == 0 => Err("must be like 500ms, 10s, 5m or 1h".to_owned()),
@@ -131,8 +31,8 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The same in the other direction, in the largest unit that gives a whole number.
-pub(crate) fn duration_words(duration: Duration) -> String {
+/// The duration as text, in the largest unit that gives a whole number.
+pub(crate) fn duration_text(duration: Duration) -> String {
     let millis = duration.as_millis();
     let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
     match units.iter().find(|(unit, _)| millis > 0 && millis.is_multiple_of(*unit)) {
@@ -144,12 +44,12 @@ pub(crate) fn duration_words(duration: Duration) -> String {
 pub(crate) fn number(text: &str, from: u64, to: u64) -> Result<u64, String> {
     let number: Option<u64> = text.replace('_', "").parse().ok();
     number.filter(|number| (from..=to).contains(number)).ok_or_else(|| match to {
-        to if to == i64::MAX as u64 => format!("must be a whole number from {from} on"),
+        NUMBER_MAX => format!("must be a whole number, at least {from}"),
         to => format!("must be a whole number from {from} to {to}"),
     })
 }
 
-/// `1.125`, in thousandths.
+/// Parses `1.125` into thousandths.
 pub(crate) fn factor(text: &str) -> Result<u32, String> {
     let wrong = || "must be a number like 1.125: above 1, at most 10, three decimals".to_owned();
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
@@ -188,11 +88,11 @@ pub(crate) fn finality(text: &str) -> Result<FinalityRule, String> {
     }
 }
 
-/// A store keeps the list of a receipt's confirmations, which may be some longer than the rule
-/// needs when many blocks come at once.
+/// Stores limit the list of a receipt's confirmations. It may be longer than the rule needs when
+/// many blocks arrive at once.
 const CONFIRMATIONS_MAX: u64 = BatchLimits::CONFIRMATIONS as u64 - 256;
 
-/// `1000000000`, `100 gwei`, `0.5 ether`.
+/// Parses `1000000000`, `100 gwei` or `0.5 ether`.
 pub(crate) fn amount(text: &str) -> Result<Wei, String> {
     let wrong = || "must be an amount above zero in wei, or like 100 gwei or 0.5 ether".to_owned();
     let text = text.trim();
@@ -222,10 +122,10 @@ pub(crate) fn price(text: &str) -> Result<GasPrice, String> {
     wei.ok_or_else(|| "must be at most 9.2 ether for one unit of gas".to_owned())
 }
 
-/// How a limit is switched off.
+/// The word that turns a limit off.
 pub(crate) const UNLIMITED: &str = "unlimited";
 
-/// A limit, or `None` where it is switched off.
+/// Parses a limit; `None` if it is turned off.
 pub(crate) fn limit<T>(
     text: &str,
     parse: impl Fn(&str) -> Result<T, String>,
@@ -236,7 +136,7 @@ pub(crate) fn limit<T>(
     parse(text).map(Some).map_err(|why| format!("{why}, or {UNLIMITED}"))
 }
 
-/// Scheme, host and port of a URL with one of these schemes.
+/// The scheme, host and port of a URL with one of these schemes.
 pub(crate) fn url_place(url: &str, schemes: &[&str]) -> Result<String, String> {
     let wrong = || format!("must be a URL that starts with {}://", schemes.join(":// or "));
     let uri: Uri = url.trim().parse().map_err(|_| wrong())?;
@@ -253,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_a_unit() {
+    fn duration_without_a_unit_is_refused() {
         for (text, millis) in [("0s", 0), ("500ms", 500), ("10s", 10_000), ("1h", 3_600_000)] {
             assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
         }
@@ -262,12 +162,12 @@ mod tests {
         }
         assert_eq!(duration("2401h"), Err("must be at most 2400h".to_owned()));
         for text in ["0ms", "250ms", "90s", "5m", "2h"] {
-            assert_eq!(duration_words(duration(text).unwrap()), text);
+            assert_eq!(duration_text(duration(text).unwrap()), text);
         }
     }
 
     #[test]
-    fn a_factor_is_exact_and_above_one() {
+    fn factor_outside_1_to_10_or_with_four_decimals_is_refused() {
         for (text, permille) in [("1.125", 1_125), ("1.1", 1_100), ("2", 2_000), ("10.0", 10_000)] {
             assert_eq!(factor(text), Ok(permille), "{text}");
         }
@@ -277,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_exact() {
+    fn amount_is_parsed_without_rounding() {
         let wei = |text: &str| amount(text).unwrap().0;
         assert_eq!(wei("7"), U256::from(7));
         assert_eq!(wei("1_000"), U256::from(1_000));
@@ -294,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_switched_off_by_its_own_word() {
+    fn only_the_word_unlimited_turns_a_limit_off() {
         assert_eq!(limit("unlimited", price), Ok(None));
         assert_eq!(limit("2 gwei", price), price("2 gwei").map(Some));
         for text in ["none", "0", "off", "Unlimited"] {
@@ -303,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_url_only_its_place_is_kept() {
+    fn url_place_keeps_scheme_host_and_port_only() {
         let schemes = ["http", "https"];
         let place = url_place("https://me:secret@rpc.example.com:8545/v3/key?x=y", &schemes);
         assert_eq!(place, Ok("https://rpc.example.com:8545".to_owned()));
@@ -313,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn finality_is_a_count_or_a_tag() {
+    fn finality_is_a_positive_count_or_a_tag() {
         assert_eq!(finality("confirmations:3"), Ok(FinalityRule::Confirmations(3)));
         assert_eq!(finality("safe"), Ok(FinalityRule::Safe));
         for text in ["", "confirmations", "confirmations:0", "confirmations:-1", "latest", "5"] {

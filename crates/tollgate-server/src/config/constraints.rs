@@ -1,0 +1,276 @@
+//! Rules between settings: derived defaults, combinations that are refused or have no effect.
+
+use std::time::Duration;
+
+use tollgate_evm::endpoint::Role;
+use tollgate_model::nonce::Mode;
+use tollgate_model::rejected::RejectedSlot;
+
+use super::field::AppliesTo;
+use super::keys::{KEYS, Key, find};
+use super::load::Values;
+use super::parse::duration_text;
+use super::settings::Settings;
+use super::value::Problem;
+use super::{Purpose, own_url};
+
+/// Applies all rules. Problems of a value itself are in `problems` already.
+pub(super) fn apply(
+    settings: &mut Settings,
+    values: &mut Values,
+    purpose: Purpose,
+    problems: &mut Vec<Problem>,
+) {
+    let mut rules = Rules { values, problems };
+    rules.derive_defaults(settings);
+    rules.chain(settings);
+    rules.keys(settings);
+    rules.lease(settings);
+    rules.stuck(settings);
+    rules.hook();
+    rules.warn_of_settings_without_effect(settings);
+    if purpose == Purpose::Serve {
+        rules.serve(settings);
+    }
+}
+
+struct Rules<'a> {
+    values: &'a mut Values,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Rules<'_> {
+    fn refuse(&mut self, name: &str, reason: impl Into<String>) {
+        self.problems.push(Problem::new(self.values.source(name), name, reason));
+    }
+
+    /// Refuses a combination of two settings, at the first unless only the second is given. Says
+    /// nothing if the value of one is refused already: its default took its place.
+    fn refuse_pair(&mut self, first: &str, second: &str, reason: String) {
+        if !self.is_refused(first) && !self.is_refused(second) {
+            self.refuse(self.given_of(first, second), reason);
+        }
+    }
+
+    fn is_refused(&self, name: &str) -> bool {
+        self.problems.iter().any(|problem| problem.key.as_deref() == Some(name))
+    }
+
+    fn given_of<'n>(&self, first: &'n str, second: &'n str) -> &'n str {
+        let only_second = !self.values.is_given(first) && self.values.is_given(second);
+        if only_second { second } else { first }
+    }
+
+    fn warn(&mut self, name: &str, reason: &str) {
+        self.values.warnings.push(format!("{}: {name}: {reason}", self.values.source(name)));
+    }
+
+    fn warn_if_changed(&mut self, key: &Key, reason: String) {
+        if self.values.is_changed(key.path) {
+            self.warn(key.path, &reason);
+        }
+    }
+
+    fn derive_defaults(&mut self, settings: &mut Settings) {
+        let (node, lease, resubmit) = (&settings.node, &mut settings.lease, &mut settings.resubmit);
+        if !self.values.is_given("node_name") {
+            self.values.derive("node_name", node.node_name.0.clone());
+        }
+        if !self.values.is_given("advertise_url") {
+            self.values.derive("advertise_url", own_url(node.listen, &node.node_name.0));
+        }
+        const SKEW: &str = "lease.clock_skew_allowance";
+        if !self.values.is_given(SKEW) && lease.clock_skew_allowance > lease.duration / 2 {
+            // Short leases are for tests and demos, which should not need a third setting.
+            lease.clock_skew_allowance = lease.duration / 2;
+            self.values.derive(SKEW, duration_text(lease.clock_skew_allowance));
+        }
+        const MAX: &str = "resubmit.interval_max";
+        if !self.values.is_given(MAX) && resubmit.interval_max < resubmit.interval {
+            resubmit.interval_max = resubmit.interval;
+            self.values.derive(MAX, duration_text(resubmit.interval));
+        }
+    }
+
+    fn chain(&mut self, settings: &Settings) {
+        const URLS: &str = "chain.rpc_urls";
+        let chain = &settings.chain;
+        let has = |other: Role| chain.rpc_urls.iter().any(|endpoint| endpoint.role != other);
+        if !chain.rpc_urls.is_empty() && !self.is_refused(URLS) {
+            if !has(Role::SendOnly) {
+                self.refuse(URLS, "every endpoint is send_only: the chain could not be read");
+            }
+            if !has(Role::ReadOnly) {
+                self.refuse(URLS, "every endpoint is read_only: nothing could be sent");
+            }
+        }
+        if chain.send_patience >= chain.send_deadline {
+            let reason = format!(
+                "chain.send_patience ({}) must be below chain.send_deadline ({})",
+                duration_text(chain.send_patience),
+                duration_text(chain.send_deadline)
+            );
+            self.refuse_pair("chain.send_patience", "chain.send_deadline", reason);
+        }
+        let senders = chain.rpc_urls.iter().filter(|end| end.role != Role::ReadOnly).count();
+        if chain.fan_out > senders && senders > 0 {
+            let reason =
+                format!("is {}, but only {senders} endpoints take transactions", chain.fan_out);
+            self.refuse("chain.fan_out", reason);
+        }
+        // I16: there are caps by default.
+        for (name, is_off) in [
+            ("chain.max_fee_per_gas", chain.max_fee_per_gas.0.is_none()),
+            ("chain.max_tx_fee", chain.max_tx_fee.0.is_none()),
+        ] {
+            if is_off {
+                let reason = "is turned off: endpoints that are wrong together can set any fee";
+                self.warn(name, reason);
+            }
+        }
+    }
+
+    fn keys(&mut self, settings: &Settings) {
+        let has_password = self.values.is_given("keys.keystore_password")
+            || self.values.is_given("keys.keystore_password_file");
+        match (&settings.keys.keystore, has_password) {
+            (Some(_), false) => self.refuse(
+                "keys.keystore",
+                "needs a password: give --keystore-password-file or TOLLGATE_KEYSTORE_PASSWORD",
+            ),
+            (None, true) if !self.values.is_given("keys.keystore") => {
+                self.refuse("keys.keystore_password", "needs keys.keystore, which is not given");
+            }
+            _ => {}
+        }
+    }
+
+    fn lease(&mut self, settings: &Settings) {
+        let lease = &settings.lease;
+        let (duration, skew) = (lease.duration, lease.clock_skew_allowance);
+        if lease.renew_interval >= duration / 2 {
+            let reason = format!(
+                "lease.renew_interval ({}) must be below half of lease.duration ({}), so that a \
+                 lease survives one lost renewal",
+                duration_text(lease.renew_interval),
+                duration_text(duration)
+            );
+            self.refuse_pair("lease.renew_interval", "lease.duration", reason);
+        }
+        if skew >= duration {
+            let (skew, duration) = (duration_text(skew), duration_text(duration));
+            let reason = format!("{skew} must be below lease.duration ({duration})");
+            self.refuse_pair("lease.clock_skew_allowance", "lease.duration", reason);
+        }
+    }
+
+    fn stuck(&mut self, settings: &Settings) {
+        let strict = match settings.submitter.mode {
+            Mode::Strict => Some(("submitter.mode", "submitter.mode strict")),
+            Mode::Pipelined if settings.submitter.strict.is_empty() => None,
+            Mode::Pipelined => Some(("submitter.strict", "submitter.strict")),
+        };
+        if let (Some((name, words)), RejectedSlot::Recycle) = (strict, settings.stuck.rejected_slot)
+        {
+            let reason = format!(
+                "stuck.rejected_slot recycle is not allowed with {words}: a slot that is given to \
+                 a second transaction is not strict"
+            );
+            self.refuse_pair("stuck.rejected_slot", name, reason);
+        }
+        let (resubmit, reservations) = (&settings.resubmit, &settings.reservations);
+        self.refuse_above(
+            ("reservations.hold", reservations.hold),
+            ("reservations.hold_max", reservations.hold_max),
+        );
+        self.refuse_above(
+            ("resubmit.interval", resubmit.interval),
+            ("resubmit.interval_max", resubmit.interval_max),
+        );
+        let (permille, percent) =
+            (settings.gasbump.multiplier.0, settings.gasbump.replacement_percent);
+        if permille < 1_000 + percent * 10 {
+            let name = self.given_of("gasbump.multiplier", "gasbump.replacement_percent");
+            let reason = format!(
+                "gasbump.multiplier is below what gasbump.replacement_percent ({percent}) requires, \
+                 which is offered instead"
+            );
+            self.warn(name, &reason);
+        }
+    }
+
+    fn hook(&mut self) {
+        const URL: &str = "stuck.hook.url";
+        const SECRET: &str = "stuck.hook.secret";
+        let has_secret =
+            self.values.is_given(SECRET) || self.values.is_given("stuck.hook.secret_file");
+        match (self.values.is_given(URL), has_secret) {
+            (true, false) => self.refuse(
+                URL,
+                "needs a secret: give stuck.hook.secret_file or TOLLGATE_STUCK_HOOK_SECRET",
+            ),
+            (false, true) => self.refuse(SECRET, "needs stuck.hook.url, which is not given"),
+            (true, true) | (false, false) => {}
+        }
+    }
+
+    fn refuse_above(&mut self, (name, value): (&str, Duration), (max_name, max): (&str, Duration)) {
+        if value > max {
+            let (value, max) = (duration_text(value), duration_text(max));
+            let reason = format!("{name} ({value}) must not be above {max_name} ({max})");
+            self.refuse_pair(name, max_name, reason);
+        }
+    }
+
+    fn warn_of_settings_without_effect(&mut self, settings: &Settings) {
+        let used = match settings.database.url.sqlite_file() {
+            Some(_) => AppliesTo::Sqlite,
+            None => AppliesTo::Postgres,
+        };
+        for key in KEYS.iter() {
+            if ![AppliesTo::Any, used].contains(&key.field.applies_to) {
+                self.warn_if_changed(key, "has no effect with this database.url".to_owned());
+            }
+            let needs = key.field.needs;
+            match find(needs).map(|needed| needed.field.value_type.is_switch()) {
+                Some(true) if !self.values.is_on(needs) => {
+                    self.warn_if_changed(key, format!("has no effect while {needs} is false"));
+                }
+                Some(false) if !self.values.is_given(needs) => {
+                    self.warn_if_changed(key, format!("has no effect without {needs}"));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What a node that serves must have.
+    fn serve(&mut self, settings: &Settings) {
+        let is_given = |name: &&str| self.values.is_given(name);
+        if !["chain.rpc_urls", "chain.rpc_urls_file"].iter().any(is_given) {
+            let reason = "no chain: give --rpc-url, TOLLGATE_RPC_URL or chain.rpc_urls";
+            self.refuse("chain.rpc_urls", reason);
+        }
+        let sources =
+            ["keys.private_keys", "keys.private_key_files", "keys.keystore", "submitter.presigned"];
+        let is_given = |name: &&str| self.values.is_given(name);
+        if !sources.iter().any(is_given) {
+            let reason = "no keys: give --private-key-file, --keystore or TOLLGATE_PRIVATE_KEYS";
+            self.refuse("keys", reason);
+        }
+        let node = &settings.node;
+        if !node.no_auth && !self.is_refused("no_auth") {
+            let reason = "there are no API keys: start with --no-auth on a network that you trust";
+            self.refuse("no_auth", reason);
+        }
+        if node.no_auth && !node.listen.ip().is_loopback() && !node.allow_unauthenticated_network {
+            let reason = format!(
+                "everybody who can reach {} could spend from the accounts, without any key: \
+                 listen on loopback, or add --allow-unauthenticated-network if that network is \
+                 trusted",
+                node.listen
+            );
+            self.refuse("no_auth", reason);
+        }
+    }
+}

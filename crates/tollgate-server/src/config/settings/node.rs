@@ -1,0 +1,86 @@
+//! Settings of the process: its address, its HTTP server, start, stop and logs.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tollgate_model::Text;
+use tollgate_model::finality::FinalityRule;
+use tollgate_server::ConnectionLimits;
+
+use crate::config::table::settings;
+use crate::config::types::{HostName, LogFormat, NodeName, WebOrigin};
+
+settings! {
+    /// The top of the file.
+    struct NodeSettings {
+        /// Address and port that the API listens on.
+        listen: SocketAddr = "127.0.0.1:8550", flag = "listen";
+        /// URL under which the other nodes reach this one, at most 500 bytes.
+        advertise_url: Option<Text<500>>, flag = "advertise-url",
+            derived = "`http://` and `listen`; with the node's name if it listens on all interfaces",
+            example = "\"http://tollgate-1.internal:8550\"";
+        /// Name of this node in logs and in the table of nodes. Each start adds a new id to it, so
+        /// that a restarted node is a new owner.
+        node_name: NodeName, flag = "node-name", derived = "the host's name",
+            example = "\"tollgate-1\"";
+        /// Serve without API keys, for tests and private networks. `dev` never asks for keys.
+        no_auth: bool = "false", flag = "no-auth";
+        /// With `no_auth`, allow an address that is not loopback. Whoever can reach the address can
+        /// spend from the accounts.
+        allow_unauthenticated_network: bool = "false", flag = "allow-unauthenticated-network";
+        /// When a receipt is final: after N confirmations, the block of the receipt included, or
+        /// when the chain's `safe` or `finalized` block reaches it. Use `confirmations:1` on a chain
+        /// that makes no empty blocks; otherwise nothing is final until later blocks exist.
+        finality: FinalityRule = "confirmations:20", flag = "finality";
+    }
+
+    /// The HTTP server.
+    struct HttpSettings {
+        /// Names under which the API is called, without a port, besides loopback and the host of
+        /// `advertise_url`. Requests with any other name in the `Host` header are refused; IP
+        /// addresses are accepted unless the node listens on loopback.
+        allowed_hosts: Vec<HostName>, example = "[\"tollgate.example.com\"]";
+        /// Origins of web pages that may call the API besides its own, for example that of a TLS
+        /// proxy in front of it. No CORS headers are sent.
+        allowed_origins: Vec<WebOrigin>, example = "[\"https://tollgate.example.com\"]";
+        /// Connections served at once. Lowered at the start to what the limit on open files allows.
+        /// Above it, 32 more connections are accepted for `/livez` and `/readyz` only.
+        max_connections: usize = "4096", range = (1, 1_000_000);
+        /// How long a new connection may take to send the head of its first request; then it is
+        /// closed.
+        header_timeout: Duration = "10s", min = "10ms";
+        /// How long a connection may stay idle after a response; then it is closed. Keep it above
+        /// the 50 s for which nodes keep idle connections to each other.
+        idle_timeout: Duration = "75s", min = "10ms";
+    }
+
+    /// The start.
+    struct StartupSettings {
+        /// How long a start waits for a PostgreSQL server or a chain that does not answer; then it
+        /// fails. `0s` fails at once.
+        wait: Duration = "10s";
+    }
+
+    /// The stop.
+    struct DrainSettings {
+        /// How long a stopping node keeps forwarding requests to the other nodes, so that load
+        /// balancers notice. Without another node it stops at once.
+        wait: Duration = "2s";
+    }
+
+    /// Logs.
+    struct LogSettings {
+        /// Format of the logs, which go to stderr. `RUST_LOG` sets the level.
+        format: LogFormat = "pretty", flag = "log";
+    }
+}
+
+impl HttpSettings {
+    pub(crate) fn connection_limits(&self) -> ConnectionLimits {
+        ConnectionLimits {
+            max: self.max_connections,
+            header_timeout: self.header_timeout,
+            idle_timeout: self.idle_timeout,
+        }
+    }
+}

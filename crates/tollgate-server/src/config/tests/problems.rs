@@ -1,0 +1,162 @@
+//! What is refused or warned about, with which words and at which place.
+
+use super::*;
+use crate::config::field::AppliesTo;
+use crate::config::keys::KEYS;
+use crate::config::value_type::Form;
+
+#[test]
+fn all_problems_are_reported_at_once_each_with_its_place() {
+    let input = Input {
+        file: "listen = 8550\n\n[lease]\nduraton = \"10s\"\nrenew_interval = 3\n\n[submitter]\n  window = 0\n",
+        variables: &[("TOLLGATE_FINALITY", "soon"), ("TOLLGATE_WRITER_BATCH_MAX", "many")],
+        flags: &["--mode", "fast"],
+    };
+    assert_eq!(
+        input.problems(),
+        [
+            "tollgate.toml:1:10: listen: 8550 must be in quotes: listen = \"127.0.0.1:8550\"",
+            "tollgate.toml:4:1: lease.duraton: unknown; did you mean lease.duration?",
+            "tollgate.toml:5:18: lease.renew_interval: 3 must have a unit, like \"3s\"",
+            "tollgate.toml:8:12: submitter.window: \"0\" must be a whole number from 1 to 100000",
+            "TOLLGATE_FINALITY: \"soon\" must be confirmations:N (N from 1 to 3840), safe or finalized",
+            "TOLLGATE_WRITER_BATCH_MAX: \"many\" must be a whole number from 1 to 5000",
+            "--mode: \"fast\" must be pipelined or strict",
+        ]
+    );
+}
+
+#[test]
+fn all_missing_files_are_reported_at_once() {
+    let file = "[database]\nurl_file = \"/nowhere/url\"\n[keys]\n\
+                private_key_files = [\"/nowhere/a\", \"/nowhere/b\"]\nkeystore = \"/nowhere/c\"\n\
+                keystore_password_file = \"/nowhere/d\"\n[stuck.hook]\nurl = \"http://a/\"\n\
+                secret_file = \"/nowhere/e\"\n";
+    let reason = "there is no such file or folder";
+    assert_eq!(
+        from_file(file).problems(),
+        [
+            format!("tollgate.toml:2:12: database.url_file: /nowhere/url: {reason}"),
+            format!("tollgate.toml:4:22: keys.private_key_files: /nowhere/a: {reason}"),
+            format!("tollgate.toml:4:36: keys.private_key_files: /nowhere/b: {reason}"),
+            format!("tollgate.toml:5:12: keys.keystore: /nowhere/c: {reason}"),
+            format!("tollgate.toml:6:26: keys.keystore_password_file: /nowhere/d: {reason}"),
+            format!("tollgate.toml:9:15: stuck.hook.secret_file: /nowhere/e: {reason}"),
+        ]
+    );
+    // A command that uses the database only does not need the keys.
+    let file = "[keys]\nprivate_key_files = [\"/nowhere/a\"]\n";
+    assert!(from_file(file).load(Purpose::Database).is_ok());
+}
+
+#[test]
+fn folder_that_others_can_enter_is_advised_mode_700_and_a_file_600() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.db");
+    std::fs::write(&file, "").unwrap();
+    for (path, mode, advised) in [(folder.path(), 0o755, 700), (&file, 0o644, 600)] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let url = format!("sqlite:{}", path.display());
+        let loaded = from_variables(&[("TOLLGATE_DATABASE_URL", &url)]).loaded();
+        let expected = format!("(mode {mode:04o}): chmod {advised} {}", path.display());
+        let warnings = loaded.warnings();
+        assert!(warnings.len() == 1 && warnings[0].ends_with(&expected), "{warnings:?}");
+    }
+}
+
+#[test]
+fn file_that_is_not_toml_is_refused_with_line_and_column() {
+    let problems = from_file("[lease\nduration = \"10s\"\n\n[chain]\nid = = 1\n").problems();
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(problems[0].starts_with("tollgate.toml:1:7: "), "{problems:?}");
+    assert!(problems[1].starts_with("tollgate.toml:5:6: "), "{problems:?}");
+    let twice = from_file("listen = \"127.0.0.1:1\"\nlisten = \"127.0.0.1:2\"\n").problems();
+    assert!(twice[0].starts_with("tollgate.toml:2:1: duplicate key"), "{twice:?}");
+}
+
+#[test]
+fn unknown_name_comes_with_a_suggestion() {
+    for (file, expected) in [
+        ("mode = \"strict\"", "mode: unknown; did you mean submitter.mode?"),
+        ("[log]\nlevel = \"info\"", "log.level: unknown; [log] has format"),
+        (
+            "[telemetry]\nurl = \"x\"",
+            "telemetry: unknown; `tollgate config example` shows all settings",
+        ),
+        ("lease = \"10s\"", "lease: is a section: write [lease] and its settings below"),
+        (
+            "[finality]\nconfirmations = 3",
+            "finality: is a value, not a section: finality = \"confirmations:20\"",
+        ),
+    ] {
+        let problems = from_file(file).problems();
+        assert!(problems.len() == 1 && problems[0].ends_with(expected), "{problems:?}: {expected}");
+    }
+}
+
+#[test]
+fn combination_that_can_not_work_is_refused() {
+    for (file, expected) in [
+        (
+            "[lease]\nduration = \"5s\"",
+            "tollgate.toml:2:12: lease.duration: lease.renew_interval (3s) must be below half of \
+             lease.duration (5s), so that a lease survives one lost renewal",
+        ),
+        (
+            "[lease]\nclock_skew_allowance = \"10s\"",
+            "tollgate.toml:2:24: lease.clock_skew_allowance: 10s must be below lease.duration (10s)",
+        ),
+        (
+            "[chain]\nsend_deadline = \"1s\"",
+            "tollgate.toml:2:17: chain.send_deadline: chain.send_patience (2s) must be below \
+             chain.send_deadline (1s)",
+        ),
+        (
+            "[keys]\nkeystore = \".\"",
+            "tollgate.toml:2:12: keys.keystore: needs a password: give --keystore-password-file or \
+             TOLLGATE_KEYSTORE_PASSWORD",
+        ),
+        (
+            "[keys]\nkeystore_password = \"x\"",
+            "tollgate.toml:2:21: keys.keystore_password: needs keys.keystore, which is not given",
+        ),
+        (
+            "[chain]\nrpc_urls = [{ url = \"http://a\", role = \"send_only\" }]",
+            "tollgate.toml:2:12: chain.rpc_urls: every endpoint is send_only: the chain could not be read",
+        ),
+        (
+            "[chain]\nrpc_urls = [\"http://a\"]\nfan_out = 2",
+            "tollgate.toml:3:11: chain.fan_out: is 2, but only 1 endpoints take transactions",
+        ),
+    ] {
+        assert_eq!(from_file(file).problems(), [expected]);
+    }
+}
+
+#[test]
+fn refused_value_is_not_compared_with_others() {
+    // The default of `lease.duration`, 10s, would be too short for this interval.
+    let file = "[lease]\nduration = \"60\"\nrenew_interval = \"20s\"\n";
+    let problems = from_file(file).problems();
+    assert!(problems.len() == 1 && problems[0].contains("must be like 500ms"), "{problems:?}");
+}
+
+#[test]
+fn setting_of_one_database_has_no_effect_with_the_other() {
+    let mut seen = Vec::new();
+    for key in KEYS.iter() {
+        let (words, other) = match key.field.applies_to {
+            AppliesTo::Any => continue,
+            AppliesTo::Postgres => ("PostgreSQL only. ", "sqlite:t.db"),
+            AppliesTo::Sqlite => ("SQLite only. ", "postgres://localhost/t"),
+        };
+        assert!(key.doc().starts_with(words), "{}", key.path);
+        let value = if matches!(key.field.value_type.form, Form::Number) { "7" } else { "\"7s\"" };
+        let file = format!("[database]\nurl = \"{other}\"\n{} = {value}\n", key.field.name);
+        let warnings = from_file(&file).loaded().values.warnings;
+        let expected = format!("{}: has no effect with this database.url", key.path);
+        assert!(warnings.len() == 1 && warnings[0].ends_with(&expected), "{warnings:?}");
+        seen.push(key.field.name);
+    }
+    assert_eq!(seen.len(), 7, "{seen:?}");
+}
