@@ -63,6 +63,7 @@ macro_rules! settings {
                 },
             )+];
 
+            #[allow(clippy::needless_update, reason = "a feature of the other crate adds fields")]
             fn read(reader: &mut $crate::config::table::TableReader<'_>) -> Option<Self> {
                 let mut fields = Self::FIELDS.iter();
                 // Each is read before any is missed, so that all problems are reported at once.

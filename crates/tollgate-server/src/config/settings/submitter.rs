@@ -48,7 +48,7 @@ settings! {
 
     /// Nonces.
     struct NonceSettings {
-        /// The lowest nonce that a newly registered submitter starts with.
+        /// The nonce that the cursor of a newly registered submitter starts at.
         start_from: Nonce = "0", flag = "nonce-start-from";
         /// How long a nonce count read from the chain may be used; then it is read again.
         state_timeout: Duration = "5m", min = "1ms";
