@@ -1,5 +1,49 @@
 //! The wire of Tollgate's HTTP API: requests, answers, error codes, formats, headers and paths.
+//!
+//! Used by whoever speaks it: server, command line, clients, stuck hooks. Every type can be written,
+//! read and described in the OpenAPI document. Knows the model only: no HTTP library, no engine.
+//! Requests are plain data here; the server reads them more strictly than `Deserialize` does, so that
+//! it can name the field that is wrong.
 
+mod action;
+mod amount;
+mod attempt;
+mod call;
+mod code;
+mod create;
+mod duration;
+mod feed;
+pub mod header;
+mod history;
+mod hook;
+mod invalid;
+pub mod limit;
+mod nonce;
+mod number;
+pub mod path;
+mod problem;
+pub mod schema;
+mod submitter;
 mod time;
+mod tx;
 
+pub use action::{ActionAnswer, ActionOutcome, NewPayload, Reason, Replacement};
+pub use amount::{format_eth, parse_amount};
+pub use attempt::{Attempt, Fees};
+pub use call::{check_fees, read_address, read_hash, read_hex};
+pub use code::ErrorCode;
+pub use create::{Access, Batch, BatchAnswer, BatchItem, Create, Payload, Simulation};
+pub use duration::parse_duration;
+pub use feed::{Completion, Feed};
+pub use history::{HistoryEntry, HistoryPage, StateName, SubmitterEntry, SubmitterHistoryPage};
+pub use hook::{HookAttempt, HookPayload, HookQuestion, HookTx};
+pub use invalid::{Invalid, quoted, shortened};
+pub use nonce::{Reservation, ReservationPage, Reserve, ReservedNonce, ReturnedNonce, UsedNonce};
+pub use number::{NUMBER_FORMS, Number, parse_number};
+pub use problem::{FeeCapReached, MinimumFees, MissingFunds, Problem};
+pub use submitter::{
+    CursorMoved, FillNonces, Filled, ModeChanged, NewCursor, NewMode, Reconciled, RequiredReason,
+    StatusChanged, Submitter, SubmitterPage,
+};
 pub use time::{format_time, parse_time};
+pub use tx::{BlockedBy, OperatorTx, Tx, TxAnswer, TxPage, TxResult};

@@ -61,9 +61,10 @@ impl RequestLookup {
 
 /// Reads once more where a connection broke: the pool may have kept one that the server had closed. A
 /// read that took long is not repeated, so that callers of a silent store are answered in time.
-async fn read_again_once<T>(
-    read: impl AsyncFn() -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
+async fn read_again_once<T, F>(read: impl Fn() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
     let began = Instant::now();
     match read().await {
         Err(StoreError::Unavailable(_)) if began.elapsed() < REREAD_WITHIN => read().await,
@@ -82,7 +83,7 @@ async fn run(store: Arc<dyn Store>, inbox: Arc<Mutex<mpsc::Receiver<Job>>>) {
         if requests.is_empty() {
             continue;
         }
-        match read_again_once(async || store.known_requests(&requests).await).await {
+        match read_again_once(|| store.known_requests(&requests)).await {
             Ok(found) => {
                 for (reply, known) in replies.into_iter().zip(found) {
                     let _ = reply.send(Ok(known));
@@ -108,11 +109,13 @@ mod tests {
         answers: &[(Duration, Result<u8, StoreError>)],
     ) -> (Result<u8, StoreError>, usize) {
         let left = RefCell::new(answers.iter().cloned());
-        let read = async || {
+        let read = || {
             let next = left.borrow_mut().next();
             let (after, answer) = next.expect("no further read");
-            tokio::time::sleep(after).await;
-            answer
+            async move {
+                tokio::time::sleep(after).await;
+                answer
+            }
         };
         let answer = read_again_once(read).await;
         (answer, answers.len() - left.borrow().len())

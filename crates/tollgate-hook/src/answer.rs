@@ -1,4 +1,4 @@
-//! What a hook may answer. Anything else is no answer, and is named.
+//! Reads the answer of a hook. Anything that is not a valid answer is refused with what is wrong.
 //!
 //! Strict where money is moved: a member of the wrong type, or one that the action does not know,
 //! is refused rather than passed over. Names that this version does not know are passed over, so
@@ -6,9 +6,9 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tollgate_model::ids::parse_address;
+use tollgate_api::{ErrorCode, Invalid, NewPayload, Number, check_fees};
+use tollgate_model::Text;
 use tollgate_model::port::policy::{NewCall, Replacement, StuckAction, StuckDecision};
-use tollgate_model::{Bytes, GasPrice, Text, U256};
 
 /// The longest answer that is read (I13).
 pub(crate) const BYTES_MAX: usize = 64 * 1024;
@@ -32,20 +32,6 @@ struct Answer<'a> {
     payload: Option<&'a RawValue>,
     #[serde(borrow)]
     fields: Option<&'a RawValue>,
-}
-
-/// A call that is signed: an unknown name here is a slip that would change it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Call<'a> {
-    #[serde(borrow)]
-    to: Option<&'a RawValue>,
-    #[serde(borrow)]
-    value: Option<&'a RawValue>,
-    #[serde(borrow)]
-    data: Option<&'a RawValue>,
-    #[serde(borrow)]
-    gas: Option<&'a RawValue>,
 }
 
 /// Understands the body of a 200.
@@ -82,64 +68,40 @@ fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
 }
 
 fn replacement(answer: &Answer<'_>) -> Result<Replacement, String> {
-    let max_fee = answer.max_fee_per_gas.map(|fee| price("maxFeePerGas", fee)).transpose()?;
-    let tip = answer.max_priority_fee_per_gas;
-    let tip = tip.map(|tip| price("maxPriorityFeePerGas", tip)).transpose()?;
-    if max_fee.is_some_and(|max_fee| tip.is_some_and(|tip| tip > max_fee)) {
-        return Err("maxPriorityFeePerGas is above maxFeePerGas".to_owned());
-    }
-    Ok(Replacement {
-        max_fee_per_gas: max_fee,
-        max_priority_fee_per_gas: tip,
-        call: answer.payload.map(call).transpose()?,
-    })
+    let price = |field: &str, raw: Option<&RawValue>| {
+        let number = raw.map(|raw| number(field, raw)).transpose()?;
+        number.map(|number| number.read_price(field)).transpose().map_err(unquoted)
+    };
+    let tip_field = "maxPriorityFeePerGas";
+    let max_fee_per_gas = price("maxFeePerGas", answer.max_fee_per_gas)?;
+    let max_priority_fee_per_gas = price(tip_field, answer.max_priority_fee_per_gas)?;
+    check_fees(max_fee_per_gas, max_priority_fee_per_gas, tip_field).map_err(unquoted)?;
+    let call = answer.payload.map(call).transpose()?;
+    Ok(Replacement { max_fee_per_gas, max_priority_fee_per_gas, call })
 }
 
+/// A call that is signed: an unknown name in it is a slip that would change it, and is refused.
 fn call(payload: &RawValue) -> Result<NewCall, String> {
-    let call: Call<'_> = object(payload.get()).map_err(|why| format!("payload: {why}"))?;
-    let to = call.to.map(|to| string("payload.to", to)).transpose()?;
-    let to = to.map(|to| parse_address(&to)).transpose();
-    let to = to.map_err(|_| "payload.to must be an address".to_owned())?;
-    let data = call.data.map(data).transpose()?.unwrap_or_default();
-    if to.is_none() && data.is_empty() {
-        return Err("payload: to is missing, and there is no data to create a contract from".into());
+    let payload: NewPayload = object(payload.get()).map_err(|why| match why {
+        // The library would repeat the value.
+        why if why.starts_with("invalid type") => "payload: to and data must be text".to_owned(),
+        why => format!("payload: {why}"),
+    })?;
+    payload.read().map_err(unquoted)
+}
+
+/// What is wrong, without the value: the audit trail keeps nothing that a hook was not meant to say.
+fn unquoted(invalid: Invalid) -> String {
+    let Invalid { code, field, what, .. } = invalid;
+    if code == ErrorCode::InvalidAddress {
+        return format!("{field} must be an address");
     }
-    let value = call.value.map(|value| number("payload.value", value)).transpose()?;
-    let gas = call.gas.map(|gas| number("payload.gas", gas)).transpose()?;
-    let gas = gas.map(|gas| match i64::try_from(gas) {
-        Ok(gas @ 1..) => Ok(gas.unsigned_abs()),
-        _ => Err("payload.gas is out of range".to_owned()),
-    });
-    Ok(NewCall { to, value: value.unwrap_or_default(), data, gas: gas.transpose()? })
-}
-
-fn data(raw: &RawValue) -> Result<Bytes, String> {
-    let text = string("payload.data", raw)?;
-    let hex = text.starts_with("0x").then(|| text.parse().ok()).flatten();
-    hex.ok_or_else(|| "payload.data must be 0x and an even number of hex digits".to_owned())
-}
-
-fn price(name: &str, raw: &RawValue) -> Result<GasPrice, String> {
-    let wei = u128::try_from(number(name, raw)?).ok();
-    let price = wei.and_then(|wei| GasPrice::from_wei(wei).ok());
-    price.ok_or_else(|| format!("{name} is above {} wei", GasPrice::MAX))
+    format!("{field} {what}")
 }
 
 /// A JSON integer, decimal text or 0x-hex, as everywhere in the API.
-fn number(name: &str, raw: &RawValue) -> Result<U256, String> {
-    let wrong = || format!("{name} must be a whole number, decimal or 0x-hex");
-    let text = match raw.get() {
-        quoted if quoted.starts_with('"') => string(name, raw)?,
-        bare => bare.to_owned(),
-    };
-    let (digits, radix) = match text.strip_prefix("0x") {
-        Some(digits) => (digits, 16),
-        None => (text.as_str(), 10),
-    };
-    if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
-        return Err(wrong());
-    }
-    U256::from_str_radix(digits, radix.into()).map_err(|_| wrong())
+fn number(field: &str, raw: &RawValue) -> Result<Number, String> {
+    serde_json::from_str(raw.get()).map_err(|_| format!("{field} must be a whole number"))
 }
 
 fn string(name: &str, raw: &RawValue) -> Result<String, String> {

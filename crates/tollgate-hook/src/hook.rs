@@ -1,4 +1,4 @@
-//! Puts a question to a URL, again if nobody answers, and gives up in time.
+//! Sends a question to a URL, again if there is no answer, within limits.
 
 use std::sync::Arc;
 
@@ -7,6 +7,7 @@ use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
+use tollgate_api::HookQuestion;
 use tollgate_http::{HttpClient, HttpError, HttpResponse, Limits};
 use tollgate_model::Timestamp;
 use tollgate_model::port::clock::Clock;
@@ -15,7 +16,6 @@ use tracing::warn;
 
 use crate::answer;
 use crate::options::{HookOptions, pause_before};
-use crate::question::{Question, id};
 
 /// Questions that are out at once (I13): a node may have many submitters that stand still for the
 /// same reason, and the receiver must not be run over by all of them.
@@ -54,7 +54,7 @@ impl HttpHook {
     /// The answer, or why there is none.
     async fn ask(&self, context: &StuckContext) -> Result<StuckDecision, String> {
         let id = id(context);
-        let body = serde_json::to_vec(&Question::new(&id, context))
+        let body = serde_json::to_vec(&HookQuestion::new(id.clone(), context))
             .map_err(|error| format!("the question can't be written: {error}"))?;
         let body = Bytes::from(body);
         let place = timeout(self.options.timeout, self.places.acquire()).await;
@@ -112,6 +112,13 @@ impl HttpHook {
     }
 }
 
+/// Every try at a question has the same id, and no other question has it, because an owner counts its
+/// questions under its fencing token.
+fn id(context: &StuckContext) -> String {
+    let StuckContext { question, tx, .. } = context;
+    format!("{}:{}:{question}", tx.tx_id, tx.fencing_token)
+}
+
 fn no_answer(error: &HttpError) -> Tried {
     match error {
         HttpError::Unreachable(why) => Tried::Nothing(format!("the hook can't be reached: {why}")),
@@ -146,7 +153,7 @@ impl StuckPolicy for HttpHook {
             Ok(decision) => decision,
             Err(why) => {
                 let submitter = &context.tx.submitter;
-                warn!(%submitter, tx_id = %context.tx.tx_id, why, "the stuck hook gave no decision");
+                warn!(%submitter, tx_id = %context.tx.tx_id, why, "stuck hook gave no decision");
                 StuckDecision { failed: true, ..StuckDecision::new(StuckAction::Noop, &why) }
             }
         }

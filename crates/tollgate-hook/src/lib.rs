@@ -8,7 +8,6 @@
 mod answer;
 mod hook;
 mod options;
-mod question;
 mod secret;
 
 pub use hook::HttpHook;

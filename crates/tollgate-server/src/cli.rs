@@ -1,6 +1,5 @@
 //! The command line.
 
-mod amount;
 mod bench;
 mod completions;
 mod config;
@@ -36,29 +35,29 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Loads a running node, and reads from the chain what came of it.
+    /// Put load on a running node and check the outcome on the chain.
     Bench(bench::BenchArgs),
-    /// Two nodes, a dev chain, 200 intents, one node killed in the middle; the chain gives the verdict.
+    /// Run two nodes and a dev chain, kill one node while it works, and check the outcome on the chain.
     Demo(demo::DemoArgs),
-    /// The API on loopback with a dev chain (or --rpc-url) and funded accounts.
+    /// Run a node on loopback with a dev chain (or --rpc-url) and funded accounts.
     Dev(node::DevArgs),
-    /// A node.
+    /// Run a node.
     Serve(node::ServeArgs),
-    /// Create transactions on a running node, read them, follow them, step in.
+    /// Create, show, follow and change transactions of a running node.
     Tx(tx::TxArgs),
-    /// The accounts of a running node: list, show, pause, resume, mode, reconcile, fill, advance.
+    /// List, show and change the submitters of a running node.
     Submitter(submitter::SubmitterArgs),
-    /// The feed of outcomes of a running node.
+    /// Print the feed of completions of a running node.
     Completions(completions::CompletionsArgs),
-    /// The dev chain alone.
+    /// Run a dev chain alone.
     Devchain(devchain::DevchainArgs),
-    /// What a node's answer to a send means, and what is done about it.
+    /// Explain how an RPC node's answer to a send is classified, and what follows.
     Explain(explain::ExplainArgs),
-    /// Prints the OpenAPI document.
+    /// Print the OpenAPI document.
     Openapi,
-    /// Brings a database's schema up to date.
+    /// Apply the missing migrations to a database.
     Migrate(DatabaseFlags),
-    /// What is configured, and what can be.
+    /// Check, show and document the configuration.
     Config(config::ConfigArgs),
 }
 
@@ -66,7 +65,7 @@ enum Command {
 pub(crate) fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return told(&error),
+        Err(error) => return print_usage_error(&error),
     };
     let done = match cli.command {
         Command::Bench(args) => bench::run(args),
@@ -84,10 +83,10 @@ pub(crate) fn run() -> ExitCode {
     };
     match done {
         Ok(code) => code,
-        // Whoever read the output has read enough.
+        // The reader of the output has closed it.
         Err(error) if is_broken_pipe(error.as_ref()) => ExitCode::SUCCESS,
         Err(error) => {
-            // One line for each thing that is wrong. Nobody may be reading.
+            // One line for each error. Nobody may be reading.
             for line in masked(&error.to_string()).lines() {
                 let _ = writeln!(std::io::stderr(), "tollgate: {line}");
             }
@@ -101,9 +100,9 @@ fn is_broken_pipe(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bo
     error.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
-/// What is wrong with the command line, or the help that was asked for. A private key among the
-/// arguments is not repeated.
-fn told(error: &clap::Error) -> ExitCode {
+/// Prints what is wrong with the command line, or the help. A private key among the arguments is
+/// masked.
+fn print_usage_error(error: &clap::Error) -> ExitCode {
     let text = masked(&error.render().to_string());
     // Nobody may be reading.
     let _ = match error.use_stderr() {

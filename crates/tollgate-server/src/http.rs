@@ -1,37 +1,36 @@
-//! The routes, and what all of them have in common.
+//! The routes of the API, and what all of them go through.
 
-mod actions;
 mod batch;
 mod body;
 mod browser;
-mod code;
 mod connections;
 mod create;
-mod doc;
-mod docs;
+mod create_request;
+mod docs_page;
 mod feed;
 mod feed_watch;
 mod forward;
-mod guard;
 mod health;
 mod idempotency;
+mod middleware;
 mod nonces;
-mod operate;
+mod openapi;
 mod params;
 mod peers;
 mod problem;
 mod query;
 mod read;
-mod schema;
-mod shape;
+mod submitter_actions;
 mod submitters;
+mod tx_actions;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::middleware;
+use axum::middleware::{from_fn, from_fn_with_state};
+use tollgate_api::limit::BODY_BYTES_MAX;
 use tollgate_engine::Engine;
 use tollgate_model::port::Store;
 use utoipa_axum::router::OpenApiRouter;
@@ -42,37 +41,34 @@ pub use connections::{ConnectionLimits, serve};
 use feed_watch::FeedWatch;
 use peers::Peers;
 
-/// The largest body that is read (I13).
-const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// The longest that a request may take (I13).
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// The longest that a poll may take: its wait, and some time to answer (I13).
 const LONG_POLL_LIMIT: Duration = query::WAIT_MAX.saturating_add(Duration::from_secs(10));
 
-/// What the handlers work with.
+/// The state of the handlers.
 #[derive(Clone)]
 pub struct Api {
-    /// Takes intents.
+    /// Carries out what is asked for.
     pub engine: Engine,
-    /// Answers questions.
+    /// Is read.
     pub store: Arc<dyn Store>,
-    /// Reaches the other nodes.
+    /// Connections to the other nodes.
     peers: Arc<Peers>,
-    /// Waits for outcomes, for all callers that do.
+    /// Waits for completions on behalf of all long polls.
     feed_watch: Arc<FeedWatch>,
-    /// Which requests of browsers are taken.
+    /// Which requests of browsers are accepted.
     browsers: Arc<BrowserPolicy>,
 }
 
 impl Api {
-    /// What a node with this engine and this store answers with.
+    /// The API of a node with this engine and this store.
     pub fn new(engine: Engine, store: Arc<dyn Store>) -> Self {
         let (peers, browsers) = (Arc::default(), Arc::default());
         Self { engine, store, peers, feed_watch: Arc::default(), browsers }
     }
 
-    /// Answers callers that wait for an outcome, with nothing, and lets nobody wait from now on:
-    /// the node is being stopped.
+    /// Answers all long polls with nothing, and lets none wait from now on: the node is shutting down.
     pub fn end_waits(&self) {
         self.feed_watch.close();
     }
@@ -89,21 +85,21 @@ impl Api {
 pub fn router(api: Api) -> Router {
     let (router, _) = documented().split_for_parts();
     router
-        .fallback(guard::no_route)
-        .method_not_allowed_fallback(guard::no_method)
-        .layer(middleware::from_fn_with_state(api.clone(), forward::to_the_owner))
+        .fallback(middleware::no_route)
+        .method_not_allowed_fallback(middleware::no_method)
+        .layer(from_fn_with_state(api.clone(), forward::to_the_owner))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .layer(middleware::from_fn_with_state(api.clone(), browser::refuse_cross_site))
-        .layer(middleware::from_fn(connections::refuse_beyond_health))
-        .layer(middleware::from_fn(guard::with_trace_id))
+        .layer(from_fn_with_state(api.clone(), browser::refuse_cross_site))
+        .layer(from_fn(connections::refuse_beyond_health))
+        .layer(from_fn(middleware::with_trace_id))
         .with_state(api)
 }
 
 /// The OpenAPI document of all routes, as JSON for people and machines.
 pub fn openapi() -> String {
     let (_, document) = documented().split_for_parts();
-    // Maps with text as keys and derived types: there is nothing in it that JSON can't say.
-    let mut text = serde_json::to_string_pretty(&doc::complete(document)).unwrap_or_default();
+    // Maps with text as keys and derived types: all of it can be written as JSON.
+    let mut text = serde_json::to_string_pretty(&openapi::complete(document)).unwrap_or_default();
     text.push('\n');
     text
 }
@@ -111,37 +107,37 @@ pub fn openapi() -> String {
 /// Routes are added with their documentation or not at all: `routes!` takes only handlers that
 /// have some.
 fn documented() -> OpenApiRouter<Api> {
-    let prompt = OpenApiRouter::with_openapi(doc::base())
+    let prompt = OpenApiRouter::with_openapi(openapi::base())
         .routes(routes!(create::create, read::list))
         .routes(routes!(batch::create_batch))
         .routes(routes!(read::by_request))
         .routes(routes!(read::one))
         .routes(routes!(read::history))
-        .routes(routes!(actions::cancel))
-        .routes(routes!(actions::speed_up))
-        .routes(routes!(actions::resubmit))
-        .routes(routes!(actions::replace))
-        .routes(routes!(actions::resolve))
+        .routes(routes!(tx_actions::cancel))
+        .routes(routes!(tx_actions::speed_up))
+        .routes(routes!(tx_actions::resubmit))
+        .routes(routes!(tx_actions::replace))
+        .routes(routes!(tx_actions::resolve))
         .routes(routes!(submitters::list))
         .routes(routes!(submitters::one))
-        .routes(routes!(operate::pause))
-        .routes(routes!(operate::resume))
-        .routes(routes!(operate::mode))
-        .routes(routes!(operate::reconcile))
-        .routes(routes!(operate::fill))
-        .routes(routes!(operate::advance))
+        .routes(routes!(submitter_actions::pause))
+        .routes(routes!(submitter_actions::resume))
+        .routes(routes!(submitter_actions::mode))
+        .routes(routes!(submitter_actions::reconcile))
+        .routes(routes!(submitter_actions::fill))
+        .routes(routes!(submitter_actions::advance))
         .routes(routes!(submitters::history))
         .routes(routes!(nonces::reserve, nonces::list))
         .routes(routes!(nonces::used))
         .routes(routes!(nonces::recyclable))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
-        .routes(routes!(docs::document))
-        .routes(routes!(docs::page))
-        .routes(routes!(docs::error_page))
-        .layer(middleware::from_fn_with_state(TIME_LIMIT, guard::within));
+        .routes(routes!(docs_page::document))
+        .routes(routes!(docs_page::page))
+        .routes(routes!(docs_page::error_page))
+        .layer(from_fn_with_state(TIME_LIMIT, middleware::within));
     let patient = OpenApiRouter::default()
         .routes(routes!(feed::completions))
-        .layer(middleware::from_fn_with_state(LONG_POLL_LIMIT, guard::within));
+        .layer(from_fn_with_state(LONG_POLL_LIMIT, middleware::within));
     prompt.merge(patient)
 }

@@ -13,7 +13,7 @@ use tollgate_devchain::dev_accounts;
 use tollgate_engine::{LoggedAlerts, Policies, RandomIds, World};
 use tollgate_evm::chain::ChainConfig;
 use tollgate_evm::endpoint::EndpointConfig;
-use tollgate_evm::signer::{Key, LocalSigner};
+use tollgate_signer::{Key, LocalSigner};
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::signer::Signer;

@@ -3,6 +3,8 @@
 use proptest::prelude::*;
 use tollgate_model::Address;
 
+use tollgate_model::{Bytes, GasPrice, U256};
+
 use super::*;
 
 fn taken(body: &str) -> StuckDecision {
@@ -62,7 +64,7 @@ fn a_reason_of_any_length_is_cut_to_what_is_kept() {
 }
 
 #[test]
-fn nonsense_is_named() {
+fn invalid_answer_is_refused_with_what_is_wrong() {
     let long = format!(r#"{{"action": "noop", "fields": "{}"}}"#, "x".repeat(2_000));
     let deep = format!(r#"{{"action": "noop", "fields": {}{}}}"#, "[".repeat(900), "]".repeat(900));
     for (body, why) in [
@@ -97,18 +99,22 @@ fn nonsense_is_named() {
         (r#"{"action": "replace", "maxFeePerGas": "0x"}"#, "must be a whole number"),
         (r#"{"action": "replace", "maxFeePerGas": ""}"#, "must be a whole number"),
         (r#"{"action": "replace", "maxFeePerGas": {}}"#, "must be a whole number"),
-        (r#"{"action": "replace", "maxFeePerGas": "99999999999999999999"}"#, "is above"),
+        (r#"{"action": "replace", "maxFeePerGas": "99999999999999999999"}"#, "must be from 0 to"),
         (r#"{"action": "replace", "maxFeePerGas": 5, "maxPriorityFeePerGas": 6}"#, "is above max"),
         (r#"{"action": "replace", "payload": "0x"}"#, "payload: it does not start with {"),
         (
             r#"{"action": "replace", "payload": ["0x0303030303030303030303030303030303030303"]}"#,
             "payload: it does not start with {",
         ),
-        (r#"{"action": "replace", "payload": {}}"#, "payload: to is missing"),
+        (r#"{"action": "replace", "payload": {}}"#, "payload.to is missing"),
         (r#"{"action": "replace", "payload": {"to": "0x03"}}"#, "payload.to must be an address"),
+        (r#"{"action": "replace", "payload": {"to": 5}}"#, "to and data must be text"),
         (r#"{"action": "replace", "payload": {"data": "abcd"}}"#, "payload.data must be 0x"),
         (r#"{"action": "replace", "payload": {"data": "0xabc"}}"#, "payload.data must be 0x"),
-        (r#"{"action": "replace", "payload": {"data": "0xab", "gas": 0}}"#, "gas is out of range"),
+        (
+            r#"{"action": "replace", "payload": {"data": "0xab", "gas": 0}}"#,
+            "payload.gas must be from 1 to",
+        ),
         (r#"{"action": "replace", "payload": {"data": "0xab", "valeu": 1}}"#, "unknown field"),
         (&long, "fields are longer than 2000 bytes"),
         (&deep, "fields can't be read back"),

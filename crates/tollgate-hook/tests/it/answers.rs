@@ -20,7 +20,7 @@ async fn the_hook_decides() {
 }
 
 #[tokio::test]
-async fn what_a_replacement_brings_and_the_hooks_own_fields_arrive() {
+async fn replacement_and_own_fields_of_an_answer_are_read() {
     let body = r#"{"action": "replace", "maxFeePerGas": "45000000000", "fields": {"ticket": 5}}"#;
     let receiver = Receiver::start(vec![ok(body)]).await;
     let decision = patient(&receiver.url).decide(&context()).await;

@@ -75,7 +75,7 @@ async fn no_retries_means_one_try() {
 }
 
 #[tokio::test]
-async fn what_can_not_be_used_is_not_asked_for_again() {
+async fn unusable_answer_is_not_asked_for_again() {
     let big = format!(r#"{{"action": "cancel", "x": "{}"}}"#, "x".repeat(64 * 1024));
     let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
     let endless = format!("{chunked}{}", format!("1000\r\n{}\r\n", " ".repeat(0x1000)).repeat(17));
@@ -113,7 +113,7 @@ async fn an_answer_of_just_the_longest_length_is_read() {
 }
 
 #[tokio::test]
-async fn what_is_not_http_is_a_noop() {
+async fn answer_that_is_not_http_is_a_noop() {
     let receiver = Receiver::start(vec![Reply::Bytes(b"SSH-2.0-OpenSSH_9.9\r\n".to_vec())]).await;
     let why = fails(&patient(&receiver.url)).await;
     assert!(why.starts_with("the hook did not answer"), "{why}");

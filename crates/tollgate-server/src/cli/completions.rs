@@ -1,27 +1,27 @@
-//! `tollgate completions`: the feed of outcomes, a line for each.
+//! `tollgate completions`: prints the feed of completions, one line each.
 
 use std::process::ExitCode;
 
 use clap::Args;
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use tollgate_api::{Completion, path};
 
-use super::remote::{self, Remote, RemoteArgs, Trouble, say};
-use super::table::clean;
-use super::tx::show::{cell, state, to_the_second};
+use super::remote::{self, RemoteArgs, print_line};
+use super::table::{cell, clean};
+use super::tx::show::to_the_second;
 use crate::failure::Failure;
 
 /// Rows in a page.
 const PAGE: usize = 500;
-/// How long one poll waits for news.
+/// How long one poll waits for more.
 const WAIT: &str = "30s";
 
 #[derive(Args)]
 pub(super) struct CompletionsArgs {
     #[command(flatten)]
     remote: RemoteArgs,
-    /// The last number that was seen; the feed goes on behind it.
+    /// The last number that was seen; the feed goes on after it.
     #[arg(long, default_value_t = 0)]
     after: u64,
     /// Wait for more at the end of the feed, until interrupted.
@@ -39,39 +39,41 @@ struct Page {
 pub(super) fn run(args: CompletionsArgs) -> Result<ExitCode, Failure> {
     let CompletionsArgs { remote, mut after, follow } = args;
     remote::run(remote, async |remote| {
-        let wait = if follow { format!("&wait={WAIT}") } else { String::new() };
-        let place = |after: u64, wait: &str| {
-            format!("/api/v1/tx/completions?after={after}&limit={PAGE}{wait}")
+        let page_after = |after: u64, wait: Option<&str>| {
+            let wait = wait.map(str::to_owned);
+            let after = ("after", Some(after.to_string()));
+            let limit = ("limit", Some(PAGE.to_string()));
+            path::with_query(path::COMPLETIONS, &[after, limit, ("wait", wait)])
         };
-        // The first page without patience: a node that is not there is told at once.
-        let mut said = remote.get(&place(after, "")).await?;
+        // The first page without retries: a node that is not there is reported at once.
+        let mut page: Page = remote.get(&page_after(after, None)).await?.value;
         loop {
-            let Ok(page) = serde_json::from_str::<Page>(&said.text) else {
-                return Err(Trouble::Refused(said));
-            };
             for item in &page.items {
-                say(&line(remote, item))?;
+                match remote.json {
+                    true => print_line(item.get())?,
+                    false => print_line(&line(item))?,
+                }
             }
             after = page.next;
             if !follow && page.items.len() < PAGE {
                 return Ok(());
             }
-            said = remote.get_patiently(&place(after, &wait)).await?;
+            let wait = follow.then_some(WAIT);
+            page = remote.get_patiently(&page_after(after, wait)).await?.value;
         }
     })
 }
 
-fn line(remote: &Remote, item: &RawValue) -> String {
-    if remote.json {
-        return item.get().to_owned();
-    }
-    let item: Value = serde_json::from_str(item.get()).unwrap_or_default();
-    let time = to_the_second(item["time"].as_str().unwrap_or_default());
+fn line(item: &RawValue) -> String {
+    let Ok(item) = serde_json::from_str::<Completion>(item.get()) else {
+        return clean(item.get());
+    };
     clean(&format!(
-        "{:<8}  {time}  {:<24}  {}  {}",
-        cell(&item["seq"]),
-        state(&item),
-        cell(&item["txId"]),
-        cell(&item["requestId"])
+        "{:<8}  {}  {:<24}  {}  {}",
+        item.seq,
+        to_the_second(&item.time),
+        item.state_name().to_string(),
+        item.tx_id,
+        cell(item.request_id.as_ref())
     ))
 }

@@ -1,5 +1,6 @@
-//! A node from the outside: what the client commands ask it, and how they end.
+//! What the client commands have in common: calls to a node, output and exit codes.
 
+use std::fmt;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,12 +10,12 @@ use clap::Args;
 use hyper::Method;
 use hyper::body::Bytes;
 use serde::Serialize;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde_json::json;
 use tokio::time::Instant;
+use tollgate_api::{ErrorCode, Problem};
 use tollgate_client::{Node, connect};
 use tollgate_http::{HttpError, Limits};
-use tollgate_model::metadata::entries;
 use tollgate_model::secret::masked;
 
 use super::table::clean;
@@ -26,15 +27,15 @@ const LIMITS: Limits =
     Limits { connect_timeout: RESPONSE_TIMEOUT, idle_max: 1, response_bytes_max: 64 * 1024 * 1024 };
 /// The longest time for a response, including long polls.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(90);
-/// How long a node that was there before may be silent while it is followed (I13).
+/// How long a node that has answered before may be silent while it is polled (I13).
 const SILENCE_MAX: Duration = Duration::from_secs(300);
-/// The pause before it is asked again.
-const SILENCE_PAUSE: Duration = Duration::from_secs(1);
+/// The pause between two calls to a silent node.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Where the node is, and how answers are shown.
+/// Which node is called, and how answers are printed.
 #[derive(Args)]
 pub(super) struct RemoteArgs {
-    /// The node.
+    /// URL of the node.
     #[arg(
         long,
         global = true,
@@ -43,13 +44,13 @@ pub(super) struct RemoteArgs {
         value_parser = node_url
     )]
     url: String,
-    /// Sent as a bearer token.
+    /// API key, sent as a bearer token.
     #[arg(long, global = true, env = "TOLLGATE_API_KEY", hide_env_values = true)]
     api_key: Option<String>,
     /// Trust the certificates of this PEM file in addition to the system's.
     #[arg(long, global = true, env = "TOLLGATE_CA_FILE", value_name = "FILE")]
     ca_file: Option<PathBuf>,
-    /// The API's JSON as it came, instead of tables.
+    /// Print the API's JSON unchanged instead of tables.
     #[arg(long, global = true)]
     json: bool,
 }
@@ -59,37 +60,56 @@ fn node_url(url: &str) -> Result<String, String> {
     Ok(url.to_owned())
 }
 
-/// Why a command did not end well.
-pub(super) enum Trouble {
-    /// The node said no.
-    Refused(Said),
+/// Why a command failed.
+pub(super) enum Failed {
+    /// The node answered with a problem.
+    Refused(Box<Refusal>),
     /// There is no node, or no answer.
     Unreachable(String),
-    /// It ended, but not as it was asked for.
-    Failed(String),
-    /// Nobody reads what is printed any more: there is nothing left to do.
+    /// The calls succeeded, but not what they were for.
+    NotAchieved(String),
+    /// Nobody reads the output any more: there is nothing left to do.
     NoReader,
 }
 
-/// An answer.
-pub(super) struct Said {
-    pub(super) status: u16,
-    pub(super) text: String,
-    pub(super) json: Value,
+/// An answer that is not the one that was asked for.
+pub(super) struct Refusal {
+    status: u16,
+    text: String,
+    /// `None` if it is not the answer of a Tollgate node.
+    problem: Option<Problem>,
 }
 
-impl Said {
-    /// A problem's own words, or as much of a stranger's as fits a line.
-    fn problem(&self) -> String {
-        match (self.json["title"].as_str(), self.json["detail"].as_str()) {
-            (Some(title), Some(detail)) if title != detail => format!("{title}: {detail}"),
-            (Some(title), _) => title.to_owned(),
-            (None, _) => {
+impl Refusal {
+    pub(super) fn has_code(&self, code: ErrorCode) -> bool {
+        self.problem.as_ref().and_then(Problem::known_code) == Some(code)
+    }
+
+    fn is_retryable(&self) -> bool {
+        self.problem.as_ref().is_some_and(|problem| problem.retryable)
+    }
+}
+
+/// The problem's title and detail, or as much of another answer as fits a line.
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.problem {
+            Some(Problem { title, detail, .. }) if title != detail => {
+                write!(f, "{title}: {detail}")
+            }
+            Some(Problem { title, .. }) => f.write_str(title),
+            None => {
                 let start: String = self.text.chars().take(200).collect();
-                format!("HTTP {}, not the answer of a Tollgate node: {start}", self.status)
+                write!(f, "HTTP {}, not the answer of a Tollgate node: {start}", self.status)
             }
         }
     }
+}
+
+/// An answer: as it came, and read.
+pub(super) struct Answer<T> {
+    pub(super) text: String,
+    pub(super) value: T,
 }
 
 /// A node.
@@ -100,82 +120,82 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    pub(super) async fn get(&mut self, path: &str) -> Result<Said, Trouble> {
+    pub(super) async fn get<T: DeserializeOwned>(
+        &mut self,
+        path: &str,
+    ) -> Result<Answer<T>, Failed> {
         self.call(Method::GET, path, Vec::new()).await
     }
 
-    pub(super) async fn post(
+    pub(super) async fn post<T: DeserializeOwned>(
         &mut self,
         path: &str,
         body: &impl Serialize,
-    ) -> Result<Said, Trouble> {
-        let body = serde_json::to_vec(body).map_err(|error| Trouble::Failed(error.to_string()))?;
+    ) -> Result<Answer<T>, Failed> {
+        let body = serde_json::to_vec(body).map_err(|error| Failed::Unreachable(error.to_string()))?;
         self.call(Method::POST, path, body).await
     }
 
-    async fn call(&mut self, method: Method, path: &str, body: Vec<u8>) -> Result<Said, Trouble> {
+    async fn call<T: DeserializeOwned>(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Vec<u8>,
+    ) -> Result<Answer<T>, Failed> {
         let answer = self.node.send(method, path, Bytes::from(body), RESPONSE_TIMEOUT).await;
-        let answer = answer.map_err(|error| self.silent(&error))?;
-        let text = String::from_utf8_lossy(&answer.body).into_owned();
-        let json = understood(&text);
-        let said = Said { status: answer.status, text, json };
-        let is_fine = (200..300).contains(&said.status) && !said.json.is_null();
-        if is_fine { Ok(said) } else { Err(Trouble::Refused(said)) }
+        let answer = answer.map_err(|error| self.unreachable(&error))?;
+        let (status, text) = (answer.status, String::from_utf8_lossy(&answer.body).into_owned());
+        match serde_json::from_str(&text) {
+            Ok(value) if (200..300).contains(&status) => Ok(Answer { text, value }),
+            Ok(_) | Err(_) => {
+                let problem = serde_json::from_str(&text).ok();
+                Err(Failed::Refused(Box::new(Refusal { status, text, problem })))
+            }
+        }
     }
 
-    fn silent(&self, error: &HttpError) -> Trouble {
-        Trouble::Unreachable(format!("{} can't be reached: {error}", self.url))
+    fn unreachable(&self, error: &HttpError) -> Failed {
+        Failed::Unreachable(format!("{} can't be reached: {error}", self.url))
     }
 
-    /// Asks again and again where a node that was there before is silent or busy, within limits.
-    pub(super) async fn get_patiently(&mut self, path: &str) -> Result<Said, Trouble> {
+    /// Calls a node that has answered before again while it is silent or busy, within limits.
+    pub(super) async fn get_patiently<T: DeserializeOwned>(
+        &mut self,
+        path: &str,
+    ) -> Result<Answer<T>, Failed> {
         let begun = Instant::now();
         let mut told = false;
         loop {
-            let trouble = match self.get(path).await {
-                Err(Trouble::Unreachable(why)) => Trouble::Unreachable(why),
-                Err(Trouble::Refused(said)) if said.json["retryable"] == true => {
-                    Trouble::Refused(said)
-                }
+            let failed = match self.get(path).await {
+                Err(Failed::Unreachable(why)) => Failed::Unreachable(why),
+                Err(Failed::Refused(refusal)) if refusal.is_retryable() => Failed::Refused(refusal),
                 other => return other,
             };
             if begun.elapsed() > SILENCE_MAX {
-                return Err(trouble);
+                return Err(failed);
             }
             if !told {
                 told = true;
-                eprintln!("tollgate: no answer from {}, asking again", self.url);
+                eprintln!("tollgate: no answer from {}, trying again", self.url);
             }
-            tokio::time::sleep(SILENCE_PAUSE).await;
+            tokio::time::sleep(RETRY_PAUSE).await;
         }
     }
-}
 
-/// An answer's JSON, with a transaction's metadata as text, byte for byte: read as a value, long
-/// numbers would lose digits.
-fn understood(text: &str) -> Value {
-    let mut json: Value = serde_json::from_str(text).unwrap_or_default();
-    let fields = |object: &'_ RawValue| -> Vec<(String, String)> {
-        let entries = entries(object).unwrap_or_default();
-        entries.into_iter().map(|(name, value)| (name, value.get().to_owned())).collect()
-    };
-    let Ok(answer) = serde_json::from_str::<&RawValue>(text) else { return json };
-    for (name, value) in fields(answer) {
-        if name == "metadata" && (json[&name].is_object() || json[&name].is_array()) {
-            json[&name] = value.into();
-        } else if name == "tx"
-            && let Value::Object(_) = &json[&name]
-        {
-            json[&name] = understood(&value);
-        }
+    /// Prints an answer: unchanged with `--json`, else as `table` prints it.
+    pub(super) fn print<T>(
+        &self,
+        answer: &Answer<T>,
+        table: impl FnOnce(&T) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        if self.json { print_line(&answer.text) } else { table(&answer.value) }
     }
-    json
 }
 
 /// Runs a command against a node; the exit code says how it ended.
 pub(super) fn run<F>(args: RemoteArgs, command: F) -> Result<ExitCode, Failure>
 where
-    F: AsyncFnOnce(&mut Remote) -> Result<(), Trouble>,
+    F: AsyncFnOnce(&mut Remote) -> Result<(), Failed>,
 {
     let RemoteArgs { url, api_key, ca_file, json } = args;
     let mut node = Node::new(&url, connect(&LIMITS, ca_file.as_deref())?)?;
@@ -187,24 +207,24 @@ where
     let mut remote = Remote { node, url, json };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (code, why) = match runtime.block_on(command(&mut remote)) {
-        Ok(()) | Err(Trouble::NoReader) => return Ok(ExitCode::SUCCESS),
-        Err(Trouble::Refused(said)) => {
+        Ok(()) | Err(Failed::NoReader) => return Ok(ExitCode::SUCCESS),
+        Err(Failed::Refused(refusal)) => {
             if json {
                 // The exit code tells, whether or not it can be printed.
-                let _ = say(&said.text);
+                let _ = print_line(&refusal.text);
             }
-            (1, said.problem())
+            (1, refusal.to_string())
         }
-        Err(Trouble::Failed(why)) => (1, why),
-        Err(Trouble::Unreachable(why)) => {
+        Err(Failed::NotAchieved(why)) => (1, why),
+        Err(Failed::Unreachable(why)) => {
             if json {
                 let problem = json!({
-                    "title": "The node can't be reached",
+                    "title": "Node unreachable",
                     "code": "unreachable",
                     "detail": why,
                     "retryable": true,
                 });
-                let _ = say(&problem.to_string());
+                let _ = print_line(&problem.to_string());
             }
             (3, why)
         }
@@ -213,32 +233,10 @@ where
     Ok(ExitCode::from(code))
 }
 
-/// Prints a line, and notices when nobody reads any more.
-pub(super) fn say(line: &str) -> Result<(), Trouble> {
+/// Prints a line; fails when nobody reads the output any more.
+pub(super) fn print_line(line: &str) -> Result<(), Failed> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|_| Trouble::NoReader)
-}
-
-/// Text as a part of a path or a query.
-pub(super) fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            escaped.push(char::from(byte));
-        } else {
-            escaped += &format!("%{byte:02X}");
-        }
-    }
-    escaped
-}
-
-/// A path with the parameters that are given.
-pub(super) fn with_query(path: &str, words: &[(&str, Option<String>)]) -> String {
-    let given: Vec<String> = words
-        .iter()
-        .filter_map(|(name, value)| value.as_ref().map(|v| format!("{name}={}", escaped(v))))
-        .collect();
-    if given.is_empty() { path.to_owned() } else { format!("{path}?{}", given.join("&")) }
+    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|_| Failed::NoReader)
 }
 
 #[cfg(test)]
@@ -246,33 +244,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_given_is_escaped_and_what_is_not_is_left_out() {
-        let words = [("a", Some("x y&z=é".to_owned())), ("b", None), ("c", Some("1".to_owned()))];
-        assert_eq!(with_query("/p", &words), "/p?a=x%20y%26z%3D%C3%A9&c=1");
-        assert_eq!(with_query("/p", &[("b", None)]), "/p");
-        assert_eq!(escaped("../tx"), "..%2Ftx");
-    }
-
-    #[test]
-    fn metadata_are_shown_byte_for_byte() {
-        let given = r#"{ "amount": 18446744073709551617 }"#;
-        let one = understood(&format!(r#"{{"txId":"a","metadata":{given}}}"#));
-        assert_eq!((&one["metadata"], &one["txId"]), (&given.into(), &"a".into()));
-        let acted = understood(&format!(r#"{{"tx":{{"metadata":{given}}}}}"#));
-        assert_eq!(acted["tx"]["metadata"], given);
-        assert_eq!(understood("nonsense"), Value::Null);
-    }
-
-    #[test]
-    fn a_problem_is_told_in_its_own_words() {
-        let said = |text: &str| Said {
-            status: 502,
-            text: text.to_owned(),
-            json: serde_json::from_str(text).unwrap_or_default(),
+    fn refusal_is_shown_as_title_and_detail_or_as_the_start_of_a_strangers_answer() {
+        let shown = |text: &str| {
+            let problem = serde_json::from_str(text).ok();
+            Refusal { status: 502, text: text.to_owned(), problem }.to_string()
         };
-        let problem = said(r#"{"title":"Not an address","detail":"submitter: too short"}"#);
-        assert_eq!(problem.problem(), "Not an address: submitter: too short");
-        let stranger = said("<html>Bad gateway</html>").problem();
+        let problem = Problem::new(ErrorCode::InvalidAddress, "submitter: too short");
+        let problem = serde_json::to_string(&problem).unwrap();
+        assert_eq!(shown(&problem), "Invalid address: submitter: too short");
+        let stranger = shown("<html>Bad gateway</html>");
         assert!(stranger.starts_with("HTTP 502, not the answer of a Tollgate node"), "{stranger}");
     }
 }

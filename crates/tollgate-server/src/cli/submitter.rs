@@ -1,21 +1,25 @@
-//! `tollgate submitter`: the accounts that send, and whether they do.
+//! `tollgate submitter`: lists the submitters of a node and changes them.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tollgate_api::{
+    CursorMoved, ErrorCode, FillNonces, Filled, ModeChanged, NewCursor, NewMode, Reason,
+    Reconciled, RequiredReason, StatusChanged, Submitter, SubmitterPage, format_eth, path,
+};
 use tollgate_model::fill::{FILL_MAX, FillWith};
 use tollgate_model::nonce::Mode;
 
-use super::amount::in_eth;
-use super::remote::{self, Remote, RemoteArgs, Trouble, escaped, say, with_query};
-use super::table::{Fields, Table};
-use super::tx::show::{blocked_by, cell, text};
+use super::remote::{self, Answer, Failed, Remote, RemoteArgs, print_line};
+use super::table::{Fields, Table, cell};
+use super::tx::show::blocked_by;
 use crate::failure::Failure;
 
-/// The pause between two looks at how far a fill is.
+/// The pause between two reads of how far a fill is.
 const FILL_PAUSE: Duration = Duration::from_millis(500);
 
 #[derive(Args)]
@@ -28,92 +32,92 @@ pub(super) struct SubmitterArgs {
 
 #[derive(Subcommand)]
 enum SubmitterCommand {
-    /// Lists the submitters.
+    /// List the submitters.
     List(ListArgs),
-    /// Shows a submitter, with what the chain says of it.
+    /// Show a submitter, with its count and balance on the chain.
     Show(ShowArgs),
-    /// Stops opening slots; new work waits, what has a slot goes on.
-    Pause(StandArgs),
-    /// Lets a submitter that was paused, or is in PROTECT, go on.
-    Resume(StandArgs),
-    /// Makes a submitter pipelined or strict, while nothing of it is open or reserved.
+    /// Pause a submitter: new transactions wait, those with a nonce continue.
+    Pause(StatusArgs),
+    /// Resume a submitter that is paused or in PROTECT.
+    Resume(StatusArgs),
+    /// Change a submitter's mode, while none of its transactions is open and no nonce reserved.
     Mode(ModeArgs),
-    /// Compares cursor and open slots with the chain now.
+    /// Compare the next nonce and the open slots with the chain now.
     Reconcile(ShowArgs),
-    /// Fills nonces that the chain waits for and nobody has, in steps, with progress.
+    /// Fill nonces that the chain waits for and nobody has.
     Fill(FillArgs),
-    /// Moves the next nonce forward to a count that only one endpoint tells.
+    /// Move the next nonce forward to a count that only one endpoint reports.
     Advance(AdvanceArgs),
 }
 
 #[derive(Args)]
 struct ListArgs {
-    /// How many at most.
+    /// Maximum number of rows.
     #[arg(long, default_value_t = 100)]
     limit: u32,
-    /// Where the list before this one ended.
+    /// Cursor of the next page, as the previous page gave it.
     #[arg(long)]
     cursor: Option<String>,
 }
 
 #[derive(Args)]
 struct ShowArgs {
-    /// The account.
+    /// Address of the account.
     address: String,
 }
 
 #[derive(Args)]
-struct StandArgs {
-    /// The account.
+struct StatusArgs {
+    /// Address of the account.
     address: String,
-    /// Why: shown with the submitter.
+    /// Reason, shown with the submitter.
     #[arg(long)]
     reason: String,
 }
 
 #[derive(Args)]
 struct ModeArgs {
-    /// The account.
+    /// Address of the account.
     address: String,
-    /// Which mode it is to have.
+    /// The new mode.
     #[arg(value_parser = Mode::ALL.map(Mode::name))]
     mode: String,
-    /// Why: kept in the submitter's audit trail.
+    /// Reason, kept in the submitter's audit trail.
     #[arg(long)]
     reason: String,
 }
 
 #[derive(Args)]
 struct FillArgs {
-    /// The account.
+    /// Address of the account.
     address: String,
-    /// The lowest nonce; what the chain counts if left out.
+    /// The lowest nonce; by default the chain's count.
     #[arg(long)]
     first: Option<u64>,
     /// The highest nonce.
     #[arg(long)]
     last: u64,
-    /// What fills them: the next transactions, or zero-value transfers to self, which cost gas.
+    /// What fills them: the next transactions, or zero-value self-transfers, which cost gas.
     #[arg(long, value_parser = FillWith::ALL.map(FillWith::name))]
     with: String,
-    /// Also nonces that callers reserved and said to use, and will certainly not send any more.
+    /// Include nonces that callers reported as used and will certainly not send any more.
     #[arg(long)]
     used: bool,
-    /// Don't wait until the chain has passed the last one.
+    /// Don't wait until the chain has passed the last nonce.
     #[arg(long)]
     no_wait: bool,
-    /// Why: kept in the submitter's audit trail.
+    /// Reason, kept in the submitter's audit trail.
     #[arg(long)]
     reason: String,
 }
 
 #[derive(Args)]
 struct AdvanceArgs {
-    /// The account.
+    /// Address of the account.
     address: String,
-    /// The next nonce that it is to have.
+    /// The new next nonce.
     next_nonce: u64,
-    /// Why: kept in the submitter's audit trail.
+    /// Reason, kept in the submitter's audit trail.
     #[arg(long)]
     reason: String,
 }
@@ -121,208 +125,212 @@ struct AdvanceArgs {
 pub(super) fn run(args: SubmitterArgs) -> Result<ExitCode, Failure> {
     remote::run(args.remote, async |remote| match args.command {
         SubmitterCommand::List(args) => list(remote, args).await,
-        SubmitterCommand::Show(args) => show(remote, &args.address).await,
-        SubmitterCommand::Pause(args) => operate(remote, "pause", args).await,
-        SubmitterCommand::Resume(args) => operate(remote, "resume", args).await,
-        SubmitterCommand::Mode(args) => mode(remote, args).await,
+        SubmitterCommand::Show(args) => {
+            let shown: Answer<Submitter> = remote.get(&path::submitter(&args.address)).await?;
+            remote.print(&shown, |shown| fields(shown).print())
+        }
+        SubmitterCommand::Pause(args) => change_status(remote, "pause", args).await,
+        SubmitterCommand::Resume(args) => change_status(remote, "resume", args).await,
+        SubmitterCommand::Mode(args) => {
+            let body = NewMode { mode: Some(args.mode), reason: Some(args.reason) };
+            let changed = act(remote, &args.address, "mode", &body).await?;
+            remote.print(&changed, |changed: &ModeChanged| {
+                let mut shown = fields(&changed.submitter);
+                shown.add("was mode", &changed.was_mode);
+                shown.print()
+            })
+        }
         SubmitterCommand::Reconcile(args) => reconcile(remote, &args.address).await,
         SubmitterCommand::Fill(args) => fill(remote, args).await,
-        SubmitterCommand::Advance(args) => advance(remote, args).await,
+        SubmitterCommand::Advance(args) => {
+            let next_nonce = Some(args.next_nonce.into());
+            let body = NewCursor { next_nonce, reason: Some(args.reason) };
+            let moved = act(remote, &args.address, "advance", &body).await?;
+            remote.print(&moved, |moved: &CursorMoved| {
+                let mut shown = fields(&moved.submitter);
+                shown.add("was next", moved.was_next_nonce);
+                shown.print()
+            })
+        }
     })
 }
 
-async fn list(remote: &mut Remote, args: ListArgs) -> Result<(), Trouble> {
-    let words = [("limit", Some(args.limit.to_string())), ("cursor", args.cursor)];
-    let said = remote.get(&with_query("/api/v1/submitters", &words)).await?;
-    if remote.json {
-        return say(&said.text);
-    }
-    let head = ["ADDRESS", "STATUS", "MODE", "NEXT", "OPEN", "OLDEST", "OWNER"];
-    let mut table = Table::new(head);
-    for one in said.json["items"].as_array().into_iter().flatten() {
-        table.row([
-            cell(&one["address"]),
-            cell(&one["status"]),
-            cell(&one["mode"]),
-            cell(&one["nextNonce"]),
-            open(one).to_string(),
-            age(&one["oldestPendingSeconds"]).unwrap_or_else(|| "-".to_owned()),
-            cell(&one["owner"]),
-        ]);
-    }
-    table.print()?;
-    if let Some(next) = said.json["next"].as_str() {
-        eprintln!("more with --cursor {next}");
-    }
-    Ok(())
+/// Posts to a route of a submitter.
+async fn act<T: DeserializeOwned>(
+    remote: &mut Remote,
+    address: &str,
+    action: &str,
+    body: &impl Serialize,
+) -> Result<Answer<T>, Failed> {
+    remote.post(&format!("{}/{action}", path::submitter(address)), body).await
 }
 
-async fn show(remote: &mut Remote, address: &str) -> Result<(), Trouble> {
-    let said = remote.get(&path_of(address)).await?;
-    if remote.json { say(&said.text) } else { fields(&said.json).print() }
+async fn list(remote: &mut Remote, args: ListArgs) -> Result<(), Failed> {
+    let params = [("limit", Some(args.limit.to_string())), ("cursor", args.cursor)];
+    let page = remote.get(&path::with_query(path::SUBMITTERS, &params)).await?;
+    remote.print(&page, |page: &SubmitterPage| {
+        let mut table =
+            Table::new(["ADDRESS", "STATUS", "MODE", "NEXT", "OPEN", "OLDEST", "OWNER"]);
+        for one in &page.items {
+            table.row([
+                one.address.clone(),
+                one.status.to_string(),
+                one.mode.to_string(),
+                one.next_nonce.to_string(),
+                one.depth.values().sum::<u64>().to_string(),
+                cell(one.oldest_pending_seconds.map(|seconds| format!("{seconds}s")).as_ref()),
+                cell(one.owner.as_ref()),
+            ]);
+        }
+        table.print()?;
+        if let Some(next) = &page.next {
+            eprintln!("more with --cursor {next}");
+        }
+        Ok(())
+    })
 }
 
-async fn operate(remote: &mut Remote, word: &str, args: StandArgs) -> Result<(), Trouble> {
-    let path = format!("{}/{word}", path_of(&args.address));
-    let said = remote.post(&path, &json!({ "reason": args.reason })).await?;
-    if remote.json { say(&said.text) } else { fields(&said.json).print() }
+async fn change_status(remote: &mut Remote, action: &str, args: StatusArgs) -> Result<(), Failed> {
+    let body = RequiredReason { reason: Some(args.reason) };
+    let changed = act(remote, &args.address, action, &body).await?;
+    remote.print(&changed, |changed: &StatusChanged| {
+        let mut shown = fields(&changed.submitter);
+        shown.add("was", &changed.was);
+        shown.print()
+    })
 }
 
-async fn mode(remote: &mut Remote, args: ModeArgs) -> Result<(), Trouble> {
-    let path = format!("{}/mode", path_of(&args.address));
-    let body = json!({ "mode": args.mode, "reason": args.reason });
-    let said = remote.post(&path, &body).await?;
-    if remote.json { say(&said.text) } else { fields(&said.json).print() }
-}
-
-async fn reconcile(remote: &mut Remote, address: &str) -> Result<(), Trouble> {
-    let said = remote.post(&format!("{}/reconcile", path_of(address)), &json!({})).await?;
-    if remote.json {
-        return say(&said.text);
-    }
-    let mut shown = fields(&said.json);
-    shown.add("pending nonce", text(&said.json["pendingNonce"]));
-    let steps = said.json["steps"].as_array().map(Vec::as_slice).unwrap_or_default();
-    for step in steps {
-        shown.add("step", text(step));
-    }
-    if steps.is_empty() {
-        shown.add("step", Some("none: everything agrees".to_owned()));
-    }
-    shown.print()
+async fn reconcile(remote: &mut Remote, address: &str) -> Result<(), Failed> {
+    let found = act(remote, address, "reconcile", &Reason::default()).await?;
+    remote.print(&found, |found: &Reconciled| {
+        let mut shown = fields(&found.submitter);
+        shown.add("pending nonce", found.pending_nonce);
+        for step in &found.steps {
+            shown.add("step", step);
+        }
+        if found.steps.is_empty() {
+            shown.add("step", "none: everything agrees");
+        }
+        shown.print()
+    })
 }
 
 /// Hands a range back in steps that the node takes, and waits until the chain has passed it.
-async fn fill(remote: &mut Remote, args: FillArgs) -> Result<(), Trouble> {
-    let path = path_of(&args.address);
-    let shown = remote.get(&path).await?;
-    let first = args.first.or(shown.json["chainNonce"].as_u64()).unwrap_or_default();
+async fn fill(remote: &mut Remote, args: FillArgs) -> Result<(), Failed> {
+    let path = path::submitter(&args.address);
+    let before: Submitter = remote.get(&path).await?.value;
+    let first = args.first.or(before.chain_nonce).unwrap_or_default();
     let count = args.last.saturating_sub(first).saturating_add(1);
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} nonces {elapsed}");
     let bar =
         ProgressBar::new(count).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    let mut next = first;
-    let (mut handed_back, mut taken, mut counted, mut free) = (0, 0, 0, 0);
+    let (mut next, mut steps) = (first, Vec::new());
     loop {
         let last = next.saturating_add(FILL_MAX - 1).min(args.last);
-        let body = json!({
-            "first": next, "last": last, "with": args.with, "used": args.used, "reason": args.reason
-        });
-        let said = match remote.post(&format!("{path}/fill"), &body).await {
-            Err(Trouble::Refused(said)) if said.json["code"] == "busy" => {
-                // As many are free as may be: they are filled first.
-                bar.set_position(passed(remote, &path).await?.saturating_sub(first).min(count));
+        let body = FillNonces {
+            first: Some(next.into()),
+            last: Some(last.into()),
+            with: Some(args.with.clone()),
+            used: Some(args.used),
+            reason: Some(args.reason.clone()),
+        };
+        match act::<Filled>(remote, &args.address, "fill", &body).await {
+            Err(Failed::Refused(refusal)) if refusal.has_code(ErrorCode::Busy) => {
+                // As many nonces are free as may be: they are filled first.
+                bar.set_position(passed(remote, &path, first).await?.min(count));
                 tokio::time::sleep(FILL_PAUSE).await;
                 continue;
             }
-            said => said?,
-        };
-        let figure = |name: &str| said.json[name].as_u64().unwrap_or_default();
-        handed_back += figure("handedBack");
-        taken += figure("taken");
-        counted += figure("counted");
-        free = figure("free");
+            filled => steps.push(filled?.value),
+        }
         if last >= args.last {
             break;
         }
         next = last + 1;
     }
-    // What the next transactions fill takes as long as they do.
+    let handed_back: u64 = steps.iter().map(|step| step.handed_back).sum();
+    // Filled by the next transactions, it takes as long as they do.
     let mut waits = !args.no_wait && handed_back > 0 && args.with == FillWith::Placeholder.name();
     while waits {
-        let passed = passed(remote, &path).await?.saturating_sub(first).min(count);
+        let passed = passed(remote, &path, first).await?.min(count);
         bar.set_position(passed);
         waits = passed < count;
         tokio::time::sleep(FILL_PAUSE).await;
     }
     bar.finish_and_clear();
-    let mut shown = remote.get(&path).await?.json;
-    let figures =
-        [("handedBack", handed_back), ("taken", taken), ("counted", counted), ("free", free)];
-    for (name, figure) in figures {
-        shown[name] = figure.into();
-    }
+    let filled = Filled {
+        submitter: remote.get(&path).await?.value,
+        handed_back,
+        taken: steps.iter().map(|step| step.taken).sum(),
+        counted: steps.iter().map(|step| step.counted).sum(),
+        free: steps.last().map_or(0, |step| step.free),
+    };
     if remote.json {
-        say(&shown.to_string())?;
+        print_line(&serde_json::to_string(&filled).unwrap_or_default())?;
     } else {
-        let mut lines = fields(&shown);
-        for (name, figure) in ["handed back", "taken", "counted"].iter().zip(figures) {
-            lines.add(name, Some(figure.1.to_string()));
-        }
-        lines.print()?;
+        let mut shown = fields(&filled.submitter);
+        shown.add("handed back", filled.handed_back);
+        shown.add("taken", filled.taken);
+        shown.add("counted", filled.counted);
+        shown.print()?;
     }
-    match handed_back {
-        0 if taken > 0 => Err(Trouble::Failed(format!(
-            "nothing was handed back: a transaction or a caller has {taken} of the {count} nonces, and \
-             the chain or a pool counts {counted}"
-        ))),
-        0 => {
-            eprintln!("nothing to fill: the chain or a pool counts all of the {count} nonces");
+    match nothing_filled(&filled, count) {
+        Some(why) if filled.taken > 0 => Err(Failed::NotAchieved(why)),
+        Some(why) => {
+            eprintln!("tollgate: {why}");
             Ok(())
         }
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 
-/// What the chain counts; 0 while it can't be asked.
-async fn passed(remote: &mut Remote, path: &str) -> Result<u64, Trouble> {
-    let said = remote.get_patiently(path).await?;
-    Ok(said.json["chainNonce"].as_u64().unwrap_or_default())
-}
-
-async fn advance(remote: &mut Remote, args: AdvanceArgs) -> Result<(), Trouble> {
-    let body = json!({ "nextNonce": args.next_nonce, "reason": args.reason });
-    let said = remote.post(&format!("{}/advance", path_of(&args.address)), &body).await?;
-    if remote.json {
-        return say(&said.text);
+/// Why no nonce was handed back, if none was.
+fn nothing_filled(filled: &Filled, count: u64) -> Option<String> {
+    let Filled { handed_back, taken, counted, .. } = filled;
+    match (handed_back, taken) {
+        (0, 0) => Some(format!("nothing to fill: the chain or a pool counts all {count} nonces")),
+        (0, _) => Some(format!(
+            "nothing was handed back: a transaction or a caller has {taken} of the {count} nonces, and \
+             the chain or a pool counts {counted}"
+        )),
+        _ => None,
     }
-    let mut shown = fields(&said.json);
-    shown.add("was next", text(&said.json["wasNextNonce"]));
-    shown.print()
 }
 
-fn path_of(address: &str) -> String {
-    format!("/api/v1/submitters/{}", escaped(address))
+/// How many nonces from the first on the chain counts; 0 while it can't be asked.
+async fn passed(remote: &mut Remote, path: &str, first: u64) -> Result<u64, Failed> {
+    let shown: Submitter = remote.get_patiently(path).await?.value;
+    Ok(shown.chain_nonce.unwrap_or_default().saturating_sub(first))
 }
 
-fn fields(one: &Value) -> Fields {
+fn fields(one: &Submitter) -> Fields {
     let mut fields = Fields::default();
-    fields.add("submitter", text(&one["address"]));
-    fields.add("chain", text(&one["chainId"]));
-    fields.add("status", text(&one["status"]));
-    fields.add("was", text(&one["was"]));
-    fields.add("reason", text(&one["statusReason"]));
-    fields.add("blocked by", blocked_by(one));
-    fields.add("mode", text(&one["mode"]));
-    fields.add("was mode", text(&one["wasMode"]));
-    fields.add("window", text(&one["window"]));
-    fields.add("owner", text(&one["owner"]));
-    fields.add("token", text(&one["fencingToken"]));
-    fields.add("next nonce", text(&one["nextNonce"]));
-    fields.add("chain nonce", text(&one["chainNonce"]));
+    fields.add("submitter", &one.address);
+    fields.add("chain", one.chain_id);
+    fields.add("status", &one.status);
+    fields.add_some("reason", one.status_reason.as_ref());
+    fields.add_some("blocked by", one.blocked_by.as_ref().map(blocked_by));
+    fields.add("mode", &one.mode);
+    fields.add("window", one.window);
+    fields.add_some("owner", one.owner.as_ref());
+    fields.add_some("token", one.fencing_token);
+    fields.add("next nonce", one.next_nonce);
+    fields.add_some("chain nonce", one.chain_nonce);
     for state in ["QUEUED", "ALLOCATED", "TRACKING", "STUCK"] {
-        fields.add(&state.to_lowercase(), text(&one["depth"][state]));
+        fields.add_some(&state.to_lowercase(), one.depth.get(state));
     }
-    fields.add("oldest", age(&one["oldestPendingSeconds"]));
-    let holes = one["holes"].as_array().filter(|holes| !holes.is_empty());
-    let holes = holes.map(|holes| {
-        let shown = holes.iter().map(cell).collect::<Vec<_>>().join(", ");
-        let count = one["holeCount"].as_u64().unwrap_or_default();
-        match count.saturating_sub(holes.len() as u64) {
-            0 => shown,
-            more => format!("{shown} and {more} more"),
-        }
-    });
-    fields.add("holes", holes);
-    fields.add("balance", one["balance"].as_str().map(in_eth));
+    fields.add_some("oldest", one.oldest_pending_seconds.map(|seconds| format!("{seconds}s")));
+    fields.add_some("holes", holes(one));
+    fields.add_some("balance", one.balance.as_deref().map(format_eth));
     fields
 }
 
-/// How many open transactions it has.
-fn open(one: &Value) -> u64 {
-    one["depth"].as_object().into_iter().flatten().filter_map(|(_, count)| count.as_u64()).sum()
-}
-
-fn age(seconds: &Value) -> Option<String> {
-    seconds.as_u64().map(|seconds| format!("{seconds}s"))
+/// The nonces that are shown, and how many more there are.
+fn holes(one: &Submitter) -> Option<String> {
+    let shown = one.holes.as_ref().filter(|holes| !holes.is_empty())?;
+    let nonces = shown.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    match one.hole_count.unwrap_or_default().saturating_sub(shown.len() as u64) {
+        0 => Some(nonces),
+        more => Some(format!("{nonces} and {more} more")),
+    }
 }

@@ -1,6 +1,6 @@
-//! Tables for people: aligned, plain, and safe to print.
+//! Aligned tables without control characters.
 
-use super::remote::{Trouble, say};
+use super::remote::{Failed, print_line};
 
 /// Between two columns.
 const GAP: &str = "  ";
@@ -19,25 +19,34 @@ impl Table {
         self.rows.push(cells.iter().map(|cell| clean(cell)).collect());
     }
 
-    pub(super) fn print(&self) -> Result<(), Trouble> {
-        lines(&self.rows).iter().try_for_each(|line| say(line))
+    pub(super) fn print(&self) -> Result<(), Failed> {
+        lines(&self.rows).iter().try_for_each(|line| print_line(line))
     }
 }
 
-/// Names and values, one pair in a line; what has no value is left out.
+/// Names and values, one pair in a line.
 #[derive(Default)]
 pub(super) struct Fields(Vec<Vec<String>>);
 
 impl Fields {
-    pub(super) fn add(&mut self, name: &str, value: Option<String>) {
+    pub(super) fn add(&mut self, name: &str, value: impl ToString) {
+        self.0.push(vec![name.to_owned(), clean(&value.to_string())]);
+    }
+
+    pub(super) fn add_some(&mut self, name: &str, value: Option<impl ToString>) {
         if let Some(value) = value {
-            self.0.push(vec![name.to_owned(), clean(&value)]);
+            self.add(name, value);
         }
     }
 
-    pub(super) fn print(&self) -> Result<(), Trouble> {
-        lines(&self.0).iter().try_for_each(|line| say(line))
+    pub(super) fn print(&self) -> Result<(), Failed> {
+        lines(&self.0).iter().try_for_each(|line| print_line(line))
     }
+}
+
+/// A value in a table; `-` where there is none.
+pub(super) fn cell(value: Option<&impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), ToString::to_string)
 }
 
 fn lines(rows: &[Vec<String>]) -> Vec<String> {
@@ -54,7 +63,7 @@ fn lines(rows: &[Vec<String>]) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// Without what a terminal would obey: errors and reasons come from anywhere.
+/// Without control characters, which a terminal would obey: errors and reasons come from outside.
 pub(super) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
@@ -64,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_as_wide_as_their_widest_cell_and_lines_end_where_they_end() {
+    fn column_is_as_wide_as_its_widest_cell_and_lines_are_not_padded() {
         let mut table = Table::new(["STATE", "TX", "NOTE"]);
         table.row(["CONFIRMED".to_owned(), "1".to_owned(), String::new()]);
         table.row(["é".to_owned(), "22".to_owned(), "x".to_owned()]);
@@ -73,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_printed_steers_the_terminal() {
+    fn control_characters_are_not_printed() {
         assert_eq!(clean("a\u{1b}[31mb\nc"), "a\u{fffd}[31mb\u{fffd}c");
     }
 }

@@ -1,4 +1,4 @@
-//! `tollgate tx`: create transactions, read them, follow them, step in.
+//! `tollgate tx`: creates transactions, shows and follows them, and acts on them.
 
 mod follow;
 mod send;
@@ -7,11 +7,13 @@ pub(super) mod show;
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, Subcommand};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use tollgate_api::{
+    ActionAnswer, NewPayload, OperatorTx, Reason, Replacement, Tx, TxPage, parse_amount, path,
+};
 use tollgate_model::U256;
 
-use super::amount::wei;
-use super::remote::{self, Remote, RemoteArgs, Trouble, escaped, say, with_query};
+use super::remote::{self, Answer, Failed, Remote, RemoteArgs};
 use crate::failure::Failure;
 
 #[derive(Args)]
@@ -24,75 +26,76 @@ pub(super) struct TxArgs {
 
 #[derive(Subcommand)]
 enum TxCommand {
-    /// Makes a transaction; with --wait, follows it to its end.
+    /// Create a transaction; with --wait, follow it until it is final.
     Send(send::SendArgs),
-    /// Shows a transaction.
+    /// Show a transaction.
     Get(GetArgs),
-    /// Lists transactions, newest first.
+    /// List transactions, newest first.
     List(ListArgs),
-    /// Follows a transaction until it is final, with a line for each change.
+    /// Follow a transaction until it is final, with a line for each change.
     Watch(WatchArgs),
-    /// Ends a transaction: at once if it has no nonce, else by a transfer to self in its slot.
-    Cancel(ActArgs),
-    /// Offers more for a transaction.
-    SpeedUp(ActArgs),
-    /// Sends a transaction's newest bytes again now.
-    Resubmit(ActArgs),
-    /// Puts another price, or another call, in a transaction's place.
+    /// Cancel a transaction. A queued one is dropped; otherwise its nonce is consumed by a zero-value
+    /// self-transfer.
+    Cancel(ActionArgs),
+    /// Send a transaction again at a higher price.
+    SpeedUp(ActionArgs),
+    /// Send a transaction's newest attempt again now, unchanged.
+    Resubmit(ActionArgs),
+    /// Replace a transaction by one at another price, or by another call.
     Replace(ReplaceArgs),
-    /// Asks the stuck policy about a transaction now.
-    Resolve(ActArgs),
+    /// Ask the stuck policy about a transaction now.
+    Resolve(ActionArgs),
 }
 
 #[derive(Args)]
 struct GetArgs {
-    /// The transaction's id.
+    /// Id of the transaction.
     #[arg(required_unless_present = "request_id", conflicts_with = "request_id")]
     tx_id: Option<String>,
-    /// By its request instead, together with --from.
+    /// Find it by its request id instead, together with --from.
     #[arg(long, requires = "from")]
     request_id: Option<String>,
-    /// The account that sends, for --request-id.
+    /// Address of the account that sends, for --request-id.
     #[arg(long, requires = "request_id")]
     from: Option<String>,
-    /// With nonce, fencing token, attempts and schedule.
+    /// Show nonce, fencing token, attempts and schedule as well.
     #[arg(long)]
     operator: bool,
 }
 
 #[derive(Args)]
 struct ListArgs {
-    /// Only of this account.
+    /// Only transactions of this account.
     #[arg(long)]
     submitter: Option<String>,
-    /// Only in these states, like STUCK or QUEUED,TRACKING.
+    /// Only transactions in these states, like STUCK or QUEUED,TRACKING.
     #[arg(long)]
     state: Option<String>,
-    /// Only those accepted at this time or later (RFC 3339).
+    /// Only transactions accepted at this time or later (RFC 3339).
     #[arg(long)]
     since: Option<String>,
-    /// Only those accepted before this time (RFC 3339).
+    /// Only transactions accepted before this time (RFC 3339).
     #[arg(long)]
     until: Option<String>,
-    /// How many at most.
+    /// Maximum number of rows.
     #[arg(long, default_value_t = 20)]
     limit: u32,
-    /// Where the list before this one ended.
+    /// Cursor of the next page, as the previous page gave it.
     #[arg(long)]
     cursor: Option<String>,
 }
 
 #[derive(Args)]
 struct WatchArgs {
-    /// The transaction's id.
+    /// Id of the transaction.
     tx_id: String,
 }
 
 #[derive(Args)]
-struct ActArgs {
-    /// The transaction's id.
+struct ActionArgs {
+    /// Id of the transaction.
     tx_id: String,
-    /// Why, for the audit trail.
+    /// Reason, for the audit trail.
     #[arg(long)]
     reason: Option<String>,
 }
@@ -101,27 +104,27 @@ struct ActArgs {
 #[command(group(ArgGroup::new("what").multiple(true).required(true)))]
 #[command(group(ArgGroup::new("call").multiple(true)))]
 struct ReplaceArgs {
-    /// The transaction's id.
+    /// Id of the transaction.
     tx_id: String,
-    /// Why, for the audit trail.
+    /// Reason, for the audit trail.
     #[arg(long)]
     reason: Option<String>,
-    /// The price for a unit of gas, like 30gwei.
-    #[arg(long, value_parser = wei, group = "what")]
+    /// Maximum price per unit of gas, like 30gwei.
+    #[arg(long, value_parser = parse_amount, group = "what")]
     max_fee_per_gas: Option<U256>,
-    /// The tip for a unit of gas, like 2gwei.
-    #[arg(long, value_parser = wei, group = "what")]
+    /// Tip per unit of gas, like 2gwei.
+    #[arg(long, value_parser = parse_amount, group = "what")]
     max_priority_fee_per_gas: Option<U256>,
-    /// What is called instead, where the create said replaceable.
+    /// Address to call instead, if the transaction is replaceable.
     #[arg(long, groups = ["what", "call"])]
     to: Option<String>,
-    /// What is paid instead, like 1.5eth; 0 if left out.
-    #[arg(long, value_parser = wei, requires = "call")]
+    /// Value to pay instead, like 1.5eth; 0 by default.
+    #[arg(long, value_parser = parse_amount, requires = "call")]
     value: Option<U256>,
-    /// The data of the call instead, as 0x-hex.
+    /// Data of the call instead, as 0x-hex.
     #[arg(long, groups = ["what", "call"])]
     data: Option<String>,
-    /// The most gas that the call may use instead; estimated if left out.
+    /// Gas limit of the call instead; estimated by default.
     #[arg(long, requires = "call")]
     gas: Option<u64>,
 }
@@ -140,21 +143,25 @@ pub(super) fn run(args: TxArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-async fn get(remote: &mut Remote, args: GetArgs) -> Result<(), Trouble> {
-    let view = args.operator.then(|| "operator".to_owned());
+async fn get(remote: &mut Remote, args: GetArgs) -> Result<(), Failed> {
+    let view = ("view", args.operator.then(|| "operator".to_owned()));
     let path = match args.tx_id {
-        Some(tx_id) => with_query(&path_of(&tx_id), &[("view", view)]),
-        None => with_query(
-            "/api/v1/tx/by-request",
-            &[("submitter", args.from), ("requestId", args.request_id), ("view", view)],
-        ),
+        Some(tx_id) => path::with_query(&path::tx(&tx_id), &[view]),
+        None => {
+            let params = [("submitter", args.from), ("requestId", args.request_id), view];
+            path::with_query(path::BY_REQUEST, &params)
+        }
     };
-    let said = remote.get(&path).await?;
-    if remote.json { say(&said.text) } else { show::tx(&said.json) }
+    if args.operator {
+        let found: Answer<OperatorTx> = remote.get(&path).await?;
+        return remote.print(&found, show::operator_tx);
+    }
+    let found: Answer<Tx> = remote.get(&path).await?;
+    remote.print(&found, show::tx)
 }
 
-async fn list(remote: &mut Remote, args: ListArgs) -> Result<(), Trouble> {
-    let words = [
+async fn list(remote: &mut Remote, args: ListArgs) -> Result<(), Failed> {
+    let params = [
         ("submitter", args.submitter),
         ("state", args.state),
         ("from", args.since),
@@ -162,47 +169,33 @@ async fn list(remote: &mut Remote, args: ListArgs) -> Result<(), Trouble> {
         ("cursor", args.cursor),
         ("limit", Some(args.limit.to_string())),
     ];
-    let said = remote.get(&with_query("/api/v1/tx", &words)).await?;
-    if remote.json { say(&said.text) } else { show::list(&said.json) }
+    let page: Answer<TxPage> = remote.get(&path::with_query(path::TX, &params)).await?;
+    remote.print(&page, show::list)
 }
 
-async fn act(remote: &mut Remote, word: &str, args: ActArgs) -> Result<(), Trouble> {
-    let body = args.reason.map_or_else(|| json!({}), |reason| json!({ "reason": reason }));
-    carry_out(remote, &args.tx_id, word, &body).await
+async fn act(remote: &mut Remote, action: &str, args: ActionArgs) -> Result<(), Failed> {
+    post(remote, &args.tx_id, action, &Reason { reason: args.reason }).await
 }
 
-async fn replace(remote: &mut Remote, args: ReplaceArgs) -> Result<(), Trouble> {
-    let text = |wei: U256| Value::from(wei.to_string());
-    let call = given([
-        ("to", args.to.map(Value::from)),
-        ("value", args.value.map(text)),
-        ("data", args.data.map(Value::from)),
-        ("gas", args.gas.map(Value::from)),
-    ]);
-    let body = given([
-        ("maxFeePerGas", args.max_fee_per_gas.map(text)),
-        ("maxPriorityFeePerGas", args.max_priority_fee_per_gas.map(text)),
-        ("payload", (!call.is_empty()).then_some(Value::Object(call))),
-        ("reason", args.reason.map(Value::from)),
-    ]);
-    carry_out(remote, &args.tx_id, "replace", &Value::Object(body)).await
+async fn replace(remote: &mut Remote, args: ReplaceArgs) -> Result<(), Failed> {
+    let (value, gas) = (args.value.map(Into::into), args.gas.map(Into::into));
+    let payload = NewPayload { to: args.to, value, data: args.data, gas };
+    let body = Replacement {
+        max_fee_per_gas: args.max_fee_per_gas.map(Into::into),
+        max_priority_fee_per_gas: args.max_priority_fee_per_gas.map(Into::into),
+        payload: Some(payload).filter(|payload| *payload != NewPayload::default()),
+        reason: args.reason,
+    };
+    post(remote, &args.tx_id, "replace", &body).await
 }
 
-async fn carry_out(
+async fn post(
     remote: &mut Remote,
     tx_id: &str,
-    word: &str,
-    body: &Value,
-) -> Result<(), Trouble> {
-    let said = remote.post(&format!("{}/{word}", path_of(tx_id)), body).await?;
-    if remote.json { say(&said.text) } else { show::acted(&said.json) }
-}
-
-fn path_of(tx_id: &str) -> String {
-    format!("/api/v1/tx/{}", escaped(tx_id))
-}
-
-/// An object of what is there.
-fn given<const N: usize>(fields: [(&str, Option<Value>); N]) -> Map<String, Value> {
-    fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    action: &str,
+    body: &impl Serialize,
+) -> Result<(), Failed> {
+    let path = format!("{}/{action}", path::tx(tx_id));
+    let done: Answer<ActionAnswer> = remote.post(&path, body).await?;
+    remote.print(&done, show::action)
 }

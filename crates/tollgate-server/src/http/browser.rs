@@ -13,10 +13,10 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, Method, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use tollgate_api::ErrorCode;
 use tollgate_model::secret::masked;
 
 use super::Api;
-use super::code::Code;
 use super::problem::Problem;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -83,7 +83,7 @@ impl BrowserPolicy {
             quoted(authority.as_str()),
             if self.accepts_any_address { "IP addresses" } else { "localhost, 127.0.0.1, [::1]" },
         );
-        Err(Problem::new(Code::HostNotAllowed, detail).about("Host"))
+        Err(Problem::new(ErrorCode::HostNotAllowed, detail).about("Host"))
     }
 
     fn check_origin(
@@ -94,7 +94,7 @@ impl BrowserPolicy {
     ) -> Result<(), Problem> {
         let refused = |header: HeaderName, value: &str, why: &str| {
             let detail = format!("{header}: {} {why}", quoted(value));
-            Err(Problem::new(Code::CrossOrigin, detail).about(header.as_str()))
+            Err(Problem::new(ErrorCode::CrossOrigin, detail).about(header.as_str()))
         };
         let own = authority.map(own_origin);
         for origin in headers.get_all(header::ORIGIN) {
@@ -140,7 +140,7 @@ pub(crate) async fn refuse_cross_site(
 /// An empty body needs no type; forms always send one.
 fn check_content_type(headers: &HeaderMap, is_empty: bool) -> Result<(), Problem> {
     let refused = |detail: String| {
-        Err(Problem::new(Code::UnsupportedMediaType, detail).about("Content-Type"))
+        Err(Problem::new(ErrorCode::UnsupportedMediaType, detail).about("Content-Type"))
     };
     let mut given = headers.get_all(header::CONTENT_TYPE).iter();
     let (first, more) = (given.next(), given.next());
@@ -171,7 +171,11 @@ fn check_content_encoding(headers: &HeaderMap) -> Result<(), Problem> {
                 "{} is not supported; send the body without compression (identity)",
                 quoted(&text)
             );
-            return Err(Problem::of_field(Code::UnsupportedMediaType, "Content-Encoding", what));
+            return Err(Problem::of_field(
+                ErrorCode::UnsupportedMediaType,
+                "Content-Encoding",
+                what,
+            ));
         }
     }
     Ok(())
@@ -182,7 +186,7 @@ fn authority(request: &Request) -> Result<Option<Authority>, Problem> {
     if let Some(authority) = request.uri().authority() {
         return Ok(Some(authority.clone()));
     }
-    let refused = |why: &str| Err(Problem::new(Code::HostNotAllowed, why).about("Host"));
+    let refused = |why: &str| Err(Problem::new(ErrorCode::HostNotAllowed, why).about("Host"));
     let mut given = request.headers().get_all(header::HOST).iter();
     match (given.next(), given.next()) {
         (None, _) => Ok(None),
@@ -248,7 +252,7 @@ mod tests {
             request = request.header(*name, *value);
         }
         let request = request.body(Body::from(body.to_owned())).unwrap();
-        policy.check(&request).map_or_else(|problem| problem.code.word(), |()| "fine")
+        policy.check(&request).map_or_else(|problem| problem.code.name(), |()| "fine")
     }
 
     #[test]

@@ -22,7 +22,8 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep};
 use tracing::{debug, warn};
 
-use super::code::Code;
+use tollgate_api::ErrorCode;
+
 use super::problem::Problem;
 
 /// How long a connection of the reserve has to send its request: it is needed by others.
@@ -173,7 +174,7 @@ pub(crate) async fn refuse_beyond_health(request: Request, next: Next) -> Respon
     let is_reserve = request.extensions().get::<FromReserve>().is_some();
     if is_reserve && !HEALTH_PATHS.contains(&request.uri().path()) {
         let detail = "all connections of this node are taken (http.max_connections)";
-        return Problem::new(Code::TooManyConnections, detail).into_response();
+        return Problem::new(ErrorCode::TooManyConnections, detail).into_response();
     }
     next.run(request).await
 }

@@ -1,22 +1,22 @@
-//! Creates, one at a time; `batch` has many.
+//! Creates one transaction. Many at once are in `batch`.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use tollgate_api::{Create, ErrorCode, Simulation, Tx};
 use tollgate_engine::{CreateError, Created, PendingCreate, PreparedCreate, Simulated};
 use tollgate_model::{Submitter, TxId};
 use utoipa::ToSchema;
 
 use super::Api;
-use super::body::{Asked, CreateBody, Json, Wish};
-use super::code::Code;
-use super::doc::may_fail;
+use super::body::Json;
+use super::create_request::{CreateContent, CreateRequest};
 use super::idempotency::key_of;
+use super::openapi::may_fail;
 use super::params::CreateParams;
 use super::problem::Problem;
-use super::query::Words;
+use super::query::QueryParams;
 use super::read::for_callers;
-use super::shape::{Simulation, Tx};
 
 may_fail! {
     CreateProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
@@ -40,7 +40,7 @@ may_fail! {
     operation_id = "createTx",
     tag = "transactions",
     params(CreateParams),
-    request_body(content = CreateBody, description = "At most 2 MiB.", examples(
+    request_body(content = Create, description = "At most 2 MiB.", examples(
         ("transfer" = (summary = "Pay somebody", value = json!({
             "submitter": "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
             "requestId": "order-17",
@@ -71,21 +71,21 @@ may_fail! {
 )]
 pub(crate) async fn create(
     State(api): State<Api>,
-    mut words: Words,
+    mut params: QueryParams,
     headers: HeaderMap,
-    Json(body): Json<CreateBody>,
+    Json(body): Json<Create>,
 ) -> Result<Response, Problem> {
-    let simulate = words.flag("simulate")?;
-    words.end()?;
+    let simulate = params.flag("simulate")?;
+    params.end()?;
     let key = key_of(&headers)?;
-    let asked = body.read(api.engine.chain_id(), key.as_deref())?;
+    let request = CreateRequest::read(body, api.engine.chain_id(), key.as_deref())?;
     if simulate {
-        let Wish::Intent(intent) = asked.wish else {
+        let CreateContent::Intent(intent) = request.content else {
             let what = "there is nothing to prepare in a signed transaction";
-            return Err(Problem::of_field(Code::InvalidRawTx, "rawTx", what));
+            return Err(Problem::of_field(ErrorCode::InvalidRawTx, "rawTx", what));
         };
-        let (submitter, value) = (asked.submitter, intent.value);
-        let simulated = api.engine.simulate(submitter, asked.request_id, *intent).await;
+        let (submitter, value) = (request.submitter, intent.value);
+        let simulated = api.engine.simulate(submitter, request.request_id, *intent).await;
         return match simulated.map_err(|error| refused(submitter, error))? {
             Simulated::Costs(fees) => {
                 Ok(axum::Json(Simulation::new(submitter, value, &fees)).into_response())
@@ -93,7 +93,9 @@ pub(crate) async fn create(
             Simulated::Known(tx_id) => Ok(axum::Json(known(&api, tx_id).await?).into_response()),
         };
     }
-    let (status, tx) = carry_out(&api, asked).await?;
+    let submitter = request.submitter;
+    let prepared = prepare(&api, request).await?;
+    let (status, tx) = outcome(&api, submitter, api.engine.submit(prepared)).await?;
     Ok((status, axum::Json(tx)).into_response())
 }
 
@@ -109,30 +111,26 @@ enum CreateAnswer {
     Simulated(Simulation),
 }
 
-pub(crate) async fn carry_out(api: &Api, asked: Asked) -> Result<(StatusCode, Tx), Problem> {
-    let submitter = asked.submitter;
-    let prepared = prepare(api, asked).await?;
-    decided(api, submitter, api.engine.submit(prepared)).await
-}
-
 /// Everything about a create that needs no nonce.
-pub(crate) async fn prepare(api: &Api, asked: Asked) -> Result<PreparedCreate, Problem> {
-    let Asked { submitter, request_id, wish } = asked;
-    let prepared = match wish {
-        Wish::Intent(intent) => api.engine.prepare(submitter, request_id, *intent).await,
-        Wish::Signed(signed) => api.engine.prepare_signed(submitter, request_id, *signed).await,
+pub(crate) async fn prepare(api: &Api, request: CreateRequest) -> Result<PreparedCreate, Problem> {
+    let CreateRequest { submitter, request_id, content } = request;
+    let prepared = match content {
+        CreateContent::Intent(intent) => api.engine.prepare(submitter, request_id, *intent).await,
+        CreateContent::Signed(signed) => {
+            api.engine.prepare_signed(submitter, request_id, *signed).await
+        }
     };
     prepared.map_err(|error| refused(submitter, error))
 }
 
 /// Waits for the outcome of a create that its worker has.
-pub(crate) async fn decided(
+pub(crate) async fn outcome(
     api: &Api,
     submitter: Submitter,
     pending: PendingCreate,
 ) -> Result<(StatusCode, Tx), Problem> {
     match pending.decided().await.map_err(|error| refused(submitter, error))? {
-        Created::New(record) => Ok((StatusCode::ACCEPTED, Tx::new(&record))),
+        Created::New(record) => Ok((StatusCode::ACCEPTED, Tx::from(record.as_ref()))),
         Created::Known(tx_id) => Ok((StatusCode::OK, known(api, tx_id).await?)),
     }
 }
@@ -144,7 +142,7 @@ fn refused(submitter: Submitter, error: CreateError) -> Problem {
                 "{} is not served here; GET /api/v1/submitters lists those that are",
                 submitter.address
             );
-            Problem::of_field(Code::UnknownSubmitter, "submitter", what)
+            Problem::of_field(ErrorCode::UnknownSubmitter, "submitter", what)
         }
         other => other.into(),
     }
@@ -152,11 +150,16 @@ fn refused(submitter: Submitter, error: CreateError) -> Problem {
 
 /// The answer to a request that was accepted before, at any node (I7); `None` if it is new, or if that
 /// can't be said now.
-pub(crate) async fn answer_to_known(api: &Api, asked: &Asked) -> Option<Result<Tx, Problem>> {
-    let Asked { submitter, request_id, wish } = asked;
-    let found = match wish {
-        Wish::Intent(intent) => api.engine.known(*submitter, request_id.as_ref(), intent).await,
-        Wish::Signed(signed) => {
+pub(crate) async fn answer_to_known(
+    api: &Api,
+    request: &CreateRequest,
+) -> Option<Result<Tx, Problem>> {
+    let CreateRequest { submitter, request_id, content } = request;
+    let found = match content {
+        CreateContent::Intent(intent) => {
+            api.engine.known(*submitter, request_id.as_ref(), intent).await
+        }
+        CreateContent::Signed(signed) => {
             api.engine.known_signed(*submitter, request_id.clone(), signed).await
         }
     };

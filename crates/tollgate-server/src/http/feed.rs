@@ -4,17 +4,16 @@ use std::time::Duration;
 
 use axum::extract::State;
 use tokio::time::Instant;
+use tollgate_api::{ErrorCode, Feed};
 use tollgate_model::port::{FeedStore, Page};
 use tollgate_model::{ChainId, Seq};
 
 use super::Api;
-use super::code::Code;
-use super::doc::may_fail;
 use super::feed_watch::FeedWatch;
+use super::openapi::may_fail;
 use super::params::FeedParams;
 use super::problem::Problem;
-use super::query::Words;
-use super::shape::Feed;
+use super::query::QueryParams;
 
 may_fail! {
     FeedProblems: InvalidQuery, InvalidNumber, InvalidLimit, InvalidCursor, InvalidDuration,
@@ -36,13 +35,13 @@ may_fail! {
 )]
 pub(crate) async fn completions(
     State(api): State<Api>,
-    mut words: Words,
+    mut params: QueryParams,
 ) -> Result<axum::Json<Feed>, Problem> {
     // I10: numbers follow the order of commits, so `next` is all that a reader needs.
-    let after = words.seq()?;
-    let page = words.page()?;
-    let wait = words.wait()?;
-    words.end()?;
+    let after = params.seq()?;
+    let page = params.page()?;
+    let wait = params.wait()?;
+    params.end()?;
     let chain = api.engine.chain_id();
     read(&*api.store, &api.feed_watch, chain, after, page, wait).await.map(axum::Json)
 }
@@ -64,7 +63,7 @@ async fn read(
                 "{after} is beyond the end of the feed, {}; it is a cursor of another database",
                 found.end
             );
-            return Err(Problem::of_field(Code::CursorAhead, "after", detail));
+            return Err(Problem::of_field(ErrorCode::CursorAhead, "after", detail));
         }
         let answer = Feed::new(&found, seen, page);
         // What other chains added is passed over, and the wait goes on.
@@ -236,7 +235,10 @@ mod tests {
         feed.add();
         for wait in [Duration::ZERO, Duration::from_secs(60)] {
             let ahead = read(&feed, &watch, chain(OWN), at(2), page, wait).await.err().unwrap();
-            assert_eq!((ahead.code, ahead.field.as_deref()), (Code::CursorAhead, Some("after")));
+            assert_eq!(
+                (ahead.code, ahead.body.field.as_deref()),
+                (ErrorCode::CursorAhead, Some("after"))
+            );
         }
         let none = read(&feed, &watch, chain(OWN), at(1), page, Duration::from_millis(1)).await;
         let none = none.unwrap();

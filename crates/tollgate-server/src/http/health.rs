@@ -1,14 +1,14 @@
-//! Is it alive, is it ready.
+//! Liveness and readiness.
 
 use axum::extract::State;
 use serde::Serialize;
+use tollgate_api::ErrorCode;
 use tollgate_model::Seq;
 use tollgate_model::port::Page;
 use utoipa::ToSchema;
 
 use super::Api;
-use super::code::Code;
-use super::doc::may_fail;
+use super::openapi::may_fail;
 use super::problem::Problem;
 
 may_fail! {
@@ -56,7 +56,10 @@ pub(crate) async fn live() -> axum::Json<Alive> {
 )]
 pub(crate) async fn ready(State(api): State<Api>) -> Result<axum::Json<Ready>, Problem> {
     if api.engine.is_draining() {
-        return Err(Problem::new(Code::Draining, "it takes no new work"));
+        return Err(Problem::new(
+            ErrorCode::Draining,
+            "the node is shutting down and takes no new work",
+        ));
     }
     api.store.completions(api.engine.chain_id(), Seq::MAX, Page::new(1)?).await?;
     let head = api.engine.view().head().ok_or_else(|| {

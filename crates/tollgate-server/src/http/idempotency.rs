@@ -4,24 +4,24 @@
 
 use axum::http::HeaderMap;
 use serde_json::value::RawValue;
+use tollgate_api::ErrorCode;
+use tollgate_api::header::IDEMPOTENCY_KEY;
+use tollgate_api::limit::BATCH_ITEMS_MAX;
 use tollgate_model::RequestId;
 
-use super::batch::BATCH_MAX;
 use super::body::Fields;
-use super::code::Code;
 use super::problem::Problem;
 
-/// The header's name, as problems name it.
-pub(crate) const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 /// What the request ids of a batch's items begin with: callers' own ids do so only on purpose.
 const BATCH_PREFIX: &str = "batch:";
 /// What is added behind the key at most: a colon and the place of an item.
 const PLACE_BYTES_MAX: usize = 4;
-const _: () = assert!(BATCH_MAX <= 1_000, "the place of an item has three digits at most");
+const _: () = assert!(BATCH_ITEMS_MAX <= 1_000, "the place of an item has three digits at most");
 
 /// The key of a request, if it has one.
 pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let refused = |what: &str| Problem::of_field(Code::InvalidRequestId, IDEMPOTENCY_KEY, what);
+    let refused =
+        |what: &str| Problem::of_field(ErrorCode::InvalidRequestId, IDEMPOTENCY_KEY, what);
     let mut given = headers.get_all(IDEMPOTENCY_KEY).iter();
     let key = match (given.next(), given.next()) {
         (None, _) => return Ok(None),
@@ -67,7 +67,7 @@ impl BatchKey {
             }
             Ok(_) => return Ok(Some(Self(key))),
         };
-        Err(Problem::of_field(Code::InvalidRequestId, IDEMPOTENCY_KEY, problem))
+        Err(Problem::of_field(ErrorCode::InvalidRequestId, IDEMPOTENCY_KEY, problem))
     }
 
     /// The request id of the item at a place.
@@ -108,7 +108,7 @@ mod tests {
         for value in values {
             headers.append(IDEMPOTENCY_KEY, HeaderValue::from_str(value).unwrap());
         }
-        key_of(&headers).map_err(|problem| problem.code.word())
+        key_of(&headers).map_err(|problem| problem.code.name())
     }
 
     #[test]

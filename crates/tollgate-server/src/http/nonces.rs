@@ -1,18 +1,22 @@
-//! Nonces for callers that send by themselves: reserve, tell what became of it, list what is out.
+//! Nonces for callers that send by themselves: reserve one, report it used or return it, list them.
+
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use tollgate_api::{
+    ErrorCode, Reservation, ReservationPage, Reserve, ReservedNonce, ReturnedNonce, UsedNonce,
+    quoted, read_hash,
+};
 use tollgate_model::{Nonce, Submitter};
+use uuid::Uuid;
 
 use super::Api;
-use super::body::{Json, OptionalJson, ReserveBody, ReturnedBody, UsedBody, quoted};
-use super::code::Code;
-use super::doc::may_fail;
+use super::body::{Json, required_reason};
+use super::openapi::may_fail;
 use super::params::{NonceParams, NoncesParams, SubmitterParams};
 use super::problem::Problem;
-use super::query::{Segment, TwoSegments, Words};
-use super::shape::{Reservation, ReservationPage, ReservedNonce};
-use super::submitters;
+use super::query::{PathParams, QueryParams, SubmitterCall, last_of_full_page, submitter_at};
 
 may_fail! {
     ReserveProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidPath,
@@ -43,7 +47,7 @@ may_fail! {
     operation_id = "reserveNonce",
     tag = "nonces",
     params(SubmitterParams),
-    request_body(content = Option<ReserveBody>, description = "May be left out.", examples(
+    request_body(content = Option<Reserve>, description = "May be left out.", examples(
         ("two minutes" = (summary = "For two minutes", value = json!({"holdSeconds": 120})))
     )),
     responses(
@@ -52,15 +56,12 @@ may_fail! {
     )
 )]
 pub(crate) async fn reserve(
-    State(api): State<Api>,
-    Segment(address): Segment,
-    words: Words,
-    OptionalJson(body): OptionalJson<ReserveBody>,
+    call: SubmitterCall<Reserve>,
 ) -> Result<(StatusCode, axum::Json<ReservedNonce>), Problem> {
-    words.end()?;
-    let of = Submitter::new(api.engine.chain_id(), submitters::parse(&address)?);
-    let reserved = api.engine.reserve(of, body.read()?).await?;
-    Ok((StatusCode::CREATED, axum::Json(ReservedNonce::new(&reserved))))
+    let hold = call.body.hold_seconds.map(|hold| hold.read_u64("holdSeconds", 0..=u64::MAX));
+    let hold = hold.transpose()?.map(Duration::from_secs);
+    let reserved = call.api.engine.reserve(call.submitter, hold).await?;
+    Ok((StatusCode::CREATED, axum::Json((&reserved).into())))
 }
 
 /// Say that a nonce is used
@@ -74,7 +75,7 @@ pub(crate) async fn reserve(
     operation_id = "useNonce",
     tag = "nonces",
     params(NonceParams),
-    request_body(content = UsedBody, description = "By whom, for what.", examples(
+    request_body(content = UsedNonce, description = "By whom, for what.", examples(
         ("hash" = (summary = "A signed transaction", value = json!({
             "ownerToken": "2f1c1a3e-9d0b-4c53-8a53-6d0d1f0b7a11",
             "txHash": "0x88df016429689c079f3b2f6ad39fa052532c56795b733da78a91ebe6a713944b"
@@ -87,15 +88,15 @@ pub(crate) async fn reserve(
 )]
 pub(crate) async fn used(
     State(api): State<Api>,
-    TwoSegments(address, nonce): TwoSegments,
-    words: Words,
-    Json(body): Json<UsedBody>,
+    PathParams((address, nonce)): PathParams<(String, String)>,
+    params: QueryParams,
+    Json(body): Json<UsedNonce>,
 ) -> Result<axum::Json<Reservation>, Problem> {
-    words.end()?;
-    let (of, nonce) = place(&api, &address, &nonce)?;
-    let (token, tx_hash) = body.read()?;
+    params.end()?;
+    let (of, nonce) = slot_at(&api, &address, &nonce)?;
+    let (token, tx_hash) = (read_token(&body.owner_token)?, read_hash("txHash", &body.tx_hash)?);
     let used = api.engine.reservation_used(of, nonce, token, tx_hash).await?;
-    Ok(axum::Json(Reservation::new(&used)))
+    Ok(axum::Json((&used).into()))
 }
 
 /// Give a nonce back
@@ -107,7 +108,7 @@ pub(crate) async fn used(
     operation_id = "returnNonce",
     tag = "nonces",
     params(NonceParams),
-    request_body(content = ReturnedBody, description = "By whom, and why.", examples(
+    request_body(content = ReturnedNonce, description = "By whom, and why.", examples(
         ("unused" = (summary = "Not needed after all", value = json!({
             "ownerToken": "2f1c1a3e-9d0b-4c53-8a53-6d0d1f0b7a11",
             "reason": "the order was withdrawn"
@@ -120,15 +121,15 @@ pub(crate) async fn used(
 )]
 pub(crate) async fn recyclable(
     State(api): State<Api>,
-    TwoSegments(address, nonce): TwoSegments,
-    words: Words,
-    Json(body): Json<ReturnedBody>,
+    PathParams((address, nonce)): PathParams<(String, String)>,
+    params: QueryParams,
+    Json(body): Json<ReturnedNonce>,
 ) -> Result<axum::Json<Reservation>, Problem> {
-    words.end()?;
-    let (of, nonce) = place(&api, &address, &nonce)?;
-    let (token, reason) = body.read()?;
+    params.end()?;
+    let (of, nonce) = slot_at(&api, &address, &nonce)?;
+    let (token, reason) = (read_token(&body.owner_token)?, required_reason(Some(body.reason))?);
     let back = api.engine.reservation_recyclable(of, nonce, token, reason).await?;
-    Ok(axum::Json(Reservation::new(&back)))
+    Ok(axum::Json((&back).into()))
 }
 
 /// List nonces that are out
@@ -145,24 +146,31 @@ pub(crate) async fn recyclable(
 )]
 pub(crate) async fn list(
     State(api): State<Api>,
-    Segment(address): Segment,
-    mut words: Words,
+    PathParams(address): PathParams<String>,
+    mut params: QueryParams,
 ) -> Result<axum::Json<ReservationPage>, Problem> {
-    let page = words.page()?;
-    let after = words.number("cursor")?.map(Nonce::new).transpose()?;
-    words.end()?;
-    let of = Submitter::new(api.engine.chain_id(), submitters::parse(&address)?);
-    let found = api.engine.reservations(of, after, page).await?;
-    let full = found.len() == page.limit() as usize;
-    Ok(axum::Json(ReservationPage::new(&found, full)))
+    let page = params.page()?;
+    let after = params.number("cursor")?.map(Nonce::new).transpose()?;
+    params.end()?;
+    let found = api.engine.reservations(submitter_at(&api, &address)?, after, page).await?;
+    let next = last_of_full_page(&found, page).map(|last| last.nonce.to_string());
+    let items = found.iter().map(Reservation::from).collect();
+    Ok(axum::Json(ReservationPage { items, next }))
 }
 
-fn place(api: &Api, address: &str, nonce: &str) -> Result<(Submitter, Nonce), Problem> {
-    let of = Submitter::new(api.engine.chain_id(), submitters::parse(address)?);
+fn slot_at(api: &Api, address: &str, nonce: &str) -> Result<(Submitter, Nonce), Problem> {
+    let of = submitter_at(api, address)?;
     let number = nonce.parse().ok().and_then(|number: u64| Nonce::new(number).ok());
     let bad = || {
         let what = format!("{} must be a whole number up to {}", quoted(nonce), Nonce::MAX);
-        Problem::of_field(Code::InvalidNumber, "nonce", what)
+        Problem::of_field(ErrorCode::InvalidNumber, "nonce", what)
     };
     Ok((of, number.ok_or_else(bad)?))
+}
+
+fn read_token(text: &str) -> Result<Uuid, Problem> {
+    Uuid::try_parse(text).map_err(|_| {
+        let what = format!("{} must be the UUID from the reservation", quoted(text));
+        Problem::of_field(ErrorCode::InvalidField, "ownerToken", what)
+    })
 }

@@ -1,6 +1,7 @@
-//! The parameters of the routes, as the OpenAPI document tells them. `query.rs` reads them; a test
-//! sends each of these to its route.
+//! The parameters of the routes in the OpenAPI document. `query.rs` reads them; a test sends each of
+//! these to its route.
 
+use tollgate_api::{ErrorCode, header, schema};
 use tollgate_model::port::Page;
 use tollgate_model::{Nonce, RequestId, Seq};
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
@@ -9,7 +10,6 @@ use utoipa::openapi::{Object, RefOr, Required, Schema};
 use utoipa::{IntoParams, PartialSchema};
 
 use super::query::{PAGE_DEFAULT, WAIT_MAX};
-use super::schema;
 
 /// Declares a route's set of parameters.
 macro_rules! params {
@@ -88,7 +88,7 @@ fn nonce() -> Parameter {
 }
 
 fn code() -> Parameter {
-    parameter(ParameterIn::Path, "code", "The code of a problem.", schema::ErrorCode::schema())
+    parameter(ParameterIn::Path, "code", "The code of a problem.", ErrorCode::schema())
 }
 
 fn submitter() -> Parameter {
@@ -106,14 +106,14 @@ fn idempotency_key() -> Parameter {
          characters, bare or quoted. If both are given they must be equal.",
         RequestId::MAX_BYTES
     );
-    parameter(ParameterIn::Header, "Idempotency-Key", about, schema::RequestId::schema())
+    parameter(ParameterIn::Header, header::IDEMPOTENCY_KEY, about, schema::RequestId::schema())
 }
 
 fn batch_key() -> Parameter {
     let about = "Makes the batch repeatable: an item without a `requestId` gets `batch:KEY:PLACE` as \
                  its request id, its place counted from 0. Up to 246 bytes without control \
                  characters, bare or quoted.";
-    parameter(ParameterIn::Header, "Idempotency-Key", about, schema::RequestId::schema())
+    parameter(ParameterIn::Header, header::IDEMPOTENCY_KEY, about, schema::RequestId::schema())
 }
 
 fn simulate() -> Parameter {
@@ -125,7 +125,7 @@ fn simulate() -> Parameter {
 
 fn view() -> Parameter {
     let about = "`operator` adds nonce, fencing token, attempts, last error and schedule.";
-    query("view", about, schema::words(["operator"]))
+    query("view", about, schema::names(["operator"]))
 }
 
 fn chain_id() -> Parameter {
@@ -133,11 +133,11 @@ fn chain_id() -> Parameter {
 }
 
 fn state() -> Parameter {
-    let states = ArrayBuilder::new().items(schema::State::schema());
-    let mut words = query("state", "One of these states, with all their sub-states.", states);
-    words.style = Some(ParameterStyle::Form);
-    words.explode = Some(false);
-    words
+    let names = ArrayBuilder::new().items(schema::State::schema());
+    let mut states = query("state", "One of these states, with all their sub-states.", names);
+    states.style = Some(ParameterStyle::Form);
+    states.explode = Some(false);
+    states
 }
 
 fn time(name: &str, about: &str) -> Parameter {

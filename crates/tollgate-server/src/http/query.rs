@@ -1,86 +1,131 @@
-//! Query strings: strict about what they say, like bodies.
+//! Reads paths and query strings, as strictly as bodies.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::extract::path::ErrorKind;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{FromRequestParts, Path, Query};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+use tollgate_api::{ErrorCode, parse_duration, quoted, read_address};
 use tollgate_model::port::Page;
 use tollgate_model::secret::masked;
-use tollgate_model::{Address, Seq, TxId, TxState};
+use tollgate_model::{Address, Seq, Submitter, TxId, TxState};
 
-use super::body::{self, quoted};
-use super::code::Code;
+use super::Api;
+use super::body::{FromFields, OptionalJson};
 use super::problem::Problem;
+use super::read::parse_id;
 
 /// Rows in a page where the caller does not say.
 pub(crate) const PAGE_DEFAULT: u32 = 100;
 /// The longest a poll may wait (I13).
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// The part of a path that a route leaves open.
-pub(crate) struct Segment(pub(crate) String);
+/// The parameters of a path, in order.
+pub(crate) struct PathParams<T>(pub(crate) T);
 
-impl<S: Send + Sync> FromRequestParts<S> for Segment {
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathParams<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Path(text) =
-            Path::from_request_parts(parts, state).await.map_err(|error| invalid_path(&error))?;
-        Ok(Self(text))
+        let params = Path::from_request_parts(parts, state).await;
+        params.map(|Path(params)| Self(params)).map_err(|error| invalid_path(&error))
     }
 }
 
-/// Names the part of the path that can't be read.
+/// Names the parameter that can't be read.
 fn invalid_path(error: &PathRejection) -> Problem {
     if let PathRejection::FailedToDeserializePathParams(error) = error
         && let ErrorKind::InvalidUtf8InPathParam { key } = error.kind()
     {
-        return Problem::of_field(Code::InvalidPath, key, "is not UTF-8 when it is unescaped");
+        return Problem::of_field(ErrorCode::InvalidPath, key, "is not UTF-8 when it is unescaped");
     }
-    Problem::new(Code::InvalidPath, error.body_text())
+    Problem::new(ErrorCode::InvalidPath, error.body_text())
 }
 
-/// The two parts of a path that a route leaves open.
-pub(crate) struct TwoSegments(pub(crate) String, pub(crate) String);
+/// A request to do something to one transaction: `POST /api/v1/tx/{txId}/…`.
+pub(crate) struct TxCall<T> {
+    pub(crate) api: Api,
+    pub(crate) tx_id: TxId,
+    pub(crate) body: T,
+}
 
-impl<S: Send + Sync> FromRequestParts<S> for TwoSegments {
+impl<T: FromFields + Default> FromRequest<Api> for TxCall<T> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Path((first, second)) =
-            Path::from_request_parts(parts, state).await.map_err(|error| invalid_path(&error))?;
-        Ok(Self(first, second))
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
+        let (tx_id, body) = path_and_body(request, api).await?;
+        Ok(Self { api: api.clone(), tx_id: parse_id(&tx_id)?, body })
     }
 }
 
-/// A query string's parameters, each at most once; what nobody asked for is refused at the end.
-pub(crate) struct Words {
+/// A request to do something to one submitter: `POST /api/v1/submitters/{address}/…`.
+pub(crate) struct SubmitterCall<T> {
+    pub(crate) api: Api,
+    pub(crate) submitter: Submitter,
+    pub(crate) body: T,
+}
+
+impl<T: FromFields + Default> FromRequest<Api> for SubmitterCall<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
+        let (address, body) = path_and_body(request, api).await?;
+        let submitter = submitter_at(api, &address)?;
+        Ok(Self { api: api.clone(), submitter, body })
+    }
+}
+
+/// The submitter of the node's chain at an address of a path.
+pub(crate) fn submitter_at(api: &Api, address: &str) -> Result<Submitter, Problem> {
+    Ok(Submitter::new(api.engine.chain_id(), read_address("address", address)?))
+}
+
+/// The one parameter of the path, and the body; there must be no query.
+async fn path_and_body<T: FromFields + Default>(
+    request: Request,
+    api: &Api,
+) -> Result<(String, T), Problem> {
+    let (mut parts, body) = request.into_parts();
+    let PathParams(param) = PathParams::from_request_parts(&mut parts, api).await?;
+    QueryParams::from_request_parts(&mut parts, api).await?.end()?;
+    let request = Request::from_parts(parts, body);
+    let OptionalJson(body) = OptionalJson::from_request(request, api).await?;
+    Ok((param, body))
+}
+
+/// The last row of a page after which there may be more.
+pub(crate) fn last_of_full_page<T>(found: &[T], page: Page) -> Option<&T> {
+    found.last().filter(|_| found.len() == page.limit() as usize)
+}
+
+/// A query string's parameters, each at most once. Those that were not asked for are refused at the end.
+pub(crate) struct QueryParams {
     given: BTreeMap<String, String>,
     asked: Vec<String>,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Words {
+impl<S: Send + Sync> FromRequestParts<S> for QueryParams {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let pairs: Query<Vec<(String, String)>> = Query::from_request_parts(parts, state)
             .await
-            .map_err(|error| Problem::new(Code::InvalidQuery, error.body_text()))?;
-        let mut words = BTreeMap::new();
+            .map_err(|error| Problem::new(ErrorCode::InvalidQuery, error.body_text()))?;
+        let mut given = BTreeMap::new();
         for (name, value) in pairs.0 {
-            if words.insert(name.clone(), value).is_some() {
+            if given.insert(name.clone(), value).is_some() {
                 let name = masked(&name);
-                return Err(Problem::of_field(Code::InvalidQuery, &name, "is given twice"));
+                return Err(Problem::of_field(ErrorCode::InvalidQuery, &name, "is given twice"));
             }
         }
-        Ok(Self { given: words, asked: Vec::new() })
+        Ok(Self { given, asked: Vec::new() })
     }
 }
 
-impl Words {
+impl QueryParams {
     pub(crate) fn take(&mut self, name: &str) -> Option<String> {
         self.asked.push(name.to_owned());
         self.given.remove(name)
@@ -91,7 +136,7 @@ impl Words {
     }
 
     pub(crate) fn address(&mut self, name: &str) -> Result<Option<Address>, Problem> {
-        self.take(name).map(|text| body::address(name, &text)).transpose()
+        Ok(self.take(name).map(|text| read_address(name, &text)).transpose()?)
     }
 
     pub(crate) fn number(&mut self, name: &'static str) -> Result<Option<u64>, Problem> {
@@ -100,7 +145,7 @@ impl Words {
         let number = plain.then(|| text.parse().ok()).flatten();
         number.map(Some).ok_or_else(|| {
             let what = format!("{} must be a whole number up to {}", quoted(&text), u64::MAX);
-            Problem::of_field(Code::InvalidNumber, name, what)
+            Problem::of_field(ErrorCode::InvalidNumber, name, what)
         })
     }
 
@@ -110,7 +155,7 @@ impl Words {
             Some("true") => Ok(true),
             Some(text) => {
                 let what = format!("{} must be true or false", quoted(text));
-                Err(Problem::of_field(Code::InvalidQuery, name, what))
+                Err(Problem::of_field(ErrorCode::InvalidQuery, name, what))
             }
         }
     }
@@ -119,24 +164,24 @@ impl Words {
         let limit = self.number("limit")?.unwrap_or(u64::from(PAGE_DEFAULT));
         let bad = || {
             let what = format!("{limit} must be from 1 to {}", Page::MAX);
-            Problem::of_field(Code::InvalidLimit, "limit", what)
+            Problem::of_field(ErrorCode::InvalidLimit, "limit", what)
         };
         u32::try_from(limit).ok().and_then(|limit| Page::new(limit).ok()).ok_or_else(bad)
     }
 
-    /// A place in a list, as an earlier page gave it.
+    /// The `next` of an earlier page of transactions.
     pub(crate) fn cursor(&mut self) -> Result<Option<TxId>, Problem> {
         let Some(text) = self.take("cursor") else { return Ok(None) };
         text.parse::<TxId>().map(Some).map_err(|_| {
             let what = format!("{} must be `next` of an earlier page", quoted(&text));
-            Problem::of_field(Code::InvalidCursor, "cursor", what)
+            Problem::of_field(ErrorCode::InvalidCursor, "cursor", what)
         })
     }
 
     pub(crate) fn seq(&mut self) -> Result<Seq, Problem> {
         let after = self.number("after")?.unwrap_or(0);
         Seq::new(after)
-            .map_err(|error| Problem::of_field(Code::InvalidCursor, "after", error.problem))
+            .map_err(|error| Problem::of_field(ErrorCode::InvalidCursor, "after", error.problem))
     }
 
     /// `30s`, `500ms`, `1m`.
@@ -144,38 +189,30 @@ impl Words {
         let Some(text) = self.take("wait") else { return Ok(Duration::ZERO) };
         let bad = || {
             let what = format!("{} must be like 500ms, 30s or 1m, at most 60s", quoted(&text));
-            Problem::of_field(Code::InvalidDuration, "wait", what)
+            Problem::of_field(ErrorCode::InvalidDuration, "wait", what)
         };
-        let digits = text.trim_end_matches(|c: char| c.is_ascii_lowercase());
-        let number: u64 = digits.parse().map_err(|_| bad())?;
-        let wait = match &text[digits.len()..] {
-            "ms" => Duration::from_millis(number),
-            "s" => Duration::from_secs(number),
-            "m" => Duration::from_secs(number.saturating_mul(60)),
-            _ => return Err(bad()),
-        };
-        if wait > WAIT_MAX { Err(bad()) } else { Ok(wait) }
+        parse_duration(&text).filter(|wait| *wait <= WAIT_MAX).ok_or_else(bad)
     }
 
-    /// The states that a word names: a state with all its sub-states.
+    /// The named states, each with all its sub-states.
     pub(crate) fn states(&mut self) -> Result<Option<Vec<TxState>>, Problem> {
         let Some(text) = self.take("state") else { return Ok(None) };
         let mut states = Vec::new();
-        for word in text.split(',') {
-            let named = TxState::ALL.into_iter().filter(|state| state.name() == word);
+        for name in text.split(',') {
+            let named = TxState::ALL.into_iter().filter(|state| state.name() == name);
             let before = states.len();
             states.extend(named);
             if states.len() == before {
                 let mut known: Vec<&str> = TxState::ALL.into_iter().map(TxState::name).collect();
                 known.dedup();
-                let what = format!("{} must be {}", quoted(word), known.join(" or "));
-                return Err(Problem::of_field(Code::InvalidState, "state", what));
+                let what = format!("{} must be {}", quoted(name), known.join(" or "));
+                return Err(Problem::of_field(ErrorCode::InvalidState, "state", what));
             }
         }
         Ok(Some(states))
     }
 
-    /// Everything that was given has been asked for.
+    /// Refuses a parameter that was not asked for.
     pub(crate) fn end(self) -> Result<(), Problem> {
         match self.given.into_keys().next() {
             Some(name) => {
@@ -185,7 +222,7 @@ impl Words {
                         format!("is not a parameter here; known are {}", self.asked.join(", "))
                     }
                 };
-                Err(Problem::of_field(Code::InvalidQuery, &masked(&name), what))
+                Err(Problem::of_field(ErrorCode::InvalidQuery, &masked(&name), what))
             }
             None => Ok(()),
         }

@@ -3,20 +3,19 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
+use tollgate_api::header::NEXT_CURSOR;
+use tollgate_api::{
+    BlockedBy, ErrorCode, HistoryEntry, HistoryPage, OperatorTx, Tx, TxAnswer, TxPage, quoted,
+};
 use tollgate_model::port::{ListFilter, Page, StateFilter, TxRecord};
 use tollgate_model::{RequestId, Submitter, TxId};
 
 use super::Api;
-use super::body::{quoted, time};
-use super::code::Code;
-use super::doc::may_fail;
+use super::create_request::read_time;
+use super::openapi::may_fail;
 use super::params::{HistoryParams, ListParams, RequestParams, TxParams};
 use super::problem::Problem;
-use super::query::{Segment, Words};
-use super::shape::{BlockedBy, HistoryPage, OperatorTx, Tx, TxAnswer, TxPage};
-
-/// Where a page of CSV says what comes next.
-const NEXT_CURSOR: &str = "x-next-cursor";
+use super::query::{PathParams, QueryParams, last_of_full_page};
 
 may_fail! {
     TxProblems: InvalidPath, InvalidTxId, NotFound, InvalidQuery, StoreUnavailable;
@@ -41,15 +40,15 @@ may_fail! {
 )]
 pub(crate) async fn one(
     State(api): State<Api>,
-    Segment(tx_id): Segment,
-    mut words: Words,
+    PathParams(tx_id): PathParams<String>,
+    mut params: QueryParams,
 ) -> Result<axum::Json<TxAnswer>, Problem> {
-    let operator = is_operator(&mut words)?;
-    words.end()?;
+    let operator = is_operator(&mut params)?;
+    params.end()?;
     let tx_id = parse_id(&tx_id)?;
     let found =
         api.store.tx(tx_id).await?.ok_or_else(|| Problem::not_found("transaction", "txId"))?;
-    Ok(axum::Json(whole(&api, &found, operator).await?))
+    Ok(axum::Json(in_view(&api, &found, operator).await?))
 }
 
 /// Read a transaction by its request
@@ -63,18 +62,19 @@ pub(crate) async fn one(
 )]
 pub(crate) async fn by_request(
     State(api): State<Api>,
-    mut words: Words,
+    mut params: QueryParams,
 ) -> Result<axum::Json<TxAnswer>, Problem> {
-    let operator = is_operator(&mut words)?;
-    let address = words.address("submitter")?.ok_or_else(|| Problem::missing("submitter"))?;
-    let request_id = RequestId::new(words.required("requestId")?)
-        .map_err(|error| Problem::of_field(Code::InvalidRequestId, "requestId", error.problem))?;
-    check_chain(&api, &mut words)?;
-    words.end()?;
+    let operator = is_operator(&mut params)?;
+    let address = params.address("submitter")?.ok_or_else(|| Problem::missing("submitter"))?;
+    let request_id = RequestId::new(params.required("requestId")?).map_err(|error| {
+        Problem::of_field(ErrorCode::InvalidRequestId, "requestId", error.problem)
+    })?;
+    check_chain(&api, &mut params)?;
+    params.end()?;
     let submitter = Submitter::new(api.engine.chain_id(), address);
     let found = api.store.tx_by_request(submitter, &request_id).await?;
     let found = found.ok_or_else(|| Problem::not_found("request", "requestId"))?;
-    Ok(axum::Json(whole(&api, &found, operator).await?))
+    Ok(axum::Json(in_view(&api, &found, operator).await?))
 }
 
 /// List transactions
@@ -98,24 +98,24 @@ pub(crate) async fn by_request(
 pub(crate) async fn list(
     State(api): State<Api>,
     headers: HeaderMap,
-    mut words: Words,
+    mut params: QueryParams,
 ) -> Result<Response, Problem> {
-    let page = words.page()?;
-    let after = words.cursor()?;
-    check_chain(&api, &mut words)?;
+    let page = params.page()?;
+    let after = params.cursor()?;
+    check_chain(&api, &mut params)?;
     let chain_id = api.engine.chain_id();
-    let instant = |name: &str, text: Option<String>| text.map(|text| time(name, &text)).transpose();
+    let instant =
+        |name: &str, text: Option<String>| text.map(|text| read_time(name, &text)).transpose();
     let filter = ListFilter {
         chain_id: Some(chain_id),
-        submitter: words.address("submitter")?.map(|address| Submitter::new(chain_id, address)),
-        states: words.states()?.map_or(StateFilter::Any, StateFilter::Of),
-        from: instant("from", words.take("from"))?,
-        to: instant("to", words.take("to"))?,
+        submitter: params.address("submitter")?.map(|address| Submitter::new(chain_id, address)),
+        states: params.states()?.map_or(StateFilter::Any, StateFilter::Of),
+        from: instant("from", params.take("from"))?,
+        to: instant("to", params.take("to"))?,
     };
-    words.end()?;
+    params.end()?;
     let found = api.store.list(&filter, after, page).await?;
-    let full = found.len() == page.limit() as usize;
-    let next = found.last().filter(|_| full).map(|tx| tx.tx_id.to_string());
+    let next = last_of_full_page(&found, page).map(|tx| tx.tx_id.to_string());
     // One account has one line: one read tells what blocks all that wait in it.
     let head = match filter.submitter {
         Some(submitter) if found.iter().any(waits) => api.store.line_head(submitter).await?,
@@ -124,7 +124,7 @@ pub(crate) async fn list(
     let blocked = |tx: &TxRecord| BlockedBy::of(tx, head.as_ref().filter(|_| waits(tx))?);
     let shown = |tx: &TxRecord| {
         let blocked_by = blocked(tx).map(BlockedBy::for_callers);
-        Tx { blocked_by, ..Tx::new(tx) }
+        Tx { blocked_by, ..Tx::from(tx) }
     };
     let items: Vec<Tx> = found.iter().map(shown).collect();
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
@@ -147,22 +147,22 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn history(
     State(api): State<Api>,
-    Segment(tx_id): Segment,
-    mut words: Words,
+    PathParams(tx_id): PathParams<String>,
+    mut params: QueryParams,
 ) -> Result<axum::Json<HistoryPage>, Problem> {
-    let page = words.page()?;
-    let after = words.number("after")?.unwrap_or(0);
-    words.end()?;
+    let page = params.page()?;
+    let after = params.number("after")?.unwrap_or(0);
+    params.end()?;
     let after = u32::try_from(after).unwrap_or(u32::MAX);
     let tx_id = parse_id(&tx_id)?;
     api.store.tx(tx_id).await?.ok_or_else(|| Problem::not_found("transaction", "txId"))?;
     let found = api.store.history(tx_id, after, page).await?;
-    let full = found.len() == page.limit() as usize;
-    let next = found.last().filter(|_| full).map(|entry| entry.version);
-    Ok(axum::Json(HistoryPage::new(&found, next)))
+    let next = last_of_full_page(&found, page).map(|entry| entry.version);
+    let items = found.iter().map(HistoryEntry::from).collect();
+    Ok(axum::Json(HistoryPage { items, next }))
 }
 
-async fn whole(api: &Api, tx: &TxRecord, operator: bool) -> Result<TxAnswer, Problem> {
+async fn in_view(api: &Api, tx: &TxRecord, operator: bool) -> Result<TxAnswer, Problem> {
     if !operator {
         return Ok(TxAnswer::Caller(Box::new(for_callers(api, tx).await?)));
     }
@@ -172,7 +172,7 @@ async fn whole(api: &Api, tx: &TxRecord, operator: bool) -> Result<TxAnswer, Pro
 /// A transaction as callers see it, with what it waits for.
 pub(crate) async fn for_callers(api: &Api, tx: &TxRecord) -> Result<Tx, Problem> {
     let blocked_by = blocked_by(api, tx).await?.map(BlockedBy::for_callers);
-    Ok(Tx { blocked_by, ..Tx::new(tx) })
+    Ok(Tx { blocked_by, ..Tx::from(tx) })
 }
 
 /// A transaction with all that operators see.
@@ -198,26 +198,24 @@ async fn blocked_by(api: &Api, tx: &TxRecord) -> Result<Option<BlockedBy>, Probl
 
 pub(crate) fn parse_id(text: &str) -> Result<TxId, Problem> {
     text.parse::<TxId>()
-        .map_err(|error| Problem::of_field(Code::InvalidTxId, "txId", error.problem))
+        .map_err(|error| Problem::of_field(ErrorCode::InvalidTxId, "txId", error.problem))
 }
 
-fn is_operator(words: &mut Words) -> Result<bool, Problem> {
-    match words.take("view").as_deref() {
+fn is_operator(params: &mut QueryParams) -> Result<bool, Problem> {
+    match params.take("view").as_deref() {
         None => Ok(false),
         Some("operator") => Ok(true),
         Some(other) => {
             let what = format!("{} must be operator", quoted(other));
-            Err(Problem::of_field(Code::InvalidQuery, "view", what))
+            Err(Problem::of_field(ErrorCode::InvalidQuery, "view", what))
         }
     }
 }
 
-fn check_chain(api: &Api, words: &mut Words) -> Result<(), Problem> {
-    match words.number("chainId")? {
+fn check_chain(api: &Api, params: &mut QueryParams) -> Result<(), Problem> {
+    match params.number("chainId")? {
         Some(asked) if asked != api.engine.chain_id().get() => {
-            let own = api.engine.chain_id();
-            let what = format!("{asked} is another chain than this node's, {own}");
-            Err(Problem::of_field(Code::WrongChain, "chainId", what))
+            Err(Problem::wrong_chain("chainId", asked, api.engine.chain_id()))
         }
         Some(_) | None => Ok(()),
     }
@@ -237,8 +235,8 @@ fn csv(found: &[Tx], next: Option<&str>) -> Response {
             tx.chain_id.to_string(),
             cell(&tx.submitter),
             cell(tx.request_id.as_deref().unwrap_or_default()),
-            cell(tx.state),
-            cell(tx.sub_state.unwrap_or_default()),
+            cell(&tx.state),
+            cell(tx.sub_state.as_deref().unwrap_or_default()),
             cell(tx.tx_hash.as_deref().unwrap_or_default()),
             cell(&tx.created_at),
             result.map(|result| result.block_number.to_string()).unwrap_or_default(),

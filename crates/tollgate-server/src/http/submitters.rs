@@ -1,21 +1,24 @@
-//! Submitters with their owners and load.
+//! Shows submitters with owner and load, what the chain says of them, and their audit trails.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use axum::extract::State;
+use tollgate_api::{
+    BlockedBy, Submitter as ShownSubmitter, SubmitterEntry, SubmitterHistoryPage, SubmitterPage,
+    schema,
+};
+use tollgate_engine::Engine;
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::{Page, ReservationState, SubmitterOverview};
 use tollgate_model::reconcile::Hole;
 use tollgate_model::{Address, Nonce, Submitter, reconcile};
 
 use super::Api;
-use super::body;
-use super::doc::may_fail;
+use super::openapi::may_fail;
 use super::params::{SubmitterHistoryParams, SubmitterParams, SubmittersParams};
 use super::problem::Problem;
-use super::query::{Segment, Words};
-use super::shape::{self, ChainSide, Holes, SubmitterHistoryPage, SubmitterPage};
+use super::query::{PathParams, QueryParams, last_of_full_page, submitter_at};
 
 /// How long the chain is waited for: what it can't tell by then is left out.
 const CHAIN_PATIENCE: Duration = Duration::from_secs(3);
@@ -46,17 +49,16 @@ may_fail! {
 )]
 pub(crate) async fn list(
     State(api): State<Api>,
-    mut words: Words,
+    mut params: QueryParams,
 ) -> Result<axum::Json<SubmitterPage>, Problem> {
-    let page = words.page()?;
-    let after = words.address("cursor")?;
-    words.end()?;
+    let page = params.page()?;
+    let after = params.address("cursor")?;
+    params.end()?;
     let found = api.store.submitters(api.engine.chain_id(), after, page).await?;
-    let full = found.len() == page.limit() as usize;
-    let next = found.last().filter(|_| full).map(|last| last.record.submitter.address);
-    let shown = |found| shape::Submitter::new(found, &api.engine, ChainSide::default());
-    let items = found.iter().map(shown).collect();
-    Ok(axum::Json(SubmitterPage { items, next: next.map(shape::address) }))
+    let next = last_of_full_page(&found, page);
+    let next = next.map(|last| last.record.submitter.address.to_checksum(None));
+    let items = found.iter().map(|found| show(found, &api.engine, ChainSide::default())).collect();
+    Ok(axum::Json(SubmitterPage { items, next }))
 }
 
 /// Read a submitter
@@ -70,30 +72,55 @@ pub(crate) async fn list(
     tag = "submitters",
     params(SubmitterParams),
     responses(
-        (status = 200, description = "The submitter.", body = shape::Submitter),
+        (status = 200, description = "The submitter.", body = ShownSubmitter),
         SubmitterProblems
     )
 )]
 pub(crate) async fn one(
     State(api): State<Api>,
-    Segment(address): Segment,
-    words: Words,
-) -> Result<axum::Json<shape::Submitter>, Problem> {
-    words.end()?;
-    Ok(axum::Json(shown(&api, parse(&address)?).await?))
-}
-
-pub(crate) fn parse(address: &str) -> Result<Address, Problem> {
-    body::address("address", address)
+    PathParams(address): PathParams<String>,
+    params: QueryParams,
+) -> Result<axum::Json<ShownSubmitter>, Problem> {
+    params.end()?;
+    Ok(axum::Json(current(&api, submitter_at(&api, &address)?).await?))
 }
 
 /// A submitter as it is now.
-pub(crate) async fn shown(api: &Api, address: Address) -> Result<shape::Submitter, Problem> {
-    let found =
-        find(api, address).await?.ok_or_else(|| Problem::not_found("submitter", "address"))?;
+pub(crate) async fn current(api: &Api, of: Submitter) -> Result<ShownSubmitter, Problem> {
+    let found = find(api, of).await?.ok_or_else(|| Problem::not_found("submitter", "address"))?;
     let chain = chain_side(api, &found).await?;
-    let head = api.store.line_head(found.record.submitter).await?;
-    Ok(shape::Submitter::new(&found, &api.engine, chain).behind(head.as_ref()))
+    let head = api.store.line_head(of).await?;
+    let blocked_by = head.as_ref().and_then(BlockedBy::head);
+    Ok(ShownSubmitter { blocked_by, ..show(&found, &api.engine, chain) })
+}
+
+fn show(found: &SubmitterOverview, engine: &Engine, chain: ChainSide) -> ShownSubmitter {
+    let (record, now) = (&found.record, engine.now());
+    let mut depth: BTreeMap<_, _> =
+        schema::open_states().into_iter().map(|state| (state.into(), 0)).collect();
+    for (state, count) in &found.depth {
+        *depth.entry(state.name().into()).or_default() += count;
+    }
+    let owner = found.owner.as_ref();
+    ShownSubmitter {
+        chain_id: record.submitter.chain_id.get(),
+        address: record.submitter.address.to_checksum(None),
+        mode: record.mode.name().into(),
+        status: record.status.name().into(),
+        status_reason: record.status_reason.as_ref().map(|why| why.as_str().to_owned()),
+        owner: owner.map(|owner| owner.node.as_str().to_owned()),
+        owner_url: owner.and_then(|owner| owner.advertise_url.clone()),
+        fencing_token: owner.map(|owner| owner.token.get()),
+        next_nonce: record.next_nonce.get(),
+        chain_nonce: chain.nonce,
+        window: engine.window(record.mode),
+        depth,
+        oldest_pending_seconds: found.oldest_open.map(|oldest| now.since(oldest).as_secs()),
+        hole_count: chain.holes.as_ref().map(|holes| holes.count),
+        holes: chain.holes.map(|holes| holes.shown),
+        blocked_by: None,
+        balance: chain.balance,
+    }
 }
 
 /// Read a submitter's audit trail
@@ -110,17 +137,34 @@ pub(crate) async fn shown(api: &Api, address: Address) -> Result<shape::Submitte
 )]
 pub(crate) async fn history(
     State(api): State<Api>,
-    Segment(address): Segment,
-    mut words: Words,
+    PathParams(address): PathParams<String>,
+    mut params: QueryParams,
 ) -> Result<axum::Json<SubmitterHistoryPage>, Problem> {
-    let page = words.page()?;
-    let after = words.number("after")?.unwrap_or(0);
-    words.end()?;
-    let of = Submitter::new(api.engine.chain_id(), parse(&address)?);
+    let page = params.page()?;
+    let after = params.number("after")?.unwrap_or(0);
+    params.end()?;
+    let of = submitter_at(&api, &address)?;
     api.store.submitter(of).await?.ok_or_else(|| Problem::not_found("submitter", "address"))?;
     let found = api.store.submitter_history(of, after, page).await?;
-    let full = found.len() == page.limit() as usize;
-    Ok(axum::Json(SubmitterHistoryPage::new(&found, full)))
+    let next = last_of_full_page(&found, page).map(|entry| entry.number);
+    let items = found.iter().map(SubmitterEntry::from).collect();
+    Ok(axum::Json(SubmitterHistoryPage { items, next }))
+}
+
+/// What only the chain can tell of an account.
+#[derive(Default)]
+struct ChainSide {
+    nonce: Option<u64>,
+    balance: Option<String>,
+    holes: Option<Holes>,
+}
+
+/// Nonces that the chain waits for and nobody has.
+struct Holes {
+    /// The lowest of them.
+    shown: Vec<u64>,
+    /// How many there are in all.
+    count: u64,
 }
 
 /// What the chain says of it. Trouble with the chain leaves things out; it is never a problem.
@@ -197,13 +241,12 @@ impl Holes {
 }
 
 /// The page that begins right after the address before this one holds it first.
-async fn find(api: &Api, address: Address) -> Result<Option<SubmitterOverview>, Problem> {
-    let chain_id = api.engine.chain_id();
+async fn find(api: &Api, of: Submitter) -> Result<Option<SubmitterOverview>, Problem> {
+    let Submitter { chain_id, address } = of;
     let before = Address::from_slice(&predecessor(address));
     let after = (address != Address::ZERO).then_some(before);
     let found = api.store.submitters(chain_id, after, Page::new(1)?).await?;
-    let wanted = Submitter::new(chain_id, address);
-    Ok(found.into_iter().find(|found| found.record.submitter == wanted))
+    Ok(found.into_iter().find(|found| found.record.submitter == of))
 }
 
 /// The address that comes before another one.
@@ -240,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_before_another_one() {
+    fn predecessor_borrows_from_the_byte_before() {
         let mut bytes = [0u8; 20];
         bytes[18] = 1;
         let mut before = [0u8; 20];

@@ -24,7 +24,7 @@ fn price(attempt: &Value) -> u128 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_no_nonce_is_withdrawn_at_once() {
+async fn cancel_of_a_queued_transaction_withdraws_it_at_once() {
     let site = DevSite::with_window(1).await;
     let first = site.pending(json!({})).await;
     let second = site.create(json!({})).await;
@@ -45,7 +45,7 @@ async fn what_has_no_nonce_is_withdrawn_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_pending_is_cancelled_by_a_transfer_to_self_in_its_slot() {
+async fn cancel_of_a_pending_transaction_sends_a_self_transfer_in_its_slot() {
     let site = DevSite::new().await;
     let tx_id = site.pending(json!({})).await;
     let cancelled = site.act(&tx_id, "cancel", json!({ "reason": "changed my mind" })).await;
@@ -88,7 +88,7 @@ async fn a_cancel_that_races_with_a_block_ends_as_the_chain_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_done_to_what_the_chain_has_decided() {
+async fn action_on_a_mined_or_final_transaction_is_refused() {
     let site = DevSite::new().await;
     let tx_id = site.pending(json!({})).await;
     let replacement = json!({ "maxFeePerGas": "900000000000" });
@@ -113,7 +113,7 @@ async fn nothing_is_done_to_what_the_chain_has_decided() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_no_slot_can_only_be_cancelled() {
+async fn action_on_a_transaction_without_a_slot_is_refused_but_for_cancel() {
     let site = DevSite::with_window(1).await;
     site.pending(json!({})).await;
     let waits = site.create(json!({})).await;
@@ -143,7 +143,7 @@ async fn a_speed_up_offers_more_and_either_attempt_is_recognised() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_pool_has_lost_is_sent_again_when_asked() {
+async fn resubmit_sends_a_transaction_that_a_pool_has_lost() {
     let site = DevSite::new().await;
     let tx_id = site.pending(json!({})).await;
     let hash = site.seen(&tx_id).await["txHash"].clone();
@@ -269,7 +269,7 @@ async fn nobody_offers_more_than_the_caller_allows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_came_signed_is_sent_again_and_nothing_else() {
+async fn transaction_signed_by_its_caller_can_only_be_resubmitted() {
     let site = DevSite::new().await;
     let chain_id = 31_337;
     let body = |raw: String| json!({ "rawTx": raw });

@@ -75,7 +75,7 @@ fn account(number: usize) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_sent_can_be_waited_for_read_and_listed() {
+async fn sent_transaction_can_be_waited_for_shown_and_listed() {
     let dev = Dev::start().await;
     let (from, to) = (account(0), account(1));
     let notes = r#"{"z":1,"a":"é"}"#;
@@ -97,7 +97,7 @@ async fn what_is_sent_can_be_waited_for_read_and_listed() {
     assert_eq!(again["metadata"], json!({ "z": 1, "a": "é" }));
     let other = dev.run(&["tx", "send", "--from", &from, "--to", &to, "--request-id", "order 1/é"]);
     assert_eq!((other.code, other.out.as_str()), (Some(1), ""));
-    assert!(other.err.contains("The request id belongs to another payload"), "{other:?}");
+    assert!(other.err.contains("The request id is in use with another payload"), "{other:?}");
 
     let found = dev.good(&["tx", "get", "--from", &from, "--request-id", "order 1/é"]);
     assert_eq!(found.field("tx"), sent.field("tx"));
@@ -120,7 +120,7 @@ async fn what_is_sent_can_be_waited_for_read_and_listed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_json_the_answer_is_printed_as_it_came() {
+async fn json_flag_prints_the_answer_unchanged() {
     let dev = Dev::start().await;
     let from = account(0);
     let sent = dev.good(&["tx", "send", "--from", &from, "--to", &from, "--wait", "--json"]).json();
@@ -213,7 +213,7 @@ async fn submitters_are_listed_paused_resumed_remoded_and_compared() {
     let fill = ["submitter", "fill", &from, "--first", "0", "--last", "0", "--with", "placeholder"];
     let filled = dev.run(&[&fill[..], &["--reason", "drill"]].concat());
     assert_eq!((filled.field("handed back"), filled.field("chain nonce")), ("0", "1"));
-    let nothing = "nothing to fill: the chain or a pool counts all of the 1 nonces\n";
+    let nothing = "tollgate: nothing to fill: the chain or a pool counts all 1 nonces\n";
     assert_eq!((filled.code, filled.err.as_str()), (Some(0), nothing));
     let filled = dev.run(&[&fill[..], &["--reason", "drill", "--json"]].concat()).json();
     assert_eq!((&filled["handedBack"], &filled["taken"]), (&json!(0), &json!(0)), "{filled}");
@@ -255,19 +255,19 @@ async fn the_feed_is_printed_and_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_exit_code_says_who_said_no() {
+async fn exit_code_tells_refusal_usage_error_and_unreachable_node_apart() {
     let dev = Dev::start().await;
     let from = account(0);
     let reason = ["--reason", "x"];
     for (code, args, words) in [
-        (1, vec!["tx", "get", "nonsense"], "Not a transaction id"),
-        (1, vec!["tx", "get", "../submitters"], "Not a transaction id"),
+        (1, vec!["tx", "get", "nonsense"], "Invalid transaction id"),
+        (1, vec!["tx", "get", "../submitters"], "Invalid transaction id"),
         (1, vec!["tx", "watch", "0198c0de-7a11-7000-8000-00000000cafe"], "no such transaction"),
         (1, vec!["tx", "cancel", "0198c0de-7a11-7000-8000-00000000cafe"], "no such transaction"),
-        (1, vec!["tx", "list", "--state", "DONE"], "Not a state"),
-        (1, vec!["tx", "send", "--from", "0x12", "--to", &from], "Not an address"),
-        (1, [&["submitter", "pause", "0x12"][..], &reason].concat(), "Not an address"),
-        (1, vec!["completions", "--after", "18446744073709551615"], "Not a place in the list"),
+        (1, vec!["tx", "list", "--state", "DONE"], "Invalid state"),
+        (1, vec!["tx", "send", "--from", "0x12", "--to", &from], "Invalid address"),
+        (1, [&["submitter", "pause", "0x12"][..], &reason].concat(), "Invalid address"),
+        (1, vec!["completions", "--after", "18446744073709551615"], "Invalid cursor"),
         (1, vec!["tx", "list", "--url", &dev.rpc_url], "not the answer of a Tollgate node"),
         (2, vec!["tx", "send", "--from", &from], "--to"),
         (2, vec!["tx", "send", "--from", &from, "--to", &from, "--value", "1.5"], "whole number"),
@@ -284,7 +284,7 @@ async fn the_exit_code_says_who_said_no() {
         (
             3,
             vec!["tx", "send", "--from", &from, "--to", &from, "--url", "http://127.0.0.1:1"],
-            "repeat it with --request-id cli-",
+            "repeat the command with --request-id cli-",
         ),
     ] {
         let ran = dev.run(&args);

@@ -87,7 +87,7 @@ async fn a_nonce_that_was_given_back_goes_out_again_and_the_old_token_is_stale()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn more_than_allowed_are_refused_with_a_time_to_come_back() {
+async fn reservation_beyond_the_limit_is_refused_with_retry_after() {
     let site = open().await;
     for _ in 0..3 {
         reserve(&site).await;
@@ -98,7 +98,7 @@ async fn more_than_allowed_are_refused_with_a_time_to_come_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn switched_off_it_says_so_and_nothing_is_touched() {
+async fn reservation_where_disabled_is_refused_and_uses_no_nonce() {
     let site = Site::new().await;
     let refused = site.post(&path(""), "{}").await;
     assert_eq!((refused.status.as_u16(), refused.code()), (409, "reservations_disabled".into()));
@@ -107,7 +107,7 @@ async fn switched_off_it_says_so_and_nothing_is_touched() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_is_told_by_name() {
+async fn bad_reservation_request_gets_its_code() {
     let site = open().await;
     let stranger = "/api/v1/submitters/0x2222222222222222222222222222222222222222/nonces";
     let token = "2f1c1a3e-9d0b-4c53-8a53-6d0d1f0b7a11";

@@ -80,7 +80,7 @@ pub(crate) async fn chain() -> tollgate_devchain::RunningDevChain {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_the_database_is_one_line() {
+async fn start_with_a_bad_database_fails_with_one_line() {
     let (ground, chain) = (Ground::new(), chain().await);
     let url = format!("mysql://me:{SECRET}@db/t");
     assert_eq!(
@@ -106,7 +106,7 @@ async fn what_is_wrong_with_the_database_is_one_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_the_chain_is_one_line() {
+async fn start_with_a_bad_chain_fails_with_one_line() {
     let (ground, chain) = (Ground::new(), chain().await);
     assert_eq!(
         ground.refusal(&format!("http://127.0.0.1:1/{SECRET}"), &[]),
@@ -161,7 +161,7 @@ async fn a_port_that_is_taken_is_one_line_and_nothing_is_begun() {
 }
 
 #[test]
-fn what_is_wrong_with_key_files_is_told_with_the_line() {
+fn start_with_a_bad_key_file_names_the_line() {
     let ground = Ground::new();
     let refusal = |file: &str, text: &str| {
         let path = ground.path(file);
@@ -263,7 +263,7 @@ fn without_keys_for_its_callers_it_does_not_serve() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_endpoint_that_answers_is_enough_and_the_node_is_on_the_list_until_it_stops() {
+async fn node_with_one_endpoint_that_answers_starts_and_is_listed_until_it_stops() {
     let (ground, chain) = (Ground::new(), chain().await);
     let other = [
         "--rpc-url",

@@ -103,7 +103,7 @@ async fn a_simulation_tells_the_cost_and_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_says_which_transaction_blocks_it_and_only_operators_see_its_nonce() {
+async fn waiting_transaction_names_its_blocker_with_the_nonce_for_operators_only() {
     let site = Site::new().await;
     let account = format!("/api/v1/submitters/{SENDER}");
     assert_eq!(site.get(&account).await.json()["blockedBy"], Value::Null);

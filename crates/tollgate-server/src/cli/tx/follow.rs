@@ -1,81 +1,89 @@
-//! Following a transaction until it is final, by its audit trail.
+//! Follows a transaction until it is final, by its audit trail.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tollgate_api::{HistoryEntry, Tx, path};
 
-use super::path_of;
-use super::show::{clock, state};
-use crate::cli::remote::{Remote, Said, Trouble, say};
+use super::show::clock;
+use crate::cli::remote::{Answer, Failed, Remote, print_line};
 use crate::cli::table::clean;
 
-/// How often the trail is read.
+/// How often the audit trail is read.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Prints a line for each change until it is final.
-pub(super) async fn watch(remote: &mut Remote, tx_id: &str) -> Result<(), Trouble> {
+/// A page of the audit trail whose entries are kept as they came.
+#[derive(Deserialize)]
+struct Page {
+    items: Vec<Box<RawValue>>,
+    next: Option<u32>,
+}
+
+/// Prints a line for each change until the transaction is final.
+pub(super) async fn watch(remote: &mut Remote, tx_id: &str) -> Result<(), Failed> {
     let as_json = remote.json;
-    let last = follow(remote, tx_id, &mut |bar, entry| {
-        let line = if as_json { entry.to_string() } else { line(entry) };
-        bar.suspend(|| say(&line))
+    let last = follow(remote, tx_id, &mut |bar, text, entry| {
+        let line = if as_json { text.to_owned() } else { line(entry) };
+        bar.suspend(|| print_line(&line))
     })
     .await?;
-    verdict(&last["to"])
+    check_confirmed(&last.to.state, &last.to.to_string())
 }
 
-/// Waits until it is final, and reads it.
-pub(super) async fn to_the_end(remote: &mut Remote, tx_id: &str) -> Result<Said, Trouble> {
-    follow(remote, tx_id, &mut |_, _| Ok(())).await?;
-    remote.get_patiently(&path_of(tx_id)).await
+/// Waits until the transaction is final, and reads it.
+pub(super) async fn until_final(remote: &mut Remote, tx_id: &str) -> Result<Answer<Tx>, Failed> {
+    follow(remote, tx_id, &mut |_, _, _| Ok(())).await?;
+    remote.get_patiently(&path::tx(tx_id)).await
 }
 
-/// A failure where it ended without being executed as asked.
-pub(super) fn verdict(ended: &Value) -> Result<(), Trouble> {
-    if ended["state"] == "CONFIRMED" {
+/// Fails if the transaction ended without being executed as asked.
+pub(super) fn check_confirmed(state: &str, shown: &str) -> Result<(), Failed> {
+    if state == "CONFIRMED" {
         return Ok(());
     }
-    Err(Trouble::Failed(format!("the transaction ended as {}", state(ended))))
+    Err(Failed::NotAchieved(format!("the transaction ended as {shown}")))
 }
 
-/// Reads the trail entry by entry; the last entry.
+/// Reads the audit trail entry by entry until it ends; returns the last entry.
 async fn follow(
     remote: &mut Remote,
     tx_id: &str,
-    tell: &mut dyn FnMut(&ProgressBar, &Value) -> Result<(), Trouble>,
-) -> Result<Value, Trouble> {
+    show: &mut dyn FnMut(&ProgressBar, &str, &HistoryEntry) -> Result<(), Failed>,
+) -> Result<HistoryEntry, Failed> {
     let bar = ProgressBar::new_spinner();
     if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}  {elapsed}") {
         bar.set_style(style);
     }
-    let (path, mut after) = (format!("{}/history", path_of(tx_id)), 0);
-    let mut page = remote.get(&path).await?;
+    let (path, mut after) = (format!("{}/history", path::tx(tx_id)), 0);
+    let mut page: Page = remote.get(&path).await?.value;
     loop {
-        for entry in page.json["items"].as_array().into_iter().flatten() {
-            after = entry["version"].as_u64().unwrap_or(after);
-            bar.set_message(state(&entry["to"]));
-            tell(&bar, entry)?;
-            if ["CONFIRMED", "FAILED_FINAL"].map(Value::from).contains(&entry["to"]["state"]) {
+        for text in page.items {
+            let Ok(entry) = serde_json::from_str::<HistoryEntry>(text.get()) else { continue };
+            after = entry.version;
+            bar.set_message(entry.to.to_string());
+            show(&bar, text.get(), &entry)?;
+            if ["CONFIRMED", "FAILED_FINAL"].contains(&&*entry.to.state) {
                 bar.finish_and_clear();
-                return Ok(entry.clone());
+                return Ok(entry);
             }
         }
         bar.tick();
-        if page.json["next"].is_null() {
+        if page.next.is_none() {
             tokio::time::sleep(INTERVAL).await;
         }
-        page = remote.get_patiently(&format!("{path}?after={after}")).await?;
+        page = remote.get_patiently(&format!("{path}?after={after}")).await?.value;
     }
 }
 
-fn line(entry: &Value) -> String {
-    let word = |name: &str| entry[name].as_str().unwrap_or_default();
+fn line(entry: &HistoryEntry) -> String {
     let line = format!(
         "{}  {:<16}  {:<22}  {}",
-        clock(word("time")),
-        word("event"),
-        state(&entry["to"]),
-        clean(word("detail"))
+        clock(&entry.time),
+        entry.event,
+        entry.to.to_string(),
+        clean(entry.detail.as_deref().unwrap_or_default())
     );
     line.trim_end().to_owned()
 }

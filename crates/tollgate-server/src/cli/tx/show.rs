@@ -1,124 +1,107 @@
-//! Transactions as tables.
+//! Prints transactions as tables.
 
-use serde_json::Value;
+use tollgate_api::{ActionAnswer, Attempt, BlockedBy, OperatorTx, Tx, TxPage};
 
-use crate::cli::remote::{Trouble, say};
-use crate::cli::table::{Fields, Table};
+use crate::cli::remote::{Failed, print_line};
+use crate::cli::table::{Fields, Table, cell};
 
-/// One transaction, with what operators see if it is there.
-pub(super) fn tx(tx: &Value) -> Result<(), Trouble> {
-    let mut fields = Fields::default();
-    let result = &tx["result"];
-    fields.add("tx", text(&tx["txId"]));
-    fields.add("state", Some(state(tx)));
-    fields.add("blocked by", blocked_by(tx));
-    fields.add("submitter", text(&tx["submitter"]));
-    fields.add("request", text(&tx["requestId"]));
-    fields.add("nonce", text(&tx["nonce"]));
-    fields.add("hash", text(&tx["txHash"]));
-    fields.add("block", text(&result["blockNumber"]));
-    fields.add("result", text(&result["status"]));
-    fields.add("contract", text(&result["contractAddress"]));
-    fields.add("gas used", text(&result["gasUsed"]));
-    fields.add("gas price", text(&result["effectiveGasPrice"]));
-    fields.add("fee", text(&result["fee"]));
-    fields.add("revert", text(&result["revertReason"]));
-    fields.add("created", text(&tx["createdAt"]));
-    fields.add("updated", text(&tx["updatedAt"]));
-    fields.add("valid until", text(&tx["validUntil"]));
-    fields.add("replaceable", text(&tx["replaceable"]).filter(|word| word == "true"));
-    fields.add("metadata", text(&tx["metadata"]));
-    fields.add("token", text(&tx["fencingToken"]));
-    fields.add("resubmits", text(&tx["resubmits"]));
-    fields.add("next resend", text(&tx["nextResubmitAt"]));
-    fields.add("last error", text(&tx["lastError"]));
-    fields.add("diagnosis", text(&tx["diagnosis"]));
-    fields.print()?;
-    match tx["attempts"].as_array() {
-        Some(attempts) if !attempts.is_empty() => {
-            say("")?;
-            show_attempts(attempts)
-        }
-        _ => Ok(()),
-    }
+/// One transaction, as callers see it.
+pub(super) fn tx(tx: &Tx) -> Result<(), Failed> {
+    fields(tx, None).print()
 }
 
-fn show_attempts(attempts: &[Value]) -> Result<(), Trouble> {
+/// One transaction, as operators see it.
+pub(super) fn operator_tx(tx: &OperatorTx) -> Result<(), Failed> {
+    let mut fields = fields(&tx.tx, tx.nonce);
+    fields.add("token", tx.fencing_token);
+    fields.add("resubmits", tx.resubmits);
+    fields.add_some("next resend", tx.next_resubmit_at.as_ref());
+    fields.add_some("last error", tx.last_error.as_ref());
+    fields.add_some("diagnosis", tx.diagnosis.as_ref());
+    fields.print()?;
+    if tx.attempts.is_empty() {
+        return Ok(());
+    }
+    print_line("")?;
+    attempts(&tx.attempts)
+}
+
+fn fields(tx: &Tx, nonce: Option<u64>) -> Fields {
+    let mut fields = Fields::default();
+    fields.add("tx", &tx.tx_id);
+    fields.add("state", tx.state_name());
+    fields.add_some("blocked by", tx.blocked_by.as_ref().map(blocked_by));
+    fields.add("submitter", &tx.submitter);
+    fields.add_some("request", tx.request_id.as_ref());
+    fields.add_some("nonce", nonce);
+    fields.add_some("hash", tx.tx_hash.as_ref());
+    if let Some(result) = &tx.result {
+        fields.add("block", result.block_number);
+        fields.add("result", &result.status);
+        fields.add_some("contract", result.contract_address.as_ref());
+        fields.add("gas used", &result.gas_used);
+        fields.add_some("gas price", result.effective_gas_price.as_ref());
+        fields.add_some("fee", result.fee.as_ref());
+        fields.add_some("revert", result.revert_reason.as_ref());
+    }
+    fields.add("created", &tx.created_at);
+    fields.add("updated", &tx.updated_at);
+    fields.add_some("valid until", tx.valid_until.as_ref());
+    fields.add_some("replaceable", tx.replaceable.then_some(true));
+    fields.add_some("metadata", tx.metadata.as_ref().map(|metadata| metadata.get()));
+    fields
+}
+
+fn attempts(attempts: &[Attempt]) -> Result<(), Failed> {
     let head = ["ATTEMPT", "KIND", "OUTCOME", "MAX FEE", "TIP", "SENT", "HASH"];
     let mut table = Table::new(head);
     for attempt in attempts {
-        let sent = attempt["sentAt"].as_str().map(clock).unwrap_or_default();
         table.row([
-            cell(&attempt["number"]),
-            cell(&attempt["kind"]),
-            cell(&attempt["outcome"]),
-            cell(&attempt["fees"]["maxFeePerGas"]),
-            cell(&attempt["fees"]["maxPriorityFeePerGas"]),
-            sent,
-            cell(&attempt["txHash"]),
+            attempt.number.to_string(),
+            attempt.kind.to_string(),
+            attempt.outcome.to_string(),
+            attempt.fees.max_fee_per_gas.clone(),
+            cell(attempt.fees.max_priority_fee_per_gas.as_ref()),
+            attempt.sent_at.as_deref().map(clock).unwrap_or_default(),
+            attempt.tx_hash.clone(),
         ]);
     }
     table.print()
 }
 
-/// What an action did, and the transaction since.
-pub(super) fn acted(answer: &Value) -> Result<(), Trouble> {
+/// What an action did, and the transaction after it.
+pub(super) fn action(answer: &ActionAnswer) -> Result<(), Failed> {
     let mut fields = Fields::default();
-    fields.add("outcome", text(&answer["outcome"]));
-    fields.add("new hash", text(&answer["txHash"]));
+    fields.add("outcome", &answer.outcome);
+    fields.add_some("new hash", answer.tx_hash.as_ref());
     fields.print()?;
-    say("")?;
-    tx(&answer["tx"])
+    print_line("")?;
+    operator_tx(&answer.tx)
 }
 
 /// A page of transactions.
-pub(super) fn list(page: &Value) -> Result<(), Trouble> {
+pub(super) fn list(page: &TxPage) -> Result<(), Failed> {
     let mut table = Table::new(["TX", "STATE", "SUBMITTER", "CREATED", "REQUEST"]);
-    for tx in page["items"].as_array().into_iter().flatten() {
+    for tx in &page.items {
         table.row([
-            cell(&tx["txId"]),
-            state(tx),
-            cell(&tx["submitter"]),
-            to_the_second(tx["createdAt"].as_str().unwrap_or_default()),
-            cell(&tx["requestId"]),
+            tx.tx_id.clone(),
+            tx.state_name().to_string(),
+            tx.submitter.clone(),
+            to_the_second(&tx.created_at),
+            cell(tx.request_id.as_ref()),
         ]);
     }
     table.print()?;
-    if let Some(next) = page["next"].as_str() {
+    if let Some(next) = &page.next {
         eprintln!("more with --cursor {next}");
     }
     Ok(())
 }
 
-/// `STATE`, or `STATE/SUB_STATE`.
-pub(in crate::cli) fn state(of: &Value) -> String {
-    let word = |name: &str| of[name].as_str().unwrap_or_default();
-    match word("subState") {
-        "" => word("state").to_owned(),
-        sub => format!("{}/{sub}", word("state")),
-    }
-}
-
-/// A value as people read it; `None` for null.
-pub(in crate::cli) fn text(value: &Value) -> Option<String> {
-    match value {
-        Value::Null => None,
-        Value::String(text) => Some(text.clone()),
-        other => Some(other.to_string()),
-    }
-}
-
-/// What everything else of the account waits for, and why; `None` if nothing is in the way.
-pub(in crate::cli) fn blocked_by(of: &Value) -> Option<String> {
-    let blocked = of["blockedBy"].as_object()?;
-    let word = |name: &str| blocked.get(name).and_then(text).unwrap_or_default();
-    let nonce = blocked.get("nonce").and_then(text);
-    let nonce = nonce.map(|nonce| format!(", nonce {nonce}")).unwrap_or_default();
-    Some(format!("{} ({}{nonce})", word("txId"), word("reason")))
-}
-
-pub(in crate::cli) fn cell(value: &Value) -> String {
-    text(value).unwrap_or_else(|| "-".to_owned())
+/// The transaction that everything else of the account waits for, and why.
+pub(in crate::cli) fn blocked_by(blocked: &BlockedBy) -> String {
+    let nonce = blocked.nonce.map(|nonce| format!(", nonce {nonce}")).unwrap_or_default();
+    format!("{} ({}{nonce})", blocked.tx_id, blocked.reason)
 }
 
 /// The time of day of an RFC 3339 time, to the millisecond.
@@ -142,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_cut_where_people_stop_reading() {
+    fn time_is_shown_to_the_millisecond_or_to_the_second() {
         assert_eq!(clock("2026-11-16T09:30:00.123456Z"), "09:30:00.123");
         assert_eq!(clock("2026-11-16T09:30:00Z"), "09:30:00.000");
         assert_eq!(clock("2026-11-16T09:30:00.5Z"), "09:30:00.500");

@@ -1,21 +1,16 @@
-//! The one way into JSON bodies: objects by their fields, each read once and by its kind.
+//! Reads JSON objects field by field, each field once and by its type.
 //!
-//! Objects must be objects (an array in their place is refused), a name stands once, and what
-//! nobody asked for is refused at the end. Whatever is wrong is told with the path of the field,
-//! the value and what is allowed.
+//! An object must be an object (an array in its place is refused), a name may be given once, and a
+//! field that was not asked for is refused at the end. Every refusal names the path of the field, the
+//! value and what is allowed.
 
 use std::collections::HashSet;
 
 use serde_json::value::RawValue;
+use tollgate_api::{ErrorCode, NUMBER_FORMS, Number, shortened};
 use tollgate_model::metadata::entries;
-use tollgate_model::secret::masked;
-use tollgate_model::{GasPrice, U256};
 
-use crate::http::code::Code;
 use crate::http::problem::Problem;
-
-/// How much of a refused value is quoted.
-const QUOTED_CHARS_MAX: usize = 60;
 
 /// A body, or an object in one.
 pub(crate) trait FromFields: Sized {
@@ -23,12 +18,9 @@ pub(crate) trait FromFields: Sized {
     fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem>;
 }
 
-/// Reads an object to its end.
+/// Reads a body that is an object.
 pub(crate) fn read_object<T: FromFields>(value: &RawValue) -> Result<T, Problem> {
-    let mut fields = Fields::of(value, String::new())?;
-    let read = T::from_fields(&mut fields)?;
-    fields.end()?;
-    Ok(read)
+    object_at(String::new(), value)
 }
 
 /// The fields of an object that were not taken yet.
@@ -48,7 +40,7 @@ impl<'a> Fields<'a> {
         let mut seen = HashSet::new();
         match fields.entries.iter().find(|(name, _)| !seen.insert(name.as_str())) {
             Some((name, _)) => {
-                Err(Problem::of_field(Code::InvalidBody, &fields.at(name), "is given twice"))
+                Err(Problem::of_field(ErrorCode::InvalidBody, &fields.at(name), "is given twice"))
             }
             None => Ok(fields),
         }
@@ -56,7 +48,7 @@ impl<'a> Fields<'a> {
 
     /// The path of a field.
     pub(crate) fn at(&self, name: &str) -> String {
-        let name: String = masked(name).chars().take(QUOTED_CHARS_MAX).collect();
+        let name = shortened(name);
         if self.path.is_empty() { name } else { format!("{}.{name}", self.path) }
     }
 
@@ -70,6 +62,11 @@ impl<'a> Fields<'a> {
     pub(crate) fn text(&mut self, name: &'static str) -> Result<Option<String>, Problem> {
         let Some(value) = self.take(name) else { return Ok(None) };
         text(&self.at(name), value).map(Some)
+    }
+
+    /// A value as it is.
+    pub(crate) fn raw(&mut self, name: &'static str) -> Result<Option<Box<RawValue>>, Problem> {
+        Ok(self.take(name).map(ToOwned::to_owned))
     }
 
     pub(crate) fn flag(&mut self, name: &'static str) -> Result<Option<bool>, Problem> {
@@ -87,26 +84,9 @@ impl<'a> Fields<'a> {
         let text = match value.get().as_bytes().first() {
             Some(b'"') => text(&field, value)?,
             Some(b'-' | b'0'..=b'9') => value.get().to_owned(),
-            _ => return Err(wrong_kind(&field, value, NUMBER_WORDS)),
+            _ => return Err(wrong_kind(&field, value, NUMBER_FORMS)),
         };
-        Ok(Some(Number { field, text }))
-    }
-
-    /// One of a few words.
-    pub(crate) fn word<T: Copy>(
-        &mut self,
-        name: &'static str,
-        words: &[(&str, T)],
-    ) -> Result<Option<T>, Problem> {
-        let Some(text) = self.text(name)? else { return Ok(None) };
-        match words.iter().find(|(word, _)| *word == text) {
-            Some((_, meaning)) => Ok(Some(*meaning)),
-            None => {
-                let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-                let what = format!("{} must be {}", quoted(&text), words.join(" or "));
-                Err(Problem::of_field(Code::InvalidBody, &self.at(name), what))
-            }
-        }
+        Ok(Some(Number::new(text)))
     }
 
     pub(crate) fn object<T: FromFields>(
@@ -134,22 +114,22 @@ impl<'a> Fields<'a> {
         items.into_iter().enumerate().map(read).collect()
     }
 
-    /// A field without which nothing can be done.
-    pub(crate) fn needed<T>(&self, name: &str, value: Option<T>) -> Result<T, Problem> {
+    /// The value of a required field.
+    pub(crate) fn required<T>(&self, name: &str, value: Option<T>) -> Result<T, Problem> {
         value.ok_or_else(|| Problem::missing(&self.at(name)))
     }
 
-    /// What was not taken, in the order in which it stands.
+    /// The fields that were not taken, in their order.
     pub(crate) fn rest(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
         self.entries.iter().map(|(name, value)| (name.as_str(), *value))
     }
 
-    /// Everything that was given has been asked for.
+    /// Refuses a field that was not asked for.
     pub(crate) fn end(&self) -> Result<(), Problem> {
         match self.entries.first() {
             Some((name, _)) => {
                 let what = format!("is not a field here; known are {}", self.asked.join(", "));
-                Err(Problem::of_field(Code::InvalidBody, &self.at(name), what))
+                Err(Problem::of_field(ErrorCode::InvalidBody, &self.at(name), what))
             }
             None => Ok(()),
         }
@@ -173,7 +153,7 @@ pub(crate) fn text(path: &str, value: &RawValue) -> Result<String, Problem> {
     }
     let broken = "holds half of a character (a lone surrogate)";
     serde_json::from_str(value.get())
-        .map_err(|_| Problem::of_field(Code::InvalidBody, path, broken))
+        .map_err(|_| Problem::of_field(ErrorCode::InvalidBody, path, broken))
 }
 
 fn wrong_kind(path: &str, value: &RawValue, wanted: &str) -> Problem {
@@ -186,60 +166,11 @@ fn wrong_kind(path: &str, value: &RawValue, wanted: &str) -> Problem {
         _ => "a number",
     };
     if path.is_empty() {
-        return Problem::new(Code::InvalidBody, format!("the body is {kind}; must be {wanted}"));
+        return Problem::new(
+            ErrorCode::InvalidBody,
+            format!("the body is {kind}; must be {wanted}"),
+        );
     }
     let what = format!("{} is {kind}; must be {wanted}", shortened(value.get()));
-    Problem::of_field(Code::InvalidBody, path, what)
-}
-
-/// A value for an error text, in quotes.
-pub(crate) fn quoted(text: &str) -> String {
-    shortened(&format!("{text:?}"))
-}
-
-fn shortened(text: &str) -> String {
-    let text = masked(text);
-    let start: String = text.chars().take(QUOTED_CHARS_MAX).collect();
-    if start.len() < text.len() { format!("{start}…") } else { start }
-}
-
-const NUMBER_WORDS: &str = "a whole number: a JSON integer, decimal text or 0x-hex";
-
-/// A number as callers write it, and the field that it stands in.
-pub(crate) struct Number {
-    field: String,
-    text: String,
-}
-
-impl Number {
-    pub(crate) fn read(&self) -> Result<U256, Problem> {
-        let bad = || self.wrong(format!("must be {NUMBER_WORDS}"));
-        let (digits, radix) = match self.text.strip_prefix("0x") {
-            Some(digits) => (digits, 16),
-            None => (self.text.as_str(), 10),
-        };
-        let is_whole =
-            !digits.is_empty() && digits.bytes().all(|byte| char::from(byte).is_digit(radix));
-        if !is_whole {
-            return Err(bad());
-        }
-        U256::from_str_radix(digits, u64::from(radix))
-            .map_err(|_| self.wrong("must be at most 2^256 - 1".to_owned()))
-    }
-
-    pub(crate) fn read_u64(&self, range: std::ops::RangeInclusive<u64>) -> Result<u64, Problem> {
-        let number = u64::try_from(self.read()?).ok().filter(|number| range.contains(number));
-        let (least, most) = range.into_inner();
-        number.ok_or_else(|| self.wrong(format!("must be from {least} to {most}")))
-    }
-
-    pub(crate) fn read_price(&self) -> Result<GasPrice, Problem> {
-        let wei = self.read_u64(0..=i64::MAX as u64)?;
-        GasPrice::try_from(wei).map_err(|error| self.wrong(error.problem))
-    }
-
-    fn wrong(&self, allowed: String) -> Problem {
-        let what = format!("{} {allowed}", quoted(&self.text));
-        Problem::of_field(Code::InvalidNumber, &self.field, what)
-    }
+    Problem::of_field(ErrorCode::InvalidBody, path, what)
 }

@@ -132,7 +132,7 @@ async fn creates_are_mined_on_the_chain_of_the_node_that_was_asked(store: Arc<dy
     }
 }
 
-async fn what_is_done_to_an_account_is_done_on_one_chain(store: Arc<dyn Store>) {
+async fn action_on_a_submitter_affects_one_chain_only(store: Arc<dyn Store>) {
     let (one, other) = two_chains(&store).await;
     let status = async |side: &Side, n: usize| {
         let shown = side.second.door.get(&side.submitter_path(n, "")).await.json();
@@ -298,7 +298,7 @@ async fn on(kind: StoreKind, test: impl AsyncFnOnce(Arc<dyn Store>)) {
 
 on_both_stores! {
     creates_are_mined_on_the_chain_of_the_node_that_was_asked,
-    what_is_done_to_an_account_is_done_on_one_chain,
+    action_on_a_submitter_affects_one_chain_only,
     a_transaction_of_another_chain_is_shown_and_never_acted_on,
     a_forwarded_request_without_its_chain_or_for_another_one_is_not_carried_out,
     a_node_that_stops_is_followed_by_one_of_its_own_chain,

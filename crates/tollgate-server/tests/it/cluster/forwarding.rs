@@ -195,7 +195,7 @@ async fn actions_and_orders_go_to_the_owner_as_well() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_owns_goes_to_the_preferred_node() {
+async fn create_for_an_unowned_submitter_goes_to_the_preferred_node() {
     let room = Room::new().await;
     let (a, b) = two(&room).await;
     let (mut checked, nodes) = (0, [(&a, &b), (&b, &a)]);
@@ -287,7 +287,8 @@ async fn an_owner_that_is_not_reached_is_named_and_nothing_is_done() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_owns_is_taken_here_if_the_preferred_node_is_not_reached_or_has_no_key() {
+async fn create_for_an_unowned_submitter_runs_here_if_the_preferred_node_is_unreachable_or_has_no_key()
+ {
     let room = Room::new().await;
     // Without keys, and with an address at which nobody listens: neither can take anything.
     let (mut mute, here) = (room.seat("mute").await, room.seat("here").await);
@@ -324,7 +325,7 @@ async fn owner_that_takes_only_signed_transactions_leaves_intents_to_a_node_with
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn so_are_the_items_of_a_batch() {
+async fn batch_items_for_an_unowned_submitter_run_here_if_the_preferred_node_can_not() {
     let room = Room::new().await;
     let (mut mute, here) = (room.seat("mute").await, room.seat("here").await);
     let keyless = room.seat_with("keyless", &[]).await;

@@ -1,19 +1,20 @@
-//! What operators have done to a submitter: stand still, go on, have another mode, be compared with
-//! the chain, have its nonces filled.
+//! What operators do to a submitter: pause, resume, change the mode, reconcile, fill nonces, advance.
 
-use axum::extract::State;
-use tollgate_model::{Address, Submitter};
+use tollgate_api::{
+    CursorMoved, FillNonces, Filled, ModeChanged, NewCursor, NewMode, Reason, Reconciled,
+    RequiredReason, StatusChanged, Submitter as ShownSubmitter,
+};
+use tollgate_engine::Fill;
+use tollgate_model::Nonce;
+use tollgate_model::fill::{FillWith, NonceRange};
+use tollgate_model::nonce::Mode;
 
-use super::Api;
-use super::body::{AdvanceBody, FillBody, ModeBody, NeededReason, OptionalJson, Reason};
-use super::doc::may_fail;
+use super::body::{one_of, optional_reason, read_nonce, required_reason};
+use super::openapi::may_fail;
 use super::params::SubmitterParams;
 use super::problem::Problem;
-use super::query::{Segment, Words};
-use super::shape::{
-    AdvancedSubmitter, FilledSubmitter, ReconciledSubmitter, RemodedSubmitter, StoodSubmitter,
-};
-use super::submitters;
+use super::query::SubmitterCall;
+use super::submitters::current;
 
 may_fail! {
     PauseProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
@@ -33,6 +34,8 @@ may_fail! {
         Unavailable, StoreUnavailable;
 }
 
+type Answer<T> = Result<axum::Json<T>, Problem>;
+
 /// Pause a submitter
 ///
 /// New work is accepted and waits in QUEUED/HELD without a nonce. What has a slot goes on to its
@@ -43,25 +46,18 @@ may_fail! {
     operation_id = "pauseSubmitter",
     tag = "submitters",
     params(SubmitterParams),
-    request_body(content = NeededReason, description = "Why.", examples(
+    request_body(content = RequiredReason, description = "Why.", examples(
         ("why" = (summary = "With a reason", value = json!({"reason": "key rotation"})))
     )),
     responses(
-        (status = 200, description = "It stands still.", body = StoodSubmitter),
+        (status = 200, description = "It stands still.", body = StatusChanged),
         PauseProblems
     )
 )]
-pub(crate) async fn pause(
-    State(api): State<Api>,
-    Segment(address): Segment,
-    words: Words,
-    OptionalJson(body): OptionalJson<NeededReason>,
-) -> Result<axum::Json<StoodSubmitter>, Problem> {
-    words.end()?;
-    let (address, reason) = (submitters::parse(&address)?, body.read()?);
-    let stood = api.engine.pause(of(&api, address), reason).await?;
-    let submitter = submitters::shown(&api, address).await?;
-    Ok(axum::Json(StoodSubmitter::new(submitter, stood.was)))
+pub(crate) async fn pause(call: SubmitterCall<RequiredReason>) -> Answer<StatusChanged> {
+    let SubmitterCall { api, submitter, body } = call;
+    let was = api.engine.pause(submitter, required_reason(body.reason)?).await?.was.name().into();
+    Ok(axum::Json(StatusChanged { submitter: current(&api, submitter).await?, was }))
 }
 
 /// Resume a submitter
@@ -74,25 +70,18 @@ pub(crate) async fn pause(
     operation_id = "resumeSubmitter",
     tag = "submitters",
     params(SubmitterParams),
-    request_body(content = NeededReason, description = "Why.", examples(
+    request_body(content = RequiredReason, description = "Why.", examples(
         ("why" = (summary = "With a reason", value = json!({"reason": "keys are in place"})))
     )),
     responses(
-        (status = 200, description = "It takes work.", body = StoodSubmitter),
+        (status = 200, description = "It takes work.", body = StatusChanged),
         ResumeProblems
     )
 )]
-pub(crate) async fn resume(
-    State(api): State<Api>,
-    Segment(address): Segment,
-    words: Words,
-    OptionalJson(body): OptionalJson<NeededReason>,
-) -> Result<axum::Json<StoodSubmitter>, Problem> {
-    words.end()?;
-    let (address, reason) = (submitters::parse(&address)?, body.read()?);
-    let stood = api.engine.resume(of(&api, address), reason).await?;
-    let submitter = submitters::shown(&api, address).await?;
-    Ok(axum::Json(StoodSubmitter::new(submitter, stood.was)))
+pub(crate) async fn resume(call: SubmitterCall<RequiredReason>) -> Answer<StatusChanged> {
+    let SubmitterCall { api, submitter, body } = call;
+    let was = api.engine.resume(submitter, required_reason(body.reason)?).await?.was.name().into();
+    Ok(axum::Json(StatusChanged { submitter: current(&api, submitter).await?, was }))
 }
 
 /// Change a submitter's mode
@@ -106,28 +95,23 @@ pub(crate) async fn resume(
     operation_id = "changeSubmitterMode",
     tag = "submitters",
     params(SubmitterParams),
-    request_body(content = ModeBody, description = "Which, and why.", examples(
+    request_body(content = NewMode, description = "Which, and why.", examples(
         ("strict" = (summary = "One at a time from now on", value = json!({
             "mode": "strict", "reason": "the bridge needs consecutive nonces"
         })))
     )),
     responses(
-        (status = 200, description = "It has this mode.", body = RemodedSubmitter),
+        (status = 200, description = "It has this mode.", body = ModeChanged),
         ModeProblems
     )
 )]
-pub(crate) async fn mode(
-    State(api): State<Api>,
-    Segment(address): Segment,
-    words: Words,
-    OptionalJson(body): OptionalJson<ModeBody>,
-) -> Result<axum::Json<RemodedSubmitter>, Problem> {
-    words.end()?;
-    let address = submitters::parse(&address)?;
-    let (to, reason) = body.read()?;
-    let changed = api.engine.change_mode(of(&api, address), to, reason).await?;
-    let submitter = submitters::shown(&api, address).await?;
-    Ok(axum::Json(RemodedSubmitter::new(submitter, changed.was)))
+pub(crate) async fn mode(call: SubmitterCall<NewMode>) -> Answer<ModeChanged> {
+    let SubmitterCall { api, submitter, body } = call;
+    let name = body.mode.ok_or_else(|| Problem::missing("mode"))?;
+    let mode = one_of("mode", &name, &Mode::ALL.map(|mode| (mode.name(), mode)))?;
+    let changed = api.engine.change_mode(submitter, mode, required_reason(body.reason)?).await?;
+    let was_mode = changed.was.name().into();
+    Ok(axum::Json(ModeChanged { submitter: current(&api, submitter).await?, was_mode }))
 }
 
 /// Compare a submitter with the chain now
@@ -142,23 +126,21 @@ pub(crate) async fn mode(
     params(SubmitterParams),
     request_body(content = Option<Reason>, description = "May be left out."),
     responses(
-        (status = 200, description = "What was found.", body = ReconciledSubmitter),
+        (status = 200, description = "What was found.", body = Reconciled),
         ReconcileProblems
     )
 )]
-pub(crate) async fn reconcile(
-    State(api): State<Api>,
-    Segment(address): Segment,
-    words: Words,
-    OptionalJson(body): OptionalJson<Reason>,
-) -> Result<axum::Json<ReconciledSubmitter>, Problem> {
-    words.end()?;
-    let address = submitters::parse(&address)?;
-    // Nothing is decided here, so there is nothing to keep it with; but what is wrong is told.
-    body.read()?;
-    let found = api.engine.reconcile(of(&api, address)).await?;
-    let submitter = submitters::shown(&api, address).await?;
-    Ok(axum::Json(ReconciledSubmitter::new(submitter, found)))
+pub(crate) async fn reconcile(call: SubmitterCall<Reason>) -> Answer<Reconciled> {
+    let SubmitterCall { api, submitter, body } = call;
+    // There is no entry in the audit trail to keep it with; but a bad one is refused.
+    optional_reason(body.reason)?;
+    let found = api.engine.reconcile(submitter).await?;
+    let chain_nonce = found.counts.confirmed_mined().map(Nonce::get);
+    Ok(axum::Json(Reconciled {
+        submitter: ShownSubmitter { chain_nonce, ..current(&api, submitter).await? },
+        pending_nonce: found.counts.pending.get(),
+        steps: found.steps,
+    }))
 }
 
 /// Fill nonces that the chain waits for
@@ -174,28 +156,29 @@ pub(crate) async fn reconcile(
     operation_id = "fillSubmitterNonces",
     tag = "submitters",
     params(SubmitterParams),
-    request_body(content = FillBody, description = "Which, with what, and why.", examples(
+    request_body(content = FillNonces, description = "Which, with what, and why.", examples(
         ("placeholders" = (summary = "Close a hole at once", value = json!({
             "first": 7, "last": 1006, "with": "placeholder", "reason": "a wrong pending count"
         })))
     )),
     responses(
-        (status = 200, description = "They are free, and being filled.", body = FilledSubmitter),
+        (status = 200, description = "They are free, and being filled.", body = Filled),
         NoncesProblems
     )
 )]
-pub(crate) async fn fill(
-    State(api): State<Api>,
-    Segment(address): Segment,
-    words: Words,
-    OptionalJson(body): OptionalJson<FillBody>,
-) -> Result<axum::Json<FilledSubmitter>, Problem> {
-    words.end()?;
-    let address = submitters::parse(&address)?;
-    let (fill, reason) = body.read()?;
-    let filled = api.engine.fill(of(&api, address), fill, reason).await?;
-    let submitter = submitters::shown(&api, address).await?;
-    Ok(axum::Json(FilledSubmitter::new(submitter, filled)))
+pub(crate) async fn fill(call: SubmitterCall<FillNonces>) -> Answer<Filled> {
+    let SubmitterCall { api, submitter, body } = call;
+    let range = NonceRange {
+        first: read_nonce("first", body.first.as_ref())?,
+        last: read_nonce("last", body.last.as_ref())?,
+    };
+    let name = body.with.ok_or_else(|| Problem::missing("with"))?;
+    let with = one_of("with", &name, &FillWith::ALL.map(|with| (with.name(), with)))?;
+    let fill = Fill { range, with, used: body.used.unwrap_or_default() };
+    let filled = api.engine.fill(submitter, fill, required_reason(body.reason)?).await?;
+    let tollgate_engine::Filled { handed_back, taken, counted, free } = filled;
+    let submitter = current(&api, submitter).await?;
+    Ok(axum::Json(Filled { submitter, handed_back, taken, counted, free }))
 }
 
 /// Move a submitter's next nonce forward
@@ -209,30 +192,20 @@ pub(crate) async fn fill(
     operation_id = "advanceSubmitter",
     tag = "submitters",
     params(SubmitterParams),
-    request_body(content = AdvanceBody, description = "Where to, and why.", examples(
+    request_body(content = NewCursor, description = "Where to, and why.", examples(
         ("count" = (summary = "Another system used the key", value = json!({
             "nextNonce": 5120, "reason": "the old signer's transactions are pending"
         })))
     )),
     responses(
-        (status = 200, description = "It is there.", body = AdvancedSubmitter),
+        (status = 200, description = "It is there.", body = CursorMoved),
         NoncesProblems
     )
 )]
-pub(crate) async fn advance(
-    State(api): State<Api>,
-    Segment(address): Segment,
-    words: Words,
-    OptionalJson(body): OptionalJson<AdvanceBody>,
-) -> Result<axum::Json<AdvancedSubmitter>, Problem> {
-    words.end()?;
-    let address = submitters::parse(&address)?;
-    let (to, reason) = body.read()?;
-    let step = api.engine.advance(of(&api, address), to, reason).await?;
-    let submitter = submitters::shown(&api, address).await?;
-    Ok(axum::Json(AdvancedSubmitter::new(submitter, step.from)))
-}
-
-fn of(api: &Api, address: Address) -> Submitter {
-    Submitter::new(api.engine.chain_id(), address)
+pub(crate) async fn advance(call: SubmitterCall<NewCursor>) -> Answer<CursorMoved> {
+    let SubmitterCall { api, submitter, body } = call;
+    let to = read_nonce("nextNonce", body.next_nonce.as_ref())?;
+    let moved = api.engine.advance(submitter, to, required_reason(body.reason)?).await?;
+    let was_next_nonce = moved.from.get();
+    Ok(axum::Json(CursorMoved { submitter: current(&api, submitter).await?, was_next_nonce }))
 }

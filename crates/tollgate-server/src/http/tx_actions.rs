@@ -1,21 +1,21 @@
-//! What people have done to a transaction that is under way.
+//! What people do to an open transaction: cancel, speed up, resubmit, replace, resolve.
 //!
-//! None of it outruns the chain: whichever attempt is mined decides.
+//! No action is faster than the chain: whichever attempt is mined decides.
 
-use axum::extract::State;
 use axum::http::StatusCode;
+use tollgate_api::{ActionAnswer, ActionOutcome, ErrorCode, Reason, Replacement, check_fees};
 use tollgate_engine::{ActError, Acted, Action};
+use tollgate_model::port::policy::Replacement as ModelReplacement;
 use tollgate_model::stuck::Forbidden;
-use tollgate_model::{Failed, Text, TxState};
+use tollgate_model::{Failed, TxId, TxState};
 
 use super::Api;
-use super::body::{OptionalJson, Reason, ReplaceBody};
-use super::doc::may_fail;
+use super::body::optional_reason;
+use super::openapi::may_fail;
 use super::params::ActionParams;
 use super::problem::Problem;
-use super::query::{Segment, Words};
+use super::query::TxCall;
 use super::read;
-use super::shape::{ActionAnswer, ActionOutcome};
 
 may_fail! {
     ActionProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidField,
@@ -55,13 +55,8 @@ type Answer = Result<(StatusCode, axum::Json<ActionAnswer>), Problem>;
         ActionProblems
     )
 )]
-pub(crate) async fn cancel(
-    State(api): State<Api>,
-    Segment(tx_id): Segment,
-    words: Words,
-    OptionalJson(body): OptionalJson<Reason>,
-) -> Answer {
-    act(&api, &tx_id, words, Action::Cancel, body.read()?).await
+pub(crate) async fn cancel(call: TxCall<Reason>) -> Answer {
+    act(&call.api, call.tx_id, Action::Cancel, call.body.reason).await
 }
 
 /// Offer more for a transaction
@@ -81,13 +76,8 @@ pub(crate) async fn cancel(
         ActionProblems
     )
 )]
-pub(crate) async fn speed_up(
-    State(api): State<Api>,
-    Segment(tx_id): Segment,
-    words: Words,
-    OptionalJson(body): OptionalJson<Reason>,
-) -> Answer {
-    act(&api, &tx_id, words, Action::SpeedUp, body.read()?).await
+pub(crate) async fn speed_up(call: TxCall<Reason>) -> Answer {
+    act(&call.api, call.tx_id, Action::SpeedUp, call.body.reason).await
 }
 
 /// Send a transaction again now
@@ -106,13 +96,8 @@ pub(crate) async fn speed_up(
         ActionProblems
     )
 )]
-pub(crate) async fn resubmit(
-    State(api): State<Api>,
-    Segment(tx_id): Segment,
-    words: Words,
-    OptionalJson(body): OptionalJson<Reason>,
-) -> Answer {
-    act(&api, &tx_id, words, Action::Resubmit, body.read()?).await
+pub(crate) async fn resubmit(call: TxCall<Reason>) -> Answer {
+    act(&call.api, call.tx_id, Action::Resubmit, call.body.reason).await
 }
 
 /// Replace a transaction
@@ -127,7 +112,7 @@ pub(crate) async fn resubmit(
     operation_id = "replaceTx",
     tag = "actions",
     params(ActionParams),
-    request_body(content = ReplaceBody, description = "What stands in its place.", examples(
+    request_body(content = Replacement, description = "What stands in its place.", examples(
         ("price" = (summary = "At another price", value = json!({
             "maxFeePerGas": "60000000000",
             "maxPriorityFeePerGas": "2000000000",
@@ -144,14 +129,23 @@ pub(crate) async fn resubmit(
         ReplaceProblems
     )
 )]
-pub(crate) async fn replace(
-    State(api): State<Api>,
-    Segment(tx_id): Segment,
-    words: Words,
-    OptionalJson(body): OptionalJson<ReplaceBody>,
-) -> Answer {
-    let (replacement, reason) = body.read()?;
-    act(&api, &tx_id, words, Action::Replace(replacement), reason).await
+pub(crate) async fn replace(call: TxCall<Replacement>) -> Answer {
+    let TxCall { api, tx_id, body } = call;
+    let Replacement { max_fee_per_gas, max_priority_fee_per_gas, payload, reason } = body;
+    let max_fee = max_fee_per_gas.map(|fee| fee.read_price("maxFeePerGas")).transpose()?;
+    let tip_field = "maxPriorityFeePerGas";
+    let tip = max_priority_fee_per_gas.map(|tip| tip.read_price(tip_field)).transpose()?;
+    check_fees(max_fee, tip, tip_field)?;
+    let replacement = ModelReplacement {
+        max_fee_per_gas: max_fee,
+        max_priority_fee_per_gas: tip,
+        call: payload.map(|payload| payload.read()).transpose()?,
+    };
+    if replacement == ModelReplacement::default() {
+        let detail = "one of maxFeePerGas, maxPriorityFeePerGas and payload is required";
+        return Err(Problem::new(ErrorCode::MissingField, detail));
+    }
+    act(&api, tx_id, Action::Replace(replacement), reason).await
 }
 
 /// Ask the stuck policy about a transaction now
@@ -171,18 +165,12 @@ pub(crate) async fn replace(
         ActionProblems
     )
 )]
-pub(crate) async fn resolve(
-    State(api): State<Api>,
-    Segment(tx_id): Segment,
-    words: Words,
-    OptionalJson(body): OptionalJson<Reason>,
-) -> Answer {
-    act(&api, &tx_id, words, Action::AskPolicy, body.read()?).await
+pub(crate) async fn resolve(call: TxCall<Reason>) -> Answer {
+    act(&call.api, call.tx_id, Action::AskPolicy, call.body.reason).await
 }
 
-async fn act(api: &Api, tx_id: &str, words: Words, action: Action, reason: Text<500>) -> Answer {
-    words.end()?;
-    let tx_id = read::parse_id(tx_id)?;
+async fn act(api: &Api, tx_id: TxId, action: Action, reason: Option<String>) -> Answer {
+    let reason = optional_reason(reason)?;
     let (asks_policy, cancels) = (action == Action::AskPolicy, action == Action::Cancel);
     let acted = api.engine.act(tx_id, action, reason).await;
     let record =

@@ -1,6 +1,6 @@
 //! Schemas of single values: what the OpenAPI document says about addresses, amounts, states.
 //!
-//! The words and limits come from the types that enforce them, so that the document can't drift.
+//! Names and limits come from the types that enforce them, so that the document can't drift.
 
 use std::borrow::Cow;
 
@@ -12,13 +12,14 @@ use utoipa::openapi::schema::{
 use utoipa::openapi::{Object, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::body::METADATA_MAX;
-use super::code::Code;
+use crate::limit::METADATA_BYTES_MAX;
 
-/// Declares values that have a name in the document. The types stand for schemas and are never made.
+/// Declares values that have a name in the document. The types are names of schemas, and have no values.
 macro_rules! values {
     ($($name:ident = $about:expr, $schema:expr;)+) => {$(
-        pub(crate) struct $name;
+        #[doc = concat!("The schema `", stringify!($name), "`.")]
+        #[derive(Debug)]
+        pub struct $name;
 
         impl PartialSchema for $name {
             fn schema() -> RefOr<Schema> {
@@ -40,23 +41,21 @@ values! {
             .examples([json!("0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266")]);
     Amount = "A whole number as decimal text, because it may be more than JSON numbers hold.",
         text().pattern(Some("^[0-9]+$")).examples([json!("1000000000")]);
-    Anything = format!("Any JSON, at most {METADATA_MAX} bytes as text."),
+    Anything = format!("Any JSON, at most {METADATA_BYTES_MAX} bytes as text."),
         ObjectBuilder::new().schema_type(SchemaType::AnyValue);
     AttemptKind = "What an attempt is for.",
-        words(["intent", "bump", "replacement", "cancellation", "placeholder"]);
+        names(["intent", "bump", "replacement", "cancellation", "placeholder"]);
     AccessList = "Storage that a transaction says it will touch.",
         ArrayBuilder::new().items(access_list_entry());
     BlockReason = "Why a transaction does not move: its sub-state in lower case.",
-        words(distinct(TxState::ALL.into_iter().filter_map(TxState::blocks_with)));
+        names(distinct(TxState::ALL.into_iter().filter_map(TxState::blocks_with)));
     Depth = "How many open transactions there are in each state.", depth();
-    ErrorCode = "What to switch on. A code never changes its meaning.",
-        words(Code::ALL.iter().map(|code| code.word()));
     FillWith = "What fills nonces: the next transactions, or zero-value transfers to self.",
-        words(["next", "placeholder"]);
+        names(["next", "placeholder"]);
     Hash = "32 bytes as 0x-hex.", text().pattern(Some("^0x[0-9a-f]{64}$"));
     Hex = "Bytes as 0x-hex.", text().pattern(Some("^0x([0-9a-fA-F]{2})*$"));
-    Kind = "How a transaction is encoded.", words(["legacy", "accessList", "dynamicFee"]);
-    Mode = "How nonces are given out.", words(["pipelined", "strict"]);
+    Kind = "How a transaction is encoded.", names(["legacy", "accessList", "dynamicFee"]);
+    Mode = "How nonces are given out.", names(["pipelined", "strict"]);
     Number = "A whole number: a JSON integer, decimal text or 0x-hex. Use text above 2^53.",
         ObjectBuilder::new()
             .schema_type(SchemaType::from_iter([Type::Integer, Type::String]))
@@ -64,28 +63,28 @@ values! {
             .minimum(Some(0));
     Outcome = "What became of an attempt: `open` may still be mined, `mined` is in a block, \
                `superseded` can't be mined any more, because its slot went another way.",
-        words(["open", "mined", "superseded"]);
+        names(["open", "mined", "superseded"]);
     ActionOutcome = "What an action did. `withdrawn`: it ended without a nonce. `signed`: a further \
                      attempt is on its way. `resent`: the newest bytes are on their way again. \
                      `under_way`: what was asked for had begun before, or the policy is being \
                      asked. `done`: it is cancelled already.",
-        words(["withdrawn", "signed", "resent", "under_way", "done"]);
+        names(["withdrawn", "signed", "resent", "under_way", "done"]);
     ReasonText = "Why, in a person's words.",
         text().max_length(Some(500)).examples([json!("customer changed their mind")]);
     OwnerToken = "A caller's proof that a nonce is its own: a UUID.",
         text().format(format("uuid")).examples([json!("2f1c1a3e-9d0b-4c53-8a53-6d0d1f0b7a11")]);
-    ReceiptStatus = "What the receipt says.", words(["success", "reverted"]);
+    ReceiptStatus = "What the receipt says.", names(["success", "reverted"]);
     RequestId = "The caller's own name for a request: up to 256 bytes, no control characters.",
         text().min_length(Some(1)).max_length(Some(tollgate_model::RequestId::MAX_BYTES))
             .examples([json!("order-17")]);
     ReservationState = "Where a nonce is: with a caller until the deadline, spent, or waiting for \
                         whoever comes next.",
-        words(["RESERVED", "USED", "RECYCLABLE"]);
-    Speed = "A price level.", words(["slow", "normal", "fast"]).default(Some(json!("normal")));
-    State = "Where a transaction is. CONFIRMED and FAILED_FINAL are final.", words(states());
+        names(["RESERVED", "USED", "RECYCLABLE"]);
+    Speed = "A price level.", names(["slow", "normal", "fast"]).default(Some(json!("normal")));
+    State = "Where a transaction is. CONFIRMED and FAILED_FINAL are final.", names(states());
     SubState = "More about a state; for STUCK, the reason.",
-        words(distinct(TxState::ALL.into_iter().filter_map(TxState::sub_name)));
-    SubmitterStatus = "Whether an account takes new work.", words(["ACTIVE", "PAUSED", "PROTECT"]);
+        names(distinct(TxState::ALL.into_iter().filter_map(TxState::sub_name)));
+    SubmitterStatus = "Whether an account takes new work.", names(["ACTIVE", "PAUSED", "PROTECT"]);
     Time = "RFC 3339.", text().format(format("date-time")).examples([json!("2026-11-16T09:30:00Z")]);
     TxId = "A UUID v7: ids sort by the time of acceptance.",
         text().format(format("uuid")).examples([json!("0198c0de-7a11-7000-8000-00000000cafe")]);
@@ -95,20 +94,21 @@ fn text() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String)
 }
 
-pub(crate) fn words(words: impl IntoIterator<Item = &'static str>) -> ObjectBuilder {
-    text().enum_values(Some(words))
+/// A text with one of a few values.
+pub fn names(values: impl IntoIterator<Item = &'static str>) -> ObjectBuilder {
+    text().enum_values(Some(values))
 }
 
 fn format(name: &str) -> Option<SchemaFormat> {
     Some(SchemaFormat::Custom(name.to_owned()))
 }
 
-/// Distinct words, in the order of their first use.
-fn distinct(words: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
+/// Distinct names, in the order of their first use.
+fn distinct(names: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
     let mut seen = Vec::new();
-    for word in words {
-        if !seen.contains(&word) {
-            seen.push(word);
+    for name in names {
+        if !seen.contains(&name) {
+            seen.push(name);
         }
     }
     seen
@@ -119,15 +119,15 @@ fn states() -> Vec<&'static str> {
 }
 
 /// The states of open transactions.
-pub(crate) fn open_states() -> Vec<&'static str> {
+pub fn open_states() -> Vec<&'static str> {
     let open = TxState::ALL.into_iter().filter(|state| !state.is_final());
     distinct(open.map(TxState::name))
 }
 
 fn depth() -> ObjectBuilder {
     let count = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).build();
-    let counts = open_states().into_iter().fold(ObjectBuilder::new(), |object, word| {
-        object.property(word, count.clone()).required(word)
+    let counts = open_states().into_iter().fold(ObjectBuilder::new(), |object, state| {
+        object.property(state, count.clone()).required(state)
     });
     counts.additional_properties(Some(AdditionalProperties::FreeForm(false)))
 }

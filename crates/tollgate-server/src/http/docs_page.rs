@@ -1,18 +1,19 @@
-//! What the API says of itself: the OpenAPI document, a page to read and try it, pages about errors.
+//! Serves the OpenAPI document, a page to read and try it, and pages about errors.
 
 use std::sync::LazyLock;
 
 use axum::http::header;
 use axum::response::{Html, IntoResponse, Response};
 
-use super::code::Code;
-use super::doc::may_fail;
+use tollgate_api::ErrorCode;
+
+use super::openapi::may_fail;
 use super::params::PageParams;
 use super::problem::Problem;
-use super::query::Segment;
+use super::query::PathParams;
 
 /// Reads `/openapi.json` and draws it. Holds all that it needs, so that it works offline.
-const PAGE: &str = include_str!("docs/page.html");
+const PAGE: &str = include_str!("docs_page/page.html");
 /// The page may run its own script and ask this server; nothing else.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
                       connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; \
@@ -65,8 +66,8 @@ pub(crate) async fn page() -> Response {
         PageProblems
     )
 )]
-pub(crate) async fn error_page(Segment(word): Segment) -> Result<Response, Problem> {
-    let code = Code::of(&word).ok_or_else(|| Problem::not_found("code", "code"))?;
+pub(crate) async fn error_page(PathParams(name): PathParams<String>) -> Result<Response, Problem> {
+    let code = ErrorCode::of(&name).ok_or_else(|| Problem::not_found("code", "code"))?;
     // Not text/markdown: browsers save that instead of showing it.
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], code.page()).into_response())
 }

@@ -1,7 +1,9 @@
-//! The OpenAPI document: what the routes say of themselves, and what all of them have in common.
+//! The OpenAPI document: what all routes have in common, and the problems of each.
 
 use std::collections::BTreeMap;
 
+use tollgate_api::limit::{BATCH_ITEMS_MAX, BODY_BYTES_MAX, METADATA_BYTES_MAX};
+use tollgate_api::{ErrorCode, Problem};
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::example::{Example, ExampleBuilder};
 use utoipa::openapi::header::HeaderBuilder;
@@ -14,13 +16,8 @@ use utoipa::openapi::{
 };
 use utoipa::{PartialSchema, ToSchema};
 
-use super::BODY_BYTES_MAX;
-use super::batch::BATCH_MAX;
-use super::body::METADATA_MAX;
-use super::code::Code;
 use super::forward::{FORWARDED, OWNER};
-use super::guard::{TRACE_ID, TRACE_ID_MAX};
-use super::problem::{Problem, ProblemBody};
+use super::middleware::{TRACE_ID, TRACE_ID_MAX};
 use super::{LONG_POLL_LIMIT, TIME_LIMIT};
 
 /// Declares which problems a route can answer with, besides those that every route can.
@@ -33,7 +30,7 @@ macro_rules! may_fail {
                 String,
                 utoipa::openapi::RefOr<utoipa::openapi::Response>,
             > {
-                $crate::http::doc::problems(&[$($crate::http::code::Code::$code),*])
+                $crate::http::openapi::problems(&[$(tollgate_api::ErrorCode::$code),*])
             }
         }
     )+};
@@ -41,41 +38,41 @@ macro_rules! may_fail {
 pub(crate) use may_fail;
 
 /// What every route can answer.
-const ANYWHERE: [Code; 5] = [
-    Code::HostNotAllowed,
-    Code::CrossOrigin,
-    Code::Internal,
-    Code::Timeout,
-    Code::TooManyConnections,
+const ANYWHERE: [ErrorCode; 5] = [
+    ErrorCode::HostNotAllowed,
+    ErrorCode::CrossOrigin,
+    ErrorCode::Internal,
+    ErrorCode::Timeout,
+    ErrorCode::TooManyConnections,
 ];
 /// What every route with a body can answer.
-const WITH_BODY: [Code; 2] = [Code::UnsupportedMediaType, Code::RequestTimeout];
+const WITH_BODY: [ErrorCode; 2] = [ErrorCode::UnsupportedMediaType, ErrorCode::RequestTimeout];
 
 /// A response for each status, with an example for each code.
-pub(crate) fn problems(codes: &[Code]) -> BTreeMap<String, RefOr<Response>> {
-    let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
-    let has_body = codes.contains(&Code::UnreadableBody);
+pub(crate) fn problems(codes: &[ErrorCode]) -> BTreeMap<String, RefOr<Response>> {
+    let mut by_status: BTreeMap<u16, Vec<ErrorCode>> = BTreeMap::new();
+    let has_body = codes.contains(&ErrorCode::UnreadableBody);
     let with_body = WITH_BODY.iter().filter(|_| has_body);
     for code in codes.iter().chain(&ANYWHERE).chain(with_body) {
-        by_status.entry(code.status().as_u16()).or_default().push(*code);
+        by_status.entry(code.status()).or_default().push(*code);
     }
-    let respond = |(status, codes): (u16, Vec<Code>)| {
+    let respond = |(status, codes): (u16, Vec<ErrorCode>)| {
         (status.to_string(), RefOr::T(problem_response(&codes)))
     };
     by_status.into_iter().map(respond).collect()
 }
 
-fn problem_response(codes: &[Code]) -> Response {
-    let words: Vec<String> = codes.iter().map(|code| format!("`{}`", code.word())).collect();
-    let example = |code: &Code| {
-        let place = format!("#/components/examples/{}", code.word());
-        (code.word(), RefOr::<Example>::Ref(Ref::new(place)))
+fn problem_response(codes: &[ErrorCode]) -> Response {
+    let names: Vec<String> = codes.iter().map(|code| format!("`{}`", code.name())).collect();
+    let example = |code: &ErrorCode| {
+        let place = format!("#/components/examples/{}", code.name());
+        (code.name(), RefOr::<Example>::Ref(Ref::new(place)))
     };
     let content = ContentBuilder::new()
-        .schema(Some(Ref::from_schema_name(ProblemBody::name())))
+        .schema(Some(Ref::from_schema_name(Problem::name())))
         .examples_from_iter(codes.iter().map(example));
     let mut response = ResponseBuilder::new()
-        .description(words.join(", "))
+        .description(names.join(", "))
         .content("application/problem+json", content.build());
     if codes.iter().any(|code| code.is_retryable()) {
         let seconds = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0));
@@ -88,9 +85,10 @@ fn problem_response(codes: &[Code]) -> Response {
 }
 
 /// What a problem with this code looks like.
-fn example(code: Code) -> Example {
-    let problem = Problem::new(code, code.title());
-    let body = serde_json::to_value(problem.body("0198c0de-7a11-7000-8000-00000000beef"));
+fn example(code: ErrorCode) -> Example {
+    let mut problem = Problem::new(code, code.title());
+    problem.trace_id = "0198c0de-7a11-7000-8000-00000000beef".to_owned();
+    let body = serde_json::to_value(problem);
     ExampleBuilder::new().summary(code.title()).value(body.ok()).build()
 }
 
@@ -109,10 +107,11 @@ pub(crate) fn base() -> OpenApi {
                 .build(),
         ));
     let mut components = Components::new();
-    let mut schemas = vec![(ProblemBody::name().into_owned(), ProblemBody::schema())];
-    ProblemBody::schemas(&mut schemas);
+    let mut schemas = vec![(Problem::name().into_owned(), Problem::schema())];
+    Problem::schemas(&mut schemas);
     components.schemas.extend(schemas);
-    let examples = Code::ALL.iter().map(|code| (code.word().to_owned(), example(*code).into()));
+    let examples =
+        ErrorCode::ALL.iter().map(|code| (code.name().to_owned(), example(*code).into()));
     components.examples.extend(examples);
     OpenApiBuilder::new()
         .info(info)
@@ -135,8 +134,8 @@ fn description() -> String {
          Names are camelCase. Amounts are decimal text (0x-hex is taken too), times RFC 3339 in \
          UTC. Errors are `application/problem+json` with a `code` to switch on; each code has a \
          page at `/docs/errors/{{code}}`. Unknown fields and parameters are refused.\n\n\
-         Limits: a body has at most {BODY_BYTES_MAX} bytes, a batch {BATCH_MAX} items, metadata \
-         {METADATA_MAX} bytes as text. A request is answered within {} s, a long poll within {} s; \
+         Limits: a body has at most {BODY_BYTES_MAX} bytes, a batch {BATCH_ITEMS_MAX} items, metadata \
+         {METADATA_BYTES_MAX} bytes as text. A request is answered within {} s, a long poll within {} s; \
          what takes longer is answered with 503 `timeout`.",
         TIME_LIMIT.as_secs(),
         LONG_POLL_LIMIT.as_secs(),

@@ -1,72 +1,84 @@
 //! The completions feed.
 
-use serde::Serialize;
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
 use tollgate_model::Seq;
 use tollgate_model::port::{Completion as Entry, FeedPage, Page};
 use utoipa::ToSchema;
 
-use super::{address, time};
-use crate::http::schema;
+use crate::history::write_state;
+use crate::schema;
+use crate::time::format_time;
 
 /// A part of the feed, in order.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Feed {
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+pub struct Feed {
     /// The outcomes.
-    items: Vec<Completion>,
+    pub items: Vec<Completion>,
     /// The `after` of the next call. It also moves past outcomes of other chains in the database.
-    next: u64,
+    pub next: u64,
 }
 
 /// One outcome.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Completion {
+pub struct Completion {
     /// Its place in the feed.
-    seq: u64,
+    pub seq: u64,
     /// The transaction.
     #[schema(value_type = schema::TxId)]
-    tx_id: String,
+    pub tx_id: String,
     /// The caller's own name for it.
     #[schema(value_type = Option<schema::RequestId>, required)]
-    request_id: Option<String>,
+    pub request_id: Option<String>,
     /// The chain that it was for.
-    chain_id: u64,
+    pub chain_id: u64,
     /// The account that sent it.
     #[schema(value_type = schema::Address)]
-    submitter: String,
+    pub submitter: String,
     /// How it ended.
     #[schema(value_type = schema::State)]
-    state: &'static str,
+    pub state: Cow<'static, str>,
     /// More about it; null for CONFIRMED.
     #[schema(value_type = Option<schema::SubState>, required)]
-    sub_state: Option<&'static str>,
+    pub sub_state: Option<Cow<'static, str>>,
     /// The hash of what was mined, if anything was.
     #[schema(value_type = Option<schema::Hash>, required)]
-    tx_hash: Option<String>,
+    pub tx_hash: Option<String>,
     /// When it ended.
     #[schema(value_type = schema::Time)]
-    time: String,
+    pub time: String,
 }
 
 impl Feed {
-    pub(crate) fn new(found: &FeedPage, after: Seq, asked: Page) -> Self {
+    /// The part that was found after a place.
+    pub fn new(found: &FeedPage, after: Seq, asked: Page) -> Self {
         let next = found.next(after, asked).get();
-        Self { items: found.items.iter().map(Completion::new).collect(), next }
+        Self { items: found.items.iter().map(Completion::from).collect(), next }
     }
 }
 
 impl Completion {
-    fn new(entry: &Entry) -> Self {
+    /// Its state, and its sub-state if it has one.
+    pub fn state_name(&self) -> impl fmt::Display {
+        fmt::from_fn(|f| write_state(f, &self.state, self.sub_state.as_deref()))
+    }
+}
+
+impl From<&Entry> for Completion {
+    fn from(entry: &Entry) -> Self {
         Self {
             seq: entry.seq.get(),
             tx_id: entry.tx_id.to_string(),
             request_id: entry.request_id.as_ref().map(ToString::to_string),
             chain_id: entry.submitter.chain_id.get(),
-            submitter: address(entry.submitter.address),
-            state: entry.state.name(),
-            sub_state: entry.state.sub_name(),
+            submitter: entry.submitter.address.to_checksum(None),
+            state: entry.state.name().into(),
+            sub_state: entry.state.sub_name().map(Into::into),
             tx_hash: entry.tx_hash.map(|hash| hash.to_string()),
-            time: time(entry.at),
+            time: format_time(entry.at),
         }
     }
 }

@@ -1,126 +1,139 @@
 //! The audit trails of transactions and of submitters.
 
-use serde::Serialize;
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
 use tollgate_model::TxState;
 use tollgate_model::port::{HistoryEntry as Entry, SubmitterEntry as StoredEntry};
 use utoipa::ToSchema;
 
-use super::time;
-use crate::http::schema;
+use crate::schema;
+use crate::time::format_time;
 
 /// A page of a transaction's audit trail, oldest first.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct HistoryPage {
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+pub struct HistoryPage {
     /// The entries.
-    items: Vec<HistoryEntry>,
+    pub items: Vec<HistoryEntry>,
     /// The `after` of the next page; null after the last one.
     #[schema(required)]
-    next: Option<u32>,
+    pub next: Option<u32>,
 }
 
 /// One change of a transaction.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct HistoryEntry {
+pub struct HistoryEntry {
     /// Grows by one with each change.
-    version: u32,
+    pub version: u32,
     /// When, by the database's clock.
     #[schema(value_type = schema::Time)]
-    time: String,
+    pub time: String,
     /// Which node did it.
-    node: String,
+    pub node: String,
     /// Under which fencing token.
-    fencing_token: u64,
+    pub fencing_token: u64,
     /// What happened, one word.
-    event: String,
+    pub event: String,
     /// Where it was; null for the first entry.
     #[schema(required)]
-    from: Option<StateWords>,
+    pub from: Option<StateName>,
     /// Where it is since.
-    to: StateWords,
+    pub to: StateName,
     /// More, for people.
     #[schema(required)]
-    detail: Option<String>,
+    pub detail: Option<String>,
 }
 
 /// A state with its sub-state.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+#[schema(as = StateWords)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct StateWords {
+pub struct StateName {
     /// The state.
     #[schema(value_type = schema::State)]
-    state: &'static str,
+    pub state: Cow<'static, str>,
     /// More about it; null for CONFIRMED.
     #[schema(value_type = Option<schema::SubState>, required)]
-    sub_state: Option<&'static str>,
+    pub sub_state: Option<Cow<'static, str>>,
 }
 
-impl HistoryPage {
-    pub(crate) fn new(found: &[Entry], next: Option<u32>) -> Self {
-        Self { items: found.iter().map(HistoryEntry::new).collect(), next }
+impl From<TxState> for StateName {
+    fn from(state: TxState) -> Self {
+        Self { state: state.name().into(), sub_state: state.sub_name().map(Into::into) }
     }
 }
 
-impl HistoryEntry {
-    fn new(entry: &Entry) -> Self {
-        let words =
-            |state: TxState| StateWords { state: state.name(), sub_state: state.sub_name() };
+/// `STATE`, or `STATE/SUB_STATE`.
+impl fmt::Display for StateName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_state(f, &self.state, self.sub_state.as_deref())
+    }
+}
+
+pub(crate) fn write_state(
+    f: &mut fmt::Formatter<'_>,
+    state: &str,
+    sub_state: Option<&str>,
+) -> fmt::Result {
+    match sub_state {
+        Some(sub_state) => write!(f, "{state}/{sub_state}"),
+        None => f.write_str(state),
+    }
+}
+
+impl From<&Entry> for HistoryEntry {
+    fn from(entry: &Entry) -> Self {
         Self {
             version: entry.version,
-            time: time(entry.at),
+            time: format_time(entry.at),
             node: entry.node.as_str().to_owned(),
             fencing_token: entry.token.get(),
             event: entry.event.clone(),
-            from: entry.from.map(words),
-            to: words(entry.to),
+            from: entry.from.map(StateName::from),
+            to: entry.to.into(),
             detail: entry.detail.as_ref().map(|detail| detail.as_str().to_owned()),
         }
     }
 }
 
 /// A page of a submitter's audit trail, oldest first.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct SubmitterHistoryPage {
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+pub struct SubmitterHistoryPage {
     /// The entries.
-    items: Vec<SubmitterEntry>,
+    pub items: Vec<SubmitterEntry>,
     /// The `after` of the next page; null after the last one.
     #[schema(required)]
-    next: Option<u64>,
+    pub next: Option<u64>,
 }
 
 /// One change of a submitter.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct SubmitterEntry {
+pub struct SubmitterEntry {
     /// Grows with each change of the submitter.
-    number: u64,
+    pub number: u64,
     /// When, by the database's clock.
     #[schema(value_type = schema::Time)]
-    time: String,
+    pub time: String,
     /// Which node did it.
-    node: String,
+    pub node: String,
     /// Under which fencing token.
-    fencing_token: u64,
+    pub fencing_token: u64,
     /// What happened, one word: `paused`, `resumed`, `protected`, `mode_changed`,
     /// `cursor_moved`.
-    event: String,
+    pub event: String,
     /// The reason that was given, or from where to where.
     #[schema(required)]
-    detail: Option<String>,
+    pub detail: Option<String>,
 }
 
-impl SubmitterHistoryPage {
-    pub(crate) fn new(found: &[StoredEntry], full: bool) -> Self {
-        let next = found.last().filter(|_| full).map(|entry| entry.number);
-        Self { items: found.iter().map(SubmitterEntry::new).collect(), next }
-    }
-}
-
-impl SubmitterEntry {
-    fn new(entry: &StoredEntry) -> Self {
+impl From<&StoredEntry> for SubmitterEntry {
+    fn from(entry: &StoredEntry) -> Self {
         Self {
             number: entry.number,
-            time: time(entry.at),
+            time: format_time(entry.at),
             node: entry.node.as_str().to_owned(),
             fencing_token: entry.token.get(),
             event: entry.event.clone(),

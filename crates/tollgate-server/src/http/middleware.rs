@@ -1,5 +1,4 @@
-//! Around every handler: a trace id for the request, a limit on its time, and an answer even if the
-//! handler dies.
+//! What every request goes through: a trace id, a time limit, and an answer even if the handler panics.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -10,16 +9,16 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt;
+use tollgate_api::ErrorCode;
 use tollgate_model::secret::masked;
 use tracing::{Instrument, debug, info, warn};
 use uuid::Uuid;
 
-use super::code::Code;
 use super::forward::OWNER;
 use super::problem::Problem;
 
 /// Carries the trace id, on requests and on answers. The name is the one that proxies know.
-pub(crate) const TRACE_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const TRACE_ID: HeaderName = HeaderName::from_static(tollgate_api::header::TRACE_ID);
 /// Longest trace id of a caller that is passed on (I13).
 pub(crate) const TRACE_ID_MAX: usize = 128;
 /// How much of a path is logged (I13).
@@ -47,14 +46,7 @@ pub(crate) async fn with_trace_id(mut request: Request, next: Next) -> Response 
     // Whatever is logged on the way has the name of the call.
     let span = tracing::error_span!("request", trace_id = id);
     let mut response = next.run(request).instrument(span.clone()).await;
-    let mut problem = response.extensions_mut().remove::<Problem>();
-    if let Some(problem) = &mut problem
-        && let Some(allowed) = response.headers().get(header::ALLOW)
-    {
-        // Known only once the routes have answered.
-        let allowed = String::from_utf8_lossy(allowed.as_bytes());
-        problem.detail = format!("{method} is not taken here; allowed are {allowed}");
-    }
+    let problem = response.extensions_mut().remove::<Problem>();
     span.in_scope(|| log(&method, &path, &response, problem.as_ref()));
     if let Some(problem) = problem {
         write_problem(&mut response, problem, &id);
@@ -72,8 +64,8 @@ fn shown(path: &str) -> String {
 
 fn log(method: &str, path: &str, response: &Response, problem: Option<&Problem>) {
     let status = response.status();
-    let code = problem.map(|problem| problem.code.word());
-    let detail = problem.map(|problem| problem.detail.as_str());
+    let code = problem.map(|problem| problem.code.name());
+    let detail = problem.map(|problem| problem.body.detail.as_str());
     match status {
         status if status.is_server_error() => {
             warn!(method, path, status = status.as_u16(), code, detail, "request failed");
@@ -86,16 +78,17 @@ fn log(method: &str, path: &str, response: &Response, problem: Option<&Problem>)
 }
 
 fn write_problem(response: &mut Response, problem: Problem, trace_id: &str) {
-    let body = serde_json::to_vec(&problem.body(trace_id)).unwrap_or_default();
+    let (is_retryable, owner) = (problem.code.is_retryable(), problem.body.owner.clone());
+    let body = serde_json::to_vec(&problem.with_trace_id(trace_id)).unwrap_or_default();
     *response.body_mut() = Body::from(body);
     let headers = response.headers_mut();
     headers.remove(header::CONTENT_LENGTH);
     let content_type = HeaderValue::from_static("application/problem+json");
     headers.insert(header::CONTENT_TYPE, content_type);
-    if problem.code.is_retryable() {
+    if is_retryable {
         headers.insert(header::RETRY_AFTER, RETRY_AFTER);
     }
-    let owner = problem.owner.and_then(|url| HeaderValue::from_str(&url).ok());
+    let owner = owner.and_then(|url| HeaderValue::from_str(&url).ok());
     headers.extend(owner.map(|url| (OWNER, url)));
 }
 
@@ -114,17 +107,20 @@ pub(crate) async fn within(
             tracing::error!(path, "request handler panicked");
             Problem::defect()
         }
-        Err(_) => Problem::new(Code::Timeout, format!("not answered within {limit:?}")),
+        Err(_) => Problem::new(ErrorCode::Timeout, format!("not answered within {limit:?}")),
     };
     axum::response::IntoResponse::into_response(problem)
 }
 
 pub(crate) async fn no_route() -> Problem {
-    Problem::new(Code::NotFound, "there is no such route")
+    Problem::new(ErrorCode::NotFound, "there is no such route")
 }
 
 pub(crate) async fn no_method() -> Problem {
-    Problem::new(Code::MethodNotAllowed, "the route does not take this method")
+    Problem::new(
+        ErrorCode::MethodNotAllowed,
+        "this method is not allowed here; the Allow header names those that are",
+    )
 }
 
 #[cfg(test)]
@@ -139,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn logged_path_holds_no_private_key_and_is_not_without_end() {
+    fn logged_path_is_masked_and_shortened() {
         let key = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
         assert!(!shown(&format!("/api/v1/tx/0x{key}/cancel")).contains(&key[..20]));
         assert_eq!(shown("/api/v1/tx"), "/api/v1/tx");
@@ -165,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_handler_that_never_ends_is_a_timeout_that_may_be_tried_again() {
+    async fn handler_that_never_ends_is_a_retryable_timeout() {
         let (status, headers, body) = ask("/sleeps").await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!((&body["code"], &body["retryable"]), (&"timeout".into(), &true.into()));
@@ -174,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_handler_that_panics_answers_with_a_problem_that_tells_nothing() {
+    async fn handler_that_panics_is_an_internal_error_without_the_panic_message() {
         let (status, headers, body) = ask("/dies").await;
         assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
         assert_eq!(body["code"], "internal");
@@ -183,11 +179,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_wrong_method_is_told_the_right_ones() {
+    async fn wrong_method_is_refused_with_the_allowed_ones() {
         let (status, headers, body) = ask("/fine").await;
         assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
         assert_eq!(headers["allow"], "GET,HEAD");
         assert_eq!(body["code"], "method_not_allowed");
-        assert_eq!(body["detail"], "PUT is not taken here; allowed are GET,HEAD");
     }
 }

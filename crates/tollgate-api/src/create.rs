@@ -1,0 +1,177 @@
+//! Creates: what is asked for, and what a simulation answers.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tollgate_model::port::Fees as StoredFees;
+use tollgate_model::{Submitter, U256};
+use utoipa::ToSchema;
+use utoipa::openapi::schema::ArrayBuilder;
+use utoipa::openapi::{Array, Ref};
+
+use crate::attempt::Fees;
+use crate::limit::BATCH_ITEMS_MAX;
+use crate::number::Number;
+use crate::problem::Problem;
+use crate::schema;
+use crate::tx::Tx;
+
+/// A call to be made from an account.
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Create {
+    /// Refused if the node works on another chain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Number>)]
+    pub chain_id: Option<Number>,
+    /// The account that sends, in any letter case; mixed case must be a right EIP-55 checksum.
+    /// Needed with a `payload`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Address>)]
+    pub submitter: Option<String>,
+    /// The caller's own name for the request: up to 256 bytes, no control characters. The same id
+    /// with the same payload is the same transaction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::RequestId>)]
+    pub request_id: Option<String>,
+    /// What to call. Needed without a `rawTx`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Payload>,
+    /// A signed transaction (EIP-2718) instead of `submitter` and `payload`. Its nonce must be the
+    /// next one of the account that signed it. Without a `requestId` its hash is its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Hex>)]
+    pub raw_tx: Option<String>,
+    /// The price level.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Speed>)]
+    pub speed: Option<String>,
+    /// The most to pay for a unit of gas, in wei. Where the market is above it, the transaction
+    /// waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Number>)]
+    pub max_fee_per_gas: Option<Number>,
+    /// Until when it is wanted. Without a slot by then it ends as CANCELLED; with one, the stuck
+    /// policy is asked what becomes of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Time>)]
+    pub valid_until: Option<String>,
+    /// `true`: a policy or an operator may put another call in its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaceable: Option<bool>,
+    /// The caller's own notes: any JSON, up to 16384 bytes as text. Given back with the transaction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = schema::Anything, required = false)]
+    pub metadata: Option<Box<RawValue>>,
+}
+
+/// What to call, with what.
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Payload {
+    /// What is called; left out to create a contract from `data`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Address>)]
+    pub to: Option<String>,
+    /// What is paid, in wei; 0 if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Number>)]
+    pub value: Option<Number>,
+    /// The call's data as 0x-hex.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Hex>)]
+    pub data: Option<String>,
+    /// The most gas it may use; estimated if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Number>)]
+    pub gas: Option<Number>,
+    /// The tip for a unit of gas, in wei; at most `maxFeePerGas`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Number>)]
+    pub max_priority_fee_per_gas: Option<Number>,
+    /// How it is encoded; what the chain has if left out.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Kind>)]
+    pub kind: Option<String>,
+    /// Storage that it says it will touch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = schema::AccessList, required = false)]
+    pub access_list: Vec<Access>,
+}
+
+/// Storage of one contract.
+#[derive(Serialize, Deserialize, Clone, Debug)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Access {
+    /// The contract.
+    pub address: String,
+    /// The storage keys, 32 bytes each.
+    pub storage_keys: Vec<String>,
+}
+
+/// What a create would do. Nothing was kept, and no nonce was used.
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+#[serde(rename_all = "camelCase")]
+pub struct Simulation {
+    /// Always true.
+    pub simulated: bool,
+    /// The chain that it was tried on.
+    pub chain_id: u64,
+    /// The account that would send it.
+    #[schema(value_type = schema::Address)]
+    pub submitter: String,
+    /// What the first attempt would pay.
+    #[serde(flatten)]
+    pub fees: Fees,
+    /// The most that it could cost, in wei: value, and gas at the highest price.
+    #[schema(value_type = schema::Amount)]
+    pub max_cost: String,
+}
+
+impl Simulation {
+    /// What a create with this value would cost at these fees.
+    pub fn new(submitter: Submitter, value: U256, fees: &StoredFees) -> Self {
+        let gas = U256::from(fees.gas_limit).saturating_mul(U256::from(fees.max_fee.wei()));
+        Self {
+            simulated: true,
+            chain_id: submitter.chain_id.get(),
+            submitter: submitter.address.to_checksum(None),
+            fees: fees.into(),
+            max_cost: value.saturating_add(gas).to_string(),
+        }
+    }
+}
+
+/// Creates to be carried out side by side.
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct Batch {
+    /// Each as in a create of its own.
+    #[schema(schema_with = batch_items)]
+    pub items: Vec<Create>,
+}
+
+fn batch_items() -> Array {
+    let create = ArrayBuilder::new().items(Ref::from_schema_name(Create::name()));
+    let about = create.description(Some("Each as in a create of its own."));
+    about.min_items(Some(1)).max_items(Some(BATCH_ITEMS_MAX)).build()
+}
+
+/// The answer to one item of a batch: a transaction or a problem.
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+pub struct BatchItem {
+    /// The status that a create of its own would have had.
+    pub status: u16,
+    /// The transaction, if it was taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tx: Option<Tx>,
+    /// Why it was not taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Problem>,
+}
+
+/// The answers to a batch, in the order of its items.
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+pub struct BatchAnswer {
+    /// One answer for each item.
+    pub items: Vec<BatchItem>,
+}

@@ -1,0 +1,32 @@
+//! Durations as people write them: `500ms`, `30s`, `5m`, `1h`.
+
+use std::time::Duration;
+
+/// Units, in milliseconds.
+const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+
+/// Reads a whole number with a unit; `None` if it is no duration, or too long to count.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let (_, millis) = UNITS.iter().find(|(unit, _)| *unit == &text[digits.len()..])?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u64 = is_number.then(|| digits.parse().ok()).flatten()?;
+    number.checked_mul(*millis).map(Duration::from_millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn duration_needs_a_whole_number_and_a_unit() {
+        for (text, millis) in [("0s", 0), ("500ms", 500), ("10s", 10_000), ("1h", 3_600_000)] {
+            assert_eq!(parse_duration(text), Some(Duration::from_millis(millis)), "{text}");
+        }
+        for text in
+            ["", "10", "s", "-1s", "+1s", "1.5s", "1d", "10 s", "1S", "99999999999999999999s"]
+        {
+            assert_eq!(parse_duration(text), None, "{text}");
+        }
+    }
+}

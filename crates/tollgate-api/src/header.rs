@@ -1,0 +1,15 @@
+//! The names of headers.
+
+/// On an answer: where the node is that works for the submitter. Asking there next saves a hop.
+pub const OWNER: &str = "tollgate-owner";
+/// On a request: the chain that it is for. A node of another chain does nothing and answers
+/// `wrong_chain` (`not_owner` to a node that forwarded the request, so that another one is asked).
+pub const CHAIN_ID: &str = "tollgate-chain-id";
+/// On a request: another node forwarded it. On an answer: another node gave it.
+pub const FORWARDED: &str = "tollgate-forwarded";
+/// The trace id, on requests and on answers. The name is the one that proxies know.
+pub const TRACE_ID: &str = "x-request-id";
+/// The request id of a create, in place of the one in the body; the key of a batch.
+pub const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
+/// On a page of CSV: the cursor of the next page.
+pub const NEXT_CURSOR: &str = "x-next-cursor";

@@ -1,0 +1,204 @@
+//! Submitters with owner and load, and what operators do to them.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::number::Number;
+use crate::schema;
+use crate::tx::BlockedBy;
+
+/// An account on a chain.
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+#[serde(rename_all = "camelCase")]
+pub struct Submitter {
+    /// The chain.
+    pub chain_id: u64,
+    /// The account, with its checksum.
+    #[schema(value_type = schema::Address)]
+    pub address: String,
+    /// How its nonces are given out.
+    #[schema(value_type = schema::Mode)]
+    pub mode: Cow<'static, str>,
+    /// Whether it takes new work.
+    #[schema(value_type = schema::SubmitterStatus)]
+    pub status: Cow<'static, str>,
+    /// The reason given with the last change of its status.
+    #[schema(required)]
+    pub status_reason: Option<String>,
+    /// The node that works for it; null if none does.
+    #[schema(required)]
+    pub owner: Option<String>,
+    /// Where that node is; null if none works for it, or the node is not on the list.
+    #[schema(required)]
+    pub owner_url: Option<String>,
+    /// The token that the owner writes under.
+    #[schema(required)]
+    pub fencing_token: Option<u64>,
+    /// The next nonce that will be given out.
+    pub next_nonce: u64,
+    /// How many of its transactions the chain has mined, as two endpoints confirm it where several are
+    /// configured; null in lists, and if the chain can't be asked or nothing is confirmed yet.
+    #[schema(required)]
+    pub chain_nonce: Option<u64>,
+    /// How many slots may be open at once.
+    pub window: u32,
+    /// How many open transactions there are in each state.
+    #[schema(value_type = schema::Depth)]
+    pub depth: BTreeMap<Cow<'static, str>, u64>,
+    /// The age of the oldest open transaction.
+    #[schema(required)]
+    pub oldest_pending_seconds: Option<u64>,
+    /// Nonces from the chain's count on, below an open transaction, that neither an open transaction
+    /// nor a caller has: the lowest 100. The same rule as that of `reconcile`. Null in lists, and if
+    /// they can't be told.
+    #[schema(required)]
+    pub holes: Option<Vec<u64>>,
+    /// How many such nonces there are in all; null where `holes` is.
+    #[schema(required)]
+    pub hole_count: Option<u64>,
+    /// The lowest open slot, if it stands still: everything else of the account waits for it. Null in
+    /// lists.
+    #[schema(required)]
+    pub blocked_by: Option<BlockedBy>,
+    /// What the account has, in wei; null in lists, and if the chain can't be asked.
+    #[schema(value_type = Option<schema::Amount>, required)]
+    pub balance: Option<String>,
+}
+
+/// A page of submitters, in the order of their addresses.
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+pub struct SubmitterPage {
+    /// The submitters.
+    pub items: Vec<Submitter>,
+    /// The `cursor` of the next page; null after the last one.
+    #[schema(required)]
+    pub next: Option<String>,
+}
+
+/// A submitter that was paused or resumed.
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+#[schema(as = StoodSubmitter)]
+pub struct StatusChanged {
+    /// The submitter as it is now.
+    #[serde(flatten)]
+    pub submitter: Submitter,
+    /// What its status was before.
+    #[schema(value_type = schema::SubmitterStatus)]
+    pub was: Cow<'static, str>,
+}
+
+/// A submitter whose mode was changed.
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+#[schema(as = RemodedSubmitter)]
+#[serde(rename_all = "camelCase")]
+pub struct ModeChanged {
+    /// The submitter as it is now.
+    #[serde(flatten)]
+    pub submitter: Submitter,
+    /// What its mode was before.
+    #[schema(value_type = schema::Mode)]
+    pub was_mode: Cow<'static, str>,
+}
+
+/// A submitter that was compared with the chain; `chainNonce` is what the comparison saw.
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+#[schema(as = ReconciledSubmitter)]
+#[serde(rename_all = "camelCase")]
+pub struct Reconciled {
+    /// The submitter as it is now.
+    #[serde(flatten)]
+    pub submitter: Submitter,
+    /// How many of its transactions the chain has mined or holds in its pools.
+    pub pending_nonce: u64,
+    /// What followed from it, in words; empty if everything agrees.
+    pub steps: Vec<String>,
+}
+
+/// A submitter with nonces that were handed back.
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+#[schema(as = FilledSubmitter)]
+#[serde(rename_all = "camelCase")]
+pub struct Filled {
+    /// The submitter as it is now.
+    #[serde(flatten)]
+    pub submitter: Submitter,
+    /// How many nonces of the range are free now, to be filled.
+    pub handed_back: u64,
+    /// How many of the range a transaction or a caller has.
+    pub taken: u64,
+    /// How many of the range the chain or a pool counts already.
+    pub counted: u64,
+    /// How many nonces of the submitter are free in all. It falls as they are filled.
+    pub free: u64,
+}
+
+/// A submitter whose cursor was moved forward by a person.
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+#[schema(as = AdvancedSubmitter)]
+#[serde(rename_all = "camelCase")]
+pub struct CursorMoved {
+    /// The submitter as it is now.
+    #[serde(flatten)]
+    pub submitter: Submitter,
+    /// What its next nonce was before.
+    pub was_next_nonce: u64,
+}
+
+/// Why something is done, where a reason is required.
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug, Default)]
+#[schema(as = NeededReason)]
+#[serde(deny_unknown_fields)]
+pub struct RequiredReason {
+    /// Shown with the submitter: up to 500 bytes, not empty.
+    #[schema(value_type = schema::ReasonText, required)]
+    pub reason: Option<String>,
+}
+
+/// Which mode a submitter is to have, and why.
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug, Default)]
+#[serde(deny_unknown_fields)]
+pub struct NewMode {
+    /// `pipelined` or `strict`.
+    #[schema(value_type = schema::Mode, required)]
+    pub mode: Option<String>,
+    /// For the submitter's audit trail: up to 500 bytes, not empty.
+    #[schema(value_type = schema::ReasonText, required)]
+    pub reason: Option<String>,
+}
+
+/// Which nonces are to be filled, with what, and why.
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FillNonces {
+    /// The lowest nonce.
+    #[schema(value_type = schema::Number, required)]
+    pub first: Option<Number>,
+    /// The highest nonce: below the submitter's next one, and at most 999 above `first`.
+    #[schema(value_type = schema::Number, required)]
+    pub last: Option<Number>,
+    /// `next`: the transactions that come next. `placeholder`: transfers to self, which cost gas.
+    #[schema(value_type = schema::FillWith, required)]
+    pub with: Option<String>,
+    /// Also nonces that callers reserved and said to use: with `true` the operator vouches that what
+    /// they signed will not be sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used: Option<bool>,
+    /// For the submitter's audit trail: up to 500 bytes, not empty.
+    #[schema(value_type = schema::ReasonText, required)]
+    pub reason: Option<String>,
+}
+
+/// Where a cursor goes, and why.
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewCursor {
+    /// The submitter's next nonce: above the present one, and at most what an endpoint counts.
+    #[schema(value_type = schema::Number, required)]
+    pub next_nonce: Option<Number>,
+    /// For the submitter's audit trail: up to 500 bytes, not empty.
+    #[schema(value_type = schema::ReasonText, required)]
+    pub reason: Option<String>,
+}

@@ -1,0 +1,316 @@
+//! Transactions, as callers and as operators see them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+use tollgate_model::Intent;
+use tollgate_model::port::{Attempt as StoredAttempt, HistoryEntry, LineHead, MinedIn, TxRecord};
+use utoipa::openapi::schema::AnyOfBuilder;
+use utoipa::openapi::{Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::attempt::Attempt;
+use crate::history::write_state;
+use crate::schema;
+use crate::time::format_time;
+
+/// A transaction.
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+#[serde(rename_all = "camelCase")]
+pub struct Tx {
+    /// Its id, a UUID v7: ids sort by the time of acceptance.
+    #[schema(value_type = schema::TxId)]
+    pub tx_id: String,
+    /// The chain that it is for.
+    pub chain_id: u64,
+    /// The account that sends it, with its checksum.
+    #[schema(value_type = schema::Address)]
+    pub submitter: String,
+    /// The caller's own name for it.
+    #[schema(value_type = Option<schema::RequestId>, required)]
+    pub request_id: Option<String>,
+    /// Where it is. CONFIRMED and FAILED_FINAL are final.
+    #[schema(value_type = schema::State)]
+    pub state: Cow<'static, str>,
+    /// More about the state; null for CONFIRMED.
+    #[schema(value_type = Option<schema::SubState>, required)]
+    pub sub_state: Option<Cow<'static, str>>,
+    /// The hash of the mined attempt, else of the newest one; null while there is none.
+    #[schema(value_type = Option<schema::Hash>, required)]
+    pub tx_hash: Option<String>,
+    /// What the chain made of it; null while it is in no block.
+    #[schema(required)]
+    pub result: Option<TxResult>,
+    /// What it waits for, if the account's line stands still. Null in the answer to a new create, and
+    /// in lists of more than one account.
+    #[schema(required)]
+    pub blocked_by: Option<BlockedBy>,
+    /// When it was accepted.
+    #[schema(value_type = schema::Time)]
+    pub created_at: String,
+    /// When it last changed.
+    #[schema(value_type = schema::Time)]
+    pub updated_at: String,
+    /// Until when it is wanted; null if for ever.
+    #[schema(value_type = Option<schema::Time>, required)]
+    pub valid_until: Option<String>,
+    /// Whether another call may stand in its place.
+    pub replaceable: bool,
+    /// The caller's own notes, byte for byte as they were given.
+    #[schema(value_type = schema::Anything, required)]
+    pub metadata: Option<Box<RawValue>>,
+}
+
+/// A transaction that all those behind it wait for.
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+#[serde(rename_all = "camelCase")]
+pub struct BlockedBy {
+    /// The transaction.
+    #[schema(value_type = schema::TxId)]
+    pub tx_id: String,
+    /// Its slot; only for operators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nonce: Option<u64>,
+    /// Why it does not move: its sub-state in lower case.
+    #[schema(value_type = schema::BlockReason)]
+    pub reason: Cow<'static, str>,
+}
+
+impl BlockedBy {
+    /// The head of a line, if it stands still.
+    pub fn head(head: &LineHead) -> Option<Self> {
+        let (tx_id, nonce) = (head.tx_id.to_string(), Some(head.nonce.get()));
+        head.state.blocks_with().map(|reason| Self { tx_id, nonce, reason: reason.into() })
+    }
+
+    /// What a transaction waits for: the head of its line, if that stands still and is not itself.
+    pub fn of(tx: &TxRecord, head: &LineHead) -> Option<Self> {
+        let behind = tx.nonce.is_none_or(|nonce| nonce > head.nonce);
+        Self::head(head).filter(|_| behind && tx.tx_id != head.tx_id)
+    }
+
+    /// As callers see it: without the nonce.
+    #[must_use]
+    pub fn for_callers(self) -> Self {
+        Self { nonce: None, ..self }
+    }
+}
+
+/// What the chain made of a transaction.
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+#[serde(rename_all = "camelCase")]
+pub struct TxResult {
+    /// The block that holds it.
+    pub block_number: u64,
+    /// The block's hash.
+    #[schema(value_type = schema::Hash)]
+    pub block_hash: String,
+    /// Its place in the block, from 0; null where the node does not tell.
+    #[schema(required)]
+    pub transaction_index: Option<u32>,
+    /// Gas that it used.
+    #[schema(value_type = schema::Amount)]
+    pub gas_used: String,
+    /// What was charged for one unit of gas, in wei; null where the node does not tell.
+    #[schema(value_type = Option<schema::Amount>, required)]
+    pub effective_gas_price: Option<String>,
+    /// What the account paid in fees, in wei: gasUsed × effectiveGasPrice, and the L1 data fee on
+    /// rollups whose receipts have one (`l1Fee`). Null while the price is not known.
+    #[schema(value_type = Option<schema::Amount>, required)]
+    pub fee: Option<String>,
+    /// The contract that it deployed; null for calls, and for deployments that failed.
+    #[schema(value_type = Option<schema::Address>, required)]
+    pub contract_address: Option<String>,
+    /// Whether it was executed or reverted.
+    #[schema(value_type = schema::ReceiptStatus)]
+    pub status: Cow<'static, str>,
+    /// What the contract said, if it said no.
+    #[schema(required)]
+    pub revert_reason: Option<String>,
+}
+
+/// A transaction with what only operators need.
+#[derive(Serialize, ToSchema, Clone, Debug)]
+#[serde(rename_all = "camelCase")]
+pub struct OperatorTx {
+    /// What callers see of it.
+    #[serde(flatten)]
+    pub tx: Tx,
+    /// Its slot; null while it has none.
+    #[schema(required)]
+    pub nonce: Option<u64>,
+    /// The token under which it was last written.
+    pub fencing_token: u64,
+    /// Its signed forms, first to last.
+    pub attempts: Vec<Attempt>,
+    /// The last error that the world gave for it.
+    #[schema(required)]
+    pub last_error: Option<String>,
+    /// When it is to be sent again.
+    #[schema(value_type = Option<schema::Time>, required)]
+    pub next_resubmit_at: Option<String>,
+    /// How often it was sent again.
+    pub resubmits: u32,
+    /// Where the mempool has it; null where that is not looked into.
+    #[schema(required)]
+    pub diagnosis: Option<String>,
+}
+
+/// Reads the same object twice: a flattened field would not keep metadata byte for byte.
+impl<'de> Deserialize<'de> for OperatorTx {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct OperatorFields {
+            nonce: Option<u64>,
+            fencing_token: u64,
+            attempts: Vec<Attempt>,
+            last_error: Option<String>,
+            next_resubmit_at: Option<String>,
+            resubmits: u32,
+            diagnosis: Option<String>,
+        }
+        let whole = Box::<RawValue>::deserialize(deserializer)?;
+        let tx = serde_json::from_str(whole.get()).map_err(Error::custom)?;
+        let fields: OperatorFields = serde_json::from_str(whole.get()).map_err(Error::custom)?;
+        Ok(Self {
+            tx,
+            nonce: fields.nonce,
+            fencing_token: fields.fencing_token,
+            attempts: fields.attempts,
+            last_error: fields.last_error,
+            next_resubmit_at: fields.next_resubmit_at,
+            resubmits: fields.resubmits,
+            diagnosis: fields.diagnosis,
+        })
+    }
+}
+
+/// A transaction in the view that was asked for.
+#[derive(Serialize, Clone, Debug)]
+#[serde(untagged)]
+pub enum TxAnswer {
+    /// For callers.
+    Caller(Box<Tx>),
+    /// For operators.
+    Operator(Box<OperatorTx>),
+}
+
+/// Any of the two: what operators see is also what callers see, so that exactly one would be wrong.
+impl PartialSchema for TxAnswer {
+    fn schema() -> RefOr<Schema> {
+        let view = |name: &str| Ref::from_schema_name(name);
+        AnyOfBuilder::new().item(view(&Tx::name())).item(view(&OperatorTx::name())).into()
+    }
+}
+
+impl ToSchema for TxAnswer {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((Tx::name().into_owned(), Tx::schema()));
+        schemas.push((OperatorTx::name().into_owned(), OperatorTx::schema()));
+        OperatorTx::schemas(schemas);
+    }
+}
+
+/// A page of transactions, newest first.
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+pub struct TxPage {
+    /// The transactions.
+    pub items: Vec<Tx>,
+    /// The `cursor` of the next page; null after the last one.
+    #[schema(required)]
+    pub next: Option<String>,
+}
+
+impl Tx {
+    /// Its state, and its sub-state if it has one.
+    pub fn state_name(&self) -> impl fmt::Display {
+        fmt::from_fn(|f| write_state(f, &self.state, self.sub_state.as_deref()))
+    }
+}
+
+impl From<&TxRecord> for Tx {
+    fn from(record: &TxRecord) -> Self {
+        let intent = Intent::from_payload(&record.payload).ok();
+        let replaceable = intent.as_ref().is_some_and(|intent| intent.replaceable);
+        let metadata = intent.and_then(|intent| intent.metadata);
+        let mined = record.mined.as_ref();
+        let hash = mined.map(|mined| mined.tx_hash).or(record.newest_hash);
+        Self {
+            tx_id: record.tx_id.to_string(),
+            chain_id: record.submitter.chain_id.get(),
+            submitter: record.submitter.address.to_checksum(None),
+            request_id: record.request_id.as_ref().map(ToString::to_string),
+            state: record.seen.state.name().into(),
+            sub_state: record.seen.state.sub_name().map(Into::into),
+            tx_hash: hash.map(|hash| hash.to_string()),
+            result: mined.map(TxResult::from),
+            blocked_by: None,
+            created_at: format_time(record.created_at),
+            updated_at: format_time(record.updated_at),
+            valid_until: record.valid_until.map(format_time),
+            replaceable,
+            metadata: metadata.and_then(|text| RawValue::from_string(text).ok()),
+        }
+    }
+}
+
+impl From<&MinedIn> for TxResult {
+    fn from(mined: &MinedIn) -> Self {
+        let details = &mined.details;
+        Self {
+            block_number: mined.block_number,
+            block_hash: mined.block_hash.to_string(),
+            transaction_index: details.transaction_index,
+            gas_used: mined.gas_used.to_string(),
+            effective_gas_price: details.effective_gas_price.map(|price| price.to_string()),
+            fee: mined.fee().map(|fee| fee.to_string()),
+            contract_address: details.contract_address.map(|at| at.to_checksum(None)),
+            status: if mined.succeeded { "success" } else { "reverted" }.into(),
+            revert_reason: mined.revert_reason.as_ref().map(|reason| reason.as_str().to_owned()),
+        }
+    }
+}
+
+impl OperatorTx {
+    /// A transaction with its attempts and what the audit trail tells of them.
+    pub fn new(
+        record: &TxRecord,
+        attempts: &[StoredAttempt],
+        history: &[HistoryEntry],
+        blocked_by: Option<BlockedBy>,
+    ) -> Self {
+        Self {
+            tx: Tx { blocked_by, ..Tx::from(record) },
+            nonce: record.nonce.map(|nonce| nonce.get()),
+            fencing_token: record.fencing_token.get(),
+            attempts: Attempt::of(record, attempts, history),
+            last_error: record.last_error.as_ref().map(|error| error.as_str().to_owned()),
+            next_resubmit_at: record.next_resubmit_at.map(format_time),
+            resubmits: record.resubmits,
+            diagnosis: record.diagnosis.as_ref().map(|found| found.as_str().to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_of_an_operators_view_are_read_byte_for_byte() {
+        let metadata = r#"{ "amount": 18446744073709551617 }"#;
+        let text = format!(
+            r#"{{"txId":"a","chainId":1,"submitter":"0x","state":"QUEUED","subState":"HELD",
+                "createdAt":"","updatedAt":"","replaceable":false,"metadata":{metadata},
+                "fencingToken":3,"attempts":[],"resubmits":0}}"#
+        );
+        let read: OperatorTx = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.tx.metadata.as_ref().map(|metadata| metadata.get()), Some(metadata));
+        assert_eq!(read.tx.state_name().to_string(), "QUEUED/HELD");
+        assert_eq!(read.fencing_token, 3);
+    }
+}

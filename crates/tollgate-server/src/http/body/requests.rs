@@ -1,0 +1,111 @@
+//! The fields of each request, and what several requests have in common.
+
+use serde_json::value::RawValue;
+use tollgate_api::{
+    Access, Create, ErrorCode, FillNonces, NewCursor, NewMode, NewPayload, Number, Payload, Reason,
+    Replacement, RequiredReason, Reserve, ReturnedNonce, UsedNonce, quoted,
+};
+use tollgate_model::{Nonce, Text};
+
+use super::fields::{Fields, FromFields, text};
+use crate::http::problem::Problem;
+
+/// What the audit trail says where nobody gave a reason.
+const NO_REASON: &str = "no reason given";
+
+/// Reads objects of these types: each field by its type and its name on the wire.
+macro_rules! from_fields {
+    ($($type:ident { $($field:ident: $read:ident $(? $required:ident)? $name:literal),+ $(,)? })+) => {$(
+        impl FromFields for $type {
+            fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
+                $(let $field = fields.$read($name)?;
+                $(let $field = fields.$required($name, $field)?;)?)+
+                Ok(Self { $($field),+ })
+            }
+        }
+    )+};
+}
+
+from_fields! {
+    Create {
+        chain_id: number "chainId",
+        submitter: text "submitter",
+        request_id: text "requestId",
+        payload: object "payload",
+        raw_tx: text "rawTx",
+        speed: text "speed",
+        max_fee_per_gas: number "maxFeePerGas",
+        valid_until: text "validUntil",
+        replaceable: flag "replaceable",
+        metadata: raw "metadata",
+    }
+    Payload {
+        to: text "to",
+        value: number "value",
+        data: text "data",
+        gas: number "gas",
+        max_priority_fee_per_gas: number "maxPriorityFeePerGas",
+        kind: text "type",
+        access_list: objects "accessList",
+    }
+    Replacement {
+        max_fee_per_gas: number "maxFeePerGas",
+        max_priority_fee_per_gas: number "maxPriorityFeePerGas",
+        payload: object "payload",
+        reason: text "reason",
+    }
+    NewPayload { to: text "to", value: number "value", data: text "data", gas: number "gas" }
+    Reason { reason: text "reason" }
+    RequiredReason { reason: text "reason" }
+    NewMode { mode: text "mode", reason: text "reason" }
+    FillNonces {
+        first: number "first",
+        last: number "last",
+        with: text "with",
+        used: flag "used",
+        reason: text "reason",
+    }
+    NewCursor { next_nonce: number "nextNonce", reason: text "reason" }
+    Reserve { hold_seconds: number "holdSeconds" }
+    UsedNonce { owner_token: text ?required "ownerToken", tx_hash: text ?required "txHash" }
+    ReturnedNonce { owner_token: text ?required "ownerToken", reason: text ?required "reason" }
+}
+
+impl FromFields for Access {
+    fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
+        let address = fields.text("address")?;
+        let address = fields.required("address", address)?;
+        let keys = fields.array("storageKeys")?;
+        let keys = fields.required("storageKeys", keys)?.into_iter().enumerate();
+        let path = fields.at("storageKeys");
+        let key = |(place, key): (usize, &RawValue)| text(&format!("{path}[{place}]"), key);
+        Ok(Self { address, storage_keys: keys.map(key).collect::<Result<_, _>>()? })
+    }
+}
+
+/// The reason of an action, for the audit trail.
+pub(crate) fn optional_reason(reason: Option<String>) -> Result<Text<500>, Problem> {
+    Ok(Text::new("reason", reason.unwrap_or_else(|| NO_REASON.to_owned()))?)
+}
+
+/// A reason that must be given.
+pub(crate) fn required_reason(reason: Option<String>) -> Result<Text<500>, Problem> {
+    let given = reason.filter(|reason| !reason.trim().is_empty());
+    Ok(Text::new("reason", given.ok_or_else(|| Problem::missing("reason"))?)?)
+}
+
+/// A nonce that must be given.
+pub(crate) fn read_nonce(field: &str, given: Option<&Number>) -> Result<Nonce, Problem> {
+    let number = given.ok_or_else(|| Problem::missing(field))?;
+    Ok(Nonce::new(number.read_u64(field, 0..=Nonce::MAX.get())?)?)
+}
+
+/// The value with this name, out of a few.
+pub(crate) fn one_of<T: Copy>(field: &str, name: &str, values: &[(&str, T)]) -> Result<T, Problem> {
+    let found = values.iter().find(|(known, _)| *known == name);
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
+        let what = format!("{} must be {}", quoted(name), names.join(" or "));
+        Problem::of_field(ErrorCode::InvalidBody, field, what)
+    })
+}
