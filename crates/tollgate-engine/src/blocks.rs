@@ -12,9 +12,9 @@ use tollgate_model::finality::{FinalityRule, settled_up_to};
 use tollgate_model::port::chain::{BlockRef, BlockTag, Chain, ChainUnavailable};
 use tracing::warn;
 
-use crate::newest::Seen;
 use crate::supervisor::{Deaths, supervise};
 use crate::view::ChainView;
+use crate::watch::ValueReceiver;
 
 /// The pause after a block that could not be fetched.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -47,7 +47,7 @@ impl Publisher {
     pub(crate) fn start(
         chain: Arc<dyn Chain>,
         rule: FinalityRule,
-        view: Seen<ChainView>,
+        view: ValueReceiver<ChainView>,
         deaths: &Deaths,
     ) -> Self {
         let listeners = Mutex::default();
@@ -90,9 +90,9 @@ impl Shared {
     }
 }
 
-async fn publish(shared: Weak<Shared>, rule: FinalityRule, mut view: Seen<ChainView>) {
+async fn publish(shared: Weak<Shared>, rule: FinalityRule, mut view: ValueReceiver<ChainView>) {
     while view.changed().await {
-        let seen = view.look();
+        let seen = view.latest();
         let Some(up_to) = seen.height().and_then(|height| settled_up_to(rule, height)) else {
             continue;
         };

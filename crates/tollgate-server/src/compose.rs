@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
-use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, RandomIds, World};
+use tollgate_engine::{Engine, EngineOptions, EnginePorts, LoggedAlerts, RandomIds};
 use tollgate_evm::chain::{ChainConfig, ConnectError, EvmChain};
 use tollgate_evm::signer::LocalSigner;
 use tollgate_model::nonce::Mode;
@@ -319,7 +319,7 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Nod
         LiveNode { node: node.clone(), chain_id, advertise_url, draining: false, serves: None };
     let (interval, drain_wait) = (config.engine.lease.renew_interval(), config.drain_wait);
     let heartbeat = Heartbeat::start(store.clone(), alive, served, interval).await;
-    let world = World {
+    let ports = EnginePorts {
         node,
         store: store.clone(),
         chain: Arc::new(chain),
@@ -330,7 +330,7 @@ pub(crate) async fn start(config: NodeConfig, signer: LocalSigner) -> Result<Nod
         policies: policies(config.policies, Arc::new(SystemClock)),
         alerts: Arc::new(LoggedAlerts),
     };
-    let api = Api::new(Engine::start(world, config.engine), store);
+    let api = Api::new(Engine::start(ports, config.engine), store);
     let api = api.with_browser_policy(config.browsers);
     let connections = files::within_file_limit(config.connections);
     Ok(Node { api, connections, heartbeat, drain_wait })

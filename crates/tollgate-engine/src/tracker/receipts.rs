@@ -21,8 +21,8 @@ use tracing::warn;
 
 use super::Tell;
 use crate::context::AttemptIndex;
-use crate::newest::Shown;
 use crate::view::{ChainView, Standing};
+use crate::watch::ValueSender;
 
 /// Questions that are open at once (I13).
 const JOBS_MAX: usize = 8;
@@ -179,7 +179,7 @@ impl ReceiptReader {
     }
 
     /// Reads for ever.
-    pub(super) async fn run(&self, view: &Shown<ChainView>) {
+    pub(super) async fn run(&self, view: &ValueSender<ChainView>) {
         // A run that died left its questions open.
         lock(&self.pending).values_mut().for_each(|one| one.retry.in_flight = false);
         lock(&self.older).values_mut().for_each(|older| older.retry.in_flight = false);
@@ -254,7 +254,11 @@ impl ReceiptReader {
     }
 
     /// Asks one question; returns failures whose reasons are still to be looked for.
-    async fn carry_out(&self, job: Job, view: &Shown<ChainView>) -> Vec<(Submitter, MinedIn)> {
+    async fn carry_out(
+        &self,
+        job: Job,
+        view: &ValueSender<ChainView>,
+    ) -> Vec<(Submitter, MinedIn)> {
         match job {
             Job::Receipts(block, of) => {
                 let read = self.setup.chain.receipts(&block, &of).await;
@@ -269,7 +273,7 @@ impl ReceiptReader {
                     let mut seen = ChainView::clone(&view.get());
                     seen.confirm_older(number, hash);
                     // Under the lock: whoever asks from now on sees it.
-                    view.show(seen);
+                    view.set(seen);
                     older.remove(&(number, hash));
                 } else {
                     self.note_contradiction(number, hash, there);

@@ -12,8 +12,8 @@ use tollgate_testkit::fake_chain::FakeChain;
 use super::fetched::Fetched;
 use super::{ReaderSetup, ReceiptReader, Tell, Tracker};
 use crate::context::AttemptIndex;
-use crate::newest;
 use crate::view::ChainView;
+use crate::watch;
 
 struct Nobody;
 
@@ -35,7 +35,7 @@ fn tracker(chain: &Arc<FakeChain>) -> Tracker {
         alerts: Arc::new(Nobody),
         alert_after: Duration::from_secs(60),
     });
-    let (view, _) = newest::place(ChainView::default());
+    let (view, _) = watch::channel(ChainView::default());
     let rule = FinalityRule::Confirmations(3);
     Tracker { chain: chain.clone(), rule, reader: Arc::new(reader), view }
 }

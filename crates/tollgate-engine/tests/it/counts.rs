@@ -1,7 +1,7 @@
 //! Counts that one endpoint alone tells, cursors that are too far ahead, and how people heal them.
 
 use tollgate_engine::{
-    ActError, Engine, EngineOptions, Fill, Filled, ReservationLimits, ReserveError,
+    ActError, Engine, EngineOptions, Fill, Filled, ReservationLimits, ReserveError, Unserved,
 };
 use tollgate_model::fill::{FillWith, NonceRange, NoncesRefused};
 use tollgate_model::nonce::NonceRules;
@@ -43,7 +43,10 @@ async fn a_pending_count_that_one_endpoint_alone_tells_does_not_move_the_cursor_
     doubted(&rig).await;
     assert_eq!(nonce_of(&rig, waits).await, None, "I16");
     let refused = engine.reserve(of, None).await;
-    assert!(matches!(refused, Err(ReserveError::Unavailable(_))), "I16: {refused:?}");
+    assert!(
+        matches!(refused, Err(ReserveError::Unserved(Unserved::Unavailable(_)))),
+        "I16: {refused:?}"
+    );
     assert_eq!(rig.submitter(of).await.next_nonce, Nonce::MIN, "I16");
     // The truth comes back by itself, and so does the account.
     rig.chain.claim_pending(of.address, None);

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tollgate_engine::{
-    ActError, Acted, Action, CreateError, Engine, EngineOptions, Place, Policies, RandomIds, World,
+    ActError, Acted, Action, CreateError, Engine, EngineOptions, EnginePorts, Place, Policies,
+    RandomIds, Unserved,
 };
 use tollgate_model::nonce::Mode;
 use tollgate_model::ownership::preferred;
@@ -85,7 +86,7 @@ impl Member {
                 tokio::time::sleep(renew_interval).await;
             }
         });
-        let world = World {
+        let ports = EnginePorts {
             node: entry.node.clone(),
             store: Arc::new(rig.store.clone()),
             chain: rig.chain.clone(),
@@ -96,7 +97,7 @@ impl Member {
             policies: Policies::default(),
             alerts: rig.alerts.clone(),
         };
-        Self { engine: Engine::start(world, patient(renew_interval)), entry, beats, heart }
+        Self { engine: Engine::start(ports, patient(renew_interval)), entry, beats, heart }
     }
 
     /// A graceful end: the leases go first, then the entry.
@@ -243,7 +244,7 @@ async fn a_request_belongs_to_the_owner_else_to_the_preferred_node() {
     // A node that drains takes up nothing, and says where to go; the last one says nowhere.
     a.engine.drain();
     let refused = a.engine.create(unowned, None, transfer(2)).await;
-    assert!(matches!(refused, Err(CreateError::NotOwner(None))), "{refused:?}");
+    assert!(matches!(refused, Err(CreateError::Unserved(Unserved::NotOwner(None)))), "{refused:?}");
     let Place::There(there) = a.engine.place(unowned).await.unwrap() else { panic!("not here") };
     assert_eq!(there.node, b.entry.node);
     let (store, me) = (rig.store.clone(), a.entry.node.clone());
@@ -271,7 +272,7 @@ async fn what_was_let_go_is_not_taken_back_by_the_next_request() {
     rig.eventually("the preferred node to own it", async || {
         match a.engine.create(of, None, transfer(ids.len() as u64)).await {
             Ok(created) => ids.push(id(created)),
-            Err(CreateError::NotOwner(_)) => refused += 1,
+            Err(CreateError::Unserved(Unserved::NotOwner(_))) => refused += 1,
             Err(error) => panic!("{error}"),
         }
         owners(&rig).await.get(&of).is_some_and(|(owner, _)| *owner == b.entry.node)
@@ -384,7 +385,10 @@ async fn open_work_that_no_node_serves_is_followed_to_its_end_without_a_key_and_
 
     // Nothing new is taken; what needs no key is done.
     let refused = b.engine.create(of, None, transfer(3)).await;
-    assert!(matches!(refused, Err(CreateError::UnknownSubmitter)), "{refused:?}");
+    assert!(
+        matches!(refused, Err(CreateError::Unserved(Unserved::UnknownSubmitter))),
+        "{refused:?}"
+    );
     let reason = || Text::lossy("test");
     b.engine.resume(of, reason()).await.unwrap();
     let queued = rig.record(waits).await;
@@ -415,7 +419,7 @@ async fn followed_account_goes_to_a_node_that_serves_it_as_soon_as_there_is_one(
     rig.eventually("a create to be taken", async || {
         match c.engine.create(of, None, transfer(1)).await {
             Ok(created) => second = Some(id(created)),
-            Err(CreateError::NotOwner(_)) => {}
+            Err(CreateError::Unserved(Unserved::NotOwner(_))) => {}
             Err(error) => panic!("{error}"),
         }
         second.is_some()
@@ -425,5 +429,5 @@ async fn followed_account_goes_to_a_node_that_serves_it_as_soon_as_there_is_one(
     rig.mine_until_final(&[first, second.unwrap()]).await;
     assert_eq!(rig.paid(of), [0, 1]);
     let unknown = b.engine.act(first, Action::Resubmit, Text::lossy("test")).await;
-    assert!(matches!(unknown, Err(ActError::UnknownSubmitter)), "{unknown:?}");
+    assert!(matches!(unknown, Err(ActError::Unserved(Unserved::UnknownSubmitter))), "{unknown:?}");
 }

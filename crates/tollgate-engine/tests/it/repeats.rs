@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tollgate_engine::{
-    CreateError, Created, Engine, EngineOptions, PendingCreate, Policies, Simulated,
+    CreateError, Created, Engine, EngineOptions, PendingCreate, Policies, Simulated, Unserved,
 };
 use tollgate_model::port::Checkpoint;
 use tollgate_model::{Intent, TxId};
@@ -64,7 +64,7 @@ async fn repeat_with_a_full_queue_is_known() {
             waiting.push(tokio::spawn(pending.decided()));
         }
     }
-    assert_eq!(refused, Some(CreateError::Busy));
+    assert_eq!(refused, Some(CreateError::Unserved(Unserved::Busy)));
     assert_known(&engine, &ids).await;
     hold.release();
     for created in waiting {
@@ -96,7 +96,7 @@ async fn repeat_at_a_node_that_neither_owns_nor_signs_is_known() {
     let keyless = rig.node_signing("c", options(), Policies::default(), keyless);
     assert_known(&keyless, &ids).await;
     let new = keyless.create(account(1), request("new"), with_gas(10)).await;
-    assert_eq!(new, Err(CreateError::UnknownSubmitter));
+    assert_eq!(new, Err(CreateError::Unserved(Unserved::UnknownSubmitter)));
     keyless.stop().await;
     assert_known(&keyless, &ids).await;
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use tollgate_engine::{Created, Engine, EngineOptions, Policies, RandomIds, World};
+use tollgate_engine::{Created, Engine, EngineOptions, EnginePorts, Policies, RandomIds};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::clock::Clock;
@@ -147,7 +147,7 @@ impl Rig {
         policies: Policies,
         signer: Arc<dyn Signer>,
     ) -> Engine {
-        let world = World {
+        let ports = EnginePorts {
             node: NodeId::new(name, Uuid::now_v7()).unwrap(),
             store: Arc::new(self.store.clone()),
             chain: self.chain.clone(),
@@ -158,7 +158,7 @@ impl Rig {
             policies,
             alerts: self.alerts.clone(),
         };
-        Engine::start(world, options)
+        Engine::start(ports, options)
     }
 
     pub(crate) async fn record(&self, id: TxId) -> TxRecord {

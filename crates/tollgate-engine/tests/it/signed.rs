@@ -1,7 +1,7 @@
 //! Transactions that the caller has signed: they keep their nonces or are refused.
 
 use futures_util::future::join_all;
-use tollgate_engine::{CreateError, Created, Engine, EngineOptions, SignedIntent};
+use tollgate_engine::{CreateError, Created, Engine, EngineOptions, SignedIntent, Unserved};
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::TxStore;
 use tollgate_model::port::batch::Fees;
@@ -114,7 +114,7 @@ async fn strict_mode_takes_one_at_a_time_and_says_when_it_is_busy() {
     strict.nonces.mode = Mode::Strict;
     let engine = rig.node("a", strict);
     let first = post(&engine, 0, 10).await.unwrap().tx_id();
-    assert_eq!(post(&engine, 1, 11).await.unwrap_err(), CreateError::Busy);
+    assert_eq!(post(&engine, 1, 11).await.unwrap_err(), CreateError::Unserved(Unserved::Busy));
     rig.mine_until_final(&[first]).await;
     let second = loop {
         if let Ok(created) = post(&engine, 1, 11).await {
@@ -132,7 +132,7 @@ async fn an_account_without_a_key_takes_signed_transactions_only_if_it_is_config
     let keyless = account(9);
     let engine = rig.node("a", options());
     let answer = engine.create_signed(keyless, None, signed(0, 1).await).await;
-    assert_eq!(answer.unwrap_err(), CreateError::UnknownSubmitter);
+    assert_eq!(answer.unwrap_err(), CreateError::Unserved(Unserved::UnknownSubmitter));
 
     let mode = Mode::Pipelined;
     let start_from = Nonce::MIN;
@@ -142,5 +142,5 @@ async fn an_account_without_a_key_takes_signed_transactions_only_if_it_is_config
     let engine = rig.node("b", presigned);
     engine.create_signed(keyless, None, signed(0, 1).await).await.unwrap();
     let answer = engine.create(keyless, None, transfer(1)).await;
-    assert_eq!(answer.unwrap_err(), CreateError::UnknownSubmitter);
+    assert_eq!(answer.unwrap_err(), CreateError::Unserved(Unserved::UnknownSubmitter));
 }

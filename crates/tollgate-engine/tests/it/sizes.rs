@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_engine::{
-    CreateError, Engine, EngineOptions, Policies, RandomIds, World as EngineWorld,
+    CreateError, Engine, EngineOptions, EnginePorts, Policies, RandomIds, Unserved,
 };
 use tollgate_model::nonce::{Mode, NonceRules};
 use tollgate_model::port::signer::{Signer, TxDraft, TxKind};
@@ -77,7 +77,7 @@ impl Crowd {
     }
 
     async fn node(&self, name: &str, options: EngineOptions) -> Engine {
-        let world = EngineWorld {
+        let ports = EnginePorts {
             node: node_id(name),
             store: self.world.open(NodeOptions::default()).await.unwrap(),
             chain: self.chain.clone(),
@@ -88,7 +88,7 @@ impl Crowd {
             policies: Policies::default(),
             alerts: self.alerts.clone(),
         };
-        Engine::start(world, options)
+        Engine::start(ports, options)
     }
 
     /// Waits until so many rows are what a condition says.
@@ -208,7 +208,7 @@ async fn queue_of_6000_is_given_slots_in_order(world: Box<dyn World>) {
     let created = loop {
         match engine.create(account(1), None, late.clone()).await {
             Ok(created) => break created,
-            Err(CreateError::NotOwner(_) | CreateError::Unavailable(_)) => {
+            Err(CreateError::Unserved(Unserved::NotOwner(_) | Unserved::Unavailable(_))) => {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
             Err(error) => panic!("{error}"),

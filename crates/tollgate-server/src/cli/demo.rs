@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
-use tollgate_engine::{CreateError, EngineOptions};
+use tollgate_engine::{CreateError, EngineOptions, Unserved};
 use tollgate_evm::chain::ChainConfig;
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_evm::signer::{Key, LocalSigner};
@@ -187,7 +187,7 @@ fn play(
         let (submitter, request, intent) = order(&first.api, n)?;
         let (again, same) = (Some(request.clone()), intent.clone());
         let taken = doomed.block_on(first.api.engine.create(submitter, Some(request), intent));
-        if let Err(CreateError::NotOwner(_)) = taken {
+        if let Err(CreateError::Unserved(Unserved::NotOwner(_))) = taken {
             // The account has moved to where it should be.
             stage.block_on(second.engine.create(submitter, again, same))?;
         } else {

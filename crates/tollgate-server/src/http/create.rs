@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use tollgate_engine::{CreateError, Created, PendingCreate, PreparedCreate, Simulated};
+use tollgate_engine::{CreateError, Created, PendingCreate, PreparedCreate, Simulated, Unserved};
 use tollgate_model::{Submitter, TxId};
 use utoipa::ToSchema;
 
@@ -139,7 +139,7 @@ pub(crate) async fn decided(
 
 fn refused(submitter: Submitter, error: CreateError) -> Problem {
     match error {
-        CreateError::UnknownSubmitter => {
+        CreateError::Unserved(Unserved::UnknownSubmitter) => {
             let what = format!(
                 "{} is not served here; GET /api/v1/submitters lists those that are",
                 submitter.address

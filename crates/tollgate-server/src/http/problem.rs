@@ -2,7 +2,7 @@
 
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use tollgate_engine::{ActError, CreateError, ReserveError};
+use tollgate_engine::{ActError, CreateError, ReserveError, Unserved};
 use tollgate_model::ids::InvalidId;
 use tollgate_model::port::{Owner, StoreError};
 use tollgate_model::refusal::{FundsShort, Refusal, RefusalKind, RefusedField};
@@ -234,14 +234,12 @@ impl From<CreateError> for Problem {
         let detail = error.to_string();
         let code = match error {
             CreateError::Invalid(invalid) => return invalid.into(),
-            CreateError::UnknownSubmitter => Code::UnknownSubmitter,
+            CreateError::Unserved(Unserved::UnknownSubmitter) => Code::UnknownSubmitter,
             CreateError::NonceMismatch { .. } => Code::NonceMismatch,
             CreateError::Expired => Code::Expired,
             CreateError::Refused(refusal) => return refusal.into(),
             CreateError::RequestIdConflict(_) => Code::RequestIdConflict,
-            CreateError::NotOwner(owner) => return Self::not_owner(owner, detail),
-            CreateError::Busy => Code::Busy,
-            CreateError::Unavailable(_) => Code::Unavailable,
+            CreateError::Unserved(why) => return why.into(),
         };
         let field = match code {
             Code::UnknownSubmitter => Some("submitter"),
@@ -278,13 +276,25 @@ const fn code_of(refused: RefusalKind) -> Code {
     }
 }
 
+impl From<Unserved> for Problem {
+    fn from(error: Unserved) -> Self {
+        let detail = error.to_string();
+        let code = match error {
+            Unserved::UnknownSubmitter => Code::UnknownSubmitter,
+            Unserved::NotOwner(owner) => return Self::not_owner(owner, detail),
+            Unserved::Busy => Code::Busy,
+            Unserved::Unavailable(_) => Code::Unavailable,
+        };
+        Self::new(code, detail)
+    }
+}
+
 impl From<ActError> for Problem {
     fn from(error: ActError) -> Self {
         let detail = error.to_string();
         let code = match error {
             ActError::UnknownTx => return Self::not_found("transaction"),
             ActError::WrongChain { .. } => Code::WrongChain,
-            ActError::UnknownSubmitter => Code::UnknownSubmitter,
             ActError::Forbidden(why) => match why {
                 Forbidden::NoSlot => Code::TxNotAllocated,
                 Forbidden::Mined => Code::TxMined,
@@ -323,9 +333,7 @@ impl From<ActError> for Problem {
             ActError::CannotResume(_) => Code::CannotResume,
             ActError::CannotChangeMode(_) => Code::CannotChangeMode,
             ActError::Nonces(_) => Code::NoncesRefused,
-            ActError::NotOwner(owner) => return Self::not_owner(owner, detail),
-            ActError::Busy => Code::Busy,
-            ActError::Unavailable(_) => Code::Unavailable,
+            ActError::Unserved(why) => return why.into(),
         };
         Self::new(code, detail)
     }
@@ -340,10 +348,7 @@ impl From<ReserveError> for Problem {
             ReserveError::HoldOutOfRange { .. } => Code::InvalidDuration,
             ReserveError::TooMany => Code::TooManyReservations,
             ReserveError::StaleToken => Code::StaleOwnerToken,
-            ReserveError::UnknownSubmitter => Code::UnknownSubmitter,
-            ReserveError::NotOwner(owner) => return Self::not_owner(owner, detail),
-            ReserveError::Busy => Code::Busy,
-            ReserveError::Unavailable(_) => Code::Unavailable,
+            ReserveError::Unserved(why) => return why.into(),
         };
         Self::new(code, detail)
     }
@@ -370,7 +375,7 @@ mod tests {
         for (error, word, status) in [
             (ActError::UnknownTx, "not_found", 404),
             (ActError::WrongChain { of: ChainId::MIN, own: ChainId::MAX }, "wrong_chain", 422),
-            (ActError::UnknownSubmitter, "unknown_submitter", 422),
+            (ActError::Unserved(Unserved::UnknownSubmitter), "unknown_submitter", 422),
             (Forbidden::NoSlot.into(), "tx_not_allocated", 409),
             (Forbidden::Mined.into(), "tx_mined", 409),
             (Forbidden::Final.into(), "tx_final", 409),
@@ -383,9 +388,13 @@ mod tests {
             (NoTip { kind: TxKind::Legacy }.into(), "invalid_fees", 422),
             (CannotResume::ChainBehind(gap).into(), "cannot_resume", 409),
             (CannotChangeMode::InUse { open: 1, reserved: 0 }.into(), "cannot_change_mode", 409),
-            (ActError::NotOwner(None), "not_owner", 409),
-            (ActError::Busy, "busy", 429),
-            (ActError::Unavailable("later".to_owned()), "unavailable", 503),
+            (ActError::Unserved(Unserved::NotOwner(None)), "not_owner", 409),
+            (ActError::Unserved(Unserved::Busy), "busy", 429),
+            (
+                ActError::Unserved(Unserved::Unavailable(Cause::Other("later".to_owned()))),
+                "unavailable",
+                503,
+            ),
         ] {
             let code = Problem::from(error).code;
             assert_eq!((code.word(), code.status().as_u16()), (word, status));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
-use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, Policies, RandomIds, World};
+use tollgate_engine::{Engine, EngineOptions, EnginePorts, LoggedAlerts, Policies, RandomIds};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_evm::signer::{Key, LocalSigner};
@@ -180,7 +180,7 @@ pub(crate) async fn node_with(
     };
     let setups: Vec<_> = signer.accounts().into_iter().chain([keyless]).map(setup).collect();
     store.register_submitters(&setups).await.unwrap();
-    let world = World {
+    let ports = EnginePorts {
         node: id,
         store: store.clone(),
         chain: Arc::new(evm),
@@ -193,6 +193,6 @@ pub(crate) async fn node_with(
     };
     let finality = FinalityRule::Confirmations(2);
     let options = EngineOptions { finality, presigned: vec![keyless], ..options };
-    let engine = Engine::start(world, options);
+    let engine = Engine::start(ports, options);
     Api::new(engine, store)
 }

@@ -10,7 +10,7 @@ use axum::http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tollgate_engine::{
-    Engine, EngineOptions, LoggedAlerts, Policies, RandomIds, ReservationLimits, World,
+    Engine, EngineOptions, EnginePorts, LoggedAlerts, Policies, RandomIds, ReservationLimits,
 };
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::Mode;
@@ -124,7 +124,7 @@ impl Site {
         store.register_submitters(&[setup]).await.unwrap();
         let chain = Arc::new(FakeChain::new());
         let moody = Arc::new(Moody::new(chain.clone()));
-        let world = World {
+        let ports = EnginePorts {
             node: NodeId::new("site", Uuid::now_v7()).unwrap(),
             store: Arc::new(store.clone()),
             chain: moody.clone(),
@@ -137,7 +137,7 @@ impl Site {
         };
         let finality = FinalityRule::Confirmations(2);
         let options = EngineOptions { finality, reservations, ..EngineOptions::default() };
-        let engine = Engine::start(world, options);
+        let engine = Engine::start(ports, options);
         let router = router(Api::new(engine, Arc::new(store.clone())));
         Self { store, chain, moody, door: Door(router) }
     }

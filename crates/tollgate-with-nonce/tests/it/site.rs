@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
 use tollgate_engine::{
-    Engine, EngineOptions, LoggedAlerts, Policies, RandomIds, ReservationLimits, World,
+    Engine, EngineOptions, EnginePorts, LoggedAlerts, Policies, RandomIds, ReservationLimits,
 };
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::EndpointConfig;
@@ -95,7 +95,7 @@ impl Site {
         let (mode, start_from) = (options.nonces.mode, Nonce::MIN);
         let setup = SubmitterSetup { submitter, mode, start_from };
         store.register_submitters(&[setup]).await.unwrap();
-        let world = World {
+        let ports = EnginePorts {
             node: NodeId::new("site", Uuid::now_v7()).unwrap(),
             store: Arc::new(store.clone()),
             chain: Arc::new(evm),
@@ -106,7 +106,7 @@ impl Site {
             policies: Policies::default(),
             alerts: Arc::new(LoggedAlerts),
         };
-        let engine = Engine::start(world, options);
+        let engine = Engine::start(ports, options);
         let weather = Arc::new(Weather::default());
         let api = Api::new(engine.clone(), Arc::new(store.clone()));
         let routes = router(api).layer(middleware::from_fn_with_state(weather.clone(), rain));

@@ -117,7 +117,7 @@ async fn base_fee_above_the_newest_offer_is_shown_on_the_transaction_until_it_co
     let engine = rig.node_with("a", options, policies);
     let ids = transfers(&engine, [10]).await;
     rig.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
-    rig.chain.set_base_fee(1_000_000);
+    rig.chain.set_base_fee(100_000_000_000);
     rig.clock.advance(3 * TIMEOUT);
     let is_told = |tx: &TxRecord| {
         tx.last_error.as_ref().is_some_and(|told| told.as_str().contains("base fee"))

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tokio::task::JoinHandle;
-use tollgate_engine::{CreateError, Created, Engine};
+use tollgate_engine::{CreateError, Created, Engine, Unserved};
 use tollgate_model::port::{Checkpoint, Store};
 use tollgate_model::{Intent, RequestId, TxId};
 use tollgate_postgres::PgStore;
@@ -133,7 +133,7 @@ async fn a_create_whose_commit_never_arrived_is_refused_and_leaves_no_gap() {
     wired.wire.mend();
     hold.release();
     let answer = within("the answer", first).await.unwrap();
-    assert!(matches!(answer, Err(CreateError::Unavailable(_))), "{answer:?}");
+    assert!(matches!(answer, Err(CreateError::Unserved(Unserved::Unavailable(_)))), "{answer:?}");
     let again = within("the second try", wired.create(10)).await.unwrap();
     wired.finish(&[Sent::new(new(again), 10)]).await;
 }
@@ -192,11 +192,13 @@ async fn a_settlement_that_fails_is_made_up_for_before_anything_is_read_back() {
     world.somebody_waits_for_a_lock().await;
     wired.wire.cut();
     let answer = within("the answer", first).await.unwrap();
-    let Err(CreateError::Unavailable(why)) = answer else { panic!("{answer:?}") };
-    assert!(why.contains("may be taken"), "I6: nobody knows: {why}");
+    let Err(CreateError::Unserved(Unserved::Unavailable(why))) = answer else {
+        panic!("{answer:?}")
+    };
+    assert!(why.to_string().contains("may be taken"), "I6: nobody knows: {why}");
     // Whoever asks now is turned away once the worker could not settle it.
     let refused = within("the refusal", wired.create(11)).await.unwrap();
-    assert!(matches!(refused, Err(CreateError::Unavailable(_))), "{refused:?}");
+    assert!(matches!(refused, Err(CreateError::Unserved(Unserved::Unavailable(_)))), "{refused:?}");
     wired.wire.mend();
     // The commit waits, and the worker waits for it: what it would read now is not the truth.
     let waiting = "select count(*) from pg_locks where not granted";

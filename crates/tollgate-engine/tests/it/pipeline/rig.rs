@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use tollgate_devchain::dev_accounts;
-use tollgate_engine::{Created, Engine, EngineOptions, Policies, RandomIds, World as EngineWorld};
+use tollgate_engine::{Created, Engine, EngineOptions, EnginePorts, Policies, RandomIds};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_evm::signer::{Key, LocalSigner};
@@ -314,7 +314,7 @@ impl Pipeline {
         };
         let setups: Vec<_> = signer.accounts().into_iter().map(setup).collect();
         store.register_submitters(&setups).await.unwrap();
-        let world = EngineWorld {
+        let ports = EnginePorts {
             node: NodeId::new(name, Uuid::now_v7()).unwrap(),
             store,
             chain: Arc::new(chain),
@@ -325,6 +325,6 @@ impl Pipeline {
             policies,
             alerts: self.alerts.clone(),
         };
-        Engine::start(world, options)
+        Engine::start(ports, options)
     }
 }
