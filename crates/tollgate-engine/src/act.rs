@@ -1,4 +1,4 @@
-//! What people ask of an engine about work that is under way, and what it answers.
+//! Operator actions on work that is under way.
 
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
@@ -6,18 +6,19 @@ use tollgate_model::bump::{CapReached, Minimum, NoTip};
 use tollgate_model::fill::{FillWith, NonceRange, NoncesRefused};
 use tollgate_model::mode::CannotChangeMode;
 use tollgate_model::nonce::{Mode, SubmitterStatus};
+use tollgate_model::port::CursorMove;
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::policy::Replacement;
-use tollgate_model::port::{CursorMove, Owner};
 use tollgate_model::reconcile::CannotResume;
 use tollgate_model::refusal::{NoEstimate, Refusal};
 use tollgate_model::stuck::Forbidden;
 use tollgate_model::{ChainId, Nonce, Submitter, Text, TxHash, TxId};
 
 use crate::engine::Engine;
-use crate::worker::{Order, Reply};
+use crate::errors::Unserved;
+use crate::worker::{Command, Reply};
 
-/// What a person wants done to a transaction. None of it outruns the chain: whichever attempt is
+/// What an operator wants done to a transaction. None of it outruns the chain: whichever attempt is
 /// mined decides.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
@@ -126,9 +127,9 @@ pub enum ActError {
         /// The engine's chain.
         own: ChainId,
     },
-    /// No key for the account, or no such chain here.
-    #[error("submitter is not served here")]
-    UnknownSubmitter,
+    /// The submitter's worker can't be asked, or could not go on.
+    #[error(transparent)]
+    Unserved(#[from] Unserved),
     /// What is asked for can't be done to this transaction.
     #[error("{0}")]
     Forbidden(#[from] Forbidden),
@@ -153,22 +154,13 @@ pub enum ActError {
     /// The nonces can't be handed back, or the cursor can't be moved there.
     #[error("{0}")]
     Nonces(#[from] NoncesRefused),
-    /// Another node owns the submitter.
-    #[error("another node owns the submitter")]
-    NotOwner(Option<Owner>),
-    /// Too much is asked of this submitter at once (I13).
-    #[error("too much is asked of this submitter at once")]
-    Busy,
-    /// The database, the chain or the signer can't be asked now.
-    #[error("not now: {0}")]
-    Unavailable(String),
 }
 
 impl From<NoEstimate> for ActError {
     fn from(why: NoEstimate) -> Self {
         match why {
             NoEstimate::Refused(refusal) => Self::Refused(refusal),
-            NoEstimate::Unavailable(why) => Self::Unavailable(why),
+            NoEstimate::Unavailable(why) => Unserved::unavailable(why).into(),
         }
     }
 }
@@ -181,24 +173,22 @@ impl Engine {
         action: Action,
         reason: Text<500>,
     ) -> Result<Acted, ActError> {
-        let record = self.context.store.tx(tx_id).await;
-        let record = record.map_err(|error| ActError::Unavailable(error.to_string()))?;
-        let record = record.ok_or(ActError::UnknownTx)?;
+        let record = self.context.store.tx(tx_id).await?.ok_or(ActError::UnknownTx)?;
         let (of, own) = (record.submitter.chain_id, self.chain_id());
         if of != own {
             return Err(ActError::WrongChain { of, own });
         }
-        self.order(record.submitter, |reply| Order::Act { tx_id, action, reason, reply }).await
+        self.command(record.submitter, |reply| Command::Act { tx_id, action, reason, reply }).await
     }
 
     /// Stops opening slots for a submitter. What has one goes on.
     pub async fn pause(&self, of: Submitter, reason: Text<500>) -> Result<Standstill, ActError> {
-        self.order(of, |reply| Order::Pause { reason, reply }).await
+        self.command(of, |reply| Command::Pause { reason, reply }).await
     }
 
     /// Lets a submitter that was paused, or is in PROTECT, take work again.
     pub async fn resume(&self, of: Submitter, reason: Text<500>) -> Result<Standstill, ActError> {
-        self.order(of, |reply| Order::Resume { reason, reply }).await
+        self.command(of, |reply| Command::Resume { reason, reply }).await
     }
 
     /// Makes a submitter pipelined or strict, while nothing of it is open or reserved.
@@ -208,7 +198,7 @@ impl Engine {
         to: Mode,
         reason: Text<500>,
     ) -> Result<ModeChanged, ActError> {
-        self.order(of, |reply| Order::ChangeMode { to, reason, reply }).await
+        self.command(of, |reply| Command::ChangeMode { to, reason, reply }).await
     }
 
     /// Hands nonces back that the chain waits for and nobody has, and has them filled.
@@ -218,7 +208,7 @@ impl Engine {
         fill: Fill,
         reason: Text<500>,
     ) -> Result<Filled, ActError> {
-        self.order(of, |reply| Order::Fill { fill, reason, reply }).await
+        self.command(of, |reply| Command::Fill { fill, reason, reply }).await
     }
 
     /// Moves a submitter's cursor forward to a count that a person vouches for, where one endpoint's
@@ -229,34 +219,34 @@ impl Engine {
         to: Nonce,
         reason: Text<500>,
     ) -> Result<CursorMove, ActError> {
-        self.order(of, |reply| Order::Advance { to, reason, reply }).await
+        self.command(of, |reply| Command::Advance { to, reason, reply }).await
     }
 
     /// Compares a submitter's slots with the chain now.
     pub async fn reconcile(&self, of: Submitter) -> Result<Reconciled, ActError> {
-        self.order(of, |reply| Order::Reconcile { reply }).await
+        self.command(of, |reply| Command::Reconcile { reply }).await
     }
 
-    /// Gives an order to the submitter's worker, which is started if there is none.
+    /// Gives a command to the submitter's worker, which is started if there is none.
     #[expect(clippy::result_large_err, reason = "what is not taken comes back")]
-    pub(crate) async fn order<T>(
+    pub(crate) async fn command<T, E: From<Unserved>>(
         &self,
         of: Submitter,
-        order: impl FnOnce(Reply<T>) -> Order,
-    ) -> Result<T, ActError> {
-        // What is followed without a key takes orders too: some need no signature.
+        command: impl FnOnce(Reply<T, E>) -> Command,
+    ) -> Result<T, E> {
+        // What is followed without a key takes commands too: some need no signature.
         if !self.serves(of) && !self.works_for(of) {
-            return Err(ActError::UnknownSubmitter);
+            return Err(Unserved::UnknownSubmitter.into());
         }
         let (reply, answer) = oneshot::channel();
-        let mut order = order(reply);
-        let gone = || ActError::Unavailable("the worker stopped; ask again".to_owned());
+        let mut command = command(reply);
+        let gone = || E::from(Unserved::unavailable("the worker stopped; ask again"));
         for _ in 0..2 {
-            match self.offer(of, |worker| worker.orders.try_send(order)) {
+            match self.offer(of, |worker| worker.commands.try_send(command)) {
                 Some(Ok(())) => return answer.await.map_err(|_| gone())?,
-                Some(Err(mpsc::error::TrySendError::Full(_))) => return Err(ActError::Busy),
-                Some(Err(mpsc::error::TrySendError::Closed(back))) => order = back,
-                None => return Err(ActError::NotOwner(None)),
+                Some(Err(mpsc::error::TrySendError::Full(_))) => return Err(Unserved::Busy.into()),
+                Some(Err(mpsc::error::TrySendError::Closed(back))) => command = back,
+                None => return Err(Unserved::NotOwner(None).into()),
             }
         }
         Err(gone())

@@ -7,19 +7,19 @@ use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::ids::Ids;
 use tollgate_model::port::signer::Signer;
-use tollgate_model::port::{Alerts, AttemptKind, Checkpoints, Fees, Store};
+use tollgate_model::port::{Alerts, AttemptKind, Checkpoints, NewAttempt, Store};
 use tollgate_model::refusal::{AttemptCost, TxLimits};
-use tollgate_model::{Bytes, ChainId, NodeId, Submitter, TxHash};
+use tollgate_model::{ChainId, NodeId, Submitter, TxHash};
 
 use crate::committer::Committer;
 use crate::keeper::Keeper;
 use crate::lookup::RequestLookup;
-use crate::newest::Seen;
 use crate::options::{EngineOptions, Policies};
 use crate::placement::Placement;
 use crate::supervisor::Deaths;
 use crate::tracker::ReceiptReader;
 use crate::view::ChainView;
+use crate::watch::ValueReceiver;
 
 /// The outside world of one node, and what its actors know together.
 pub(crate) struct Context {
@@ -38,7 +38,7 @@ pub(crate) struct Context {
     pub(crate) keeper: Keeper,
     pub(crate) lookup: RequestLookup,
     pub(crate) attempts: AttemptIndex,
-    pub(crate) view: Seen<ChainView>,
+    pub(crate) view: ValueReceiver<ChainView>,
     pub(crate) reader: Arc<ReceiptReader>,
     pub(crate) placement: Placement,
 }
@@ -54,10 +54,9 @@ impl Context {
     pub(crate) fn attempt_cost(
         &self,
         chain_id: ChainId,
-        kind: AttemptKind,
-        fees: Fees,
-        raw: &Bytes,
+        NewAttempt { kind, fees, raw, .. }: &NewAttempt,
     ) -> AttemptCost {
+        let (kind, fees) = (*kind, *fees);
         let draft = || self.signer.read(chain_id, raw).ok();
         let replacement = (kind == AttemptKind::Replacement).then(draft).flatten();
         AttemptCost { kind, fees, replaced_value: replacement.map(|draft| draft.value.0) }

@@ -3,9 +3,11 @@
 use thiserror::Error;
 use tollgate_model::ids::InvalidId;
 use tollgate_model::port::signer::PreSigned;
-use tollgate_model::port::{AttemptKind, Fees, KnownRequest, NewAttempt, Owner, TxRecord};
+use tollgate_model::port::{AttemptKind, Fees, KnownRequest, NewAttempt, TxRecord};
 use tollgate_model::refusal::{NoEstimate, Refusal};
 use tollgate_model::{Intent, Nonce, RequestId, TxId};
+
+use crate::errors::Unserved;
 
 /// What became of a create.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -73,15 +75,15 @@ impl SignedIntent {
 }
 
 /// Why an intent was not taken: nothing was written, and no nonce was used. The one exception is
-/// [`Self::Unavailable`] when it says "may be taken": ask again under the same request id.
+/// [`Unserved::Unavailable`] when it says "may be taken": ask again under the same request id.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CreateError {
     /// The intent itself is wrong.
     #[error("{0}")]
     Invalid(#[from] InvalidId),
-    /// No key for the account, or no such chain here.
-    #[error("submitter is not served here")]
-    UnknownSubmitter,
+    /// The submitter's worker can't be asked, or could not go on.
+    #[error(transparent)]
+    Unserved(#[from] Unserved),
     /// The intent's time is over.
     #[error("validUntil has passed")]
     Expired,
@@ -99,22 +101,13 @@ pub enum CreateError {
     /// The request id belongs to another payload (I7).
     #[error("the request id belongs to another payload")]
     RequestIdConflict(KnownRequest),
-    /// Another node owns the submitter.
-    #[error("another node owns the submitter")]
-    NotOwner(Option<Owner>),
-    /// Too much waits for this submitter (I13).
-    #[error("too much waits for this submitter")]
-    Busy,
-    /// The database or the chain can't be asked now.
-    #[error("not now: {0}")]
-    Unavailable(String),
 }
 
 impl From<NoEstimate> for CreateError {
     fn from(why: NoEstimate) -> Self {
         match why {
             NoEstimate::Refused(refusal) => Self::Refused(refusal),
-            NoEstimate::Unavailable(why) => Self::Unavailable(why),
+            NoEstimate::Unavailable(why) => Unserved::unavailable(why).into(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A node's engine: starts the actors, and is the door for intents.
+//! A node's engine: starts the actors, and hands work to them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,21 +16,21 @@ use crate::committer::Committer;
 use crate::context::{AttemptIndex, Context};
 use crate::keeper::Keeper;
 use crate::lookup::RequestLookup;
-use crate::newest;
-use crate::notes::{Note, Notes};
+use crate::mailbox::{Mailbox, WorkerEvent};
 use crate::options::{EngineOptions, Policies};
 use crate::orphans::{adopt, wake_idle};
 use crate::placement::Placement;
 use crate::supervisor::{Deaths, supervise};
 use crate::tracker::{ReaderSetup, ReceiptReader, Tracker, WorkerNotifier};
 use crate::view::ChainView;
-use crate::worker::{Create, Inbox, Order, Worker};
+use crate::watch;
+use crate::worker::{Command, CreateJob, Inbox, Worker};
 
-/// Orders that may wait for one submitter (I13).
-const ORDERS_MAX: usize = 64;
+/// Commands that may wait for one submitter (I13).
+const COMMANDS_MAX: usize = 64;
 
-/// The world that an engine runs in.
-pub struct World {
+/// What an engine asks of the world.
+pub struct EnginePorts {
     /// This start of this process.
     pub node: NodeId,
     /// The database.
@@ -66,9 +66,9 @@ pub(crate) struct Workers {
 
 #[derive(Clone)]
 pub(crate) struct Handle {
-    pub(crate) creates: mpsc::Sender<Create>,
-    pub(crate) orders: mpsc::Sender<Order>,
-    notes: Notes,
+    pub(crate) creates: mpsc::Sender<CreateJob>,
+    pub(crate) commands: mpsc::Sender<Command>,
+    mailbox: Mailbox,
 }
 
 impl Workers {
@@ -80,21 +80,22 @@ impl Workers {
 impl WorkerNotifier for Workers {
     fn mined(&self, submitter: Submitter, receipts: Vec<MinedIn>) {
         if let Some(handle) = self.lock().get(&submitter) {
-            handle.notes.leave(receipts.into_iter().map(Note::Mined));
+            handle.mailbox.post(receipts.into_iter().map(WorkerEvent::Mined));
         }
     }
 
     fn block_left(&self, submitter: Submitter, number: u64, hash: B256) {
         if let Some(handle) = self.lock().get(&submitter) {
-            handle.notes.leave([Note::BlockLeft { number, hash }]);
+            handle.mailbox.post([WorkerEvent::BlockLeft { number, hash }]);
         }
     }
 }
 
 impl Engine {
     /// Starts the actors. They end when the last handle is gone.
-    pub fn start(world: World, options: EngineOptions) -> Self {
-        let World { node, store, chain, signer, clock, ids, checkpoints, policies, alerts } = world;
+    pub fn start(ports: EnginePorts, options: EngineOptions) -> Self {
+        let EnginePorts { node, store, chain, signer, clock, ids, checkpoints, policies, alerts } =
+            ports;
         let deaths = Deaths::default();
         let committer = Committer::start(&store, &node, options.batch_max, &deaths);
         let keeper = Keeper::start(store.clone(), node.clone(), options.lease, &deaths);
@@ -103,7 +104,7 @@ impl Engine {
         let served = options.served_with(signer.as_ref());
         let placement = Placement::new(node.clone(), chain.chain_id(), &options.lease, served);
         let workers = Arc::new(Workers::default());
-        let (view, watched) = newest::place(ChainView::default());
+        let (view, watched) = watch::channel(ChainView::default());
         let reader = Arc::new(ReceiptReader::new(ReaderSetup {
             chain: chain.clone(),
             attempts: attempts.clone(),
@@ -178,9 +179,8 @@ impl Engine {
         self.workers.lock().get(&submitter).is_some_and(|handle| !handle.creates.is_closed())
     }
 
-    /// Gives something to the submitter's worker. A new worker starts with it in its hands: one that
-    /// can't have the lease ends at once, and must not be gone before it could say so. A node that
-    /// drains starts none.
+    /// Gives something to the submitter's worker. It is enqueued before a new worker starts, so that a
+    /// worker that can't have the lease still answers it. A node that drains starts none.
     pub(crate) fn give<T>(
         &self,
         submitter: Submitter,
@@ -194,12 +194,12 @@ impl Engine {
             return None;
         }
         let (creates, intents) = mpsc::channel(self.context.options.queued_max.max(1));
-        let (orders, asked) = mpsc::channel(ORDERS_MAX);
-        let handle = Handle { creates, orders, notes: Notes::default() };
-        let notes = handle.notes.clone();
-        let inbox = Arc::new(AsyncMutex::new(Inbox { creates: intents, orders: asked }));
+        let (commands, asked) = mpsc::channel(COMMANDS_MAX);
+        let handle = Handle { creates, commands, mailbox: Mailbox::default() };
+        let mailbox = handle.mailbox.clone();
+        let inbox = Arc::new(AsyncMutex::new(Inbox { creates: intents, commands: asked }));
         let context = self.context.clone();
-        let worker = Worker { context, submitter, inbox, notes };
+        let worker = Worker { context, submitter, inbox, mailbox };
         let given = give(&handle);
         supervise(&self.context.deaths, "worker", move || worker.clone().run());
         handles.insert(submitter, handle);
@@ -211,7 +211,7 @@ impl Engine {
         self.drain();
         let handles: Vec<Handle> = self.workers.lock().values().cloned().collect();
         for handle in &handles {
-            handle.notes.leave([Note::Stop]);
+            handle.mailbox.post([WorkerEvent::Stop]);
         }
         for handle in handles {
             handle.creates.closed().await;

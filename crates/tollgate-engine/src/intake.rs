@@ -5,17 +5,18 @@
 use tokio::sync::{mpsc, oneshot};
 use tollgate_model::expiry::is_expired;
 use tollgate_model::fees::first_offer;
-use tollgate_model::port::chain::{Call, ChainUnavailable};
+use tollgate_model::port::chain::Call;
 use tollgate_model::port::{Attempt, CreateAnswer, Fees, NewAttempt, OpenTx, Page, Payload};
 use tollgate_model::refusal::{
     Demand, OpenCosts, estimated_gas, gas_for_estimate, judge_funds, judge_gas, judge_price,
 };
-use tollgate_model::{GasPrice, Intent, Nonce, RequestId, Submitter, Timestamp, TxId, Wei};
+use tollgate_model::{GasPrice, Intent, Nonce, RequestId, Submitter, TxId, Wei};
 
 use crate::context::Context;
 use crate::create::{CreateError, Created, SignedIntent, Simulated};
 use crate::engine::Engine;
-use crate::worker::{Create, Order};
+use crate::errors::Unserved;
+use crate::worker::{Command, CreateJob};
 
 /// Pages of open work that a simulation reads (I13). What is beyond is not counted as open.
 const OPEN_PAGES_MAX: u32 = 20;
@@ -60,15 +61,12 @@ impl Engine {
             return Ok(PreparedCreate::Known(known));
         }
         self.check_key(submitter)?;
-        let valid_until = intent.valid_until.map(Timestamp::from_unix_micros);
-        if is_expired(valid_until, self.now()) {
+        if is_expired(intent.expires_at(), self.now()) {
             return Err(CreateError::Expired);
         }
-        let prepared = self.fill_in(submitter, intent).await?;
-        let bytes = prepared.to_payload()?.bytes().clone();
-        let payload = Payload::filled_in(bytes, &asked)?;
-        let signed = None;
-        let new = NewCreate { submitter, request_id, payload, valid_until, signed };
+        let intent = self.fill_in(submitter, intent).await?;
+        let payload = Payload::filled_in(intent.to_payload()?.bytes().clone(), &asked)?;
+        let new = NewCreate { submitter, request_id, intent, payload, signed: None };
         Ok(PreparedCreate::New(Box::new(new)))
     }
 
@@ -81,22 +79,22 @@ impl Engine {
     ) -> Result<PreparedCreate, CreateError> {
         let request_id = Some(signed.request_id(request_id)?);
         let SignedIntent { intent, nonce, attempt } = signed;
-        let (payload, valid_until) = (intent.to_payload()?, None);
+        let payload = intent.to_payload()?;
         if let Some(known) = self.look_up(submitter, request_id.as_ref(), &payload).await? {
             return Ok(PreparedCreate::Known(known));
         }
         if !self.serves(submitter) {
-            return Err(CreateError::UnknownSubmitter);
+            return Err(Unserved::UnknownSubmitter.into());
         }
         let signed = Some((nonce, attempt));
-        let new = NewCreate { submitter, request_id, payload, valid_until, signed };
+        let new = NewCreate { submitter, request_id, intent, payload, signed };
         Ok(PreparedCreate::New(Box::new(new)))
     }
 
     /// Queues a prepared create with its submitter's worker before it returns: creates of one
     /// submitter get their nonces in the order of these calls.
     pub fn submit(&self, prepared: PreparedCreate) -> PendingCreate {
-        let NewCreate { submitter, request_id, payload, valid_until, signed } = match prepared {
+        let NewCreate { submitter, request_id, intent, payload, signed } = match prepared {
             PreparedCreate::Known(tx_id) => {
                 return PendingCreate::Decided(Ok(Created::Known(tx_id)));
             }
@@ -104,8 +102,8 @@ impl Engine {
         };
         let (reply, answer) = oneshot::channel();
         let tx_id = self.context.ids.tx_id();
-        let create = Create { tx_id, request_id, payload, valid_until, signed, reply };
-        match self.hand_over(submitter, create) {
+        let create = CreateJob { tx_id, request_id, intent, payload, signed, reply };
+        match self.enqueue(submitter, create) {
             Ok(()) => PendingCreate::Queued(answer),
             Err(error) => PendingCreate::Decided(Err(error)),
         }
@@ -125,9 +123,9 @@ impl Engine {
         }
         // Any node can try what only another one could sign.
         if !self.has_key(submitter) && !self.context.placement.is_served_elsewhere(submitter) {
-            return Err(CreateError::UnknownSubmitter);
+            return Err(Unserved::UnknownSubmitter.into());
         }
-        if is_expired(intent.valid_until.map(Timestamp::from_unix_micros), self.now()) {
+        if is_expired(intent.expires_at(), self.now()) {
             return Err(CreateError::Expired);
         }
         // The call is tried even if the caller knows its gas: whether it reverts is the question.
@@ -146,14 +144,13 @@ impl Engine {
         gas: u64,
     ) -> Result<Fees, CreateError> {
         let Context { chain, options, .. } = self.context.as_ref();
-        let unavailable = |error: ChainUnavailable| CreateError::Unavailable(error.to_string());
-        let quote = chain.fee_quote(intent.speed).await.map_err(unavailable)?;
+        let quote = chain.fee_quote(intent.speed).await?;
         let fees = first_offer(intent, &quote, gas, &options.fee_caps).0;
         let demand = Demand::of(intent, fees);
         judge_gas(&demand, &chain.limits(), &self.context.tx_limits())?;
         judge_price(&demand, quote.base_fee, &options.fee_caps)?;
         let open = self.open_costs(submitter).await?;
-        let funds = chain.funds(submitter.address).await.map_err(unavailable)?;
+        let funds = chain.funds(submitter.address).await?;
         if let Some(left) = open.available(&funds) {
             judge_funds(demand.value, &demand.fees, left)?;
         }
@@ -164,7 +161,7 @@ impl Engine {
     /// the store is read.
     async fn open_costs(&self, submitter: Submitter) -> Result<OpenCosts, CreateError> {
         if self.works_for(submitter) {
-            let known = self.order(submitter, |reply| Order::OpenCosts { reply }).await;
+            let known = self.command(submitter, |reply| Command::OpenCosts { reply }).await;
             if let Ok(Some(costs)) = known {
                 return Ok(costs);
             }
@@ -177,23 +174,21 @@ impl Engine {
         let page = Page::new(Page::MAX)?;
         let (mut costs, mut after) = (OpenCosts::default(), None);
         for _ in 0..OPEN_PAGES_MAX {
-            let found = store.open_work(submitter, after, page).await;
-            let found = found.map_err(|error| CreateError::Unavailable(error.to_string()))?;
+            let found = store.open_work(submitter, after, page).await?;
             for OpenTx { record, attempts, .. } in &found {
                 let Ok(intent) = Intent::from_payload(&record.payload) else { continue };
                 match record.nonce {
                     Some(_) if record.mined.is_some() => {}
                     Some(nonce) => {
                         let cost = |attempt: &Attempt| {
-                            let Attempt { kind, fees, ref raw, .. } = *attempt;
-                            self.context.attempt_cost(submitter.chain_id, kind, fees, raw)
+                            let Attempt { tx_hash, raw, kind, fees, .. } = attempt.clone();
+                            let signed = NewAttempt { tx_hash, raw, kind, fees };
+                            self.context.attempt_cost(submitter.chain_id, &signed)
                         };
                         costs.add_slot(nonce, intent.value, attempts.iter().map(cost));
                     }
                     None => {
-                        let quote = chain.fee_quote(intent.speed).await;
-                        let quote =
-                            quote.map_err(|error| CreateError::Unavailable(error.to_string()))?;
+                        let quote = chain.fee_quote(intent.speed).await?;
                         costs.add_queued(&intent, &quote, &options.fee_caps);
                     }
                 }
@@ -241,8 +236,7 @@ impl Engine {
         asked: &Payload,
     ) -> Result<Option<TxId>, CreateError> {
         let Some(request_id) = request_id else { return Ok(None) };
-        let known = self.context.lookup.find(submitter, request_id.clone()).await;
-        let known = known.map_err(|error| CreateError::Unavailable(error.to_string()))?;
+        let known = self.context.lookup.find(submitter, request_id.clone()).await?;
         match CreateAnswer::judge(asked, known) {
             CreateAnswer::Created => Ok(None),
             CreateAnswer::Duplicate(known) => Ok(Some(known.tx_id)),
@@ -258,10 +252,9 @@ impl Engine {
         }
         let may_be_elsewhere =
             self.serves(submitter) && self.context.placement.is_served_elsewhere(submitter);
-        Err(if may_be_elsewhere {
-            CreateError::NotOwner(None)
-        } else {
-            CreateError::UnknownSubmitter
+        Err(match may_be_elsewhere {
+            true => Unserved::NotOwner(None).into(),
+            false => Unserved::UnknownSubmitter.into(),
         })
     }
 
@@ -280,9 +273,7 @@ impl Engine {
             value: Wei(intent.value),
             data: intent.data.clone(),
         };
-        let tried = self.context.chain.try_call(&call).await;
-        let tried = tried.map_err(|error| CreateError::Unavailable(error.to_string()))?;
-        let estimate = estimated_gas(tried)?;
+        let estimate = estimated_gas(self.context.chain.try_call(&call).await?)?;
         let price = GasPrice::default();
         let unpriced = Fees { gas_limit: estimate, max_fee: price, max_priority_fee: None };
         let demand = Demand::of(&intent, unpriced);
@@ -293,17 +284,17 @@ impl Engine {
 
     /// Gives a create to the submitter's worker, which is started if there is none.
     #[expect(clippy::result_large_err, reason = "what is not taken comes back")]
-    fn hand_over(&self, submitter: Submitter, mut create: Create) -> Result<(), CreateError> {
+    fn enqueue(&self, submitter: Submitter, mut create: CreateJob) -> Result<(), CreateError> {
         // A worker that just ended is replaced once.
         for _ in 0..2 {
             match self.offer(submitter, |worker| worker.creates.try_send(create)) {
                 Some(Ok(())) => return Ok(()),
-                Some(Err(mpsc::error::TrySendError::Full(_))) => return Err(CreateError::Busy),
+                Some(Err(mpsc::error::TrySendError::Full(_))) => return Err(Unserved::Busy.into()),
                 Some(Err(mpsc::error::TrySendError::Closed(back))) => create = back,
-                None => return Err(CreateError::NotOwner(None)),
+                None => return Err(Unserved::NotOwner(None).into()),
             }
         }
-        Err(CreateError::Unavailable("the worker stopped".to_owned()))
+        Err(Unserved::unavailable("the worker stopped").into())
     }
 }
 
@@ -321,8 +312,8 @@ pub enum PreparedCreate {
 pub struct NewCreate {
     submitter: Submitter,
     request_id: Option<RequestId>,
+    intent: Intent,
     payload: Payload,
-    valid_until: Option<Timestamp>,
     signed: Option<(Nonce, NewAttempt)>,
 }
 
@@ -340,7 +331,7 @@ impl PendingCreate {
     /// The outcome: a success is durable. If the worker panicked, the create may or may not have been
     /// committed.
     pub async fn decided(self) -> Result<Created, CreateError> {
-        let gone = || CreateError::Unavailable("the worker stopped; ask again".to_owned());
+        let gone = || Unserved::unavailable("the worker stopped; ask again");
         match self {
             Self::Decided(outcome) => outcome,
             Self::Queued(answer) => answer.await.map_err(|_| gone())?,

@@ -12,7 +12,7 @@ use tollgate_model::port::{Lease, LeaseTerms, Store, StoreError};
 use tollgate_model::{NodeId, Submitter};
 use tracing::warn;
 
-use crate::notes::{Note, Notes};
+use crate::mailbox::{Mailbox, WorkerEvent};
 use crate::supervisor::{Deaths, supervise};
 
 /// The leases of a node, and whom to tell when one is lost.
@@ -28,7 +28,7 @@ type Release = (Lease, oneshot::Sender<Result<(), StoreError>>);
 /// Leases that one statement lets go of (I13).
 const RELEASED_AT_ONCE: usize = 1_000;
 
-type Leases = Mutex<BTreeMap<Submitter, (Lease, Notes)>>;
+type Leases = Mutex<BTreeMap<Submitter, (Lease, Mailbox)>>;
 
 impl Keeper {
     /// Starts renewing; ends when the last handle is gone.
@@ -65,8 +65,8 @@ impl Keeper {
         answer.await.map_err(|_| gone())?
     }
 
-    pub(crate) fn keep(&self, lease: Lease, notes: Notes) {
-        lock(&self.leases).insert(lease.submitter, (lease, notes));
+    pub(crate) fn keep(&self, lease: Lease, mailbox: Mailbox) {
+        lock(&self.leases).insert(lease.submitter, (lease, mailbox));
     }
 
     pub(crate) fn forget(&self, lease: Lease) {
@@ -88,7 +88,7 @@ async fn run(store: Arc<dyn Store>, node: NodeId, terms: LeaseTerms, leases: Wea
             continue;
         }
         match store.renew(&node, &held, &terms).await {
-            Ok(kept) => tell_losers(&leases, &held, &kept),
+            Ok(kept) => report_lost(&leases, &held, &kept),
             // The database is in trouble; the leases may still be good when it is back.
             Err(error) => warn!(%error, leases = held.len(), "leases not renewed"),
         }
@@ -111,19 +111,19 @@ where
     }
 }
 
-fn tell_losers(leases: &Leases, held: &[Lease], kept: &[Lease]) {
+fn report_lost(leases: &Leases, held: &[Lease], kept: &[Lease]) {
     let kept: HashSet<&Lease> = kept.iter().collect();
     let mut leases = lock(leases);
     for lost in held.iter().filter(|lease| !kept.contains(lease)) {
         if leases.get(&lost.submitter).is_some_and(|(lease, _)| lease == lost)
-            && let Some((_, notes)) = leases.remove(&lost.submitter)
+            && let Some((_, mailbox)) = leases.remove(&lost.submitter)
         {
-            notes.leave([Note::LeaseLost(*lost)]);
+            mailbox.post([WorkerEvent::LeaseLost(*lost)]);
         }
     }
 }
 
-fn lock(leases: &Leases) -> MutexGuard<'_, BTreeMap<Submitter, (Lease, Notes)>> {
+fn lock(leases: &Leases) -> MutexGuard<'_, BTreeMap<Submitter, (Lease, Mailbox)>> {
     leases.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

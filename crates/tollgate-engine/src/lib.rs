@@ -5,17 +5,16 @@
 //! - `intake` answers what was accepted before (`lookup` finds it), fills in what an intent leaves open, and gives it to
 //!   the submitter's worker, which refuses what the chain would certainly refuse before it chooses a
 //!   nonce.
-//! - `worker`: one serial task per submitter. `admit` makes intents durable with slot and signature,
-//!   `follow` turns what the chain and the nodes say into changes, `recover` takes up what an
-//!   earlier owner left.
+//! - `worker`: one serial task per submitter. Its `intake` makes intents durable with slot and signature,
+//!   `evidence` turns what blocks and nodes say into changes, `upkeep` applies the rules at each tick,
+//!   `commands` carries out what operators and policies decide, and `journal` is how all of them write.
 //! - `committer` groups the writes of all workers into fenced batches.
 //! - `sender` hands signed bytes to nodes, in order; `tracker` follows the head and finds receipts;
 //!   `keeper` renews all leases in one statement.
 //! - `placement` says which node a submitter's work belongs to; `orphans` takes up what nobody owns.
-//! - `reserve` is the door for callers that send by themselves: nonces from the same cursor, under the
-//!   same lease.
+//! - `reserve` serves callers that send by themselves: nonces from the same cursor, under the same lease.
 //! - `blocks` gives blocks past the threshold to whoever listens, in order, each once.
-//! - `supervisor` notices the death of any of them and starts it again.
+//! - `supervisor` restarts an actor that panicked.
 //!
 //! Everything in memory may be lost at any time: a worker that is in doubt starts again from the
 //! store.
@@ -26,33 +25,32 @@ mod committer;
 mod context;
 mod create;
 mod engine;
+mod errors;
 mod ids;
 mod intake;
 mod keeper;
 mod lookup;
-mod newest;
-mod notes;
+mod mailbox;
 mod options;
 mod orphans;
 mod placement;
-mod planted;
 mod reserve;
 mod sender;
 mod supervisor;
 mod tracker;
 mod view;
+mod watch;
 mod worker;
 
 pub use act::{ActError, Acted, Action, Fill, Filled, ModeChanged, Reconciled, Standstill};
 pub use alerts::LoggedAlerts;
 pub use create::{CreateError, Created, SignedIntent, Simulated};
-pub use engine::{Engine, World};
+pub use engine::{Engine, EnginePorts};
+pub use errors::{Cause, Unserved};
 pub use ids::RandomIds;
 pub use intake::{NewCreate, PendingCreate, PreparedCreate};
 pub use options::{EngineOptions, Policies, ReservationLimits};
 pub use placement::{Destination, Place};
-#[cfg(feature = "planted-bugs")]
-pub use planted::PlantedBug;
 pub use reserve::ReserveError;
 pub use view::{ChainView, Standing};
 

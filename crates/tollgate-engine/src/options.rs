@@ -17,8 +17,6 @@ use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::stuck::StuckThresholds;
 use tollgate_model::stuck::rules::StuckRules;
 
-use crate::planted::PlantedBug;
-
 /// How an engine runs.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
@@ -67,9 +65,6 @@ pub struct EngineOptions {
     pub closing_price: ClosingPrice,
     /// Accounts without a key here, whose transactions come signed.
     pub presigned: Vec<Address>,
-    /// The promise to break, to show that a simulation notices.
-    #[cfg(feature = "planted-bugs")]
-    pub planted: Option<PlantedBug>,
 }
 
 impl EngineOptions {
@@ -77,17 +72,6 @@ impl EngineOptions {
     /// elsewhere.
     pub fn served_with(&self, signer: &dyn Signer) -> ServedSet {
         ServedSet::new(signer.accounts().into_iter().chain(self.presigned.iter().copied()))
-    }
-
-    /// Whether a simulation has asked for this promise to be broken.
-    pub(crate) fn breaks(&self, bug: PlantedBug) -> bool {
-        #[cfg(feature = "planted-bugs")]
-        return self.planted == Some(bug);
-        #[cfg(not(feature = "planted-bugs"))]
-        {
-            let _ = bug;
-            false
-        }
     }
 }
 
@@ -154,8 +138,6 @@ impl Default for EngineOptions {
             tx_limits: TxLimitSettings::default(),
             closing_price: ClosingPrice::default(),
             presigned: Vec::new(),
-            #[cfg(feature = "planted-bugs")]
-            planted: None,
         }
     }
 }

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use thiserror::Error;
 use tollgate_model::nonce::SubmitterStatus;
-use tollgate_model::port::{Owner, Page, Reservation, StoreError};
+use tollgate_model::port::{Page, Reservation, StoreError};
 use tollgate_model::{Nonce, Submitter, Text, TxHash};
 use uuid::Uuid;
 
-use crate::act::ActError;
 use crate::engine::Engine;
-use crate::worker::{Order, Reply};
+use crate::errors::Unserved;
+use crate::worker::{Command, Reply};
 
 /// What a caller asks of a worker.
 pub(crate) enum ReservationAsk {
@@ -23,14 +23,21 @@ pub(crate) enum ReservationAsk {
     Recyclable { nonce: Nonce, owner_token: Uuid, reason: Text<500> },
 }
 
-/// The same with the way back.
-pub(crate) struct ReservationOrder {
+/// The same with where the answer goes.
+pub(crate) struct ReservationCommand {
     pub(crate) ask: ReservationAsk,
-    pub(crate) reply: Reply<Result<Reservation, ReserveError>>,
+    pub(crate) reply: Reply<Reservation, ReserveError>,
+}
+
+impl ReservationCommand {
+    /// Answers without doing anything. The caller may have gone meanwhile.
+    pub(crate) fn refuse(self, why: Unserved) {
+        let _ = self.reply.send(Err(why.into()));
+    }
 }
 
 /// Why a caller does not get what it asks for. Nothing was written, but for
-/// [`Self::Unavailable`], where the answer may be lost: a reservation then expires by itself, and
+/// [`Unserved::Unavailable`], where the answer may be lost: a reservation then expires by itself, and
 /// the rest can be asked again.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReserveError {
@@ -56,40 +63,9 @@ pub enum ReserveError {
     /// hash. Do not send.
     #[error("the nonce is not this caller's (any more): don't send")]
     StaleToken,
-    /// No key for the account, or no such chain here.
-    #[error("submitter is not served here")]
-    UnknownSubmitter,
-    /// Another node owns the submitter.
-    #[error("another node owns the submitter")]
-    NotOwner(Option<Owner>),
-    /// Too much is asked of this submitter at once (I13).
-    #[error("too much is asked of this submitter at once")]
-    Busy,
-    /// The database or the chain can't be asked now.
-    #[error("not now: {0}")]
-    Unavailable(String),
-}
-
-impl From<ActError> for ReserveError {
-    fn from(error: ActError) -> Self {
-        match error {
-            ActError::UnknownSubmitter => Self::UnknownSubmitter,
-            ActError::NotOwner(owner) => Self::NotOwner(owner),
-            ActError::Busy => Self::Busy,
-            ActError::Unavailable(why) => Self::Unavailable(why),
-            // No worker says these about a reservation.
-            ActError::UnknownTx
-            | ActError::WrongChain { .. }
-            | ActError::Forbidden(_)
-            | ActError::AboveCap(_)
-            | ActError::FeeTooLow(_)
-            | ActError::NoTip(_)
-            | ActError::Refused(_)
-            | ActError::CannotResume(_)
-            | ActError::CannotChangeMode(_)
-            | ActError::Nonces(_) => Self::Unavailable(error.to_string()),
-        }
-    }
+    /// The submitter's worker can't be asked, or could not go on.
+    #[error(transparent)]
+    Unserved(#[from] Unserved),
 }
 
 impl Engine {
@@ -106,7 +82,7 @@ impl Engine {
             return Err(ReserveError::HoldOutOfRange { max: limits.hold_max });
         }
         if !self.serves(of) {
-            return Err(ReserveError::UnknownSubmitter);
+            return Err(Unserved::UnknownSubmitter.into());
         }
         let outstanding_max = limits.outstanding_max;
         self.ask(of, ReservationAsk::Reserve { hold, outstanding_max }).await
@@ -146,6 +122,6 @@ impl Engine {
     }
 
     async fn ask(&self, of: Submitter, ask: ReservationAsk) -> Result<Reservation, ReserveError> {
-        self.order(of, |reply| Order::Reservation(ReservationOrder { ask, reply })).await?
+        self.command(of, |reply| Command::Reservation(ReservationCommand { ask, reply })).await
     }
 }

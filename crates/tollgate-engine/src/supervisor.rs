@@ -47,7 +47,7 @@ where
                 Err(died) if died.is_cancelled() => return,
                 Err(died) => {
                     deaths.0.fetch_add(1, Ordering::Relaxed);
-                    error!(actor, %died, "an actor died: it is started again");
+                    error!(actor, %died, "actor panicked; restarting");
                 }
             }
             if begun.elapsed() > CALM {

@@ -26,8 +26,8 @@ use tollgate_model::port::chain::{Block, BlockRef, BlockTag, Chain, ChainUnavail
 use tollgate_model::{B256, Submitter};
 use tracing::{debug, warn};
 
-use crate::newest::Shown;
 use crate::view::ChainView;
+use crate::watch::ValueSender;
 use block_buffer::{AHEAD_MAX, BlockBuffer};
 pub(crate) use receipts::{ReaderSetup, ReceiptReader};
 use stall::Stall;
@@ -58,7 +58,7 @@ pub(crate) struct Tracker {
     pub(crate) chain: Arc<dyn Chain>,
     pub(crate) rule: FinalityRule,
     pub(crate) reader: Arc<ReceiptReader>,
-    pub(crate) view: Shown<ChainView>,
+    pub(crate) view: ValueSender<ChainView>,
 }
 
 impl Tracker {
@@ -76,7 +76,7 @@ impl Tracker {
     async fn follow(&self) {
         let (mut buffer, mut stall, mut pause) =
             (BlockBuffer::default(), Stall::default(), PAUSE_MIN);
-        while !self.view.is_unseen() {
+        while !self.view.is_closed() {
             // A head counts once its block was delivered.
             let known = self.view.get().head();
             let reached = match self.chain.head_after(known).await {
@@ -99,7 +99,7 @@ impl Tracker {
 
     /// Reads the finality tag regularly while a transaction waits for it, whether or not the head moves.
     async fn follow_tag(&self) {
-        while !self.view.is_unseen() {
+        while !self.view.is_closed() {
             tokio::time::sleep(TAG_INTERVAL).await;
             if self.reader.is_waited_for() {
                 self.refresh_tag().await;
@@ -326,7 +326,7 @@ impl Tracker {
         let replaced = view.extend(&refs, self.view_length());
         debug!(block = ?view.head().map(|head| head.number), replaced, "view moved");
         // The view first, because receipts are judged by it.
-        self.view.show(view);
+        self.view.set(view);
         for block in blocks {
             self.reader.request_receipts(block);
         }
@@ -352,7 +352,7 @@ impl Tracker {
                 if view.tagged != tagged {
                     let mut view = ChainView::clone(&view);
                     view.tagged = tagged;
-                    self.view.show(view);
+                    self.view.set(view);
                 }
             }
             Err(error) => warn!(%error, "settled block not known"),

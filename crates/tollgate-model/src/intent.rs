@@ -9,6 +9,7 @@ use crate::metadata;
 use crate::port::batch::Payload;
 use crate::port::chain::Speed;
 use crate::port::signer::{AccessListEntry, TxKind};
+use crate::time::Timestamp;
 
 /// A call to be made from a submitter. Equal intents have equal bytes (I7).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -67,6 +68,11 @@ impl Intent {
             replaceable: false,
             signed: None,
         }
+    }
+
+    /// When the intent expires.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        self.valid_until.map(Timestamp::from_unix_micros)
     }
 
     /// The stored encoding: JSON with the fields in the order above. The digest depends on the meaning of

@@ -157,8 +157,6 @@ pub struct NonceView {
     pub status: SubmitterStatus,
     /// The stored cursor: the next nonce as of the last commit.
     pub cursor: Nonce,
-    /// The next nonce as cached by this process; it may be lost at any time.
-    pub cached_next: Option<Nonce>,
     /// The last counts read from the chain, however old.
     pub chain: Option<ChainCount>,
     /// The chain has moved on, or was seen to disagree, since those counts were read.
@@ -247,10 +245,8 @@ pub fn decide(
         return Ok(NonceDecision::WindowFull);
     }
     let first = match rules.mode {
-        // I4: never back. An old cache entry still takes part: it can only be too high.
-        Mode::Pipelined => {
-            chain.pending.max(view.cursor).max(view.cached_next.unwrap_or(Nonce::MIN))
-        }
+        // I4: never back.
+        Mode::Pipelined => chain.pending.max(view.cursor),
         Mode::Strict => {
             if let Some(unexplained) = unexplained(view.cursor, view.unsettled_slots, chain.mined) {
                 return Ok(NonceDecision::AwaitProof(unexplained));

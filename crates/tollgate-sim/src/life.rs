@@ -130,17 +130,18 @@ async fn insist(world: Arc<World>, wish: Wish, starts: Duration) {
             Some(Err(CreateError::Expired)) => return,
             // The chain would never take it, and the client knows.
             Some(Err(CreateError::Refused(_))) if intent.gas > Some(BLOCK_GAS) => return,
-            Some(Err(CreateError::UnknownSubmitter)) if world.plan.keys_missing => {}
+            Some(Err(CreateError::Unserved(Unserved::UnknownSubmitter)))
+                if world.plan.keys_missing => {}
             Some(Err(
-                CreateError::NotOwner(_)
-                | CreateError::Busy
-                | CreateError::Unavailable(_)
+                CreateError::Unserved(
+                    Unserved::NotOwner(_) | Unserved::Busy | Unserved::Unavailable(_),
+                )
                 | CreateError::Refused(_),
             ))
             | None => {}
             Some(Err(
                 error @ (CreateError::Invalid(_)
-                | CreateError::UnknownSubmitter
+                | CreateError::Unserved(Unserved::UnknownSubmitter)
                 | CreateError::NonceMismatch { .. }),
             )) => return world.checker.fail(&world, "sim", error.to_string()),
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tollgate_engine::{
-    Engine, EngineOptions, LoggedAlerts, Policies, ReservationLimits, World as EngineWorld,
+    Engine, EngineOptions, EnginePorts, LoggedAlerts, Policies, ReservationLimits,
 };
 use tollgate_model::bump::BumpRules;
 use tollgate_model::finality::FinalityRule;
@@ -22,7 +22,7 @@ use uuid::{Builder, Uuid};
 
 use crate::chain::{CHAIN_ID, ClientChain, NodeChain};
 use crate::line::Line;
-use crate::planted::Bug;
+use crate::planted::{Bug, PlantedChain};
 use crate::signer::Keys;
 use crate::store::NodeStore;
 use crate::world::World;
@@ -56,7 +56,9 @@ impl Node {
                 ..BumpRules::default()
             }),
         };
-        let store = Arc::new(NodeStore { world: world.clone(), line: line.clone() });
+        let chain = way_to_chain(world, &line);
+        let store = NodeStore { world: world.clone(), line: line.clone(), chain: chain.clone() };
+        let store = Arc::new(store);
         let live = LiveNode {
             node: node.clone(),
             chain_id: world.chain_id(),
@@ -66,10 +68,10 @@ impl Node {
         };
         let (signer, options) = (Arc::new(Keys::of_node(world, index)), options(world)?);
         tokio::spawn(beat(store.clone(), live, options.served_with(signer.as_ref())));
-        let ports = EngineWorld {
+        let ports = EnginePorts {
             node,
             store,
-            chain: way_to_chain(world, &line),
+            chain,
             signer,
             clock: line.clone(),
             ids,
@@ -83,11 +85,14 @@ impl Node {
 }
 
 fn way_to_chain(world: &Arc<World>, line: &Arc<Line>) -> Arc<dyn Chain> {
-    let (world, line) = (world.clone(), line.clone());
-    if world.plan.real_client {
-        return Arc::new(ClientChain::new(world, line));
-    }
-    Arc::new(NodeChain { world, line, marks: Mutex::default(), gave_up: Mutex::default() })
+    let (planted, line) = (world.clone(), line.clone());
+    let world = world.clone();
+    let chain: Arc<dyn Chain> = if world.plan.real_client {
+        Arc::new(ClientChain::new(world, line))
+    } else {
+        Arc::new(NodeChain { world, line, marks: Mutex::default(), gave_up: Mutex::default() })
+    };
+    PlantedChain::around(planted, chain)
 }
 
 /// Says that a node is alive, as long as its calls return.
@@ -171,7 +176,6 @@ fn options(world: &World) -> Result<EngineOptions, InvalidId> {
             ..ReservationLimits::default()
         }),
         diagnose: plan.bumps.then_some(Duration::from_secs(5)),
-        planted: world.bug.and_then(Bug::of_the_engine),
         ..EngineOptions::default()
     })
 }

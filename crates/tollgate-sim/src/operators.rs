@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
-use tollgate_engine::{ActError, Action};
+use tollgate_engine::{ActError, Action, Unserved};
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::TxStore;
 use tollgate_model::{Submitter, Text, TxId};
@@ -100,7 +100,7 @@ async fn is_paused(world: &World, of: Submitter) -> bool {
 /// Resumes a submitter; whether that was heard. One that was not heard may have been carried out.
 async fn resume(world: &World, node: &Node, of: Submitter, reason: Text<500>) -> bool {
     let asked = timeout(PATIENCE, node.engine.resume(of, reason)).await;
-    let is_refused = matches!(&asked, Ok(Err(why)) if !matches!(why, ActError::Unavailable(_)));
+    let is_refused = matches!(&asked, Ok(Err(why)) if !matches!(why, ActError::Unserved(Unserved::Unavailable(_))));
     if !is_refused {
         world.checker.note_resume(of);
     }
@@ -125,7 +125,10 @@ pub(crate) async fn help(world: &World, unfinished: &[(Submitter, TxId)], cancel
         for node in world.alive() {
             let acted = timeout(PATIENCE, node.engine.act(*tx_id, Action::Cancel, reason())).await;
             world.note(format_args!("help: cancel {tx_id} {acted:?}"));
-            if !matches!(acted, Ok(Err(ActError::NotOwner(_) | ActError::UnknownSubmitter))) {
+            if !matches!(
+                acted,
+                Ok(Err(ActError::Unserved(Unserved::NotOwner(_) | Unserved::UnknownSubmitter)))
+            ) {
                 break;
             }
         }

@@ -1,6 +1,9 @@
-//! Mistakes that are made on purpose: each breaks a promise, and the checker must notice.
+//! Mistakes that are made on purpose: each breaks a promise, and the checker must notice. Those of the engine are
+//! made at its ports: `chain` and `store` answer it as if it had made them.
 
-use tollgate_engine::PlantedBug as EngineBug;
+mod chain;
+mod store;
+
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::{Mode, StrictAdvance, SubmitterStatus};
 use tollgate_model::port::chain::{Occupant, Trial};
@@ -12,6 +15,8 @@ use tollgate_sqlite::PlantedBug as StoreBug;
 use crate::chain::CHAIN_ID;
 use crate::plan::{Lie, Plan, Steady};
 use crate::world::World;
+pub(crate) use chain::{PlantedChain, PlantedMemory};
+pub(crate) use store::{answer_first, forget_older, send_first, unclaimed, with_claims};
 
 /// What a new owner sees of the open work that there is.
 const SHORT_PAGE: usize = 100;
@@ -67,7 +72,7 @@ pub enum Bug {
     GivesUpOnErrors,
     /// A slot without a trace of ours is another's.
     AbsenceIsProof,
-    /// Of several that were sent together without an answer, only the first may be with a node.
+    /// What was sent together and not answered is sent again, and only the second answer counts.
     FirstDoubted,
     /// Requests are looked up on another chain.
     ChainsMixed,
@@ -146,49 +151,6 @@ impl Bug {
     /// The mistake of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|bug| format!("{bug:?}") == name)
-    }
-
-    pub(crate) fn of_the_engine(self) -> Option<EngineBug> {
-        match self {
-            Self::SlotFreedOnTimeout => Some(EngineBug::SlotFreedOnTimeout),
-            Self::SendFirst => Some(EngineBug::SendFirst),
-            Self::OlderHashesForgotten => Some(EngineBug::OlderHashesForgotten),
-            Self::AnswerFirst => Some(EngineBug::AnswerFirst),
-            Self::ForksIgnored => Some(EngineBug::ForksIgnored),
-            Self::UnclaimedResends => Some(EngineBug::UnclaimedResends),
-            Self::StrictUnchecked => Some(EngineBug::StrictUnchecked),
-            Self::FirstDoubted => Some(EngineBug::FirstDoubted),
-            Self::SkippedGuard
-            | Self::RewindingTakeover
-            | Self::WaitingLeftOut
-            | Self::OwnNames
-            | Self::EarlyFinality
-            | Self::SilenceIsNo
-            | Self::FeedSkips
-            | Self::OneVoiceFees
-            | Self::OneVoiceCounts
-            | Self::OneVoiceHeads
-            | Self::OneVoiceBlocks
-            | Self::OneVoiceReceipts
-            | Self::OneVoiceSends
-            | Self::WastedCalls
-            | Self::GivesUpOnErrors
-            | Self::AbsenceIsProof
-            | Self::ChainsMixed
-            | Self::FirstPageOnly
-            | Self::KeysPretended
-            | Self::OrphansCutOff
-            | Self::RepeatsForgotten
-            | Self::UsedForgotten
-            | Self::LateCountsBelieved
-            | Self::SilenceAwaited
-            | Self::BalancerTrusted
-            | Self::OneVoiceEstimates
-            | Self::GasGuessed
-            | Self::ResumeForgotten
-            | Self::OneVoiceTags
-            | Self::OneVoiceInAll => None,
-        }
     }
 
     pub(crate) fn of_the_store(self) -> Option<StoreBug> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
-use tollgate_engine::ReserveError;
+use tollgate_engine::{ReserveError, Unserved};
 use tollgate_model::port::Reservation;
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::{Submitter, Text, TxHash};
@@ -52,7 +52,9 @@ pub(crate) async fn reserve(world: Arc<World>) {
                 tokio::spawn(keep(world.clone(), of, reservation, is_due));
             }
             // One may have been given, and nobody knows of it: it comes back.
-            Some(Err(ReserveError::Unavailable(_))) | None => comes_back(&world, of),
+            Some(Err(ReserveError::Unserved(Unserved::Unavailable(_)))) | None => {
+                comes_back(&world, of)
+            }
             Some(Err(why)) => world.note(format_args!("no nonce of {of}: {why:?}")),
         }
     }

@@ -14,15 +14,19 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 use tollgate_model::port::StoreError;
+use tollgate_model::port::chain::Chain;
 use tollgate_sqlite::SqliteStore;
 
 use crate::line::{Far, Line, Lost};
 use crate::world::World;
 
 /// One node's way to the database.
+#[derive(Clone)]
 pub(crate) struct NodeStore {
     pub(crate) world: Arc<World>,
     pub(crate) line: Arc<Line>,
+    /// For an engine that sends before it writes.
+    pub(crate) chain: Arc<dyn Chain>,
 }
 
 fn unreachable_store(_: Lost) -> StoreError {

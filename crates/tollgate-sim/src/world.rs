@@ -17,7 +17,7 @@ use crate::chain::{CHAIN_ID, SimChain, accounts};
 use crate::checker::Checker;
 use crate::node::Node;
 use crate::plan::{Faults, Plan};
-use crate::planted::Bug;
+use crate::planted::{Bug, PlantedMemory};
 use crate::trace::{Keep, Trace};
 
 /// When every run starts: 2025-06-15, a little after the chain's first block.
@@ -57,6 +57,7 @@ struct Shared {
 pub(crate) struct World {
     pub(crate) plan: Plan,
     pub(crate) bug: Option<Bug>,
+    pub(crate) planted: PlantedMemory,
     pub(crate) store: SqliteStore,
     pub(crate) chain: SimChain,
     pub(crate) checker: Checker,
@@ -136,6 +137,7 @@ impl World {
             nodes: Mutex::new((0..plan.nodes).map(|_| None).collect()),
             plan,
             bug,
+            planted: PlantedMemory::default(),
             store,
             trace,
             shares_feed,

@@ -20,8 +20,8 @@ use tracing::warn;
 
 use super::WorkerNotifier;
 use crate::context::AttemptIndex;
-use crate::newest::Shown;
 use crate::view::{ChainView, Standing};
+use crate::watch::ValueSender;
 
 /// Reads in flight at once (I13).
 const JOBS_MAX: usize = 8;
@@ -181,7 +181,7 @@ impl ReceiptReader {
     }
 
     /// Runs for ever.
-    pub(super) async fn run(&self, view: &Shown<ChainView>) {
+    pub(super) async fn run(&self, view: &ValueSender<ChainView>) {
         // A run that panicked left its reads in flight.
         lock(&self.pending).values_mut().for_each(|one| one.retry.in_flight = false);
         lock(&self.older).values_mut().for_each(|older| older.retry.in_flight = false);
@@ -257,7 +257,7 @@ impl ReceiptReader {
     }
 
     /// Does one read; returns failed transactions whose reasons are still to be read.
-    async fn run_job(&self, job: Job, view: &Shown<ChainView>) -> Vec<(Submitter, MinedIn)> {
+    async fn run_job(&self, job: Job, view: &ValueSender<ChainView>) -> Vec<(Submitter, MinedIn)> {
         match job {
             Job::Receipts(block, of) => {
                 let read = self.setup.chain.receipts(&block, &of).await;
@@ -272,7 +272,7 @@ impl ReceiptReader {
                     let mut seen = ChainView::clone(&view.get());
                     seen.confirm_older(number, hash);
                     // Under the lock, so that later callers see it.
-                    view.show(seen);
+                    view.set(seen);
                     older.remove(&(number, hash));
                 } else {
                     self.note_contradiction(number, hash, there);

@@ -13,8 +13,8 @@ use tollgate_testkit::fake_chain::{FakeChain, Query};
 use super::block_buffer::BlockBuffer;
 use super::{ReaderSetup, ReceiptReader, Tracker, WorkerNotifier};
 use crate::context::AttemptIndex;
-use crate::newest;
 use crate::view::ChainView;
+use crate::watch;
 
 /// Ignores notifications and alerts.
 struct Ignore;
@@ -49,7 +49,7 @@ fn tracker(chain: &Arc<FakeChain>) -> Tracker {
         alerts: Arc::new(Ignore),
         alert_after: Duration::from_secs(60),
     });
-    let (view, _) = newest::place(ChainView::default());
+    let (view, _) = watch::channel(ChainView::default());
     let rule = FinalityRule::Confirmations(3);
     Tracker { chain: chain.clone(), rule, reader: Arc::new(reader), view }
 }

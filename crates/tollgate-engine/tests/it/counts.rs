@@ -1,7 +1,7 @@
 //! Counts that one endpoint alone tells, cursors that are too far ahead, and how people heal them.
 
 use tollgate_engine::{
-    ActError, Engine, EngineOptions, Fill, Filled, ReservationLimits, ReserveError,
+    ActError, Engine, EngineOptions, Fill, Filled, ReservationLimits, ReserveError, Unserved,
 };
 use tollgate_model::fill::{FillWith, NonceRange, NoncesRefused};
 use tollgate_model::nonce::NonceRules;

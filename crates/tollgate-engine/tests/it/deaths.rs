@@ -1,7 +1,7 @@
 //! A defect kills an actor: it is started again, and nothing is lost or done twice.
 
 use futures_util::future::join_all;
-use tollgate_engine::{ActError, Acted, Action};
+use tollgate_engine::{ActError, Acted, Action, Unserved};
 use tollgate_model::port::{AttemptKind, Checkpoint};
 use tollgate_model::{Failed, TxState};
 
@@ -58,7 +58,7 @@ async fn die_in_a_cancel_at(at: Checkpoint) {
     let acted = loop {
         match act(&engine, ids[2], Action::Cancel).await {
             Ok(acted) => break acted,
-            Err(ActError::Unavailable(_)) => tokio::task::yield_now().await,
+            Err(ActError::Unserved(Unserved::Unavailable(_))) => tokio::task::yield_now().await,
             Err(error) => panic!("{error}"),
         }
     };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tollgate_engine::{CreateError, EngineOptions};
+use tollgate_engine::{CreateError, EngineOptions, Unserved};
 use tollgate_model::port::{AlertKind, Checkpoint};
 use tollgate_model::{Intent, TxId, TxState, U256};
 use tollgate_testkit::fake_chain::TxMatch;
@@ -27,7 +27,10 @@ async fn what_does_not_fit_the_queue_is_refused_and_what_was_taken_is_mined() {
         .filter_map(|(value, answer)| Some((value, answer.as_ref().ok()?.tx_id())))
         .collect();
     let refused = answers.iter().filter_map(|answer| answer.as_ref().err());
-    assert!(refused.clone().all(|why| *why == CreateError::Busy), "{answers:?}");
+    assert!(
+        refused.clone().all(|why| *why == CreateError::Unserved(Unserved::Busy)),
+        "{answers:?}"
+    );
     assert!(refused.count() > 0, "sixty at once are more than two slots and a queue of five");
     // At least an inbox; at most also two slots, a queue, and what is in the worker's hands.
     assert!((5..=20).contains(&taken.len()), "{} were taken", taken.len());
@@ -81,7 +84,7 @@ async fn a_worker_that_hangs_fills_its_own_inbox_and_nobody_elses() {
     for answer in join_all(waiting).await {
         match answer.unwrap() {
             Ok(created) => taken.push(created.tx_id()),
-            Err(CreateError::Busy) => refused += 1,
+            Err(CreateError::Unserved(Unserved::Busy)) => refused += 1,
             Err(other) => panic!("{other}"),
         }
     }
@@ -100,7 +103,10 @@ async fn an_account_that_is_full_leaves_the_others_their_own_slots() {
     for n in 1..7 {
         ids.push(engine.create(account(1), None, transfer(n)).await.unwrap().tx_id());
     }
-    assert_eq!(engine.create(account(1), None, transfer(7)).await, Err(CreateError::Busy));
+    assert_eq!(
+        engine.create(account(1), None, transfer(7)).await,
+        Err(CreateError::Unserved(Unserved::Busy))
+    );
     let mut others = Vec::new();
     for n in 0..7 {
         others.push(engine.create(account(2), None, transfer(n)).await.unwrap().tx_id());

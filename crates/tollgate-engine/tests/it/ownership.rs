@@ -241,7 +241,7 @@ async fn a_request_belongs_to_the_owner_else_to_the_preferred_node() {
     // A node that drains takes up nothing, and says where to go; the last one says nowhere.
     a.engine.drain();
     let refused = a.engine.create(unowned, None, transfer(2)).await;
-    assert!(matches!(refused, Err(CreateError::NotOwner(None))), "{refused:?}");
+    assert!(matches!(refused, Err(CreateError::Unserved(Unserved::NotOwner(None)))), "{refused:?}");
     let Place::There(there) = a.engine.place(unowned).await.unwrap() else { panic!("not here") };
     assert_eq!(there.node, b.entry.node);
     let (store, me) = (cluster.store.clone(), a.entry.node.clone());
@@ -389,7 +389,10 @@ async fn open_work_that_no_node_serves_is_followed_to_its_end_without_a_key_and_
 
     // Nothing new is taken; what needs no key is done.
     let refused = b.engine.create(of, None, transfer(3)).await;
-    assert!(matches!(refused, Err(CreateError::UnknownSubmitter)), "{refused:?}");
+    assert!(
+        matches!(refused, Err(CreateError::Unserved(Unserved::UnknownSubmitter))),
+        "{refused:?}"
+    );
     let reason = || Text::lossy("test");
     b.engine.resume(of, reason()).await.unwrap();
     let queued = cluster.record(waits).await;
@@ -432,5 +435,5 @@ async fn followed_account_goes_to_a_node_that_serves_it_as_soon_as_there_is_one(
     cluster.mine_until_final(&[first, second.unwrap()]).await;
     assert_eq!(cluster.paid(of), [0, 1]);
     let unknown = b.engine.act(first, Action::Resubmit, Text::lossy("test")).await;
-    assert!(matches!(unknown, Err(ActError::UnknownSubmitter)), "{unknown:?}");
+    assert!(matches!(unknown, Err(ActError::Unserved(Unserved::UnknownSubmitter))), "{unknown:?}");
 }

@@ -62,7 +62,7 @@ async fn repeat_with_a_full_queue_is_known() {
             waiting.push(tokio::spawn(pending.decided()));
         }
     }
-    assert_eq!(refused, Some(CreateError::Busy));
+    assert_eq!(refused, Some(CreateError::Unserved(Unserved::Busy)));
     assert_known(&engine, &ids).await;
     hold.release();
     for created in waiting {
@@ -94,7 +94,7 @@ async fn repeat_at_a_node_that_neither_owns_nor_signs_is_known() {
     let keyless = cluster.node_signing("c", options(), keyless);
     assert_known(&keyless, &ids).await;
     let new = keyless.create(account(1), request("new"), with_gas(10)).await;
-    assert_eq!(new, Err(CreateError::UnknownSubmitter));
+    assert_eq!(new, Err(CreateError::Unserved(Unserved::UnknownSubmitter)));
     keyless.stop().await;
     assert_known(&keyless, &ids).await;
 }

@@ -1,7 +1,7 @@
 //! Transactions that the caller has signed: they keep their nonces or are refused.
 
 use futures_util::future::join_all;
-use tollgate_engine::{CreateError, Created, Engine, EngineOptions, SignedIntent};
+use tollgate_engine::{CreateError, Created, Engine, EngineOptions, SignedIntent, Unserved};
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::batch::Fees;
 use tollgate_model::port::signer::{PreSigned, Signer, TxDraft, TxKind};
@@ -131,7 +131,7 @@ async fn an_account_without_a_key_takes_signed_transactions_only_if_it_is_config
     let keyless = account(9);
     let engine = cluster.node("a", options());
     let answer = engine.create_signed(keyless, None, signed(0, 1).await).await;
-    assert_eq!(answer.unwrap_err(), CreateError::UnknownSubmitter);
+    assert_eq!(answer.unwrap_err(), CreateError::Unserved(Unserved::UnknownSubmitter));
 
     let mode = Mode::Pipelined;
     let start_from = Nonce::MIN;
@@ -141,5 +141,5 @@ async fn an_account_without_a_key_takes_signed_transactions_only_if_it_is_config
     let engine = cluster.node("b", presigned);
     engine.create_signed(keyless, None, signed(0, 1).await).await.unwrap();
     let answer = engine.create(keyless, None, transfer(1)).await;
-    assert_eq!(answer.unwrap_err(), CreateError::UnknownSubmitter);
+    assert_eq!(answer.unwrap_err(), CreateError::Unserved(Unserved::UnknownSubmitter));
 }

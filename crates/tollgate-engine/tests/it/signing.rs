@@ -69,7 +69,10 @@ async fn a_signature_that_fails_takes_no_nonce() {
     let mut ids = transfers(&engine, [10]).await;
     for _ in 0..3 {
         let refused = engine.create(account(1), None, transfer(11)).await;
-        assert!(matches!(refused, Err(CreateError::Unavailable(_))), "{refused:?}");
+        assert!(
+            matches!(refused, Err(CreateError::Unserved(Unserved::Unavailable(_)))),
+            "{refused:?}"
+        );
     }
     assert_eq!(cluster.submitter(account(1)).await.next_nonce.get(), 1, "I3: no nonce is gone");
     ids.extend(transfers(&engine, [12]).await);
@@ -96,7 +99,9 @@ async fn one_that_can_not_be_signed_fails_none_of_its_batch() {
     for (value, answer) in (11..).zip(answers) {
         match answer {
             Ok(created) => ids.push(created.tx_id()),
-            Err(CreateError::Unavailable(_)) => assert!(value == 12 || value == 15, "{value}"),
+            Err(CreateError::Unserved(Unserved::Unavailable(_))) => {
+                assert!(value == 12 || value == 15, "{value}")
+            }
             Err(error) => panic!("{value}: {error}"),
         }
     }

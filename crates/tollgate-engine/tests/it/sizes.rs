@@ -186,7 +186,7 @@ async fn queue_of_6000_is_given_slots_in_order(store: StoreKind) {
     let created = loop {
         match engine.create(account(1), None, late.clone()).await {
             Ok(created) => break created,
-            Err(CreateError::NotOwner(_) | CreateError::Unavailable(_)) => {
+            Err(CreateError::Unserved(Unserved::NotOwner(_) | Unserved::Unavailable(_))) => {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
             Err(error) => panic!("{error}"),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tollgate_engine::{Action, CreateError};
+use tollgate_engine::{Action, CreateError, Unserved};
 use tollgate_model::TxState;
 use tollgate_model::answer::AnswerClass;
 use tollgate_testkit::fake_chain::{Reorged, TxMatch};
@@ -47,7 +47,9 @@ async fn a_node_that_does_not_own_says_who_does_and_a_graceful_stop_hands_over_a
     let (a, b) = (cluster.node("a", options()), cluster.node("b", options()));
     let first = id(a.create(account(1), None, transfer(0)).await.unwrap());
     let refused = b.create(account(1), None, transfer(1)).await;
-    let Err(CreateError::NotOwner(Some(owner))) = refused else { panic!("{refused:?}") };
+    let Err(CreateError::Unserved(Unserved::NotOwner(Some(owner)))) = refused else {
+        panic!("{refused:?}")
+    };
     assert!(owner.node.as_str().starts_with("a/"));
     a.stop().await;
     drop(a);
@@ -55,7 +57,7 @@ async fn a_node_that_does_not_own_says_who_does_and_a_graceful_stop_hands_over_a
     let second = loop {
         match b.create(account(1), None, transfer(1)).await {
             Ok(created) => break id(created),
-            Err(CreateError::NotOwner(_) | CreateError::Unavailable(_)) => {
+            Err(CreateError::Unserved(Unserved::NotOwner(_) | Unserved::Unavailable(_))) => {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
             Err(error) => panic!("{error}"),
@@ -116,7 +118,10 @@ async fn of_two_nodes_at_work_one_sends_what_an_account_has() {
         let (owner, other) = if n == 1 { (&a, &b) } else { (&b, &a) };
         ids.push(id(owner.create(account(n), None, transfer(value)).await.unwrap()));
         let refused = other.create(account(n), None, transfer(99)).await;
-        assert!(matches!(refused, Err(CreateError::NotOwner(Some(_)))), "I1: {refused:?}");
+        assert!(
+            matches!(refused, Err(CreateError::Unserved(Unserved::NotOwner(Some(_))))),
+            "I1: {refused:?}"
+        );
     }
     cluster.mine_until_final(&ids).await;
     for id in &ids {

@@ -117,7 +117,7 @@ async fn change_that_cannot_be_written_marks_its_transaction_stuck_and_no_other(
     }
     signer.always.store(true, Ordering::SeqCst);
     let refused = act(&engine, ids[0], Action::SpeedUp).await;
-    assert!(matches!(refused, Err(ActError::Unavailable(_))), "{refused:?}");
+    assert!(matches!(refused, Err(ActError::Unserved(Unserved::Unavailable(_)))), "{refused:?}");
     signer.always.store(false, Ordering::SeqCst);
     cluster.until(ids[0], "is stuck", |tx| tx.seen.state == UNWRITABLE).await;
     let record = cluster.record(ids[0]).await;
@@ -143,7 +143,10 @@ async fn estimate_that_no_store_can_hold_is_the_nodes_trouble_and_leaves_nothing
     cluster.chain.set_estimate(u64::MAX);
     for _ in 0..3 {
         let refused = engine.create(account(1), None, transfer(1)).await;
-        assert!(matches!(refused, Err(CreateError::Unavailable(_))), "{refused:?}");
+        assert!(
+            matches!(refused, Err(CreateError::Unserved(Unserved::Unavailable(_)))),
+            "{refused:?}"
+        );
     }
     assert_eq!(cluster.submitter(account(1)).await.next_nonce.get(), 1);
     // A slot is closed all the same, by the gas that such a transfer takes.

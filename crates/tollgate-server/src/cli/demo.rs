@@ -177,7 +177,7 @@ fn play(
         let (submitter, request, intent) = order(&first.api, n)?;
         let (again, same) = (Some(request.clone()), intent.clone());
         let taken = doomed.block_on(first.api.engine.create(submitter, Some(request), intent));
-        if let Err(CreateError::NotOwner(_)) = taken {
+        if let Err(CreateError::Unserved(Unserved::NotOwner(_))) = taken {
             // The account has moved to where it should be.
             stage.block_on(second.engine.create(submitter, again, same))?;
         } else {

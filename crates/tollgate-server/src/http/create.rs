@@ -137,7 +137,7 @@ pub(crate) async fn outcome(
 
 fn refused(submitter: Submitter, error: CreateError) -> Problem {
     match error {
-        CreateError::UnknownSubmitter => {
+        CreateError::Unserved(Unserved::UnknownSubmitter) => {
             let what = format!(
                 "{} is not served here; GET /api/v1/submitters lists those that are",
                 submitter.address

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use tollgate_model::nonce::Mode;
+use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{
     Attempt, ChainRegistration, Confirmations, FencedBatch, HistoryEntry, KnownRequest, Lease,
     LineHead, ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
@@ -10,7 +11,7 @@ use tollgate_model::port::{
 use tollgate_model::{Address, ChainId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId};
 
 use super::NodeStore;
-use crate::planted::Bug;
+use crate::planted::{self, Bug};
 
 /// What becomes of a commit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,25 +21,16 @@ enum Fate {
     UndoneUntold,
 }
 
-#[async_trait]
-impl TxStore for NodeStore {
-    async fn register_chain(&self, chain: &ChainRegistration) -> Result<(), StoreError> {
-        self.read("register_chain", |store| async move { store.register_chain(chain).await }).await
-    }
-
-    async fn register_submitters(&self, setups: &[SubmitterSetup]) -> Result<(), StoreError> {
-        self.read("register", |store| async move { store.register_submitters(setups).await }).await
-    }
-
-    async fn commit(&self, batch: &FencedBatch) -> Result<Vec<SectionOutcome>, StoreError> {
+impl NodeStore {
+    async fn commit_whole(&self, batch: &FencedBatch) -> Result<Vec<SectionOutcome>, StoreError> {
         let fate = match self.world.strikes(|faults| faults.lose_commit) {
             false => Fate::Told,
             true if self.world.flips() => Fate::KeptUntold,
             true => Fate::UndoneUntold,
         };
-        let batch = crate::planted::renamed(&self.world, &self.line.name, batch.clone());
-        let batch = crate::planted::under_new_names(&self.world, batch).await;
-        let batch = crate::planted::unresumed(&self.world, batch);
+        let batch = planted::renamed(&self.world, &self.line.name, batch.clone());
+        let batch = planted::under_new_names(&self.world, batch).await;
+        let batch = planted::unresumed(&self.world, batch);
         let answer = self.write("commit", move |world, name| async move {
             if fate == Fate::UndoneUntold {
                 world.note(format_args!("{name} commit undone, untold"));
@@ -56,7 +48,30 @@ impl TxStore for NodeStore {
         self.line.arrive_lost("commit").await;
         Err(StoreError::CommitUnknown("the answer was lost".to_owned()))
     }
+}
 
+#[async_trait]
+impl TxStore for NodeStore {
+    async fn register_chain(&self, chain: &ChainRegistration) -> Result<(), StoreError> {
+        self.read("register_chain", |store| async move { store.register_chain(chain).await }).await
+    }
+
+    async fn register_submitters(&self, setups: &[SubmitterSetup]) -> Result<(), StoreError> {
+        self.read("register", |store| async move { store.register_submitters(setups).await }).await
+    }
+
+    async fn commit(&self, batch: &FencedBatch) -> Result<Vec<SectionOutcome>, StoreError> {
+        planted::send_first(&self.world, &self.chain, batch).await;
+        planted::forget_older(&self.world, batch).await;
+        if let Some(outcomes) = planted::answer_first(&self.world, batch, self.line.now()) {
+            let (store, batch) = (self.clone(), batch.clone());
+            tokio::spawn(async move { store.commit_whole(&batch).await });
+            return Ok(outcomes);
+        }
+        let claimed = planted::unclaimed(&self.world, batch.clone());
+        let outcomes = self.commit_whole(&claimed).await?;
+        Ok(planted::with_claims(&self.world, batch, outcomes))
+    }
     async fn settle(
         &self,
         node: &NodeId,
@@ -80,11 +95,11 @@ impl TxStore for NodeStore {
         if self.world.has(Bug::OwnNames) {
             return Ok(vec![None; requests.len()]);
         }
-        let requests = crate::planted::on_another_chain(&self.world, requests);
+        let requests = planted::on_another_chain(&self.world, requests);
         let known = self
             .read("known", |store| async move { store.known_requests(&requests).await })
             .await?;
-        Ok(crate::planted::forgotten(&self.world, known))
+        Ok(planted::forgotten(&self.world, known))
     }
 
     async fn tx(&self, tx_id: TxId) -> Result<Option<TxRecord>, StoreError> {
@@ -157,7 +172,7 @@ impl TxStore for NodeStore {
                 "open_work",
                 |store| async move { store.open_work(submitter, after, page).await },
             );
-        read.await.map(|work| crate::planted::left_out(&self.world, after, work))
+        read.await.map(|work| planted::left_out(&self.world, after, work))
     }
 
     async fn slots_from(

@@ -14,7 +14,7 @@ use tollgate_client::nonce::Tx;
 use tollgate_client::{Client, RetryPolicy};
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
 use tollgate_engine::{
-    Engine, EngineOptions, LoggedAlerts, Policies, RandomIds, ReservationLimits, World,
+    Engine, EngineOptions, EnginePorts, LoggedAlerts, Policies, RandomIds, ReservationLimits,
 };
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::EndpointConfig;
@@ -99,7 +99,7 @@ impl Site {
         let (mode, start_from) = (options.nonces.mode, Nonce::MIN);
         let setup = SubmitterSetup { submitter, mode, start_from };
         store.register_submitters(&[setup]).await.unwrap();
-        let world = World {
+        let ports = EnginePorts {
             node: NodeId::new("site", Uuid::now_v7()).unwrap(),
             store: Arc::new(store.clone()),
             chain: Arc::new(evm),

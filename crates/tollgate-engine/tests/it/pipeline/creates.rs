@@ -1,7 +1,7 @@
 //! Many creates at once: every intent once, every nonce once.
 
 use futures_util::future::join_all;
-use tollgate_engine::{CreateError, Created, EngineOptions, Simulated};
+use tollgate_engine::{CreateError, Created, EngineOptions, Simulated, Unserved};
 use tollgate_model::nonce::NonceRules;
 use tollgate_model::refusal::RefusalKind;
 
@@ -71,7 +71,10 @@ async fn a_repeat_is_the_same_transaction_whatever_the_chain_says_by_then(
 
     endpoint.set_down(true);
     let new = engine.create(account(0), request("another"), transfer(5)).await;
-    assert!(matches!(new, Err(CreateError::Unavailable(_))), "nobody can estimate it: {new:?}");
+    assert!(
+        matches!(new, Err(CreateError::Unserved(Unserved::Unavailable(_)))),
+        "nobody can estimate it: {new:?}"
+    );
     for node in [&engine, &other] {
         assert_eq!(node.create(account(0), request("order"), transfer(5)).await, known);
         let simulated = node.simulate(account(0), request("order"), transfer(5)).await;

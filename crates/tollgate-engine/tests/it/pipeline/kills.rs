@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use tollgate_engine::{CreateError, Engine, EngineOptions};
+use tollgate_engine::{CreateError, Engine, EngineOptions, Unserved};
 use tollgate_model::port::{Checkpoint, LeaseTerms};
 use tollgate_testkit::PausePoints;
 
@@ -136,7 +136,7 @@ async fn insist(engine: &Engine, value: u64) -> Sent {
         let name = request(&format!("request-{value}"));
         match engine.create(account(0), name, transfer(value)).await {
             Ok(created) => return Sent::new(id(created), value),
-            Err(CreateError::NotOwner(_) | CreateError::Unavailable(_)) => {}
+            Err(CreateError::Unserved(Unserved::NotOwner(_) | Unserved::Unavailable(_))) => {}
             Err(error) => panic!("{value}: {error}"),
         }
         assert!(begun.elapsed() < PATIENCE, "{value} is never taken");

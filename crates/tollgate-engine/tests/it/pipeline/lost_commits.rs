@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tokio::task::JoinHandle;
-use tollgate_engine::{CreateError, Created, Engine};
+use tollgate_engine::{CreateError, Created, Engine, Unserved};
 use tollgate_model::port::{Checkpoint, Store};
 use tollgate_model::{Intent, RequestId, TxId};
 use tollgate_postgres::PgStore;
@@ -193,8 +193,10 @@ async fn a_settlement_that_fails_is_made_up_for_before_anything_is_read_back() {
     fixture.somebody_waits_for_a_lock().await;
     proxied.proxy.cut();
     let answer = within("the answer", first).await.unwrap();
-    let Err(CreateError::Unavailable(why)) = answer else { panic!("{answer:?}") };
-    assert!(why.contains("may be taken"), "I6: nobody knows: {why}");
+    let Err(CreateError::Unserved(Unserved::Unavailable(why))) = answer else {
+        panic!("{answer:?}")
+    };
+    assert!(why.to_string().contains("may be taken"), "I6: nobody knows: {why}");
     // Whoever asks now is turned away once the worker could not settle it.
     let refused = within("the refusal", proxied.create(11)).await.unwrap();
     assert!(matches!(refused, Err(CreateError::Unavailable(_))), "{refused:?}");

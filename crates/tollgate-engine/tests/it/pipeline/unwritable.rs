@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_engine::{ActError, Acted, Action};
+use tollgate_engine::{ActError, Acted, Action, Unserved};
 use tollgate_model::port::AlertKind;
 use tollgate_model::{StuckReason, Text, TxId, TxState};
 
@@ -91,7 +91,7 @@ async fn change_that_cannot_be_written_marks_its_transaction_stuck(store: StoreK
     }
     pipeline.refuse_attempt(sent[0].id, 2, sent[0].id).await;
     let speed_up = engine.act(sent[0].id, Action::SpeedUp, Text::lossy("a test wants it")).await;
-    assert!(matches!(speed_up, Err(ActError::Unavailable(_))), "{speed_up:?}");
+    assert!(matches!(speed_up, Err(ActError::Unserved(Unserved::Unavailable(_)))), "{speed_up:?}");
     let record = pipeline.record(sent[0].id).await;
     assert_eq!(record.seen.state, TxState::Stuck(StuckReason::Unwritable));
     assert!(record.last_error.is_some());

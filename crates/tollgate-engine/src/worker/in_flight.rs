@@ -1,0 +1,466 @@
+//! One transaction with an open slot: its parsed intent, all its attempts, and what is known of each. What
+//! other parts know of a transaction (searches, lookups) is written by those parts alone.
+
+use std::time::Duration;
+
+use tollgate_model::answer::AnswerClass;
+use tollgate_model::bump::{Offer, dearest};
+use tollgate_model::diagnose::Diagnosis;
+use tollgate_model::gap::LineSlot;
+use tollgate_model::hindrance::Hindrance;
+use tollgate_model::port::{
+    Attempt, AttemptKind, Evidence, Fees, MinedIn, NewAttempt, OpenTx, Seen, TxRecord, TxUpdate,
+};
+use tollgate_model::reconcile::{BlockStanding, OpenSlot};
+use tollgate_model::resubmit::{Patience, ResubmitRules, hold, renews_patience};
+use tollgate_model::stuck::Subject;
+use tollgate_model::{
+    Allocated, Bytes, Intent, Nonce, StuckReason, Timestamp, TxHash, TxId, TxState, U256,
+};
+use tracing::error;
+
+use super::state::QueuedTx;
+use super::upkeep::{Lookup, SlotKnowledge};
+
+/// Answers that are remembered; beyond that not all of them are known (I13).
+const ANSWERS_MAX: usize = 64;
+
+/// A signed attempt, and what came of sending it.
+#[derive(Clone, Debug)]
+pub(super) struct SentAttempt {
+    pub(super) signed: NewAttempt,
+    /// When it was made durable.
+    pub(super) signed_at: Timestamp,
+    /// How often it was sent.
+    sends: usize,
+    /// How often it was refused as too high by every endpoint; `None` if anything else was answered to
+    /// any send of it, or may have been: then a pool may hold it.
+    refused_as_too_high: Option<usize>,
+}
+
+impl SentAttempt {
+    const fn new(signed: NewAttempt, signed_at: Timestamp) -> Self {
+        Self { signed, signed_at, sends: 0, refused_as_too_high: Some(0) }
+    }
+
+    /// The answers that an earlier owner received are not known: a pool may hold it.
+    fn stored(attempt: Attempt) -> Self {
+        let Attempt { tx_hash, raw, kind, fees, created_at, .. } = attempt;
+        let signed = NewAttempt { tx_hash, raw, kind, fees };
+        Self { refused_as_too_high: None, ..Self::new(signed, created_at) }
+    }
+
+    fn note_answer(&mut self, class: AnswerClass, doubted: bool) {
+        let is_too_high = class == AnswerClass::FeeTooHigh && !doubted;
+        let refused = self.refused_as_too_high.filter(|_| is_too_high);
+        self.refused_as_too_high = refused.map(|count| count.saturating_add(1));
+    }
+
+    fn offer(&self) -> Offer {
+        let refused = self.refused_as_too_high.filter(|count| *count > 0);
+        Offer { fees: self.signed.fees, refused_as_too_high: refused == Some(self.sends) }
+    }
+}
+
+/// A transaction with an open slot.
+#[derive(Clone, Debug)]
+pub(super) struct InFlightTx {
+    pub(super) tx_id: TxId,
+    pub(super) nonce: Nonce,
+    pub(super) seen: Seen,
+    pub(super) intent: Intent,
+    pub(super) accepted_at: Timestamp,
+    /// First to last: whichever is mined is recognised (I5).
+    pub(super) attempts: Vec<SentAttempt>,
+    pub(super) mined: Option<MinedIn>,
+    /// Its receipt was once in a block that is not canonical any more.
+    pub(super) forked: bool,
+    pub(super) sending: Sending,
+    pub(super) answers: Answers,
+    pub(super) decisions: Decisions,
+    pub(super) slot: SlotKnowledge,
+    pub(super) lookup: Lookup,
+    pub(super) diagnosis: Option<Diagnosis>,
+    pub(super) holds: Holds,
+}
+
+/// Why it waits although nodes answer, as far as that is found out and written down.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Holds {
+    /// Why no block can take its newest attempt.
+    hindrance: Option<Hindrance>,
+    /// What hindered it is gone, and it was not sent since.
+    pub(super) hindrance_is_over: bool,
+    /// The hold that the stored error tells of.
+    pub(super) shown: Option<StuckReason>,
+}
+
+impl Holds {
+    pub(super) const fn hindrance(&self) -> Option<Hindrance> {
+        self.hindrance
+    }
+
+    pub(super) fn set_hindrance(&mut self, found: Option<Hindrance>) {
+        self.hindrance_is_over |= self.hindrance.is_some() && found.is_none();
+        self.hindrance = found;
+    }
+}
+
+/// When it is sent, and how long a receipt has been waited for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sending {
+    patience: Patience,
+    sent_at: Timestamp,
+    /// When it is to be sent again whatever the pauses say.
+    due_at: Option<Timestamp>,
+    /// How often it was to be sent again since then because a node seemed to lack it.
+    pub(super) gap_resends: u32,
+    /// The store has the patience.
+    is_stored: bool,
+    /// It was taken over and not sent by this owner yet. The first send of a new owner is no try: where
+    /// owners change often, tries would be used up, and pauses begin anew, for no fault of its own.
+    pub(super) is_taken_over: bool,
+}
+
+impl Sending {
+    const fn from(now: Timestamp) -> Self {
+        Self {
+            patience: Patience::from(now),
+            sent_at: now,
+            due_at: None,
+            gap_resends: 0,
+            is_stored: false,
+            is_taken_over: false,
+        }
+    }
+
+    /// Goes on where the owner before was. Without a schedule it was sent when it was signed.
+    fn taken_over(tx: &OpenTx, rules: &ResubmitRules, now: Timestamp) -> Self {
+        let patience = tx.patience.unwrap_or(Patience::from(now));
+        let pause = rules.pause(tx.record.tx_id, patience.resends);
+        let scheduled = tx.record.next_resubmit_at.map(|at| at.before(pause));
+        let signed = tx.attempts.last().map(|attempt| attempt.created_at);
+        Self {
+            patience,
+            sent_at: scheduled.or(signed).unwrap_or(now),
+            due_at: Some(now),
+            gap_resends: 0,
+            is_stored: tx.patience.is_some(),
+            is_taken_over: true,
+        }
+    }
+
+    pub(super) const fn patience(&self) -> Patience {
+        self.patience
+    }
+
+    pub(super) const fn sent_at(&self) -> Timestamp {
+        self.sent_at
+    }
+
+    pub(super) const fn is_stored(&self) -> bool {
+        self.is_stored
+    }
+
+    pub(super) fn is_due(&self, now: Timestamp) -> bool {
+        self.due_at.is_some_and(|due| due <= now)
+    }
+
+    pub(super) const fn make_due(&mut self, at: Timestamp) {
+        self.due_at = Some(at);
+    }
+
+    /// Makes it due because a node seems to lack it, unless it is due sooner.
+    pub(super) fn make_due_for_gap(&mut self, at: Timestamp) {
+        if self.due_at.is_none_or(|due| at < due) {
+            self.due_at = Some(at);
+            self.gap_resends = self.gap_resends.saturating_add(1);
+        }
+    }
+
+    pub(super) const fn set_patience(&mut self, patience: Patience) {
+        self.patience = patience;
+    }
+
+    /// Patience starts anew.
+    pub(super) const fn renew(&mut self, now: Timestamp) {
+        (self.patience, self.gap_resends) = (Patience::from(now), 0);
+    }
+
+    /// It is sent now. A send that is no try keeps the time of the last one.
+    const fn note_send(&mut self, now: Timestamp, is_try: bool) {
+        if is_try {
+            self.sent_at = now;
+        }
+        (self.due_at, self.is_taken_over) = (None, false);
+    }
+}
+
+/// What the nodes answered to sends.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Answers {
+    last: Option<AnswerClass>,
+    /// All answers to all sends, first to last; `None` if not all of them are known.
+    all: Option<Vec<AnswerClass>>,
+    /// Sends that were begun.
+    sends: usize,
+    /// Answers that were received.
+    count: u64,
+    /// A node has answered to its newest attempt.
+    has_newest: bool,
+    /// Its receipts were looked for since the last answer, and there are none.
+    pub(super) no_receipts: bool,
+}
+
+impl Answers {
+    /// Nothing was sent yet.
+    fn none() -> Self {
+        Self { all: Some(Vec::new()), ..Self::default() }
+    }
+
+    /// Takes notice of an answer; `doubted` if an earlier send of the same bytes had no clear one.
+    fn note(&mut self, class: AnswerClass, doubted: bool) {
+        (self.last, self.has_newest, self.no_receipts) = (Some(class), true, false);
+        self.count += 1;
+        match &mut self.all {
+            Some(answers) if !doubted && answers.len() < ANSWERS_MAX => answers.push(class),
+            Some(_) | None => self.all = None,
+        }
+    }
+
+    pub(super) const fn last(&self) -> Option<AnswerClass> {
+        self.last
+    }
+
+    pub(super) const fn has_newest(&self) -> bool {
+        self.has_newest
+    }
+
+    /// How many answers were received.
+    pub(super) const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The answers, if every send has had its own (I3).
+    pub(super) fn all(&self) -> Option<&[AnswerClass]> {
+        self.all.as_deref().filter(|answers| answers.len() == self.sends)
+    }
+}
+
+/// What a policy or an operator decided about it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Decisions {
+    /// When a policy was last asked.
+    pub(super) asked_at: Option<Timestamp>,
+    /// When something was last done by a policy or an operator.
+    pub(super) acted_at: Option<Timestamp>,
+    /// What was last written down of a decision to do nothing: the same is not written twice.
+    pub(super) noted: Option<String>,
+}
+
+impl InFlightTx {
+    /// A transaction as the store has it.
+    pub(super) fn stored(
+        tx: OpenTx,
+        intent: Intent,
+        nonce: Nonce,
+        rules: &ResubmitRules,
+        now: Timestamp,
+    ) -> Self {
+        let sending = Sending::taken_over(&tx, rules, now);
+        let OpenTx { record, attempts, new_fork, unproven_since, .. } = tx;
+        let holds = Holds { shown: shown_by(record.seen.state), ..Holds::default() };
+        Self {
+            tx_id: record.tx_id,
+            nonce,
+            seen: record.seen,
+            intent,
+            accepted_at: record.created_at,
+            attempts: attempts.into_iter().map(SentAttempt::stored).collect(),
+            mined: record.mined,
+            forked: new_fork,
+            sending,
+            answers: Answers::default(),
+            decisions: Decisions::default(),
+            slot: SlotKnowledge::taken_over(unproven_since),
+            lookup: Lookup::WANTED,
+            diagnosis: None,
+            holds,
+        }
+    }
+
+    /// A transaction that was just given a slot.
+    pub(super) fn allocated(
+        queued: QueuedTx,
+        seen: Seen,
+        nonce: Nonce,
+        attempt: NewAttempt,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            tx_id: queued.tx_id,
+            nonce,
+            seen,
+            intent: queued.intent,
+            accepted_at: queued.accepted_at,
+            attempts: vec![SentAttempt::new(attempt, now)],
+            mined: None,
+            forked: false,
+            sending: Sending::from(now),
+            answers: Answers::none(),
+            decisions: Decisions::default(),
+            slot: SlotKnowledge::NONE,
+            lookup: Lookup::NOT_WANTED,
+            diagnosis: None,
+            holds: Holds::default(),
+        }
+    }
+
+    /// Adds a further attempt, made durable now.
+    pub(super) fn add(&mut self, attempt: &NewAttempt, now: Timestamp) {
+        self.attempts.push(SentAttempt::new(attempt.clone(), now));
+        self.slot.search_again();
+        self.answers.has_newest = false;
+    }
+
+    /// A change of it was committed.
+    pub(super) fn note_applied(&mut self, update: &TxUpdate, now: Timestamp) {
+        self.seen = update.applied();
+        if let Some(patience) = update.patience {
+            self.sending.set_patience(patience);
+            self.sending.is_stored = true;
+        } else if update.event().is_some_and(|it| renews_patience(update.seen.state, it)) {
+            self.sending.renew(now);
+        }
+        match &update.evidence {
+            Evidence::Keep => {}
+            Evidence::Set(mined) => self.forked |= self.mined.replace(mined.clone()).is_some(),
+            Evidence::Clear => {
+                (self.mined, self.forked, self.slot) = (None, true, SlotKnowledge::NONE);
+            }
+        }
+    }
+
+    /// Its newest attempt is sent now.
+    pub(super) fn note_send(&mut self, now: Timestamp, is_try: bool) {
+        self.sending.note_send(now, is_try);
+        self.lookup = Lookup::NOT_WANTED;
+        self.holds.hindrance_is_over = false;
+        self.answers.sends = self.answers.sends.saturating_add(1);
+        if let Some(attempt) = self.attempts.last_mut() {
+            attempt.sends = attempt.sends.saturating_add(1);
+        }
+    }
+
+    /// Takes notice of the endpoints' common answer to one of its attempts.
+    pub(super) fn note_answer(&mut self, raw: &Bytes, class: AnswerClass, doubted: bool) {
+        self.answers.note(class, doubted);
+        if let Some(attempt) = self.attempts.iter_mut().find(|it| it.signed.raw == *raw) {
+            attempt.note_answer(class, doubted);
+        }
+    }
+
+    pub(super) fn newest(&self) -> Option<&SentAttempt> {
+        self.attempts.last()
+    }
+
+    pub(super) fn attempt(&self, hash: TxHash) -> Option<&NewAttempt> {
+        self.attempts.iter().map(|it| &it.signed).find(|signed| signed.tx_hash == hash)
+    }
+
+    pub(super) fn hashes(&self) -> Vec<TxHash> {
+        self.attempts.iter().map(|attempt| attempt.signed.tx_hash).collect()
+    }
+
+    /// The kind of the attempt that closes its slot, if one does.
+    pub(super) fn closing(&self) -> Option<AttemptKind> {
+        let closes = |kind: &AttemptKind| match kind {
+            AttemptKind::Cancellation | AttemptKind::Placeholder => true,
+            AttemptKind::Intent | AttemptKind::Bump | AttemptKind::Replacement => false,
+        };
+        self.attempts.iter().rev().map(|attempt| attempt.signed.kind).find(closes)
+    }
+
+    /// What its attempts offer, and what came of that.
+    pub(super) fn offers(&self) -> impl Iterator<Item = Offer> {
+        self.attempts.iter().map(SentAttempt::offer)
+    }
+
+    /// What its dearest attempt offers.
+    pub(super) fn dearest(&self) -> Option<Fees> {
+        dearest(self.attempts.iter().map(|attempt| attempt.signed.fees))
+    }
+
+    /// What may be done to it.
+    pub(super) fn subject(&self, has_key: bool) -> Subject {
+        Subject {
+            state: self.seen.state,
+            has_key,
+            signed_by_caller: self.intent.signed.is_some(),
+            payload_may_change: self.intent.replaceable,
+            closing: self.closing().is_some(),
+        }
+    }
+
+    /// It was taken over, and has not been looked for yet: nothing is decided about it before that.
+    pub(super) const fn is_unknown(&self) -> bool {
+        self.sending.is_taken_over && !self.lookup.is_done() && self.mined.is_none()
+    }
+
+    /// Nobody knows whether a node has it.
+    pub(super) fn is_grey(&self) -> bool {
+        let grey = [Allocated::UnknownSubmitResult, Allocated::InsufficientFunds];
+        grey.map(TxState::Allocated).contains(&self.seen.state)
+    }
+
+    /// Cheaply: whether the rule for rejected slots has anything to say about it.
+    pub(super) fn may_be_rejected(&self) -> bool {
+        let rejects = self.answers.last.is_some_and(AnswerClass::may_lead_to_rejection);
+        let marked = self.seen.state == TxState::Stuck(StuckReason::Rejected);
+        self.mined.is_none() && self.closing().is_none() && (rejects || marked)
+    }
+
+    /// Why it waits although nodes answer: for something that may come by itself.
+    pub(super) fn hold(&self) -> Option<StuckReason> {
+        let hindered_by = self.holds.hindrance.map(Hindrance::reason);
+        hold(self.seen.state, self.answers.last).or(hindered_by)
+    }
+
+    /// What is asked about where a node lacks a lower nonce.
+    pub(super) const fn line_slot(&self) -> LineSlot {
+        let (last_answer, gap_resends) = (self.answers.last, self.sending.gap_resends);
+        LineSlot { nonce: self.nonce, last_answer, gap_resends }
+    }
+
+    /// What reconciliation is asked about.
+    pub(super) fn open_slot(&self, block: BlockStanding, now: Timestamp) -> OpenSlot {
+        let since = self.slot.unproven_since();
+        OpenSlot {
+            nonce: self.nonce,
+            state: self.seen.state,
+            search: self.slot.result(),
+            block,
+            unproven_for: since.map_or(Duration::ZERO, |since| now.since(since)),
+        }
+    }
+}
+
+/// The hold that a state tells of by itself.
+const fn shown_by(state: TxState) -> Option<StuckReason> {
+    match state {
+        TxState::Allocated(Allocated::InsufficientFunds) => Some(StuckReason::InsufficientFunds),
+        TxState::Stuck(reason @ (StuckReason::InsufficientFunds | StuckReason::FeeCap)) => {
+            Some(reason)
+        }
+        _ => None,
+    }
+}
+
+/// The intent of a stored transaction. One that can't be read was written by another version: nothing is
+/// signed for it, as if the caller had signed it, and what is signed already goes on.
+pub(super) fn stored_intent(record: &TxRecord) -> Intent {
+    Intent::from_payload(&record.payload).unwrap_or_else(|error| {
+        error!(tx_id = %record.tx_id, %error, "stored payload unreadable");
+        Intent { signed: Some(TxHash::ZERO), ..Intent::call(None, U256::ZERO) }
+    })
+}

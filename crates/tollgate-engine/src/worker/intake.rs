@@ -1,0 +1,427 @@
+//! Accepts creates, chooses slots, signs. Owns the funds ledger and the size of the next section.
+//!
+//! In this order: requests that are stored (I7), what the chain would certainly refuse (`screening`), which
+//! slots may be opened (`slots`; I3, I12), signatures (`signing`), one fenced commit (I5), and only then the
+//! answer to the caller (I6) and the sender.
+
+mod refused;
+mod screening;
+mod signing;
+mod slots;
+
+use std::collections::{HashMap, HashSet};
+
+use tokio::sync::oneshot;
+use tollgate_model::expiry::is_expired;
+use tollgate_model::port::{
+    BatchLimits, Checkpoint, CreateAnswer, NewAttempt, Payload, Section, SectionOutcome,
+    StoreError, TxRecord, UpdateAnswer,
+};
+use tollgate_model::{Intent, Nonce, RequestId, Timestamp, TxId};
+use tracing::{error, warn};
+
+use super::in_flight::InFlightTx;
+use super::journal::answer_unknown;
+use super::session::Session;
+use super::state::QueuedTx;
+use super::{Stop, upkeep};
+use crate::create::{CreateError, Created};
+use crate::errors::Unserved;
+use refused::Flaw;
+use screening::Screened;
+pub(super) use screening::{FundsLedger, Quotes, judge_replacement};
+use signing::{Unfilled, Unsigned};
+pub(super) use slots::next_slots;
+
+/// How often a batch that was overtaken is put together anew.
+const TRIES_MAX: u32 = 4;
+
+/// A prepared intent on its way into the store.
+pub(crate) struct CreateJob {
+    pub(crate) tx_id: TxId,
+    pub(crate) request_id: Option<RequestId>,
+    pub(crate) intent: Intent,
+    pub(crate) payload: Payload,
+    /// The caller's own signed attempt, with the nonce that it is signed for.
+    pub(crate) signed: Option<(Nonce, NewAttempt)>,
+    pub(crate) reply: oneshot::Sender<Result<Created, CreateError>>,
+}
+
+impl CreateJob {
+    /// Answers the caller. One that has gone meanwhile can ask again: its request is kept.
+    pub(super) fn answer(self, answer: Result<Created, CreateError>) {
+        let _ = self.reply.send(answer);
+    }
+
+    /// Answers with what the store says of the request.
+    fn answer_stored(self, answer: CreateAnswer, record: Option<TxRecord>) {
+        let answer = match answer {
+            CreateAnswer::Created => Ok(match record {
+                Some(record) => Created::New(Box::new(record)),
+                None => Created::Known(self.tx_id),
+            }),
+            CreateAnswer::Duplicate(known) => Ok(Created::Known(known.tx_id)),
+            CreateAnswer::Conflict(known) => Err(CreateError::RequestIdConflict(known)),
+        };
+        self.answer(answer);
+    }
+}
+
+pub(super) fn refuse(creates: Vec<CreateJob>, why: &CreateError) {
+    for create in creates {
+        create.answer(Err(why.clone()));
+    }
+}
+
+/// The part of a worker that makes intents durable.
+#[derive(Default)]
+pub(super) struct Intake {
+    pub(super) funds: FundsLedger,
+    /// Operations in the next section, while one that was refused is looked for.
+    section_max: Option<usize>,
+}
+
+/// How a try at accepting ended.
+enum Accepted {
+    Done,
+    /// A part is durable or answered, or was too much for one section: go on with these, and with what
+    /// waits.
+    More(Vec<CreateJob>),
+    /// It was overtaken: these are still new.
+    Again(Vec<CreateJob>),
+}
+
+impl Accepted {
+    /// The same with creates that were left for the next section.
+    fn with(self, mut later: Vec<CreateJob>, has_more: bool) -> Self {
+        match self {
+            Self::Done if later.is_empty() && !has_more => Self::Done,
+            Self::Done => Self::More(later),
+            Self::More(mut left) => {
+                left.append(&mut later);
+                Self::More(left)
+            }
+            Self::Again(mut left) => {
+                left.append(&mut later);
+                Self::Again(left)
+            }
+        }
+    }
+}
+
+/// Creates that the store does not have.
+#[derive(Default)]
+struct Sorted {
+    /// The first of each request id.
+    new: Vec<CreateJob>,
+    /// Those with a request id that one of the new ones has.
+    doubles: Vec<CreateJob>,
+}
+
+impl Intake {
+    /// Takes new intents in, and opens slots for what waits.
+    pub(super) async fn accept(
+        &mut self,
+        session: &mut Session,
+        mut creates: Vec<CreateJob>,
+    ) -> Result<(), Stop> {
+        loop {
+            let Sorted { new, doubles } = answer_known(session, creates).await;
+            creates = self.accept_new(session, new).await?;
+            // I6: what they ask for is durable by now, or is not and they are the first.
+            creates.extend(doubles);
+            if creates.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Returns the creates that can be judged only now that the others are durable or refused.
+    async fn accept_new(
+        &mut self,
+        session: &mut Session,
+        creates: Vec<CreateJob>,
+    ) -> Result<Vec<CreateJob>, Stop> {
+        if !session.serves() {
+            // Followed without a key: what waits goes on waiting for a node that serves it.
+            refuse(creates, &Unserved::UnknownSubmitter.into());
+            return Ok(Vec::new());
+        }
+        let now = session.now();
+        let (expired, mut creates): (Vec<_>, Vec<_>) =
+            creates.into_iter().partition(|create| is_expired(create.intent.expires_at(), now));
+        refuse(expired, &CreateError::Expired);
+        let queued = session.state.queue().len();
+        let room = session.context.options.queued_max.saturating_sub(queued);
+        if creates.len() > room {
+            // I13: what waits for a slot is bounded as well.
+            refuse(creates.split_off(room), &Unserved::Busy.into());
+        }
+        let Screened { passed: mut creates, undecided } = self.funds.screen(session, creates).await;
+        slots::sort_by_slot(&mut creates);
+        let mut overtaken = 0;
+        while !(creates.is_empty() && session.state.queue().is_empty()) {
+            match self.accept_once(session, creates).await? {
+                Accepted::Done => break,
+                Accepted::More(left) => creates = left,
+                Accepted::Again(left) => {
+                    creates = left;
+                    overtaken += 1;
+                }
+            }
+            if overtaken >= TRIES_MAX {
+                refuse(creates, &Unserved::Busy.into());
+                break;
+            }
+        }
+        self.section_max = None;
+        Ok(undecided)
+    }
+
+    /// Operations in one section of creates: a window may be larger than a batch.
+    fn section_max(&self, session: &Session) -> usize {
+        let most = self.section_max.unwrap_or(session.context.options.batch_max);
+        most.clamp(1, BatchLimits::OPS)
+    }
+
+    /// One try: slots for what waits, then for what is new, as far as the window and a batch go.
+    async fn accept_once(
+        &mut self,
+        session: &mut Session,
+        mut creates: Vec<CreateJob>,
+    ) -> Result<Accepted, Stop> {
+        let (most, now) = (self.section_max(session), session.now());
+        let wanted = (session.state.queue().ready(now).count() + creates.len()).min(most);
+        if wanted == 0 {
+            return Ok(Accepted::Done);
+        }
+        let slots = match next_slots(session, wanted).await {
+            Ok(slots) => slots,
+            Err(Stop::Restart(why)) => {
+                refuse(creates, &Unserved::Unavailable(why).into());
+                return Ok(Accepted::Done);
+            }
+            Err(stop) => return Err(stop),
+        };
+        let ready = session.state.queue().ready(now).take(slots.len());
+        let queued: Vec<QueuedTx> = ready.cloned().collect();
+        if queued.iter().any(|next| is_expired(next.intent.expires_at(), now)) {
+            // No slot is opened for what nobody wants any more.
+            upkeep::withdraw_expired(session).await?;
+            return Ok(Accepted::Again(creates));
+        }
+        let room = most.saturating_sub(queued.len());
+        let mut later = creates.split_off(room.min(creates.len()));
+        let cursor = session.state.cursor();
+        let mut creates = slots::refuse_misfits(creates, &slots, queued.len(), cursor);
+        if queued.is_empty() && creates.is_empty() {
+            return Ok(Accepted::Done.with(later, false));
+        }
+        session.reached(Checkpoint::SlotsChosen).await;
+        let filled = match signing::sign_slots(session, &slots, &queued, &creates).await {
+            Ok(filled) => filled,
+            Err(Unfilled::Unpriced(why)) => {
+                creates.append(&mut later);
+                return self.keep_without_slots(session, creates, why).await;
+            }
+            Err(Unfilled::Unsigned(unsigned)) => {
+                creates.append(&mut later);
+                return refuse_unsigned(session, &queued, creates, unsigned).await;
+            }
+        };
+        session.reached(Checkpoint::AttemptsSigned).await;
+        let section = slots::section(session, &queued, &creates, filled)?;
+        let is_full = slots.len() >= most;
+        match self.commit(session, section, queued, creates).await {
+            Ok(done) => Ok(done.with(later, is_full)),
+            Err(stop) => {
+                refuse(later, &stop.answer().into());
+                Err(stop)
+            }
+        }
+    }
+
+    /// What can't be priced now is kept without a slot (I6), and gets one when the chain can be asked. What
+    /// is signed already can't wait for one.
+    async fn keep_without_slots(
+        &mut self,
+        session: &mut Session,
+        creates: Vec<CreateJob>,
+        why: Unserved,
+    ) -> Result<Accepted, Stop> {
+        warn!(submitter = %session.submitter, %why, "no fee quote; creates are queued without slots");
+        let (signed, mut creates): (Vec<_>, Vec<_>) =
+            creates.into_iter().partition(|create| create.signed.is_some());
+        refuse(signed, &why.into());
+        if creates.is_empty() {
+            return Ok(Accepted::Done);
+        }
+        let later = creates.split_off(self.section_max(session).min(creates.len()));
+        let section = slots::section(session, &[], &creates, Vec::new())?;
+        match self.commit(session, section, Vec::new(), creates).await {
+            Ok(done) => Ok(done.with(later, false)),
+            Err(stop) => {
+                refuse(later, &stop.answer().into());
+                Err(stop)
+            }
+        }
+    }
+
+    async fn commit(
+        &mut self,
+        session: &mut Session,
+        section: Section,
+        queued: Vec<QueuedTx>,
+        creates: Vec<CreateJob>,
+    ) -> Result<Accepted, Stop> {
+        match session.context.committer.commit(section.clone()).await {
+            Ok(SectionOutcome::Committed { at, creates: answers, updates }) => {
+                session.reached(Checkpoint::CreatesCommitted).await;
+                for (update, answer) in section.updates.iter().zip(updates) {
+                    if answer == UpdateAnswer::Lost {
+                        let why = format!("{} was changed by another writer", update.tx_id);
+                        return Err(Stop::restart(why));
+                    }
+                }
+                let accepted = |tx| TxRecord::accepted(tx, session.lease, at);
+                let records: Vec<TxRecord> = section.creates.iter().map(accepted).collect();
+                let intents = creates.iter().map(|create| create.intent.clone()).collect();
+                self.enter(session, section, queued, (&answers, intents), at);
+                for ((create, answer), record) in creates.into_iter().zip(answers).zip(records) {
+                    create.answer_stored(answer, Some(record));
+                }
+                Ok(Accepted::Done)
+            }
+            Ok(SectionOutcome::Stale { cursor, status, creates: answers, updates }) => {
+                warn!(submitter = %session.submitter, %cursor, "section overtaken; slots are chosen again");
+                if updates.contains(&UpdateAnswer::Lost) {
+                    refuse(creates, &Unserved::unavailable("queued work changed").into());
+                    return Err(Stop::restart("queued work was changed by another writer"));
+                }
+                session.state.note_overtaken(cursor, status);
+                if section.slots().any(|slot| slot.recycled) {
+                    upkeep::load_pool(session).await?;
+                }
+                Ok(Accepted::Again(answer_all_but_new(creates, answers)))
+            }
+            Ok(SectionOutcome::Fenced) => {
+                refuse(creates, &Unserved::NotOwner(None).into());
+                Err(Stop::Fenced)
+            }
+            Ok(SectionOutcome::Refused(why)) => {
+                self.isolate_refused(session, &queued, creates, Flaw::Store(why)).await
+            }
+            Err(StoreError::Invalid(why)) => {
+                self.isolate_refused(session, &queued, creates, Flaw::Own(why)).await
+            }
+            Err(error @ StoreError::CommitUnknown(_)) => {
+                answer_unknown(session, creates).await;
+                Err(error.into())
+            }
+            Err(error) => {
+                refuse(creates, &error.clone().into());
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Enters what was committed into the state, and gives it to the sender: durable first (I5).
+    fn enter(
+        &mut self,
+        session: &mut Session,
+        section: Section,
+        queued: Vec<QueuedTx>,
+        (answers, intents): (&[CreateAnswer], Vec<Intent>),
+        at: Timestamp,
+    ) {
+        session.state.note_committed(&section);
+        let (now, mut opened) = (session.now(), Vec::new());
+        for (update, queued) in section.updates.into_iter().zip(queued) {
+            session.state.queue_mut().remove(queued.tx_id);
+            let seen = update.applied();
+            if let Some(slot) = update.slot {
+                opened.push(InFlightTx::allocated(queued, seen, slot.nonce, slot.attempt, now));
+            }
+        }
+        for ((tx, intent), answer) in section.creates.into_iter().zip(intents).zip(answers) {
+            if *answer != CreateAnswer::Created {
+                continue;
+            }
+            self.funds.deduct(tx.tx_id);
+            let queued = QueuedTx::created(&tx, intent, at);
+            match tx.slot {
+                Some(slot) => {
+                    let seen = queued.seen;
+                    opened.push(InFlightTx::allocated(queued, seen, slot.nonce, slot.attempt, now));
+                }
+                None => session.state.queue_mut().push(queued),
+            }
+        }
+        opened.sort_by_key(|tx| tx.nonce);
+        for tx in opened {
+            session.open_slot(tx);
+        }
+    }
+}
+
+/// I7: the first of the two checks. Requests that are stored are answered; doubles among these wait until
+/// the first of them is durable (I6).
+async fn answer_known(session: &Session, creates: Vec<CreateJob>) -> Sorted {
+    let asked: Vec<_> = creates
+        .iter()
+        .filter_map(|create| Some((session.submitter, create.request_id.clone()?)))
+        .collect();
+    if asked.is_empty() {
+        return Sorted { new: creates, doubles: Vec::new() };
+    }
+    let known = match session.context.store.known_requests(&asked).await {
+        Ok(known) => known,
+        Err(why) => {
+            refuse(creates, &why.into());
+            return Sorted::default();
+        }
+    };
+    let known: HashMap<RequestId, _> = asked
+        .into_iter()
+        .zip(known)
+        .filter_map(|((_, request_id), known)| Some((request_id, known?)))
+        .collect();
+    let (mut sorted, mut named) = (Sorted::default(), HashSet::new());
+    for create in creates {
+        let taken = create.request_id.as_ref().and_then(|id| known.get(id).copied());
+        let answer = CreateAnswer::judge(&create.payload, taken);
+        if answer != CreateAnswer::Created {
+            create.answer_stored(answer, None);
+        } else if create.request_id.clone().is_none_or(|id| named.insert(id)) {
+            sorted.new.push(create);
+        } else {
+            sorted.doubles.push(create);
+        }
+    }
+    sorted
+}
+
+async fn refuse_unsigned(
+    session: &mut Session,
+    queued: &[QueuedTx],
+    creates: Vec<CreateJob>,
+    unsigned: Unsigned,
+) -> Result<Accepted, Stop> {
+    error!(submitter = %session.submitter, ?unsigned, "signing failed; nothing was allocated");
+    signing::note_unsigned(session, queued, &unsigned).await?;
+    let left = unsigned.refuse(queued.len(), creates);
+    Ok(if left.is_empty() { Accepted::Done } else { Accepted::Again(left) })
+}
+
+fn answer_all_but_new(creates: Vec<CreateJob>, answers: Vec<CreateAnswer>) -> Vec<CreateJob> {
+    let mut new = Vec::new();
+    for (create, answer) in creates.into_iter().zip(answers) {
+        match answer {
+            CreateAnswer::Created => new.push(create),
+            CreateAnswer::Duplicate(_) | CreateAnswer::Conflict(_) => {
+                create.answer_stored(answer, None);
+            }
+        }
+    }
+    new
+}

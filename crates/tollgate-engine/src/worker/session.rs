@@ -1,0 +1,188 @@
+//! What all parts of a worker share while it holds the lease: ports, state, journal, agenda, alerts and the
+//! sender. Decides nothing.
+
+use std::sync::Arc;
+
+use tollgate_model::nonce::{Mode, SubmitterStatus, doubts, without_lag};
+use tollgate_model::port::chain::AccountCounts;
+use tollgate_model::port::{
+    AlertKind, Checkpoint, Lease, Section, StatusChange, SubmitterRecord, TxUpdate,
+};
+use tollgate_model::{Submitter, Text, Timestamp, TxEvent, TxId};
+use tracing::warn;
+
+use super::agenda::Agenda;
+use super::alarm::{Alarm, AlertSubject};
+use super::in_flight::InFlightTx;
+use super::journal::{Journal, UnknownCommit, Unwritten};
+use super::state::SubmitterState;
+use super::{Retained, Stop, Worker};
+use crate::context::Context;
+use crate::errors::Unserved;
+use crate::mailbox::Mailbox;
+use crate::sender::{SendJob, Sender};
+
+pub(super) struct Session {
+    pub(super) context: Arc<Context>,
+    pub(super) submitter: Submitter,
+    pub(super) lease: Lease,
+    pub(super) state: SubmitterState,
+    pub(super) journal: Journal,
+    pub(super) agenda: Agenda,
+    pub(super) mailbox: Mailbox,
+    alarm: Alarm,
+    sender: Sender,
+}
+
+impl Session {
+    pub(super) fn start(
+        worker: &Worker,
+        (lease, record): (Lease, SubmitterRecord),
+        retained: Retained,
+    ) -> Self {
+        let context = worker.context.clone();
+        let mailbox = worker.mailbox.clone();
+        context.keeper.keep(lease, mailbox.clone());
+        let now = context.clock.now();
+        Self {
+            submitter: worker.submitter,
+            lease,
+            state: SubmitterState::new(&record),
+            journal: Journal::new(context.clone(), lease, retained.refusals),
+            agenda: Agenda::from(now),
+            sender: Sender::start(&context, mailbox.clone()),
+            mailbox,
+            alarm: retained.alarm,
+            context,
+        }
+    }
+
+    /// Takes the open attempts off the index and, if the work is done, lets the lease go. A worker that
+    /// restarts keeps it: the time until it can must not hand its work to others.
+    pub(super) async fn end(self, stop: &Stop) -> (Retained, Option<UnknownCommit>) {
+        self.context.attempts.remove(self.state.in_flight().all_hashes());
+        if !matches!(stop, Stop::Restart(_)) {
+            self.context.keeper.forget(self.lease);
+        }
+        if matches!(stop, Stop::Done)
+            && let Err(error) = self.context.keeper.release(self.lease).await
+        {
+            warn!(submitter = %self.submitter, %error, "lease not released; it expires");
+        }
+        let (refusals, unknown) = self.journal.leave();
+        (Retained { alarm: self.alarm, refusals }, unknown)
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.context.clock.now()
+    }
+
+    pub(super) async fn reached(&self, at: Checkpoint) {
+        self.context.checkpoints.reached(at).await;
+    }
+
+    pub(super) fn has_key(&self) -> bool {
+        self.context.signer.signs_for(self.submitter.address)
+    }
+
+    /// Whether this node serves the submitter. Else it follows open work that no live node serves: nothing
+    /// new is taken and nothing is signed.
+    pub(super) fn serves(&self) -> bool {
+        self.context.placement.serves(self.submitter)
+    }
+
+    /// Whether every send has had its answer.
+    pub(super) fn is_sender_idle(&self) -> bool {
+        self.sender.is_idle()
+    }
+
+    pub(super) fn alert(&mut self, kind: AlertKind, subject: AlertSubject, detail: &str) {
+        self.alarm.raise(kind, subject, detail, self.context.clock.now());
+    }
+
+    /// An empty section under this lease.
+    pub(super) const fn section(&self) -> Section {
+        Section::new(self.lease)
+    }
+
+    /// Writes a section without creates ([`Journal::apply`]).
+    pub(super) async fn apply(&mut self, section: Section) -> Result<Unwritten, Stop> {
+        self.journal.apply(&mut self.state, &mut self.alarm, section).await
+    }
+
+    /// Writes updates, however many there are.
+    pub(super) async fn apply_all(&mut self, updates: Vec<TxUpdate>) -> Result<Unwritten, Stop> {
+        let mut section = self.section();
+        section.updates = updates;
+        self.apply(section).await
+    }
+
+    /// Writes one update; why not, if it can't be written.
+    pub(super) async fn apply_one(&mut self, update: TxUpdate) -> Result<Option<String>, Stop> {
+        Ok(self.apply_all(vec![update]).await?.only())
+    }
+
+    /// Writes a section on which nothing else depends: what can't be written is set aside.
+    pub(super) async fn record(&mut self, section: Section) -> Result<(), Stop> {
+        self.apply(section).await.map(|_| ())
+    }
+
+    /// The change of the submitter's status, to be written with whatever causes it.
+    pub(super) fn status_change(&self, to: SubmitterStatus, reason: &str) -> StatusChange {
+        StatusChange { from: self.state.status(), to, reason: Text::lossy(reason) }
+    }
+
+    /// Hands a transaction's newest bytes to the sender.
+    pub(super) fn send(&mut self, tx_id: TxId) {
+        self.send_as(tx_id, true);
+    }
+
+    /// [`Self::send`]; a send that is no try keeps the time of the last one.
+    pub(super) fn send_as(&mut self, tx_id: TxId, is_try: bool) {
+        let now = self.now();
+        let Some(tx) = self.state.tx_mut(tx_id) else { return };
+        tx.note_send(now, is_try);
+        if let Some(attempt) = tx.newest() {
+            self.sender.send(SendJob::new(tx_id, attempt.signed.raw.clone()));
+        }
+    }
+
+    /// Has the tracker recognise a transaction's attempts, and sends it.
+    pub(super) fn open_slot(&mut self, tx: InFlightTx) {
+        let tx_id = tx.tx_id;
+        for hash in tx.hashes() {
+            self.context.attempts.insert(hash, self.submitter);
+        }
+        self.state.in_flight_mut().insert(tx);
+        self.send(tx_id);
+    }
+
+    /// The account's counts; remembered for the nonces that are given out next. Counts that are too far
+    /// ahead for one endpoint's word raise an alert and are not used (I16): they would move the cursor for
+    /// good.
+    pub(super) async fn chain_counts(&mut self) -> Result<AccountCounts, Unserved> {
+        // I3: it is as old as the question. What happened while the answer was awaited is not in it.
+        let read_at = self.now();
+        let counts = self.context.chain.counts(self.submitter.address).await?;
+        let cursor = self.state.cursor();
+        let counts = match self.state.mode() {
+            Mode::Strict => without_lag(cursor, self.open_slots(), counts),
+            Mode::Pipelined => counts,
+        };
+        if let Some(doubt) = doubts(cursor, &counts, self.context.options.nonces.window) {
+            self.alert(AlertKind::CountDoubted, AlertSubject::default(), &doubt.to_string());
+            return Err(Unserved::unavailable(doubt.to_string()));
+        }
+        self.state.set_counts(counts, read_at);
+        Ok(counts)
+    }
+
+    pub(super) fn open_slots(&self) -> u32 {
+        u32::try_from(self.state.in_flight().len()).unwrap_or(u32::MAX)
+    }
+}
+
+/// A move of a transaction in flight.
+pub(super) fn moved(tx: &InFlightTx, event: TxEvent) -> Result<TxUpdate, Stop> {
+    Ok(TxUpdate::moved(tx.tx_id, tx.seen, event)?)
+}

@@ -1,0 +1,260 @@
+//! The state of one submitter in memory: cursor, status, mode, chain count, and what `state/` holds (queue,
+//! transactions in flight, nonce pool, waits). Only this file and `state/` write any of it. All of it may be
+//! lost at any time and is read back from the store.
+
+mod in_flight;
+mod pool;
+mod queue;
+mod waits;
+
+use std::collections::BTreeSet;
+
+use tollgate_model::ids::InvalidId;
+use tollgate_model::nonce::{
+    ChainCount, HandedOut, Mode, NonceRules, NonceView, PoolView, SlotRange, SubmitterStatus,
+    hand_out, unblocks,
+};
+use tollgate_model::port::chain::AccountCounts;
+use tollgate_model::port::{OpenTx, Section, Seen, SubmitterRecord, SubmitterWait};
+use tollgate_model::resubmit::ResubmitRules;
+use tollgate_model::{Nonce, Timestamp, TxHash, TxId};
+
+use super::in_flight::{InFlightTx, stored_intent};
+pub(super) use in_flight::InFlightSet;
+pub(super) use pool::NoncePool;
+pub(super) use queue::{Queue, QueuedTx};
+pub(super) use waits::SubmitterWaits;
+
+/// Everything that a worker knows about its submitter.
+#[derive(Debug)]
+pub(super) struct SubmitterState {
+    /// The submitter's own mode, as stored, whatever this node gives to new ones.
+    mode: Mode,
+    cursor: Nonce,
+    status: SubmitterStatus,
+    chain: Option<ChainCount>,
+    /// The chain's count may have changed since it was read.
+    drift: bool,
+    queue: Queue,
+    pool: NoncePool,
+    waits: SubmitterWaits,
+    in_flight: InFlightSet,
+}
+
+impl SubmitterState {
+    pub(super) fn new(record: &SubmitterRecord) -> Self {
+        Self {
+            mode: record.mode,
+            cursor: record.next_nonce,
+            status: record.status,
+            chain: None,
+            drift: false,
+            queue: Queue::default(),
+            pool: NoncePool::default(),
+            waits: SubmitterWaits::default(),
+            in_flight: InFlightSet::default(),
+        }
+    }
+
+    pub(super) const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    pub(super) const fn cursor(&self) -> Nonce {
+        self.cursor
+    }
+
+    pub(super) const fn status(&self) -> SubmitterStatus {
+        self.status
+    }
+
+    /// The account's count as it was last read.
+    pub(super) const fn chain(&self) -> Option<ChainCount> {
+        self.chain
+    }
+
+    pub(super) const fn has_drift(&self) -> bool {
+        self.drift
+    }
+
+    pub(super) const fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    pub(super) const fn queue_mut(&mut self) -> &mut Queue {
+        &mut self.queue
+    }
+
+    pub(super) const fn pool(&self) -> &NoncePool {
+        &self.pool
+    }
+
+    pub(super) const fn pool_mut(&mut self) -> &mut NoncePool {
+        &mut self.pool
+    }
+
+    pub(super) const fn waits_mut(&mut self) -> &mut SubmitterWaits {
+        &mut self.waits
+    }
+
+    pub(super) const fn in_flight(&self) -> &InFlightSet {
+        &self.in_flight
+    }
+
+    pub(super) const fn in_flight_mut(&mut self) -> &mut InFlightSet {
+        &mut self.in_flight
+    }
+
+    pub(super) fn tx(&self, tx_id: TxId) -> Option<&InFlightTx> {
+        self.in_flight.get(tx_id)
+    }
+
+    pub(super) fn tx_mut(&mut self, tx_id: TxId) -> Option<&mut InFlightTx> {
+        self.in_flight.get_mut(tx_id)
+    }
+
+    /// State and version of an open transaction, with a slot or without.
+    pub(super) fn seen(&self, tx_id: TxId) -> Option<Seen> {
+        let queued = || self.queue.get(tx_id).map(|queued| queued.seen);
+        self.tx(tx_id).map(|tx| tx.seen).or_else(queued)
+    }
+
+    /// Adds an open transaction of the store.
+    pub(super) fn load(&mut self, tx: OpenTx, rules: &ResubmitRules, now: Timestamp) {
+        let intent = stored_intent(&tx.record);
+        match tx.record.nonce {
+            Some(nonce) => self.in_flight.insert(InFlightTx::stored(tx, intent, nonce, rules, now)),
+            None => self.queue.push(QueuedTx::stored(&tx.record, intent)),
+        }
+    }
+
+    pub(super) fn load_waits(&mut self, waits: Vec<SubmitterWait>) {
+        self.waits = SubmitterWaits::stored(waits);
+    }
+
+    /// A section was committed: cursor, status and mode are what it made of them.
+    pub(super) fn note_committed(&mut self, section: &Section) {
+        if let Some(step) = section.cursor {
+            self.cursor = step.to;
+        }
+        if let Some(change) = &section.status {
+            self.status = change.to;
+        }
+        if let Some(change) = &section.mode {
+            self.mode = change.to;
+        }
+        for slot in section.slots().filter(|slot| slot.recycled) {
+            self.pool.take(slot.nonce);
+        }
+    }
+
+    /// Another writer was first: cursor and status are these.
+    pub(super) const fn note_overtaken(&mut self, cursor: Nonce, status: SubmitterStatus) {
+        (self.cursor, self.status) = (cursor, status);
+    }
+
+    /// Removes a transaction that is final; returns its hashes.
+    pub(super) fn close(&mut self, tx_id: TxId, freed: Option<Nonce>) -> Vec<TxHash> {
+        self.queue.remove(tx_id);
+        let hashes = self.in_flight.remove(tx_id);
+        self.put_back(freed);
+        // Strict mode compares the chain's count with our slots: one of before is no use now.
+        self.drift |= self.mode == Mode::Strict;
+        hashes
+    }
+
+    /// The account's counts were read at this time.
+    pub(super) const fn set_counts(&mut self, counts: AccountCounts, read_at: Timestamp) {
+        let AccountCounts { pending, mined, .. } = counts;
+        self.chain = Some(ChainCount { pending, mined, read_at });
+        self.drift = false;
+    }
+
+    /// Has the chain asked again before the next slot is opened.
+    pub(super) const fn note_drift(&mut self) {
+        self.drift = true;
+    }
+
+    /// Returns nonces to the pool and marks the chain's count stale, so that the chain is read again before
+    /// they are given out (I3): what was sent meanwhile shows there.
+    pub(super) fn put_back(&mut self, nonces: impl IntoIterator<Item = Nonce>) {
+        for nonce in nonces {
+            self.pool.put_back(nonce);
+            self.drift = true;
+        }
+    }
+
+    /// A caller holds this nonce: it is neither in the pool nor at the cursor any more (I3).
+    pub(super) fn note_reserved(&mut self, nonce: Nonce) -> Result<(), InvalidId> {
+        self.pool.reserve(nonce);
+        self.cursor = self.cursor.max(nonce.forward(1)?);
+        Ok(())
+    }
+
+    /// How many wait behind a slot, with a slot of their own or without.
+    pub(super) fn depth_behind(&self, nonce: Nonce) -> u64 {
+        (self.in_flight.unmined_above(nonce) + self.queue.len()) as u64
+    }
+
+    /// When the oldest transaction without a receipt was accepted.
+    pub(super) fn oldest(&self) -> Option<Timestamp> {
+        let open = self.in_flight.unmined().map(|tx| tx.accepted_at);
+        open.chain(self.queue.first().map(|queued| queued.accepted_at)).min()
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.in_flight.is_empty() && self.queue.is_empty() && self.pool.is_done()
+    }
+
+    /// The slots that fill a range, what came back first.
+    pub(super) fn hand_out(
+        &self,
+        rules: &NonceRules,
+        range: SlotRange,
+        now: Timestamp,
+    ) -> Result<Vec<HandedOut>, InvalidId> {
+        hand_out(rules.mode, &self.pool_view(&self.open_in_pool(), rules, now), range)
+    }
+
+    /// Those that came back and that everything waits for.
+    pub(super) fn unblocks(
+        &self,
+        rules: &NonceRules,
+        wanted: u32,
+        now: Timestamp,
+    ) -> Vec<HandedOut> {
+        unblocks(rules, &self.pool_view(&self.open_in_pool(), rules, now), wanted)
+    }
+
+    /// I3: nonces that came back are judged by a fresh count alone.
+    fn pool_view<'a>(
+        &'a self,
+        open: &'a BTreeSet<Nonce>,
+        rules: &NonceRules,
+        now: Timestamp,
+    ) -> PoolView<'a> {
+        let chain = self.nonce_view(rules).fresh_count(rules, now);
+        PoolView { recyclable: self.pool.recyclable(), open, chain }
+    }
+
+    /// The open slots that lie where the pool does: none while it is empty, as it mostly is.
+    fn open_in_pool(&self) -> BTreeSet<Nonce> {
+        let lowest = self.pool.recyclable().first();
+        lowest.map(|lowest| self.in_flight.nonces_from(*lowest)).unwrap_or_default()
+    }
+
+    /// What the nonce rules are asked about.
+    pub(super) fn nonce_view(&self, rules: &NonceRules) -> NonceView {
+        let occupied = self.in_flight.iter().filter(|tx| rules.occupies_slot(tx.seen.state));
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        NonceView {
+            status: self.status,
+            cursor: self.cursor,
+            chain: self.chain,
+            drift: self.drift,
+            open_slots: count(occupied.count()),
+            unsettled_slots: count(self.in_flight.len()),
+            has_recyclable: !self.pool.recyclable().is_empty(),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Transactions that wait for a slot, in the order in which they were accepted.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tollgate_model::port::{NewTx, Seen, TxRecord};
+use tollgate_model::{Intent, Queued, Timestamp, TxId, TxState};
+
+/// A transaction that waits for a slot.
+#[derive(Clone, Debug)]
+pub(in crate::worker) struct QueuedTx {
+    pub(in crate::worker) tx_id: TxId,
+    pub(in crate::worker) seen: Seen,
+    pub(in crate::worker) intent: Intent,
+    pub(in crate::worker) accepted_at: Timestamp,
+    /// Why it could not be signed, as far as that is written down.
+    pub(in crate::worker) unsigned: Option<String>,
+    /// The store refused a change of it: until then it gets no slot, and others pass it.
+    pub(super) set_aside_until: Option<Timestamp>,
+}
+
+impl QueuedTx {
+    /// A transaction as the store has it.
+    pub(in crate::worker) fn stored(record: &TxRecord, intent: Intent) -> Self {
+        Self::at(record.tx_id, record.seen, intent, record.created_at)
+    }
+
+    /// A transaction that was just made durable.
+    pub(in crate::worker) fn created(tx: &NewTx, intent: Intent, at: Timestamp) -> Self {
+        Self::at(tx.tx_id, Seen { state: tx.born(), version: 1 }, intent, at)
+    }
+
+    const fn at(tx_id: TxId, seen: Seen, intent: Intent, accepted_at: Timestamp) -> Self {
+        Self { tx_id, seen, intent, accepted_at, unsigned: None, set_aside_until: None }
+    }
+
+    /// Whether it may get a slot.
+    fn is_ready(&self, now: Timestamp) -> bool {
+        self.seen.state == TxState::Queued(Queued::Waiting) && !self.is_set_aside(now)
+    }
+
+    fn is_set_aside(&self, now: Timestamp) -> bool {
+        self.set_aside_until.is_some_and(|until| now < until)
+    }
+}
+
+/// What waits, oldest first. Each is found by its id, so that a change of all of them (a pause, say)
+/// costs one look per transaction and not a walk.
+#[derive(Debug, Default)]
+pub(in crate::worker) struct Queue {
+    line: BTreeMap<u64, QueuedTx>,
+    places: HashMap<TxId, u64>,
+    next_place: u64,
+}
+
+impl Queue {
+    pub(in crate::worker) fn len(&self) -> usize {
+        self.line.len()
+    }
+
+    pub(in crate::worker) fn is_empty(&self) -> bool {
+        self.line.is_empty()
+    }
+
+    pub(in crate::worker) fn iter(&self) -> impl Iterator<Item = &QueuedTx> {
+        self.line.values()
+    }
+
+    /// Those that may get slots now.
+    pub(in crate::worker) fn ready(&self, now: Timestamp) -> impl Iterator<Item = &QueuedTx> {
+        self.line.values().filter(move |waiting| waiting.is_ready(now))
+    }
+
+    /// Whether any will fill the next free nonce: HELD or not, unless it is set aside.
+    pub(in crate::worker) fn has_next(&self, now: Timestamp) -> bool {
+        self.line.values().any(|waiting| !waiting.is_set_aside(now))
+    }
+
+    pub(in crate::worker) fn first(&self) -> Option<&QueuedTx> {
+        self.line.values().next()
+    }
+
+    pub(in crate::worker) fn get(&self, tx_id: TxId) -> Option<&QueuedTx> {
+        self.places.get(&tx_id).and_then(|place| self.line.get(place))
+    }
+
+    pub(in crate::worker) fn get_mut(&mut self, tx_id: TxId) -> Option<&mut QueuedTx> {
+        self.places.get(&tx_id).and_then(|place| self.line.get_mut(place))
+    }
+
+    /// Lets what waits behind a transaction pass it until then.
+    pub(in crate::worker) fn set_aside(&mut self, tx_id: TxId, until: Timestamp) {
+        if let Some(waiting) = self.get_mut(tx_id) {
+            waiting.set_aside_until = Some(until);
+        }
+    }
+
+    /// Adds one behind all others.
+    pub(in crate::worker) fn push(&mut self, waiting: QueuedTx) {
+        self.places.insert(waiting.tx_id, self.next_place);
+        self.line.insert(self.next_place, waiting);
+        self.next_place += 1;
+    }
+
+    /// Takes one out, wherever it stands.
+    pub(in crate::worker) fn remove(&mut self, tx_id: TxId) {
+        if let Some(place) = self.places.remove(&tx_id) {
+            self.line.remove(&place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollgate_model::{Address, U256};
+    use uuid::Uuid;
+
+    fn waiting(n: u128) -> QueuedTx {
+        let tx_id = TxId::from_uuid(Uuid::from_u128(n));
+        let seen = Seen { state: TxState::Queued(Queued::Waiting), version: 1 };
+        let intent = Intent::transfer(Address::ZERO, U256::ZERO);
+        QueuedTx::at(tx_id, seen, intent, Timestamp::EPOCH)
+    }
+
+    fn ids(queue: &Queue) -> Vec<u128> {
+        queue.iter().map(|waiting| waiting.tx_id.uuid().as_u128()).collect()
+    }
+
+    #[test]
+    fn queue_keeps_the_order_of_arrival_when_one_is_taken_out() {
+        let mut queue = Queue::default();
+        for n in [3, 1, 2] {
+            queue.push(waiting(n));
+        }
+        queue.remove(waiting(1).tx_id);
+        queue.remove(waiting(9).tx_id);
+        queue.push(waiting(1));
+        assert_eq!(ids(&queue), [3, 2, 1]);
+        assert_eq!((queue.len(), queue.is_empty()), (3, false));
+        assert_eq!(queue.first().unwrap().tx_id, waiting(3).tx_id);
+        queue.get_mut(waiting(2).tx_id).unwrap().seen.version = 7;
+        assert_eq!(queue.get(waiting(2).tx_id).unwrap().seen.version, 7);
+        assert!(queue.get(waiting(9).tx_id).is_none());
+    }
+}

@@ -1,0 +1,244 @@
+//! Mistakes of an engine that show in what it makes of the chain, made at its edge.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::sleep;
+use tollgate_model::answer::{AnswerAction, AnswerClass, action_for};
+use tollgate_model::diagnose::EndpointWord;
+use tollgate_model::nonce::Mode;
+use tollgate_model::port::chain::{
+    AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainLimits,
+    ChainUnavailable, FeeQuote, Funds, OccupantSearch, PastCount, SendAnswer, Sighting, SlotSearch,
+    Speed, Trial,
+};
+use tollgate_model::port::{MinedIn, TxStore};
+use tollgate_model::reconcile::Looked;
+use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, Submitter, Text, TxHash, Wei};
+
+use super::Bug;
+use crate::world::World;
+
+/// How often a batch without answers is sent again.
+const RESENDS_MAX: usize = 4;
+/// The pause before the same head is looked at again.
+const SAME_HEAD: Duration = Duration::from_millis(500);
+
+/// What mistakes remember.
+#[derive(Default)]
+pub(crate) struct PlantedMemory {
+    /// Attempts that others replaced.
+    older: Mutex<HashSet<TxHash>>,
+    /// The first block that was seen at each height, and blocks as they are, by their hashes.
+    first: Mutex<(BTreeMap<u64, Block>, HashMap<B256, BlockRef>)>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl PlantedMemory {
+    pub(super) fn forget(&self, hashes: impl IntoIterator<Item = TxHash>) {
+        lock(&self.older).extend(hashes);
+    }
+
+    fn is_older(&self, hash: TxHash) -> bool {
+        lock(&self.older).contains(&hash)
+    }
+
+    /// The first block at its height, on top of the first one below.
+    fn first_at(&self, mut block: Block) -> Block {
+        let (first, as_is) = &mut *lock(&self.first);
+        as_is.insert(block.at.hash, block.at);
+        if let Some(known) = first.get(&block.at.number) {
+            return known.clone();
+        }
+        let below = block.at.number.checked_sub(1).and_then(|below| first.get(&below));
+        block.at.parent = below.map_or(block.at.parent, |below| below.at.hash);
+        first.insert(block.at.number, block.clone());
+        block
+    }
+
+    fn as_is(&self, shown: BlockRef) -> BlockRef {
+        lock(&self.first).1.get(&shown.hash).copied().unwrap_or(shown)
+    }
+}
+
+/// The way to the chain of an engine with a mistake.
+pub(crate) struct PlantedChain {
+    world: Arc<World>,
+    inner: Arc<dyn Chain>,
+}
+
+impl PlantedChain {
+    /// The chain itself, unless the mistake is one that is made here.
+    pub(crate) fn around(world: Arc<World>, inner: Arc<dyn Chain>) -> Arc<dyn Chain> {
+        let here = [
+            Bug::SlotFreedOnTimeout,
+            Bug::OlderHashesForgotten,
+            Bug::ForksIgnored,
+            Bug::StrictUnchecked,
+            Bug::FirstDoubted,
+        ];
+        match here.into_iter().any(|bug| world.has(bug)) {
+            true => Arc::new(Self { world, inner }),
+            false => inner,
+        }
+    }
+
+    fn has(&self, bug: Bug) -> bool {
+        self.world.has(bug)
+    }
+
+    fn forgets(&self, hash: TxHash) -> bool {
+        self.has(Bug::OlderHashesForgotten) && self.world.planted.is_older(hash)
+    }
+
+    /// [`Bug::StrictUnchecked`]: no count is above the cursor of a strict submitter.
+    async fn explained(&self, of: Address, count: Nonce) -> Nonce {
+        let submitter = Submitter::new(self.inner.chain_id(), of);
+        let record = self.world.store.submitter(submitter).await.ok().flatten();
+        let record = record.filter(|record| record.mode == Mode::Strict);
+        record.map_or(count, |record| count.min(record.next_nonce))
+    }
+}
+
+fn is_unclear(answer: &SendAnswer) -> bool {
+    action_for(answer.class) == AnswerAction::ResendSame
+}
+
+#[async_trait]
+impl Chain for PlantedChain {
+    fn chain_id(&self) -> ChainId {
+        self.inner.chain_id()
+    }
+
+    async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable> {
+        if !self.has(Bug::ForksIgnored) {
+            return self.inner.head_after(known).await;
+        }
+        loop {
+            let before = known.map(|known| self.world.planted.as_is(known));
+            let head = self.inner.head_after(before).await?;
+            let shown = self.inner.block(BlockTag::Number(head.number)).await?;
+            let shown = shown.map_or(head, |block| self.world.planted.first_at(block).at);
+            if Some(shown) != known {
+                return Ok(shown);
+            }
+            sleep(SAME_HEAD).await;
+        }
+    }
+
+    async fn block(&self, tag: BlockTag) -> Result<Option<Block>, ChainUnavailable> {
+        let block = self.inner.block(tag).await?;
+        Ok(block.map(|mut block| {
+            if self.has(Bug::ForksIgnored) {
+                return self.world.planted.first_at(block);
+            }
+            block.transactions.retain(|hash| !self.forgets(*hash));
+            block
+        }))
+    }
+
+    async fn receipts(&self, block: &BlockRef, of: &[TxHash]) -> BlockReceipts {
+        let mut read = self.inner.receipts(block, of).await;
+        read.found.retain(|receipt| !self.forgets(receipt.tx_hash));
+        read
+    }
+
+    async fn revert_reason(&self, of: &MinedIn) -> Option<Text<2000>> {
+        self.inner.revert_reason(of).await
+    }
+
+    async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {
+        Ok(self.inner.receipt(of).await?.filter(|_| !self.forgets(of)))
+    }
+
+    async fn sighting(&self, of: TxHash) -> Result<Option<Sighting>, ChainUnavailable> {
+        Ok(self.inner.sighting(of).await?.filter(|_| !self.forgets(of)))
+    }
+
+    async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
+        let counts = self.inner.counts(of).await?;
+        if self.has(Bug::SlotFreedOnTimeout) {
+            // Whatever was sent and not answered is nowhere.
+            return Ok(AccountCounts::confirmed(counts.mined, counts.mined));
+        }
+        if self.has(Bug::StrictUnchecked) {
+            let (mined, pending) =
+                (self.explained(of, counts.mined).await, self.explained(of, counts.pending).await);
+            return Ok(AccountCounts::confirmed(mined, pending));
+        }
+        Ok(counts)
+    }
+
+    async fn count_at(&self, of: Address, block: u64) -> Result<PastCount, ChainUnavailable> {
+        let past = self.inner.count_at(of, block).await?;
+        if self.has(Bug::StrictUnchecked) {
+            return Ok(PastCount::undisputed(self.explained(of, past.count).await));
+        }
+        Ok(past)
+    }
+
+    async fn search(&self, of: Address, nonce: Nonce, attempts: &[TxHash]) -> SlotSearch {
+        let SlotSearch { mut looked, found } = self.inner.search(of, nonce, attempts).await;
+        for (words, _) in looked.iter_mut().zip(attempts).filter(|(_, it)| self.forgets(**it)) {
+            let found = words.iter_mut().filter(|word| **word == Looked::Found);
+            found.for_each(|word| *word = Looked::NotThere);
+        }
+        SlotSearch { looked, found: found.filter(|found| !self.forgets(found.tx_hash)) }
+    }
+
+    async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointWord> {
+        self.inner.pools(of, attempts).await
+    }
+
+    async fn occupants(&self, of: Address, slots: &[Nonce], lookback: u64) -> OccupantSearch {
+        let mut found = self.inner.occupants(of, slots, lookback).await;
+        for seen in found.seen.iter_mut().filter(|seen| self.forgets(seen.tx_hash)) {
+            seen.tx_hash = TxHash::ZERO;
+        }
+        found
+    }
+
+    async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {
+        self.inner.balance(of).await
+    }
+
+    async fn funds(&self, of: Address) -> Result<Vec<Funds>, ChainUnavailable> {
+        self.inner.funds(of).await
+    }
+
+    fn limits(&self) -> ChainLimits {
+        self.inner.limits()
+    }
+
+    async fn fee_quote(&self, speed: Speed) -> Result<FeeQuote, ChainUnavailable> {
+        self.inner.fee_quote(speed).await
+    }
+
+    async fn try_call(&self, call: &Call) -> Result<Trial, ChainUnavailable> {
+        self.inner.try_call(call).await
+    }
+
+    async fn send(&self, raw: &Bytes) -> SendAnswer {
+        self.inner.send(raw).await
+    }
+
+    async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
+        let mut answers = self.inner.send_in_order(raws).await;
+        if self.has(Bug::SlotFreedOnTimeout) {
+            let unclear = answers.iter_mut().filter(|answer| is_unclear(answer));
+            unclear.for_each(|answer| answer.class = AnswerClass::Invalid);
+        }
+        for _ in 0..RESENDS_MAX {
+            let unclear = answers.iter().position(is_unclear);
+            let Some(from) = unclear.filter(|_| self.has(Bug::FirstDoubted)) else { break };
+            answers.truncate(from);
+            answers.extend(self.inner.send_in_order(&raws[from..]).await);
+        }
+        answers
+    }
+}
