@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_engine::{Engine, EngineOptions, LoggedAlerts, RandomIds, World};
+use tollgate_engine::{Engine, EngineOptions, EnginePorts, LoggedAlerts, RandomIds};
 use tollgate_evm::chain::{ConnectError, EvmChain};
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::Chain;
@@ -107,7 +107,7 @@ pub(crate) async fn start(
         LiveNode { node: node.clone(), chain_id, advertise_url, draining: false, serves: None };
     let renew_interval = options.lease.renew_interval();
     let heartbeat = Heartbeat::start(store.clone(), alive, served, renew_interval).await;
-    let world = World {
+    let ports = EnginePorts {
         node,
         store: store.clone(),
         chain: Arc::new(chain),
@@ -118,7 +118,7 @@ pub(crate) async fn start(
         policies: policies(settings, Arc::new(SystemClock))?,
         alerts: Arc::new(LoggedAlerts),
     };
-    let api = Api::new(Engine::start(world, options), store).with_browser_policy(browsers);
+    let api = Api::new(Engine::start(ports, options), store).with_browser_policy(browsers);
     let connections = file_limit::fit_connections(http.connection_limits());
     Ok(Node { api, connections, heartbeat, drain_wait: settings.drain.wait })
 }

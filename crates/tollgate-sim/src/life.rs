@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tollgate_devchain::chain::{Beyond, DroppedTxs, GWEI};
-use tollgate_engine::CreateError;
+use tollgate_engine::{CreateError, Unserved};
 use tollgate_model::{GasPrice, Intent, RequestId, Submitter, Timestamp, U256};
 
 use crate::chain::{BLOCK_GAS, PAID, REVERTS, accounts};

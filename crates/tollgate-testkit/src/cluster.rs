@@ -10,10 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tollgate_devchain::dev_accounts;
-use tollgate_engine::{LoggedAlerts, Policies, RandomIds, World};
+use tollgate_engine::{EnginePorts, LoggedAlerts, Policies, RandomIds};
 use tollgate_evm::chain::ChainConfig;
 use tollgate_evm::endpoint::EndpointConfig;
-use tollgate_signer::{Key, LocalSigner};
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::signer::Signer;
@@ -22,6 +21,7 @@ use tollgate_model::port::{
     SubmitterRecord, SubmitterSetup, TxRecord, Unwatched,
 };
 use tollgate_model::{Address, B256, ChainId, Nonce, Seq, Submitter, TxId};
+use tollgate_signer::{Key, LocalSigner};
 
 use crate::builders::{full_page, node_id};
 use crate::clock::TestClock;
@@ -75,8 +75,8 @@ pub fn ports(
     store: Arc<dyn Store>,
     chain: Arc<dyn Chain>,
     signer: Arc<dyn Signer>,
-) -> World {
-    World {
+) -> EnginePorts {
+    EnginePorts {
         node: node_id(name),
         store,
         chain,
@@ -142,9 +142,9 @@ impl<C> Cluster<C> {
         store: Arc<dyn Store>,
         chain: Arc<dyn Chain>,
         signer: Arc<dyn Signer>,
-    ) -> World {
+    ) -> EnginePorts {
         let (clock, alerts) = (self.clock.clone(), self.alerts.clone());
-        World { clock, alerts, ..ports(name, store, chain, signer) }
+        EnginePorts { clock, alerts, ..ports(name, store, chain, signer) }
     }
 
     /// A transaction that must exist.

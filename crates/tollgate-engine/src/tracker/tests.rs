@@ -92,7 +92,7 @@ async fn receipt_that_endpoints_refuse_for_forty_seconds_is_told_within_five_sec
         alerts: Arc::new(Ignore),
         alert_after: Duration::from_secs(60),
     });
-    let (view, _seen) = newest::place(ChainView::default());
+    let (view, _seen) = watch::channel(ChainView::default());
     chain.fail(Query::Receipt(hash), true);
     reader.request_receipts(&block);
     let for_a_while =

@@ -43,7 +43,10 @@ async fn a_pending_count_that_one_endpoint_alone_tells_does_not_move_the_cursor_
     doubted(&cluster).await;
     assert_eq!(nonce_of(&cluster, waits).await, None, "I16");
     let refused = engine.reserve(of, None).await;
-    assert!(matches!(refused, Err(ReserveError::Unavailable(_))), "I16: {refused:?}");
+    assert!(
+        matches!(refused, Err(ReserveError::Unserved(Unserved::Unavailable(_)))),
+        "I16: {refused:?}"
+    );
     assert_eq!(cluster.submitter(of).await.next_nonce, Nonce::MIN, "I16");
     // The truth comes back by itself, and so does the account.
     cluster.chain.claim_pending(of.address, None);

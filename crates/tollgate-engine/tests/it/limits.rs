@@ -53,7 +53,7 @@ async fn two_slots_and_five_that_wait_are_all_that_one_account_may_have_open() {
         ids.push(engine.create(account(1), None, transfer(n)).await.unwrap().tx_id());
     }
     let answer = engine.create(account(1), None, transfer(7)).await;
-    assert_eq!(answer.unwrap_err(), CreateError::Busy);
+    assert_eq!(answer.unwrap_err(), CreateError::Unserved(Unserved::Busy));
     cluster.mine_until_final(&ids).await;
     assert_eq!(cluster.paid(account(1)), (0..7).collect::<Vec<_>>());
     engine.create(account(1), None, transfer(8)).await.unwrap();

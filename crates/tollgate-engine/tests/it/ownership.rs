@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use tollgate_engine::{ActError, Acted, Action, CreateError, Engine, EngineOptions, Place, World};
+use tollgate_engine::{
+    ActError, Acted, Action, CreateError, Engine, EngineOptions, EnginePorts, Place, Unserved,
+};
 use tollgate_model::nonce::Mode;
 use tollgate_model::ownership::preferred;
 use tollgate_model::port::{
@@ -90,7 +92,7 @@ impl Member {
             }
         });
         let ports = cluster.node_ports(name, Arc::new(FakeSigner(accounts)));
-        let ports = World { node: entry.node.clone(), ..ports };
+        let ports = EnginePorts { node: entry.node.clone(), ..ports };
         Self { engine: Engine::start(ports, patient(renew_interval)), entry, beats, heart }
     }
 
@@ -271,7 +273,7 @@ async fn what_was_let_go_is_not_taken_back_by_the_next_request() {
         .eventually("the preferred node to own it", async || {
             match a.engine.create(of, None, transfer(ids.len() as u64)).await {
                 Ok(created) => ids.push(id(created)),
-                Err(CreateError::NotOwner(_)) => refused += 1,
+                Err(CreateError::Unserved(Unserved::NotOwner(_))) => refused += 1,
                 Err(error) => panic!("{error}"),
             }
             owners(&cluster).await.get(&of).is_some_and(|(owner, _)| *owner == b.entry.node)
@@ -425,7 +427,7 @@ async fn followed_account_goes_to_a_node_that_serves_it_as_soon_as_there_is_one(
         .eventually("a create to be taken", async || {
             match c.engine.create(of, None, transfer(1)).await {
                 Ok(created) => second = Some(id(created)),
-                Err(CreateError::NotOwner(_)) => {}
+                Err(CreateError::Unserved(Unserved::NotOwner(_))) => {}
                 Err(error) => panic!("{error}"),
             }
             second.is_some()

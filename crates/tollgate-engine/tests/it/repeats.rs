@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use tollgate_engine::{CreateError, Created, Engine, EngineOptions, PendingCreate, Simulated};
+use tollgate_engine::{
+    CreateError, Created, Engine, EngineOptions, PendingCreate, Simulated, Unserved,
+};
 use tollgate_model::port::Checkpoint;
 use tollgate_model::{Intent, TxId};
 use tollgate_testkit::fake_chain::{FakeSigner, Query};

@@ -113,7 +113,7 @@ async fn strict_mode_takes_one_at_a_time_and_says_when_it_is_busy() {
     strict.nonces.mode = Mode::Strict;
     let engine = cluster.node("a", strict);
     let first = post(&engine, 0, 10).await.unwrap().tx_id();
-    assert_eq!(post(&engine, 1, 11).await.unwrap_err(), CreateError::Busy);
+    assert_eq!(post(&engine, 1, 11).await.unwrap_err(), CreateError::Unserved(Unserved::Busy));
     cluster.mine_until_final(&[first]).await;
     let second = loop {
         if let Ok(created) = post(&engine, 1, 11).await {

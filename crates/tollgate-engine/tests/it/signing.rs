@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
-use tollgate_engine::{Action, CreateError, Engine, EngineOptions};
+use tollgate_engine::{Action, CreateError, Engine, EngineOptions, Unserved};
 use tollgate_model::nonce::NonceRules;
 use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft};
 use tollgate_model::port::{AlertKind, Checkpoint, TxRecord};

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_engine::{CreateError, Engine, EngineOptions};
+use tollgate_engine::{CreateError, Engine, EngineOptions, Unserved};
 use tollgate_model::nonce::{Mode, NonceRules};
 use tollgate_model::port::signer::{Signer, TxDraft, TxKind};
 use tollgate_model::port::{

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
-use tollgate_engine::{ActError, Acted, Action, CreateError, Engine};
+use tollgate_engine::{ActError, Acted, Action, CreateError, Engine, Unserved};
 use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft};
 use tollgate_model::port::{AlertKind, Checkpoint};
 use tollgate_model::{Address, Bytes, ChainId, StuckReason, TxState, U256};

@@ -132,7 +132,8 @@ impl Remote {
         path: &str,
         body: &impl Serialize,
     ) -> Result<Answer<T>, Failed> {
-        let body = serde_json::to_vec(body).map_err(|error| Failed::Unreachable(error.to_string()))?;
+        let body =
+            serde_json::to_vec(body).map_err(|error| Failed::Unreachable(error.to_string()))?;
         self.call(Method::POST, path, body).await
     }
 

@@ -9,11 +9,11 @@ use tollgate_api::{
     read_hash, read_hex,
 };
 use tollgate_engine::SignedIntent;
-use tollgate_signer::{RecoverError, recover};
 use tollgate_model::port::chain::Speed;
 use tollgate_model::port::policy::NewCall;
 use tollgate_model::port::signer::{AccessListEntry, TxKind};
 use tollgate_model::{Address, ChainId, Intent, RequestId, Submitter, Timestamp, U256};
+use tollgate_signer::{RecoverError, recover};
 
 use super::body::one_of;
 use super::problem::Problem;

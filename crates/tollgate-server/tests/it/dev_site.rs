@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
-use tollgate_engine::{Engine, EngineOptions, World};
+use tollgate_engine::{Engine, EngineOptions, EnginePorts};
 use tollgate_evm::chain::EvmChain;
 use tollgate_model::NodeId;
 use tollgate_model::finality::FinalityRule;
@@ -169,7 +169,7 @@ pub(crate) async fn node_with(
     let registered = (evm.chain_id(), evm.genesis());
     register(store.as_ref(), registered, accounts, options.nonces.mode).await;
     let ports = ports("site", store.clone(), Arc::new(evm), Arc::new(signer));
-    let ports = World { node: id, ..ports };
+    let ports = EnginePorts { node: id, ..ports };
     let finality = FinalityRule::Confirmations(2);
     let options = EngineOptions { finality, presigned: vec![keyless], ..options };
     let engine = Engine::start(ports, options);

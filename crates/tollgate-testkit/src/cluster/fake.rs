@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_engine::{Engine, EngineOptions, Policies, World};
+use tollgate_engine::{Engine, EngineOptions, EnginePorts, Policies};
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::{Address, B256, ChainId, Submitter, TxId};
@@ -55,7 +55,7 @@ impl Cluster<Arc<FakeChain>> {
     /// Starts a node with these policies.
     pub fn node_with(&self, name: &str, options: EngineOptions, policies: Policies) -> Engine {
         let signer = Arc::new(FakeSigner(ACCOUNTS.map(|n| account(n).address).to_vec()));
-        Engine::start(World { policies, ..self.node_ports(name, signer) }, options)
+        Engine::start(EnginePorts { policies, ..self.node_ports(name, signer) }, options)
     }
 
     /// Starts a node with this signer.
@@ -69,9 +69,9 @@ impl Cluster<Arc<FakeChain>> {
     }
 
     /// The ports of a node that uses the cluster's store and checkpoints.
-    pub fn node_ports(&self, name: &str, signer: Arc<dyn Signer>) -> World {
+    pub fn node_ports(&self, name: &str, signer: Arc<dyn Signer>) -> EnginePorts {
         let ports = self.ports(name, self.store.clone(), self.chain.clone(), signer);
-        World { checkpoints: self.checkpoints.clone(), ..ports }
+        EnginePorts { checkpoints: self.checkpoints.clone(), ..ports }
     }
 
     /// Mines until all of these are final.

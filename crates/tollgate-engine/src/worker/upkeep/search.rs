@@ -297,7 +297,7 @@ mod tests {
         let result = Search::ReceiptMissing { attempt: 0, seen };
         let now = Timestamp::from_unix_micros(0);
         let pause_after = |unanswered: usize| {
-            let mut searched = Searched::NOT_YET;
+            let mut searched = SlotKnowledge::NONE;
             for _ in 0..10 {
                 searched.note(result, None, unanswered, now);
             }

@@ -85,7 +85,7 @@ fn impatient() -> EngineOptions {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn funds_that_vanish_after_a_node_took_it_are_the_shown_cause_and_it_goes_on_after_funding() {
-    let cluster = Cluster::new().await;
+    let cluster = Cluster::pipelined().await;
     let address = account(1).address;
     cluster.chain.hold(TxMatch::Any);
     let engine = cluster.node("a", impatient());
@@ -109,7 +109,7 @@ async fn funds_that_vanish_after_a_node_took_it_are_the_shown_cause_and_it_goes_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn base_fee_above_the_newest_offer_is_shown_on_the_transaction_until_it_comes_down() {
-    let cluster = Cluster::new().await;
+    let cluster = Cluster::pipelined().await;
     cluster.chain.set_base_fee(100);
     cluster.chain.hold(TxMatch::Any);
     let bump = Arc::new(BumpRules { enabled: false, ..BumpRules::default() });

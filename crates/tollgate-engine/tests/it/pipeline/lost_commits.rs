@@ -134,7 +134,7 @@ async fn a_create_whose_commit_never_arrived_is_refused_and_leaves_no_gap() {
     proxied.proxy.restore();
     hold.release();
     let answer = within("the answer", first).await.unwrap();
-    assert!(matches!(answer, Err(CreateError::Unavailable(_))), "{answer:?}");
+    assert!(matches!(answer, Err(CreateError::Unserved(Unserved::Unavailable(_)))), "{answer:?}");
     let again = within("the second try", proxied.create(10)).await.unwrap();
     proxied.finish(&[Sent::new(new(again), 10)]).await;
 }
@@ -199,7 +199,7 @@ async fn a_settlement_that_fails_is_made_up_for_before_anything_is_read_back() {
     assert!(why.to_string().contains("may be taken"), "I6: nobody knows: {why}");
     // Whoever asks now is turned away once the worker could not settle it.
     let refused = within("the refusal", proxied.create(11)).await.unwrap();
-    assert!(matches!(refused, Err(CreateError::Unavailable(_))), "{refused:?}");
+    assert!(matches!(refused, Err(CreateError::Unserved(Unserved::Unavailable(_)))), "{refused:?}");
     proxied.proxy.restore();
     // The commit waits, and the worker waits for it: what it would read now is not the truth.
     let waiting = "select count(*) from pg_locks where not granted";

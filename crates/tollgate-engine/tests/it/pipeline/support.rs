@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tollgate_devchain::dev_accounts;
-use tollgate_engine::{Created, Engine, EngineOptions, Policies, World};
+use tollgate_engine::{Created, Engine, EngineOptions, EnginePorts, Policies};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::chain::Chain;
@@ -164,7 +164,7 @@ impl Pipeline {
         let id = (chain.chain_id(), chain.genesis());
         register(store.as_ref(), id, signer.accounts(), options.nonces.mode).await;
         let ports = self.ports(name, store, Arc::new(chain), Arc::new(signer));
-        Engine::start(World { policies, checkpoints, ..ports }, options)
+        Engine::start(EnginePorts { policies, checkpoints, ..ports }, options)
     }
 
     /// Creates transfers, all at once.

@@ -1,7 +1,7 @@
 //! The problem that each error of the model, the store and the engine becomes.
 
 use tollgate_api::{ErrorCode, FeeCapReached, MinimumFees, MissingFunds};
-use tollgate_engine::{ActError, CreateError, ReserveError};
+use tollgate_engine::{ActError, CreateError, ReserveError, Unserved};
 use tollgate_model::fill::NoncesRefused;
 use tollgate_model::ids::InvalidId;
 use tollgate_model::port::StoreError;
@@ -52,14 +52,16 @@ impl From<CreateError> for Problem {
         let detail = error.to_string();
         let code = match error {
             CreateError::Invalid(invalid) => return invalid.into(),
-            CreateError::UnknownSubmitter => ErrorCode::UnknownSubmitter,
+            CreateError::Unserved(Unserved::UnknownSubmitter) => ErrorCode::UnknownSubmitter,
             CreateError::NonceMismatch { .. } => ErrorCode::NonceMismatch,
             CreateError::Expired => ErrorCode::Expired,
             CreateError::Refused(refusal) => return refusal.into(),
             CreateError::RequestIdConflict(_) => ErrorCode::RequestIdConflict,
-            CreateError::NotOwner(owner) => return Self::not_owner(owner, detail),
-            CreateError::Busy => ErrorCode::Busy,
-            CreateError::Unavailable(_) => ErrorCode::Unavailable,
+            CreateError::Unserved(Unserved::NotOwner(owner)) => {
+                return Self::not_owner(owner, detail);
+            }
+            CreateError::Unserved(Unserved::Busy) => ErrorCode::Busy,
+            CreateError::Unserved(Unserved::Unavailable(_)) => ErrorCode::Unavailable,
         };
         let field = match code {
             ErrorCode::UnknownSubmitter => Some("submitter"),
@@ -116,7 +118,7 @@ impl From<ActError> for Problem {
         let code = match error {
             ActError::UnknownTx => return Self::not_found("transaction", "txId"),
             ActError::WrongChain { .. } => ErrorCode::WrongChain,
-            ActError::UnknownSubmitter => ErrorCode::UnknownSubmitter,
+            ActError::Unserved(Unserved::UnknownSubmitter) => ErrorCode::UnknownSubmitter,
             ActError::Forbidden(why) => match why {
                 Forbidden::NoSlot => ErrorCode::TxNotAllocated,
                 Forbidden::Mined => ErrorCode::TxMined,
@@ -154,9 +156,9 @@ impl From<ActError> for Problem {
             ActError::CannotResume(_) => ErrorCode::CannotResume,
             ActError::CannotChangeMode(_) => ErrorCode::CannotChangeMode,
             ActError::Nonces(_) => ErrorCode::NoncesRefused,
-            ActError::NotOwner(owner) => return Self::not_owner(owner, detail),
-            ActError::Busy => ErrorCode::Busy,
-            ActError::Unavailable(_) => ErrorCode::Unavailable,
+            ActError::Unserved(Unserved::NotOwner(owner)) => return Self::not_owner(owner, detail),
+            ActError::Unserved(Unserved::Busy) => ErrorCode::Busy,
+            ActError::Unserved(Unserved::Unavailable(_)) => ErrorCode::Unavailable,
         };
         Self::new(code, detail).about_one(field)
     }
@@ -171,10 +173,12 @@ impl From<ReserveError> for Problem {
             ReserveError::HoldOutOfRange { .. } => ErrorCode::InvalidDuration,
             ReserveError::TooMany => ErrorCode::TooManyReservations,
             ReserveError::StaleToken => ErrorCode::StaleOwnerToken,
-            ReserveError::UnknownSubmitter => ErrorCode::UnknownSubmitter,
-            ReserveError::NotOwner(owner) => return Self::not_owner(owner, detail),
-            ReserveError::Busy => ErrorCode::Busy,
-            ReserveError::Unavailable(_) => ErrorCode::Unavailable,
+            ReserveError::Unserved(Unserved::UnknownSubmitter) => ErrorCode::UnknownSubmitter,
+            ReserveError::Unserved(Unserved::NotOwner(owner)) => {
+                return Self::not_owner(owner, detail);
+            }
+            ReserveError::Unserved(Unserved::Busy) => ErrorCode::Busy,
+            ReserveError::Unserved(Unserved::Unavailable(_)) => ErrorCode::Unavailable,
         };
         let field = match code {
             ErrorCode::InvalidDuration => Some("holdSeconds"),
@@ -207,7 +211,7 @@ mod tests {
         for (error, name, status) in [
             (ActError::UnknownTx, "not_found", 404),
             (ActError::WrongChain { of: ChainId::MIN, own: ChainId::MAX }, "wrong_chain", 422),
-            (ActError::UnknownSubmitter, "unknown_submitter", 422),
+            (ActError::Unserved(Unserved::UnknownSubmitter), "unknown_submitter", 422),
             (Forbidden::NoSlot.into(), "tx_not_allocated", 409),
             (Forbidden::Mined.into(), "tx_mined", 409),
             (Forbidden::Final.into(), "tx_final", 409),
@@ -220,9 +224,9 @@ mod tests {
             (NoTip { kind: TxKind::Legacy }.into(), "invalid_fees", 422),
             (CannotResume::ChainBehind(gap).into(), "cannot_resume", 409),
             (CannotChangeMode::InUse { open: 1, reserved: 0 }.into(), "cannot_change_mode", 409),
-            (ActError::NotOwner(None), "not_owner", 409),
-            (ActError::Busy, "busy", 429),
-            (ActError::Unavailable("later".to_owned()), "unavailable", 503),
+            (ActError::Unserved(Unserved::NotOwner(None)), "not_owner", 409),
+            (ActError::Unserved(Unserved::Busy), "busy", 429),
+            (ActError::Unserved(Unserved::Unavailable("later".to_owned())), "unavailable", 503),
         ] {
             let code = Problem::from(error).code;
             assert_eq!((code.name(), code.status()), (name, status));
