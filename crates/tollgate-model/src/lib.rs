@@ -15,7 +15,7 @@
 //!
 //! Before there is a transaction: [`refusal`] (would the chain certainly refuse it).
 //!
-//! And about nodes: [`ownership`] (who should work for a submitter).
+//! And about nodes: [`ownership`] (who should work for a submitter). What both stores share is in [`sql`].
 
 pub mod amount;
 pub mod answer;
@@ -40,6 +40,7 @@ pub mod refusal;
 pub mod rejected;
 pub mod resubmit;
 pub mod secret;
+pub mod sql;
 pub mod state;
 pub mod stuck;
 pub mod text;
