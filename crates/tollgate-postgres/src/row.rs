@@ -1,4 +1,4 @@
-//! Rows as values. A column that can't be read is a defect, never a panic.
+//! Decodes rows by the names of their columns. A value that can't be decoded is a defect, never a panic.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,9 +8,9 @@ use tollgate_model::ids::InvalidId;
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::record::stored_state;
 use tollgate_model::port::{
-    Attempt, AttemptKind, Completion, Fees, HistoryEntry, KnownRequest, MinedIn, OpenTx,
-    OutboxEvent, Owner, ReceiptDetails, Reservation, ReservationState, Seen, StoreError,
-    SubmitterEntry, SubmitterRecord, TxRecord,
+    Attempt, AttemptKind, Cause, Completion, Confirmations, Fees, HistoryEntry, KnownRequest,
+    LineHead, MinedIn, OpenTx, OutboxEvent, Owner, ReceiptDetails, Reservation, ReservationState,
+    Seen, StoreError, SubmitterEntry, SubmitterRecord, TxRecord,
 };
 use tollgate_model::resubmit::Patience;
 use tollgate_model::{
@@ -21,21 +21,45 @@ use uuid::Uuid;
 
 /// Reads a column by name.
 pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: &str) -> Result<T, StoreError> {
-    row.try_get(column).map_err(|error| StoreError::Defect(format!("column {column}: {error}")))
+    let unreadable = |error| Cause::new(format!("column {column}: {error}"), error);
+    row.try_get(column).map_err(|error| StoreError::Defect(unreadable(error)))
+}
+
+pub(crate) fn defect(problem: String) -> StoreError {
+    StoreError::Defect(problem.into())
 }
 
 /// A value that this program can't have written.
 pub(crate) fn unreadable(error: InvalidId) -> StoreError {
-    StoreError::Defect(format!("stored value: {error}"))
+    StoreError::Defect(Cause::new(format!("stored value: {error}"), error))
 }
 
+/// What each place in the input got: `None` where no row answers for it.
+pub(crate) fn by_place<T>(
+    rows: &[Row],
+    places: usize,
+    read: impl Fn(&Row) -> Result<T, StoreError>,
+) -> Result<Vec<Option<T>>, StoreError> {
+    let mut read_rows = Vec::new();
+    read_rows.resize_with(places, || None);
+    for row in rows {
+        let place = place(row)?;
+        if read_rows.len() <= place {
+            read_rows.resize_with(place + 1, || None);
+        }
+        read_rows[place] = Some(read(row)?);
+    }
+    Ok(read_rows)
+}
+
+/// The place in the input that a row answers for, counted from 0.
 pub(crate) fn place(row: &Row) -> Result<usize, StoreError> {
     let place: i64 = get(row, "place")?;
-    usize::try_from(place - 1).map_err(|_| StoreError::Defect(format!("place {place}")))
+    usize::try_from(place - 1).map_err(|_| defect(format!("place {place}")))
 }
 
 fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N], StoreError> {
-    bytes.try_into().map_err(|_| StoreError::Defect(format!("{} bytes, not {N}", bytes.len())))
+    bytes.try_into().map_err(|_| defect(format!("{} bytes, not {N}", bytes.len())))
 }
 
 pub(crate) fn hash(row: &Row, column: &str) -> Result<B256, StoreError> {
@@ -63,7 +87,7 @@ fn text<const MAX: usize>(row: &Row, column: &str) -> Result<Option<Text<MAX>>, 
 }
 
 fn count<T: TryFrom<i64>>(value: i64) -> Result<T, StoreError> {
-    T::try_from(value).map_err(|_| StoreError::Defect(format!("{value} is out of range")))
+    T::try_from(value).map_err(|_| defect(format!("{value} is out of range")))
 }
 
 pub(crate) fn submitter(row: &Row) -> Result<Submitter, StoreError> {
@@ -95,13 +119,12 @@ pub(crate) fn seen(row: &Row) -> Result<Seen, StoreError> {
 
 pub(crate) fn status(row: &Row) -> Result<SubmitterStatus, StoreError> {
     let code: i16 = get(row, "status")?;
-    SubmitterStatus::from_code(code)
-        .ok_or_else(|| StoreError::Defect(format!("submitter status {code}")))
+    SubmitterStatus::from_code(code).ok_or_else(|| defect(format!("submitter status {code}")))
 }
 
 pub(crate) fn mode(row: &Row) -> Result<Mode, StoreError> {
     let code: i16 = get(row, "mode")?;
-    Mode::from_code(code).ok_or_else(|| StoreError::Defect(format!("mode {code}")))
+    Mode::from_code(code).ok_or_else(|| defect(format!("mode {code}")))
 }
 
 fn request_id(row: &Row) -> Result<Option<RequestId>, StoreError> {
@@ -123,7 +146,7 @@ pub(crate) fn submitter_record(row: &Row) -> Result<SubmitterRecord, StoreError>
     })
 }
 
-/// The owner's columns of a row; `None` where nobody owns.
+/// The owner's columns of a row; `None` if there is no owner.
 pub(crate) fn owner(row: &Row) -> Result<Option<Owner>, StoreError> {
     let Some(node) = get::<Option<String>>(row, "owner_node")? else { return Ok(None) };
     let remaining: i64 = get(row, "remaining_micros")?;
@@ -162,7 +185,7 @@ pub(crate) fn tx_record(row: &Row) -> Result<TxRecord, StoreError> {
     })
 }
 
-/// An open transaction, with its attempts from elsewhere.
+/// An open transaction without its attempts, which another query reads.
 pub(crate) fn open_tx(row: &Row) -> Result<OpenTx, StoreError> {
     let since = optional_time(row, "patience_since")?;
     let resends: Option<i32> = get(row, "patience_resends")?;
@@ -189,12 +212,11 @@ fn mined_in(row: &Row) -> Result<Option<MinedIn>, StoreError> {
     }))
 }
 
-/// Everything is null in rows of versions that did not keep it.
+/// Null in the rows of versions that did not store it.
 fn details(row: &Row) -> Result<ReceiptDetails, StoreError> {
     let price: Option<i64> = get(row, "effective_gas_price")?;
     let l1_fee: Option<&str> = get(row, "l1_fee")?;
-    let read =
-        |fee: &str| fee.parse().map(Wei).map_err(|_| StoreError::Defect(format!("l1_fee {fee}")));
+    let read = |fee: &str| fee.parse().map(Wei).map_err(|_| defect(format!("l1_fee {fee}")));
     Ok(ReceiptDetails {
         transaction_index: get::<Option<i64>>(row, "transaction_index")?.map(count).transpose()?,
         effective_gas_price: price.map(GasPrice::from_i64).transpose().map_err(unreadable)?,
@@ -213,8 +235,7 @@ pub(crate) fn attempt(row: &Row) -> Result<Attempt, StoreError> {
         number: count(i64::from(get::<i16>(row, "number")?))?,
         tx_hash: hash(row, "tx_hash")?,
         raw: bytes(row, "raw")?,
-        kind: AttemptKind::from_code(kind)
-            .ok_or_else(|| StoreError::Defect(format!("attempt kind {kind}")))?,
+        kind: AttemptKind::from_code(kind).ok_or_else(|| defect(format!("attempt kind {kind}")))?,
         fees: Fees {
             gas_limit: count(get(row, "gas_limit")?)?,
             max_fee: price(get(row, "max_fee")?)?,
@@ -250,6 +271,20 @@ pub(crate) fn completion(row: &Row) -> Result<Completion, StoreError> {
         tx_hash: optional_hash(row, "tx_hash")?,
         at: time(row, "at")?,
     })
+}
+
+pub(crate) fn confirmations(row: &Row) -> Result<Confirmations, StoreError> {
+    let hashes: &[u8] = get(row, "hashes")?;
+    Ok(Confirmations {
+        first_block: count(get(row, "first_block")?)?,
+        hashes: hashes.chunks_exact(B256::len_bytes()).map(B256::from_slice).collect(),
+        new_fork: get(row, "new_fork")?,
+    })
+}
+
+pub(crate) fn line_head(row: &Row) -> Result<LineHead, StoreError> {
+    let (tx_id, nonce) = (tx_id(row)?, nonce(row, "nonce")?);
+    Ok(LineHead { tx_id, nonce, state: state(row, "state")? })
 }
 
 pub(crate) fn feed_end(row: &Row) -> Result<Seq, StoreError> {

@@ -129,7 +129,7 @@ impl Database {
                 Err(StoreError::Unavailable(why))
                     if matches!(self, Self::Postgres(_)) && Instant::now() < until =>
                 {
-                    warn!(database = self.place(), why, "the database does not answer yet");
+                    warn!(database = self.place(), %why, "the database does not answer yet");
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
                 answer => return answer.map_err(|error| self.trouble(&error).into()),
@@ -141,7 +141,7 @@ impl Database {
     fn trouble(&self, error: &StoreError) -> String {
         let what = match error {
             StoreError::Unavailable(why) => format!("can't be reached or opened: {why}"),
-            StoreError::Unsafe(why) | StoreError::Defect(why) => why.clone(),
+            StoreError::Unsafe(why) | StoreError::Defect(why) => why.to_string(),
             other => other.to_string(),
         };
         format!("database {}: {}", self.place(), what.replace('\n', " "))

@@ -1,15 +1,12 @@
-//! Outcomes in order, and events on their way out. Implements [`FeedStore`]; both are written by
-//! the fenced batch alone.
+//! Completions in order, and events on their way out. Implements [`FeedStore`]; both are written by the
+//! fenced batch alone.
 
 use async_trait::async_trait;
 use rusqlite::params;
 use tollgate_model::port::{FeedPage, FeedStore, OutboxEvent, Page, StoreError};
-
 use tollgate_model::{ChainId, Seq};
 
-use crate::SqliteStore;
-use crate::db::{all, exec, one};
-use crate::{queries, row};
+use crate::{SqliteStore, queries, row};
 
 #[async_trait]
 impl FeedStore for SqliteStore {
@@ -21,10 +18,9 @@ impl FeedStore for SqliteStore {
     ) -> Result<FeedPage, StoreError> {
         let rows = self.db.read(move |conn| {
             let params = params![chain_id.as_i64(), after.as_i64(), page.limit()];
-            all(conn, queries::COMPLETION_PAGE, params, |found| {
-                let end = Seq::from_i64(row::get(found, 8)?)?;
-                let is_one = row::get::<Option<i64>>(found, 0)?.is_some();
-                Ok((is_one.then(|| row::completion(found)).transpose()?, end))
+            conn.all(queries::COMPLETION_PAGE, params, |row| {
+                let is_one = row::get::<Option<i64>>(row, "seq")?.is_some();
+                Ok((is_one.then(|| row::completion(row)).transpose()?, row::feed_end(row)?))
             })
         });
         let rows = rows.await?;
@@ -35,14 +31,14 @@ impl FeedStore for SqliteStore {
     async fn feed_end(&self, chain_id: ChainId) -> Result<Seq, StoreError> {
         let chain_id = chain_id.as_i64();
         let end =
-            self.db.read(move |conn| one(conn, queries::COMPLETION_END, [chain_id], row::feed_end));
+            self.db.read(move |conn| conn.one(queries::COMPLETION_END, [chain_id], row::feed_end));
         Ok(end.await?.unwrap_or(Seq::MIN))
     }
 
     async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError> {
         let events = self
             .db
-            .read(move |conn| all(conn, queries::OUTBOX_PAGE, [page.limit()], row::outbox_event));
+            .read(move |conn| conn.all(queries::OUTBOX_PAGE, [page.limit()], row::outbox_event));
         events.await
     }
 
@@ -51,9 +47,8 @@ impl FeedStore for SqliteStore {
             return Ok(());
         }
         let ids = ids.to_vec();
-        let forgotten = self.db.write(move |scope| {
-            ids.into_iter()
-                .try_for_each(|id| exec(scope.conn, queries::OUTBOX_FORGET, [id]).map(drop))
+        let forgotten = self.db.write(move |tx| {
+            ids.into_iter().try_for_each(|id| tx.exec(queries::OUTBOX_FORGET, [id]).map(drop))
         });
         forgotten.await
     }

@@ -1,4 +1,4 @@
-//! Rows as values. A row that this program can't have written is a defect, never a panic.
+//! Decodes rows by the names of their columns. A value that can't be decoded is a defect, never a panic.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use rusqlite::types::FromSql;
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::record::stored_state;
 use tollgate_model::port::{
-    Attempt, AttemptKind, Completion, Confirmations, Fees, HistoryEntry, KnownRequest, MinedIn,
-    OpenTx, OutboxEvent, Owner, ReceiptDetails, Reservation, ReservationState, Seen,
+    Attempt, AttemptKind, Completion, Confirmations, Fees, HistoryEntry, KnownRequest, LineHead,
+    MinedIn, OpenTx, OutboxEvent, Owner, ReceiptDetails, Reservation, ReservationState, Seen,
     SubmitterEntry, SubmitterRecord, TxRecord,
 };
 use tollgate_model::resubmit::Patience;
@@ -18,258 +18,270 @@ use tollgate_model::{
 };
 use uuid::Uuid;
 
-use crate::error::Fault;
+use crate::error::QueryError;
 
-type Decoded<T> = Result<T, Fault>;
+type Decoded<T> = Result<T, QueryError>;
 
-pub(crate) fn get<T: FromSql>(row: &Row<'_>, at: usize) -> Decoded<T> {
-    Ok(row.get(at)?)
+pub(crate) fn get<T: FromSql>(row: &Row<'_>, column: &str) -> Decoded<T> {
+    Ok(row.get(column)?)
 }
 
-pub(crate) fn tx_id(row: &Row<'_>, at: usize) -> Decoded<TxId> {
-    Ok(TxId::from_uuid(Uuid::from_bytes(get(row, at)?)))
+pub(crate) fn tx_id(row: &Row<'_>) -> Decoded<TxId> {
+    Ok(TxId::from_uuid(Uuid::from_bytes(get(row, "tx_id")?)))
 }
 
-/// Chain and address, in two columns.
-pub(crate) fn submitter(row: &Row<'_>, at: usize) -> Decoded<Submitter> {
-    let chain_id = ChainId::from_i64(get(row, at)?)?;
-    Ok(Submitter::new(chain_id, Address::new(get(row, at + 1)?)))
+pub(crate) fn submitter(row: &Row<'_>) -> Decoded<Submitter> {
+    let chain_id = ChainId::from_i64(get(row, "chain_id")?)?;
+    Ok(Submitter::new(chain_id, Address::new(get(row, "submitter")?)))
 }
 
-pub(crate) fn hash(row: &Row<'_>, at: usize) -> Decoded<B256> {
-    Ok(B256::new(get(row, at)?))
+pub(crate) fn hash(row: &Row<'_>, column: &str) -> Decoded<B256> {
+    Ok(B256::new(get(row, column)?))
 }
 
-pub(crate) fn hash_or_none(row: &Row<'_>, at: usize) -> Decoded<Option<B256>> {
-    Ok(get::<Option<[u8; 32]>>(row, at)?.map(B256::new))
+pub(crate) fn optional_hash(row: &Row<'_>, column: &str) -> Decoded<Option<B256>> {
+    Ok(get::<Option<[u8; 32]>>(row, column)?.map(B256::new))
 }
 
-pub(crate) fn nonce(row: &Row<'_>, at: usize) -> Decoded<Nonce> {
-    Ok(Nonce::from_i64(get(row, at)?)?)
+pub(crate) fn nonce(row: &Row<'_>, column: &str) -> Decoded<Nonce> {
+    Ok(Nonce::from_i64(get(row, column)?)?)
 }
 
-pub(crate) fn token(row: &Row<'_>, at: usize) -> Decoded<FencingToken> {
-    Ok(FencingToken::from_i64(get(row, at)?)?)
+pub(crate) fn token(row: &Row<'_>) -> Decoded<FencingToken> {
+    Ok(FencingToken::from_i64(get(row, "fencing_token")?)?)
 }
 
-pub(crate) fn state(row: &Row<'_>, at: usize) -> Decoded<TxState> {
-    Ok(stored_state(get(row, at)?)?)
+pub(crate) fn state(row: &Row<'_>, column: &str) -> Decoded<TxState> {
+    Ok(stored_state(get(row, column)?)?)
 }
 
-pub(crate) fn status(row: &Row<'_>, at: usize) -> Decoded<SubmitterStatus> {
-    let code = get(row, at)?;
-    SubmitterStatus::from_code(code).ok_or_else(|| Fault::defect(format!("no status {code}")))
+pub(crate) fn seen(row: &Row<'_>) -> Decoded<Seen> {
+    Ok(Seen { state: state(row, "state")?, version: get(row, "version")? })
 }
 
-pub(crate) fn mode(row: &Row<'_>, at: usize) -> Decoded<Mode> {
-    let code = get(row, at)?;
-    Mode::from_code(code).ok_or_else(|| Fault::defect(format!("no mode {code}")))
+pub(crate) fn status(row: &Row<'_>) -> Decoded<SubmitterStatus> {
+    let code = get(row, "status")?;
+    SubmitterStatus::from_code(code)
+        .ok_or_else(|| QueryError::defect(format!("submitter status {code}")))
 }
 
-pub(crate) fn time(row: &Row<'_>, at: usize) -> Decoded<Timestamp> {
-    Ok(Timestamp::from_unix_micros(get(row, at)?))
+pub(crate) fn mode(row: &Row<'_>) -> Decoded<Mode> {
+    let code = get(row, "mode")?;
+    Mode::from_code(code).ok_or_else(|| QueryError::defect(format!("mode {code}")))
 }
 
-fn time_or_none(row: &Row<'_>, at: usize) -> Decoded<Option<Timestamp>> {
-    Ok(get::<Option<i64>>(row, at)?.map(Timestamp::from_unix_micros))
+pub(crate) fn time(row: &Row<'_>, column: &str) -> Decoded<Timestamp> {
+    Ok(Timestamp::from_unix_micros(get(row, column)?))
 }
 
-fn bytes(row: &Row<'_>, at: usize) -> Decoded<Bytes> {
-    Ok(get::<Vec<u8>>(row, at)?.into())
+fn optional_time(row: &Row<'_>, column: &str) -> Decoded<Option<Timestamp>> {
+    Ok(get::<Option<i64>>(row, column)?.map(Timestamp::from_unix_micros))
 }
 
-fn text<const MAX: usize>(row: &Row<'_>, at: usize) -> Decoded<Option<Text<MAX>>> {
-    get::<Option<String>>(row, at)?.map(|text| Ok(Text::new("text", text)?)).transpose()
+fn bytes(row: &Row<'_>, column: &str) -> Decoded<Bytes> {
+    Ok(get::<Vec<u8>>(row, column)?.into())
+}
+
+fn text<const MAX: usize>(row: &Row<'_>, column: &str) -> Decoded<Option<Text<MAX>>> {
+    get::<Option<String>>(row, column)?.map(|text| Ok(Text::new("text", text)?)).transpose()
 }
 
 /// A number that was unsigned when it was stored.
-pub(crate) fn count(row: &Row<'_>, at: usize) -> Decoded<u64> {
-    let number: i64 = get(row, at)?;
-    u64::try_from(number).map_err(|_| Fault::defect(format!("{number} is negative")))
+pub(crate) fn count(row: &Row<'_>, column: &str) -> Decoded<u64> {
+    let number: i64 = get(row, column)?;
+    u64::try_from(number).map_err(|_| QueryError::defect(format!("{number} is negative")))
 }
 
-pub(crate) fn request_id(row: &Row<'_>, at: usize) -> Decoded<Option<RequestId>> {
-    get::<Option<String>>(row, at)?.map(|text| Ok(RequestId::new(text)?)).transpose()
+fn request_id(row: &Row<'_>) -> Decoded<Option<RequestId>> {
+    get::<Option<String>>(row, "request_id")?.map(|text| Ok(RequestId::new(text)?)).transpose()
 }
 
-/// `owner_node, fencing_token, advertise_url, remaining`; no node is no owner.
-pub(crate) fn owner(row: &Row<'_>, at: usize) -> Decoded<Option<Owner>> {
-    let Some(node) = get::<Option<String>>(row, at)? else { return Ok(None) };
+/// The owner's columns of a row; `None` if there is no owner.
+pub(crate) fn owner(row: &Row<'_>) -> Decoded<Option<Owner>> {
+    let Some(node) = get::<Option<String>>(row, "owner_node")? else { return Ok(None) };
     Ok(Some(Owner {
         node: NodeId::from_stored(node),
-        token: token(row, at + 1)?,
-        advertise_url: get(row, at + 2)?,
-        remaining: Duration::from_micros(count(row, at + 3)?),
+        token: token(row)?,
+        advertise_url: get(row, "advertise_url")?,
+        remaining: Duration::from_micros(count(row, "remaining_micros")?),
     }))
 }
 
 pub(crate) fn submitter_record(row: &Row<'_>) -> Decoded<SubmitterRecord> {
     Ok(SubmitterRecord {
-        submitter: submitter(row, 0)?,
-        next_nonce: nonce(row, 2)?,
-        mode: mode(row, 3)?,
-        status: status(row, 4)?,
-        status_reason: text(row, 5)?,
+        submitter: submitter(row)?,
+        next_nonce: nonce(row, "next_nonce")?,
+        mode: mode(row)?,
+        status: status(row)?,
+        status_reason: text(row, "status_reason")?,
     })
 }
 
 pub(crate) fn known_request(row: &Row<'_>) -> Decoded<KnownRequest> {
-    Ok(KnownRequest { tx_id: tx_id(row, 0)?, payload_digest: hash(row, 1)? })
+    Ok(KnownRequest { tx_id: tx_id(row)?, payload_digest: hash(row, "payload_digest")? })
 }
 
 pub(crate) fn tx_record(row: &Row<'_>) -> Decoded<TxRecord> {
     Ok(TxRecord {
-        tx_id: tx_id(row, 0)?,
-        submitter: submitter(row, 1)?,
-        request_id: request_id(row, 3)?,
-        nonce: get::<Option<i64>>(row, 4)?.map(Nonce::from_i64).transpose()?,
-        payload: bytes(row, 5)?,
-        payload_digest: hash(row, 6)?,
-        seen: Seen { state: state(row, 7)?, version: get(row, 8)? },
-        fencing_token: token(row, 9)?,
-        attempts: get(row, 10)?,
-        newest_hash: hash_or_none(row, 11)?,
-        next_resubmit_at: time_or_none(row, 12)?,
-        resubmits: get(row, 13)?,
-        last_error: text(row, 14)?,
-        mined: mined_in(row, 15, 26)?,
-        valid_until: time_or_none(row, 21)?,
-        created_at: time(row, 22)?,
-        updated_at: time(row, 23)?,
-        finished_at: time_or_none(row, 24)?,
-        diagnosis: text(row, 25)?,
+        tx_id: tx_id(row)?,
+        submitter: submitter(row)?,
+        request_id: request_id(row)?,
+        nonce: get::<Option<i64>>(row, "nonce")?.map(Nonce::from_i64).transpose()?,
+        payload: bytes(row, "payload")?,
+        payload_digest: hash(row, "payload_digest")?,
+        seen: seen(row)?,
+        fencing_token: token(row)?,
+        attempts: get(row, "attempts")?,
+        newest_hash: optional_hash(row, "newest_hash")?,
+        next_resubmit_at: optional_time(row, "next_resubmit_at")?,
+        resubmits: get(row, "resubmits")?,
+        last_error: text(row, "last_error")?,
+        diagnosis: text(row, "diagnosis")?,
+        mined: mined_in(row)?,
+        valid_until: optional_time(row, "valid_until")?,
+        created_at: time(row, "created_at")?,
+        updated_at: time(row, "updated_at")?,
+        finished_at: optional_time(row, "finished_at")?,
     })
 }
 
-/// An open transaction, with its attempts from elsewhere.
+/// An open transaction without its attempts, which another query reads.
 pub(crate) fn open_tx(row: &Row<'_>) -> Decoded<OpenTx> {
-    let (since, resends) = (time_or_none(row, 30)?, get::<Option<u32>>(row, 31)?);
-    let patience = since.zip(resends).map(|(since, resends)| Patience { since, resends });
-    let (new_fork, unproven_since) = (get(row, 32)?, time_or_none(row, 33)?);
-    let (record, attempts) = (tx_record(row)?, Vec::new());
-    Ok(OpenTx { record, attempts, patience, unproven_since, new_fork })
+    let since = optional_time(row, "patience_since")?;
+    let resends = get::<Option<u32>>(row, "patience_resends")?;
+    Ok(OpenTx {
+        record: tx_record(row)?,
+        attempts: Vec::new(),
+        patience: since.zip(resends).map(|(since, resends)| Patience { since, resends }),
+        unproven_since: optional_time(row, "unproven_since")?,
+        new_fork: get(row, "new_fork")?,
+    })
 }
 
-fn mined_in(row: &Row<'_>, at: usize, details_at: usize) -> Decoded<Option<MinedIn>> {
-    let Some(tx_hash) = hash_or_none(row, at)? else { return Ok(None) };
+fn mined_in(row: &Row<'_>) -> Decoded<Option<MinedIn>> {
+    let Some(tx_hash) = optional_hash(row, "mined_hash")? else { return Ok(None) };
     Ok(Some(MinedIn {
         tx_hash,
-        block_number: count(row, at + 1)?,
-        block_hash: hash(row, at + 2)?,
-        gas_used: count(row, at + 3)?,
-        succeeded: get(row, at + 4)?,
-        revert_reason: text(row, at + 5)?,
-        details: details(row, details_at)?,
+        block_number: count(row, "block_number")?,
+        block_hash: hash(row, "block_hash")?,
+        gas_used: count(row, "gas_used")?,
+        succeeded: get(row, "succeeded")?,
+        revert_reason: text(row, "revert_reason")?,
+        details: details(row)?,
     }))
 }
 
-/// Everything is null in rows of versions that did not keep it.
-fn details(row: &Row<'_>, at: usize) -> Decoded<ReceiptDetails> {
-    let price: Option<i64> = get(row, at + 1)?;
-    let l1_fee: Option<String> = get(row, at + 2)?;
+/// Null in the rows of versions that did not store it.
+fn details(row: &Row<'_>) -> Decoded<ReceiptDetails> {
+    let price: Option<i64> = get(row, "effective_gas_price")?;
+    let l1_fee: Option<String> = get(row, "l1_fee")?;
     let read =
-        |fee: String| fee.parse().map(Wei).map_err(|_| Fault::defect(format!("l1_fee {fee}")));
+        |fee: String| fee.parse().map(Wei).map_err(|_| QueryError::defect(format!("l1_fee {fee}")));
     Ok(ReceiptDetails {
-        transaction_index: get(row, at)?,
+        transaction_index: get(row, "transaction_index")?,
         effective_gas_price: price.map(GasPrice::from_i64).transpose()?,
         l1_fee: l1_fee.map(read).transpose()?,
-        contract_address: get::<Option<[u8; 20]>>(row, at + 3)?.map(Address::new),
+        contract_address: get::<Option<[u8; 20]>>(row, "contract_address")?.map(Address::new),
     })
 }
 
 pub(crate) fn attempt(row: &Row<'_>) -> Decoded<Attempt> {
-    let kind = get(row, 4)?;
-    let priority: Option<i64> = get(row, 7)?;
+    let kind = get(row, "kind")?;
+    let priority: Option<i64> = get(row, "max_priority_fee")?;
     Ok(Attempt {
-        tx_id: tx_id(row, 0)?,
-        number: get(row, 1)?,
-        tx_hash: hash(row, 2)?,
-        raw: bytes(row, 3)?,
+        tx_id: tx_id(row)?,
+        number: get(row, "number")?,
+        tx_hash: hash(row, "tx_hash")?,
+        raw: bytes(row, "raw")?,
         kind: AttemptKind::from_code(kind)
-            .ok_or_else(|| Fault::defect(format!("no kind {kind} of attempt")))?,
+            .ok_or_else(|| QueryError::defect(format!("attempt kind {kind}")))?,
         fees: Fees {
-            gas_limit: count(row, 5)?,
-            max_fee: GasPrice::from_i64(get(row, 6)?)?,
+            gas_limit: count(row, "gas_limit")?,
+            max_fee: GasPrice::from_i64(get(row, "max_fee")?)?,
             max_priority_fee: priority.map(GasPrice::from_i64).transpose()?,
         },
-        created_at: time(row, 8)?,
+        created_at: time(row, "created_at")?,
     })
 }
 
 pub(crate) fn history_entry(row: &Row<'_>) -> Decoded<HistoryEntry> {
-    let from: Option<i16> = get(row, 5)?;
+    let from: Option<i16> = get(row, "from_state")?;
     Ok(HistoryEntry {
-        version: get(row, 0)?,
-        at: time(row, 1)?,
-        node: NodeId::from_stored(get(row, 2)?),
-        token: token(row, 3)?,
-        event: get(row, 4)?,
+        version: get(row, "version")?,
+        at: time(row, "at")?,
+        node: NodeId::from_stored(get(row, "node")?),
+        token: token(row)?,
+        event: get(row, "event")?,
         from: from.map(stored_state).transpose()?,
-        to: state(row, 6)?,
-        detail: text(row, 7)?,
+        to: state(row, "to_state")?,
+        detail: text(row, "detail")?,
     })
 }
 
 pub(crate) fn submitter_entry(row: &Row<'_>) -> Decoded<SubmitterEntry> {
     Ok(SubmitterEntry {
-        number: count(row, 0)?,
-        at: time(row, 1)?,
-        node: NodeId::from_stored(get(row, 2)?),
-        token: token(row, 3)?,
-        event: get(row, 4)?,
-        detail: text(row, 5)?,
+        number: count(row, "number")?,
+        at: time(row, "at")?,
+        node: NodeId::from_stored(get(row, "node")?),
+        token: token(row)?,
+        event: get(row, "event")?,
+        detail: text(row, "detail")?,
     })
 }
 
 pub(crate) fn confirmations(row: &Row<'_>) -> Decoded<Confirmations> {
-    let joined: Vec<u8> = get(row, 1)?;
+    let joined: Vec<u8> = get(row, "hashes")?;
     let (hashes, rest) = joined.as_chunks::<32>();
     if !rest.is_empty() {
-        return Err(Fault::defect(format!("{} bytes are no list of hashes", joined.len())));
+        return Err(QueryError::defect(format!("{} bytes are no list of hashes", joined.len())));
     }
     Ok(Confirmations {
-        first_block: count(row, 0)?,
+        first_block: count(row, "first_block")?,
         hashes: hashes.iter().copied().map(TxHash::new).collect(),
-        new_fork: get(row, 2)?,
+        new_fork: get(row, "new_fork")?,
     })
+}
+
+pub(crate) fn line_head(row: &Row<'_>) -> Decoded<LineHead> {
+    let (tx_id, nonce) = (tx_id(row)?, nonce(row, "nonce")?);
+    Ok(LineHead { tx_id, nonce, state: state(row, "state")? })
 }
 
 pub(crate) fn completion(row: &Row<'_>) -> Decoded<Completion> {
     Ok(Completion {
-        seq: Seq::from_i64(get(row, 0)?)?,
-        tx_id: tx_id(row, 1)?,
-        submitter: submitter(row, 2)?,
-        request_id: request_id(row, 4)?,
-        state: state(row, 5)?,
-        tx_hash: hash_or_none(row, 6)?,
-        at: time(row, 7)?,
+        seq: Seq::from_i64(get(row, "seq")?)?,
+        tx_id: tx_id(row)?,
+        submitter: submitter(row)?,
+        request_id: request_id(row)?,
+        state: state(row, "state")?,
+        tx_hash: optional_hash(row, "tx_hash")?,
+        at: time(row, "at")?,
     })
 }
 
 pub(crate) fn feed_end(row: &Row<'_>) -> Decoded<Seq> {
-    Ok(Seq::from_i64(get(row, 0)?)?)
+    Ok(Seq::from_i64(get(row, "last_seq")?)?)
 }
 
 pub(crate) fn outbox_event(row: &Row<'_>) -> Decoded<OutboxEvent> {
     Ok(OutboxEvent {
-        id: get(row, 0)?,
-        kind: get(row, 1)?,
-        key: get(row, 2)?,
-        tx_id: tx_id(row, 3)?,
-        body: bytes(row, 4)?,
-        created_at: time(row, 5)?,
+        id: get(row, "id")?,
+        kind: get(row, "kind")?,
+        key: get(row, "key")?,
+        tx_id: tx_id(row)?,
+        body: bytes(row, "body")?,
+        created_at: time(row, "created_at")?,
     })
 }
 
-/// A reservation's own columns; whose it is the query knew.
-pub(crate) fn reservation(row: &Row<'_>, submitter: Submitter) -> Decoded<Reservation> {
+pub(crate) fn reservation(row: &Row<'_>) -> Decoded<Reservation> {
     Ok(Reservation {
-        submitter,
-        nonce: nonce(row, 0)?,
-        state: ReservationState::from_code(get(row, 1)?)?,
-        owner_token: Uuid::from_bytes(get(row, 2)?),
-        deadline: time(row, 3)?,
-        tx_hash: hash_or_none(row, 4)?,
-        reason: text(row, 5)?,
+        submitter: submitter(row)?,
+        nonce: nonce(row, "nonce")?,
+        state: ReservationState::from_code(get(row, "state")?)?,
+        owner_token: Uuid::from_bytes(get(row, "owner_token")?),
+        deadline: time(row, "deadline")?,
+        tx_hash: optional_hash(row, "tx_hash")?,
+        reason: text(row, "reason")?,
     })
 }

@@ -282,7 +282,7 @@ impl Desk {
             }
             Err(StoreError::CommitUnknown(why)) => {
                 self.answer_settled(creates).await;
-                Err(Stop::Restart(why))
+                Err(Stop::Restart(why.to_string()))
             }
             Err(error) => {
                 refuse(creates, &CreateError::Unavailable(error.to_string()));

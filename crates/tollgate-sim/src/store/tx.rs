@@ -54,7 +54,7 @@ impl TxStore for NodeStore {
             return answer;
         }
         self.line.arrive_lost("commit").await;
-        Err(StoreError::CommitUnknown("the answer was lost".to_owned()))
+        Err(StoreError::CommitUnknown("the answer was lost".into()))
     }
 
     async fn settle(

@@ -8,8 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio_postgres::Client;
 use tollgate_model::port::{Store, StoreError};
+use tollgate_model::sql::Overrides;
 use tollgate_model::{Submitter, TxId};
-use tollgate_postgres::{PgOptions, PgStore, PlantedBug, SessionLimits};
+use tollgate_postgres::{PgOptions, PgStore, SessionLimits};
 
 use super::{Kind, NodeOptions, OpenTransaction, World};
 use crate::postgres::connect;
@@ -20,7 +21,7 @@ use crate::{PgServer, child};
 pub struct PgWorld {
     server: PgServer,
     database: String,
-    planted: Option<PlantedBug>,
+    overrides: Overrides,
     child: Option<PathBuf>,
 }
 
@@ -35,14 +36,14 @@ impl PgWorld {
         Self::on(PgServer::start_own().await).await
     }
 
-    /// With a deliberate defect in every node's store.
-    pub async fn planted(bug: PlantedBug) -> Self {
-        Self { planted: Some(bug), ..Self::new().await }
+    /// With mistakes in the queries of every node's store.
+    pub async fn with_overrides(overrides: Overrides) -> Self {
+        Self { overrides, ..Self::new().await }
     }
 
     async fn on(server: PgServer) -> Self {
         let database = server.fresh_database().await;
-        let world = Self { server, database, planted: None, child: None };
+        let world = Self { server, database, overrides: &[], child: None };
         tollgate_postgres::migrate(&PgOptions::new(world.url())).await.unwrap();
         world
     }
@@ -74,7 +75,7 @@ impl PgWorld {
         let mut options = PgOptions::new(self.url());
         options.checkpoints = node.watch;
         options.session = session;
-        options.planted = self.planted;
+        options.overrides = self.overrides;
         options
     }
 

@@ -11,8 +11,9 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{Store, StoreError};
+use tollgate_model::sql::Overrides;
 use tollgate_model::{Submitter, Timestamp, TxId};
-use tollgate_sqlite::{PlantedBug, SqliteOptions, SqliteStore};
+use tollgate_sqlite::{SqliteOptions, SqliteStore};
 
 use super::{Kind, NodeOptions, OpenTransaction, World};
 use crate::child;
@@ -21,7 +22,7 @@ use crate::child;
 pub struct SqliteWorld {
     folder: TempDir,
     clock: Arc<MovableClock>,
-    planted: Option<PlantedBug>,
+    overrides: Overrides,
     child: Option<PathBuf>,
 }
 
@@ -29,14 +30,14 @@ impl SqliteWorld {
     /// In a folder of its own.
     pub async fn new() -> Self {
         let folder = TempDir::new().unwrap();
-        let world = Self { folder, clock: Arc::default(), planted: None, child: None };
+        let world = Self { folder, clock: Arc::default(), overrides: &[], child: None };
         tollgate_sqlite::migrate(&SqliteOptions::file(world.path())).await.unwrap();
         world
     }
 
-    /// With a deliberate defect in every node's store.
-    pub async fn planted(bug: PlantedBug) -> Self {
-        Self { planted: Some(bug), ..Self::new().await }
+    /// With mistakes in the queries of every node's store.
+    pub async fn with_overrides(overrides: Overrides) -> Self {
+        Self { overrides, ..Self::new().await }
     }
 
     /// With the program that opens the database in another process.
@@ -70,7 +71,7 @@ impl World for SqliteWorld {
         opened.checkpoints = options.watch;
         opened.clock = self.clock.clone();
         opened.busy_timeout = options.patience;
-        opened.planted = self.planted;
+        opened.overrides = self.overrides;
         Ok(Arc::new(SqliteStore::open(opened).await?))
     }
 

@@ -17,15 +17,6 @@ const SKIPPED: [&str; 4] = ["target", ".git", ".tools", "node_modules"];
 /// The highest number of a promise (I1, I2, …).
 const PROMISES: usize = 16;
 
-const POSTGRES_QUERIES: &str = "crates/tollgate-postgres/queries/";
-const SQLITE_QUERIES: &str = "crates/tollgate-sqlite/queries/";
-
-/// Queries that only one store has: `(path, why the other needs none)`.
-const ONE_STORE_ONLY: &[(&str, &str)] = &[(
-    "crates/tollgate-sqlite/queries/completion_number.sql",
-    "SQLite can't update inside a CTE, so the counter is a statement of its own",
-)];
-
 /// `(crate, what its [dependencies] must name, what they must not)`. A `*` stands for any rest.
 const DIRECTIONS: [(&str, &str, &str); 7] = [
     (
@@ -75,18 +66,8 @@ fn no_file_names_a_path_of_one_machine_or_a_package_registry() {
 }
 
 #[test]
-fn every_query_starts_with_its_contract() {
-    check("start these queries with one line: -- what it promises", queries_without_contract);
-}
-
-#[test]
 fn crates_depend_on_each_other_in_one_direction_only() {
     check("server -> engine -> model <- stores", wrong_dependencies);
-}
-
-#[test]
-fn both_stores_hold_the_same_queries() {
-    check("mirror these, or list them in ONE_STORE_ONLY with the reason", unmirrored_queries);
 }
 
 #[test]
@@ -251,20 +232,6 @@ fn machine_bound(files: &[File]) -> Vec<String> {
         .collect()
 }
 
-fn queries_without_contract(files: &[File]) -> Vec<String> {
-    let queries = files.iter().filter(|file| {
-        let folder = file.path.split('/').nth(2);
-        file.path.starts_with("crates/") && folder == Some("queries") && file.path.ends_with(".sql")
-    });
-    queries
-        .filter(|file| {
-            let contract = file.text.lines().next().and_then(|line| line.strip_prefix("-- "));
-            contract.is_none_or(|contract| contract.trim().is_empty())
-        })
-        .map(|file| file.path.clone())
-        .collect()
-}
-
 fn wrong_dependencies(files: &[File]) -> Vec<String> {
     let mut violations = Vec::new();
     for (krate, needs, never) in DIRECTIONS {
@@ -283,30 +250,6 @@ fn wrong_dependencies(files: &[File]) -> Vec<String> {
             }
         }
     }
-    violations
-}
-
-fn unmirrored_queries(files: &[File]) -> Vec<String> {
-    let mut violations = Vec::new();
-    for (mine, other) in [(POSTGRES_QUERIES, SQLITE_QUERIES), (SQLITE_QUERIES, POSTGRES_QUERIES)] {
-        let queries: Vec<_> =
-            files.iter().filter_map(|file| file.path.strip_prefix(mine)).collect();
-        if queries.is_empty() {
-            violations.push(format!("{mine} holds no queries"));
-        }
-        for query in queries {
-            let path = format!("{mine}{query}");
-            let is_listed = ONE_STORE_ONLY.iter().any(|(listed, _)| *listed == path);
-            let is_mirrored = text_of(files, &format!("{other}{query}")).is_some();
-            if is_mirrored && is_listed {
-                violations.push(format!("{path} is listed in ONE_STORE_ONLY, but has its mirror"));
-            } else if !is_mirrored && !is_listed {
-                violations.push(format!("{path} has no mirror in {other}"));
-            }
-        }
-    }
-    let gone = ONE_STORE_ONLY.iter().filter(|(path, _)| text_of(files, path).is_none());
-    violations.extend(gone.map(|(path, _)| format!("{path} is listed, but is not there")));
     violations
 }
 
@@ -395,7 +338,7 @@ fn dependencies(manifest: &str) -> Vec<String> {
 fn each_rule_sees_what_it_is_for_and_nothing_else() {
     let on_model = "[dependencies]\ntollgate-model.workspace = true\n";
     let good = || {
-        let mut tree = vec![
+        vec![
             File::new(
                 "ARCHITECTURE.md",
                 "I1 I2 I3 I4 I5 I6 I7 I8 I9 I10 I11, **I12** `I13` I14 I15 I16.",
@@ -418,11 +361,7 @@ fn each_rule_sees_what_it_is_for_and_nothing_else() {
             File::new("crates/tollgate-engine/Cargo.toml", on_model),
             File::new("crates/tollgate-client/Cargo.toml", on_model),
             File::new("crates/tollgate-outbound/Cargo.toml", "[dependencies]\nhyper = \"1\"\n"),
-            File::new("crates/tollgate-postgres/queries/a.sql", "-- One row, or none.\nselect 1"),
-            File::new("crates/tollgate-sqlite/queries/a.sql", "-- One row, or none.\nselect 1"),
-        ];
-        tree.extend(ONE_STORE_ONLY.iter().map(|(path, why)| File::new(path, &format!("-- {why}"))));
-        tree
+        ]
     };
     let model = "crates/tollgate-model/Cargo.toml";
     let lib = "crates/tollgate-model/src/lib.rs";
@@ -431,7 +370,7 @@ fn each_rule_sees_what_it_is_for_and_nothing_else() {
     let marker = ["// TO", "DO"].concat();
     let unfinished = ["//! A.\nlet x = db", "g!(1);"].concat();
     let folder = ["see /ho", "me/someone"].concat();
-    let bad: [(Rule, &str, String); 19] = [
+    let bad: [(Rule, &str, String); 16] = [
         (long_files, lib, "//! A.\n".repeat(LINES_MAX + 1)),
         (undocumented, lib, "pub mod a;\n".into()),
         (unfinished_work, lib, unfinished),
@@ -439,15 +378,12 @@ fn each_rule_sees_what_it_is_for_and_nothing_else() {
         (unfinished_work, "scripts/setup", marker.replace("//", "#")),
         (machine_bound, "README.md", folder),
         (machine_bound, "a.json", ["https://registry.npm", "js.org/a"].concat()),
-        (queries_without_contract, "crates/tollgate-sqlite/queries/a.sql", "select 1".into()),
         (wrong_dependencies, model, "[dependencies]\ntokio = \"1\"".into()),
         (wrong_dependencies, model, "[dependencies]\ntollgate-sqlite.workspace = true".into()),
         (wrong_dependencies, model, "[dependencies.x]\npackage = \"alloy-transport-ws\"".into()),
         (wrong_dependencies, model, "[target.'cfg(unix)'.dependencies]\nhyper = \"1\"".into()),
         (wrong_dependencies, model, "[dependencies]\nx = { package = \"axum\" }".into()),
         (wrong_dependencies, sqlite, "[dependencies]\nrusqlite = \"1\"".into()),
-        (unmirrored_queries, "crates/tollgate-postgres/queries/b.sql", "-- B.".into()),
-        (unmirrored_queries, "crates/tollgate-sqlite/queries/b.sql", "-- B.".into()),
         (
             unnamed_promises,
             "ARCHITECTURE.md",
