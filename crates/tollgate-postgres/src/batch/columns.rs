@@ -8,7 +8,7 @@ use tollgate_model::port::{
     TxUpdate,
 };
 use tollgate_model::time::micros;
-use tollgate_model::{GasPrice, NodeId, Nonce, Submitter, Timestamp, TxId, TxState};
+use tollgate_model::{GasPrice, NodeId, Nonce, Timestamp, TxId, TxState};
 
 type Parameter<'a> = Box<dyn ToSql + Send + Sync + 'a>;
 
@@ -28,7 +28,7 @@ impl Columns<'_> {
 
 /// Makes [`Columns`] of a `Vec` of rows: one array for each expression about a row.
 macro_rules! columns {
-    ($rows:expr, |$row:pat_param| $($column:expr),+ $(,)?) => {{
+    ($rows:expr, $row:pat => [$($column:expr),+ $(,)?]) => {{
         let rows = $rows;
         #[allow(unused_variables, reason = "each column needs a part of the row")]
         let parameters: Vec<Parameter<'a>> =
@@ -82,9 +82,8 @@ fn stored(number: u64) -> i64 {
 
 /// For `tx_insert`.
 pub(super) fn transactions<'a>(creates: &[Create<'a>], at: Timestamp) -> Columns<'a> {
-    columns!(
-        creates,
-        |Create { section, tx }| tx.tx_id.uuid(),
+    columns!(creates, Create { section, tx } => [
+        tx.tx_id.uuid(),
         chain_id(section),
         address(section),
         tx.request_id.as_ref().map(|id| id.as_str()),
@@ -95,15 +94,14 @@ pub(super) fn transactions<'a>(creates: &[Create<'a>], at: Timestamp) -> Columns
         section.lease.token.as_i64(),
         tx.valid_until.map(SystemTime::from),
         SystemTime::from(at),
-    )
+    ])
 }
 
 /// For `tx_update`.
 pub(super) fn updates<'a>(updates: &[Update<'a>]) -> Columns<'a> {
     let mined = |update: &'a TxUpdate| update.evidence.mined();
-    columns!(
-        updates,
-        |Update { section, update }| update.tx_id.uuid(),
+    columns!(updates, Update { section, update } => [
+        update.tx_id.uuid(),
         chain_id(section),
         address(section),
         section.lease.token.as_i64(),
@@ -124,7 +122,7 @@ pub(super) fn updates<'a>(updates: &[Update<'a>]) -> Columns<'a> {
         mined(update).map(|mined| stored(mined.gas_used)),
         mined(update).map(|mined| mined.succeeded),
         mined(update).and_then(|mined| mined.revert_reason.as_ref()).map(|reason| reason.as_str()),
-    )
+    ])
 }
 
 /// For `attempt_insert`.
@@ -138,9 +136,8 @@ pub(super) fn attempts<'a>(creates: &[Create<'a>], applied: &[Applied<'a>]) -> C
         Some((applied.section, applied.tx_id(), applied.attempts, attempt))
     });
     let rows: Vec<(&Section, TxId, i16, &'a NewAttempt)> = first.chain(later).collect();
-    columns!(
-        rows,
-        |(section, tx_id, number, attempt)| tx_id.uuid(),
+    columns!(rows, (section, tx_id, number, attempt) => [
+        tx_id.uuid(),
         *number,
         chain_id(section),
         attempt.tx_hash.as_slice(),
@@ -149,7 +146,7 @@ pub(super) fn attempts<'a>(creates: &[Create<'a>], applied: &[Applied<'a>]) -> C
         stored(attempt.fees.gas_limit),
         attempt.fees.max_fee.as_i64(),
         attempt.fees.max_priority_fee.map(GasPrice::as_i64),
-    )
+    ])
 }
 
 /// A row of the audit trail.
@@ -188,16 +185,15 @@ pub(super) fn history<'a>(
         detail: update.detail.as_ref().map(|detail| detail.as_str()),
     });
     let entries: Vec<Entry<'a>> = created.chain(changed).collect();
-    let mut columns = columns!(
-        entries,
-        |entry| entry.tx_id.uuid(),
+    let mut columns = columns!(entries, entry => [
+        entry.tx_id.uuid(),
         entry.version,
         entry.section.lease.token.as_i64(),
         entry.event,
         entry.from.map(TxState::code),
         entry.to.code(),
         entry.detail,
-    );
+    ]);
     columns.parameters.insert(0, Box::new(node.as_str()));
     columns
 }
@@ -208,13 +204,12 @@ pub(super) fn events<'a>(creates: &[Create<'a>], applied: &[Applied<'a>]) -> Col
     let changed = applied.iter().map(|applied| (applied.tx_id(), applied.update.outbox.as_ref()));
     let events = created.chain(changed).filter_map(|(tx_id, event)| Some((tx_id, event?)));
     let rows: Vec<(TxId, &'a NewEvent)> = events.collect();
-    columns!(
-        rows,
-        |(tx_id, event)| event.kind,
+    columns!(rows, (tx_id, event) => [
+        event.kind,
         event.key.as_str(),
         tx_id.uuid(),
-        event.body.as_ref()
-    )
+        event.body.as_ref(),
+    ])
 }
 
 /// For `cursor_move`.
@@ -224,13 +219,12 @@ pub(super) fn cursors<'a>(sections: impl Iterator<Item = &'a Section>) -> Column
         Some((section, step))
     });
     let rows: Vec<(&'a Section, CursorMove)> = moves.collect();
-    columns!(
-        rows,
-        |(section, step)| chain_id(section),
+    columns!(rows, (section, step) => [
+        chain_id(section),
         address(section),
         step.from.as_i64(),
-        step.to.as_i64()
-    )
+        step.to.as_i64(),
+    ])
 }
 
 /// For `recyclable_take`: a slot from the cursor takes no recycled nonce.
@@ -242,39 +236,37 @@ pub(super) fn recycled_slots<'a>(creates: &[Create<'a>], applied: &[Applied<'a>]
         Some((section, slot))
     });
     let rows: Vec<(&'a Section, &'a Slot)> = recycled.collect();
-    columns!(
-        rows,
-        |(section, slot)| chain_id(section),
+    columns!(rows, (section, slot) => [
+        chain_id(section),
         address(section),
         slot.nonce.as_i64(),
-        slot.attempt.tx_hash.as_slice()
-    )
+        slot.attempt.tx_hash.as_slice(),
+    ])
 }
 
 /// For `slot_free`.
 pub(super) fn freed_slots<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
     let freed = applied.iter().filter_map(|it| Some((it.section, it.update.freed_nonce?)));
     let rows: Vec<(&'a Section, Nonce)> = freed.collect();
-    columns!(rows, |(section, nonce)| chain_id(section), address(section), nonce.as_i64())
+    columns!(rows, (section, nonce) => [chain_id(section), address(section), nonce.as_i64()])
 }
 
 /// For `confirmation_put`.
 pub(super) fn confirmations<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
     let lists =
         applied.iter().filter_map(|it| Some((it.tx_id(), it.update.confirmations.as_ref()?)));
-    columns!(
-        lists.collect::<Vec<_>>(),
-        |(tx_id, list)| tx_id.uuid(),
+    columns!(lists.collect::<Vec<_>>(), (tx_id, list) => [
+        tx_id.uuid(),
         stored(list.first_block),
         list.hashes.concat(),
-        list.new_fork
-    )
+        list.new_fork,
+    ])
 }
 
 /// For `diagnosis_put`.
 pub(super) fn diagnoses<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
     let texts = applied.iter().filter_map(|it| Some((it.tx_id(), it.update.diagnosis.as_ref()?)));
-    columns!(texts.collect::<Vec<_>>(), |(tx_id, diagnosis)| tx_id.uuid(), diagnosis.as_str())
+    columns!(texts.collect::<Vec<_>>(), (tx_id, diagnosis) => [tx_id.uuid(), diagnosis.as_str()])
 }
 
 /// For `receipt_put`: what receipts say beyond block and status.
@@ -286,32 +278,33 @@ pub(super) fn receipts<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
         _ => None,
     });
     let rows: Vec<(TxId, &'a MinedIn)> = detailed.collect();
-    columns!(
-        rows,
-        |(tx_id, mined)| tx_id.uuid(),
+    columns!(rows, (tx_id, mined) => [
+        tx_id.uuid(),
         mined.block_hash.as_slice(),
         mined.details.transaction_index.map(i64::from),
         mined.details.effective_gas_price.map(GasPrice::as_i64),
         mined.details.l1_fee.map(|fee| fee.to_string()),
         mined.details.contract_address.as_ref().map(|address| address.as_slice()),
-    )
+    ])
 }
 
 /// For `patience_put`.
 pub(super) fn patience<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
     let waited = applied.iter().filter_map(|it| Some((it.tx_id(), it.update.patience?)));
-    columns!(
-        waited.collect::<Vec<_>>(),
-        |(tx_id, patience)| tx_id.uuid(),
+    columns!(waited.collect::<Vec<_>>(), (tx_id, patience) => [
+        tx_id.uuid(),
         SystemTime::from(patience.since),
         i32::try_from(patience.resends).unwrap_or(i32::MAX),
-    )
+    ])
 }
 
 /// For `unproven_put`.
 pub(super) fn unproven<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
     let since = applied.iter().filter_map(|it| Some((it.tx_id(), it.update.unproven_since?)));
-    columns!(since.collect::<Vec<_>>(), |(tx_id, since)| tx_id.uuid(), SystemTime::from(*since))
+    columns!(since.collect::<Vec<_>>(), (tx_id, since) => [
+        tx_id.uuid(),
+        SystemTime::from(*since),
+    ])
 }
 
 fn finished<'b, 'a>(applied: &'b [Applied<'a>]) -> Vec<&'b Applied<'a>> {
@@ -320,29 +313,17 @@ fn finished<'b, 'a>(applied: &'b [Applied<'a>]) -> Vec<&'b Applied<'a>> {
 
 /// The ids of transactions that end.
 pub(super) fn ended<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
-    columns!(finished(applied), |it| it.tx_id().uuid())
+    columns!(finished(applied), it => [it.tx_id().uuid()])
 }
 
 /// For `completion_insert`.
 pub(super) fn completions<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
-    columns!(
-        finished(applied),
-        |it| it.tx_id().uuid(),
+    columns!(finished(applied), it => [
+        it.tx_id().uuid(),
         chain_id(it.section),
         address(it.section),
         it.request_id.clone(),
         it.update.to().code(),
         it.mined_hash.clone(),
-    )
-}
-
-/// Submitters as columns of their own, for statements that take keys.
-pub(super) fn keyed<'a, T>(
-    sections: &[&'a Section],
-    wanted: impl Fn(&'a Section) -> Vec<T>,
-) -> (Vec<&'a Submitter>, Vec<T>) {
-    let pairs = sections.iter().flat_map(|section| {
-        wanted(section).into_iter().map(|value| (&section.lease.submitter, value))
-    });
-    pairs.unzip()
+    ])
 }

@@ -7,7 +7,6 @@ use tollgate_model::port::{KnownRequest, Section, SectionFacts, Seen, StoreError
 use tollgate_model::{Nonce, Submitter};
 use uuid::Uuid;
 
-use super::columns::keyed;
 use crate::connection::Parameters;
 use crate::db::Tx;
 use crate::lease::SubmitterKeys;
@@ -55,6 +54,17 @@ pub(super) async fn gather(
         fetch(tx, &lock_recyclable, nonces.len(), of_nonces),
     )?;
     assemble(sections, &cursors, &requests, &rows, &recyclable)
+}
+
+/// What the sections look for, each with its section's submitter.
+fn keyed<'a, T>(
+    sections: &[&'a Section],
+    wanted: impl Fn(&'a Section) -> Vec<T>,
+) -> (Vec<&'a Submitter>, Vec<T>) {
+    let pairs = sections.iter().flat_map(|section| {
+        wanted(section).into_iter().map(|value| (&section.lease.submitter, value))
+    });
+    pairs.unzip()
 }
 
 /// Whether a section changes the submitter's row, or depends on it.
