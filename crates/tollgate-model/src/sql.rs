@@ -4,6 +4,8 @@
 //! `-- name: …` and a line that says what it promises. [`queries!`](crate::queries) makes a constant
 //! of each; a name that is missing, or that is in a file and not declared, does not compile.
 
+pub mod row;
+
 use std::ops::RangeInclusive;
 
 use crate::nonce::{Mode, SubmitterStatus};

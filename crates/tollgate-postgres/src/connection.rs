@@ -11,11 +11,12 @@ use std::time::Duration;
 use deadpool_postgres::Object;
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Error as PgError, Row, Statement, ToStatement};
+use tokio_postgres::{Error as PgError, Statement, ToStatement};
 use tollgate_model::sql::{Overrides, Query};
 use tracing::warn;
 
 use crate::error::SqlError;
+use crate::row::Row;
 
 pub(crate) type Parameters<'a> = [&'a (dyn ToSql + Sync)];
 
@@ -63,7 +64,7 @@ impl Connection {
         parameters: &Parameters<'_>,
     ) -> Result<Row, SqlError> {
         let statement = self.prepare(query).await?;
-        self.answer(self.client().query_one(&statement, parameters)).await
+        self.answer(self.client().query_one(&statement, parameters)).await.map(Row)
     }
 
     /// The row of a query that returns one or none.
@@ -73,7 +74,8 @@ impl Connection {
         parameters: &Parameters<'_>,
     ) -> Result<Option<Row>, SqlError> {
         let statement = self.prepare(query).await?;
-        self.answer(self.client().query_opt(&statement, parameters)).await
+        let row = self.answer(self.client().query_opt(&statement, parameters)).await?;
+        Ok(row.map(Row))
     }
 
     /// Runs a statement; returns how many rows it changed.
@@ -103,7 +105,8 @@ impl Connection {
         statement: &T,
         parameters: &Parameters<'_>,
     ) -> Result<Vec<Row>, SqlError> {
-        self.answer(self.client().query(statement, parameters)).await
+        let rows = self.answer(self.client().query(statement, parameters)).await?;
+        Ok(rows.into_iter().map(Row).collect())
     }
 
     /// [`Self::execute`] for a statement or a text.

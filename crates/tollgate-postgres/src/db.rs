@@ -243,7 +243,7 @@ mod tests {
                          where name like 'tcp\\_%' order by name";
             let rows = connection.fetch(show, &[]).await.unwrap();
             let settings: Vec<(&str, &str)> =
-                rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+                rows.iter().map(|row| (row.0.get(0), row.0.get(1))).collect();
             let expected = [
                 ("tcp_keepalives_count", "3"),
                 ("tcp_keepalives_idle", "10"),

@@ -20,9 +20,7 @@ impl FeedStore for PgStore {
         let (mut items, mut end) = (Vec::with_capacity(rows.len()), Seq::MIN);
         for row in &rows {
             end = row::feed_end(row)?;
-            if row::get::<Option<i64>>(row, "seq")?.is_some() {
-                items.push(row::completion(row)?);
-            }
+            items.extend(row::completion(row)?);
         }
         Ok(FeedPage { items, end })
     }

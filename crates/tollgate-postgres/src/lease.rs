@@ -4,7 +4,6 @@
 //! comparison of time uses the server's clock inside the statement.
 
 use async_trait::async_trait;
-use tokio_postgres::Row;
 use tollgate_model::port::{
     Acquisition, Checkpoint, GrantKind, Lease, LeaseStore, LeaseTerms, OrphanPage, Owner,
     StoreError, SubmitterRecord,
@@ -129,10 +128,10 @@ impl LeaseStore for PgStore {
         let mut page = OrphanPage::default();
         for row in &upkeep.query_all(queries::LEASE_ORPHANS, &[&chain_id, &after, &limit]).await? {
             let submitter = row::submitter(row)?;
-            if row::get(row, "is_orphan")? {
+            if row::flag(row, "is_orphan")? {
                 page.orphans.push(submitter);
             }
-            if row::get(row, "is_last")? {
+            if row::flag(row, "is_last")? {
                 page.next = Some(submitter.address);
             }
         }
@@ -153,10 +152,10 @@ impl PgStore {
         let work = self.pools.work().await?;
         let found = work.query_opt(queries::LEASE_FIND, &[&chain_id, &address, &skew]).await?;
         let Some(found) = found else { return Ok(LeaseState::Absent) };
-        let is_own = row::get::<&str>(&found, "owner_node")? == node.as_str();
-        Ok(if is_own && row::get(&found, "valid")? {
+        let is_own = row::string(&found, "owner_node")? == node.as_str();
+        Ok(if is_own && row::flag(&found, "valid")? {
             LeaseState::Own(row::token(&found)?)
-        } else if row::get(&found, "takeable")? {
+        } else if row::flag(&found, "takeable")? {
             LeaseState::Expired
         } else {
             LeaseState::Held
@@ -223,7 +222,7 @@ impl PgStore {
         if let Some(row) = work.query_opt(queries::SUBMITTER_GET, &[&chain_id, &address]).await? {
             return row::submitter_record(&row);
         }
-        let chain: Option<Row> = work.query_opt(queries::CHAIN_GENESIS, &[&chain_id]).await?;
+        let chain = work.query_opt(queries::CHAIN_GENESIS, &[&chain_id]).await?;
         Err(match chain {
             Some(_) => StoreError::UnknownSubmitter(submitter),
             None => StoreError::UnknownChain(submitter.chain_id),

@@ -100,8 +100,7 @@ pub(crate) async fn submitters(
     let keys: &Parameters<'_> = &[&keys.chain_ids, &keys.submitters];
     for row in &work.query_all(queries::SUBMITTER_DEPTH, keys).await? {
         let Some(overview) = overviews.get_mut(row::place(row)?) else { continue };
-        let depth: i64 = row::get(row, "depth")?;
-        overview.depth.push((row::state(row, "state")?, depth.unsigned_abs()));
+        overview.depth.push((row::state(row, "state")?, row::int(row, "depth")?));
         let oldest = row::time(row, "oldest")?;
         overview.oldest_open = Some(overview.oldest_open.map_or(oldest, |known| known.min(oldest)));
     }

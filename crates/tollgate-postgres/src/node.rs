@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tollgate_model::port::{LiveNode, NodeStore, ServedSet, StoreError};
 use tollgate_model::time::micros;
-use tollgate_model::{B256, ChainId, NodeId, Text};
+use tollgate_model::{B256, ChainId, NodeId};
 
 use crate::{PgStore, queries, row};
 
@@ -31,16 +31,7 @@ impl NodeStore for PgStore {
         let upkeep = self.pools.upkeep().await?;
         let rows =
             upkeep.query_all(queries::NODE_LIVE, &[&chain_id.as_i64(), &micros(within)]).await?;
-        let node = |row| {
-            Ok(LiveNode {
-                node: NodeId::from_stored(row::get(row, "node_id")?),
-                chain_id,
-                advertise_url: Text::lossy(row::get(row, "advertise_url")?),
-                draining: row::get(row, "draining")?,
-                serves: row::optional_hash(row, "serves")?,
-            })
-        };
-        rows.iter().map(node).collect()
+        rows.iter().map(|row| row::live_node(row, chain_id)).collect()
     }
 
     async fn publish_served(&self, set: &ServedSet) -> Result<(), StoreError> {
@@ -56,7 +47,7 @@ impl NodeStore for PgStore {
     async fn served_set(&self, digest: B256) -> Result<Option<ServedSet>, StoreError> {
         let upkeep = self.pools.upkeep().await?;
         let found = upkeep.query_opt(queries::SERVED_GET, &[&digest.as_slice()]).await?;
-        let set = |row| Ok(ServedSet::from_bytes(row::get(row, "accounts")?));
+        let set = |row| Ok(ServedSet::from_bytes(row::bytes(row, "accounts")?));
         found.as_ref().map_or(Ok(None), set)
     }
 

@@ -2,7 +2,6 @@
 //! cursor and fence as the batch.
 
 use async_trait::async_trait;
-use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{
@@ -17,6 +16,7 @@ use crate::batch::insert_note;
 use crate::connection::Parameters;
 use crate::db::Tx;
 use crate::lease::key;
+use crate::row::Row;
 use crate::{PgStore, queries, row};
 
 #[async_trait]
@@ -31,7 +31,7 @@ impl ReservationStore for PgStore {
         let tx = self.begin_owned(node, ask.lease).await?;
         let cursor = lock_cursor(&tx, submitter).await?;
         let counted = tx.query_one(queries::RESERVATION_COUNT, &[&chain_id, &address]).await?;
-        if row::get::<i64>(&counted, "count")? >= i64::from(ask.outstanding_max)
+        if row::int::<i64>(&counted, "count")? >= i64::from(ask.outstanding_max)
             || row::status(&cursor)? != SubmitterStatus::Active
         {
             tx.rollback().await?;

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rusqlite::{Params, Row};
+use rusqlite::Params;
 use tokio::runtime::Handle;
 use tollgate_model::port::{Cause, Checkpoint, Checkpoints, StoreError};
 use tollgate_model::sql::{Overrides, Query};
@@ -17,6 +17,7 @@ use crate::error::{QueryError, at_commit};
 use crate::migrate;
 use crate::options::{SqliteOptions, SqlitePath, Threads};
 use crate::queries;
+use crate::row::Row;
 use crate::worker::Worker;
 
 /// Threads that only read.
@@ -158,13 +159,13 @@ impl Connection<'_> {
         &self,
         query: Query,
         params: impl Params,
-        decode: impl Fn(&Row<'_>) -> Result<T, QueryError>,
+        decode: impl Fn(&Row<'_>) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, QueryError> {
         let mut statement = self.conn.prepare_cached(query.text_with(self.overrides))?;
         let mut rows = statement.query(params)?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
-            found.push(decode(row)?);
+            found.push(decode(&Row(row))?);
         }
         Ok(found)
     }
@@ -174,7 +175,7 @@ impl Connection<'_> {
         &self,
         query: Query,
         params: impl Params,
-        decode: impl Fn(&Row<'_>) -> Result<T, QueryError>,
+        decode: impl Fn(&Row<'_>) -> Result<T, StoreError>,
     ) -> Result<Option<T>, QueryError> {
         // Read to the end, so that a statement that writes is done before the next one runs.
         self.all(query, params, decode).map(|rows| rows.into_iter().next())

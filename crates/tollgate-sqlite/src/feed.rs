@@ -19,8 +19,7 @@ impl FeedStore for SqliteStore {
         let rows = self.db.read(move |conn| {
             let params = params![chain_id.as_i64(), after.as_i64(), page.limit()];
             conn.all(queries::COMPLETION_PAGE, params, |row| {
-                let is_one = row::get::<Option<i64>>(row, "seq")?.is_some();
-                Ok((is_one.then(|| row::completion(row)).transpose()?, row::feed_end(row)?))
+                Ok((row::completion(row)?, row::feed_end(row)?))
             })
         });
         let rows = rows.await?;
@@ -30,15 +29,16 @@ impl FeedStore for SqliteStore {
 
     async fn feed_end(&self, chain_id: ChainId) -> Result<Seq, StoreError> {
         let chain_id = chain_id.as_i64();
-        let end =
-            self.db.read(move |conn| conn.one(queries::COMPLETION_END, [chain_id], row::feed_end));
+        let end = self.db.read(move |conn| {
+            conn.one(queries::COMPLETION_END, [chain_id], |row| row::feed_end(row))
+        });
         Ok(end.await?.unwrap_or(Seq::MIN))
     }
 
     async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError> {
-        let events = self
-            .db
-            .read(move |conn| conn.all(queries::OUTBOX_PAGE, [page.limit()], row::outbox_event));
+        let events = self.db.read(move |conn| {
+            conn.all(queries::OUTBOX_PAGE, [page.limit()], |row| row::outbox_event(row))
+        });
         events.await
     }
 

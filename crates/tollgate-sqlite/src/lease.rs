@@ -12,6 +12,7 @@ use tollgate_model::{Address, ChainId, FencingToken, NodeId, Submitter};
 use crate::connection::span;
 use crate::db::Connection;
 use crate::error::QueryError;
+use crate::row::Row;
 use crate::{SqliteStore, queries, row, tx};
 
 /// I1, I2: whether the writer holds the lease. The first read of every critical transaction, whose write
@@ -103,7 +104,7 @@ impl LeaseStore for SqliteStore {
         let owners = self.db.read(move |conn| {
             let owner = |Submitter { chain_id, address }| {
                 let params = params![chain_id.as_i64(), address.as_slice()];
-                let found = conn.one(queries::LEASE_OWNERS, params, row::owner)?;
+                let found = conn.one(queries::LEASE_OWNERS, params, |row| row::owner(row))?;
                 Ok(found.flatten())
             };
             submitters.into_iter().map(owner).collect()
@@ -117,8 +118,8 @@ impl LeaseStore for SqliteStore {
         after: Option<Address>,
         limit: u32,
     ) -> Result<OrphanPage, StoreError> {
-        let decode = |row: &rusqlite::Row<'_>| {
-            Ok((row::submitter(row)?, row::get(row, "is_last")?, row::get(row, "is_orphan")?))
+        let decode = |row: &Row<'_>| {
+            Ok((row::submitter(row)?, row::flag(row, "is_last")?, row::flag(row, "is_orphan")?))
         };
         let seen: Vec<(Submitter, bool, bool)> = self
             .db
@@ -152,7 +153,7 @@ fn find(
     let skew = span(terms.clock_skew_allowance());
     let params = params![chain_id.as_i64(), address.as_slice(), skew];
     let found = conn.one(queries::LEASE_FIND, params, |row| {
-        let (valid, takeable) = (row::get(row, "valid")?, row::get(row, "takeable")?);
+        let (valid, takeable) = (row::flag(row, "valid")?, row::flag(row, "takeable")?);
         Ok(row::owner(row)?.map(|owner| LeaseRow { owner, valid, takeable }))
     })?;
     Ok(found.flatten())
@@ -237,5 +238,5 @@ fn take_over(
     }
     let params =
         params![chain_id.as_i64(), address.as_slice(), node.as_str(), span(terms.duration())];
-    conn.one(queries::LEASE_TAKE_OVER, params, row::token)
+    conn.one(queries::LEASE_TAKE_OVER, params, |row| row::token(row))
 }

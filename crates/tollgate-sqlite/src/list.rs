@@ -35,7 +35,7 @@ pub(crate) fn page(
         page.limit(),
         lowest.as_ref().map_or([].as_slice(), |lowest| lowest.as_slice())
     ];
-    conn.all(query, params, row::tx_record)
+    conn.all(query, params, |row| row::tx_record(row))
 }
 
 /// The query for a filter; none if nothing can pass it.

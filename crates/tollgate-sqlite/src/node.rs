@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rusqlite::params;
 use tollgate_model::port::{LiveNode, NodeStore, ServedSet, StoreError};
-use tollgate_model::{B256, ChainId, NodeId, Text};
+use tollgate_model::{B256, ChainId, NodeId};
 
 use crate::connection::span;
 use crate::{SqliteStore, queries, row};
@@ -33,16 +33,7 @@ impl NodeStore for SqliteStore {
     ) -> Result<Vec<LiveNode>, StoreError> {
         let nodes = self.db.read(move |conn| {
             let params = params![chain_id.as_i64(), span(within)];
-            conn.all(queries::NODE_LIVE, params, |row| {
-                let url: String = row::get(row, "advertise_url")?;
-                Ok(LiveNode {
-                    node: NodeId::from_stored(row::get(row, "node_id")?),
-                    chain_id,
-                    advertise_url: Text::new("advertiseUrl", url)?,
-                    draining: row::get(row, "draining")?,
-                    serves: row::optional_hash(row, "serves")?,
-                })
-            })
+            conn.all(queries::NODE_LIVE, params, |row| row::live_node(row, chain_id))
         });
         nodes.await
     }
@@ -64,7 +55,9 @@ impl NodeStore for SqliteStore {
     async fn served_set(&self, digest: B256) -> Result<Option<ServedSet>, StoreError> {
         let accounts = self.db.read(move |conn| {
             let digest = [digest.as_slice()];
-            conn.one(queries::SERVED_GET, digest, |row| row::get::<Vec<u8>>(row, "accounts"))
+            conn.one(queries::SERVED_GET, digest, |row| {
+                row::bytes(row, "accounts").map(<[u8]>::to_vec)
+            })
         });
         Ok(accounts.await?.as_deref().and_then(ServedSet::from_bytes))
     }

@@ -130,7 +130,7 @@ impl ReservationStore for SqliteStore {
             let Submitter { chain_id, address } = submitter;
             let after = after.map_or(-1, Nonce::as_i64);
             let params = params![chain_id.as_i64(), address.as_slice(), after, page.limit()];
-            conn.all(queries::RESERVATION_PAGE, params, row::reservation)
+            conn.all(queries::RESERVATION_PAGE, params, |row| row::reservation(row))
         });
         reservations.await
     }
@@ -179,7 +179,7 @@ fn report(
     let Submitter { chain_id, address } = lease.submitter;
     let (nonce, token) = (nonce.as_i64(), owner_token.into_bytes());
     let params = params![chain_id.as_i64(), address.as_slice(), nonce, token, content];
-    conn.one(query, params, row::reservation)
+    conn.one(query, params, |row| row::reservation(row))
 }
 
 /// Makes nonces recyclable; returns those that became so, lowest first.
@@ -228,8 +228,9 @@ fn reserve(
     let (cursor, status, _) =
         batch::cursor(conn, submitter)?.ok_or(StoreError::UnknownSubmitter(submitter))?;
     let key = params![chain_id, address];
-    let out =
-        conn.one(queries::RESERVATION_COUNT, key, |row| row::count(row, "count"))?.unwrap_or(0);
+    let out = conn
+        .one(queries::RESERVATION_COUNT, key, |row| row::int::<u64>(row, "count"))?
+        .unwrap_or(0);
     // I12: a submitter that is not active opens no slot.
     if out >= u64::from(ask.outstanding_max) || status != SubmitterStatus::Active {
         return Ok(None);
@@ -242,7 +243,7 @@ fn reserve(
     };
     let hold = span(ask.hold);
     let params = params![chain_id, address, nonce.as_i64(), ask.owner_token.into_bytes(), hold];
-    let put = conn.one(queries::RESERVATION_PUT, params, row::reservation)?;
+    let put = conn.one(queries::RESERVATION_PUT, params, |row| row::reservation(row))?;
     // I3: neither the cursor nor a recyclable nonce may be in use.
     put.map(Some)
         .ok_or_else(|| QueryError::defect(format!("nonce {nonce} of {submitter} is in use")))

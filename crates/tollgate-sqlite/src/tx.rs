@@ -13,6 +13,7 @@ use tollgate_model::{Address, B256, ChainId, NodeId, Nonce, RequestId, Submitter
 
 use crate::db::Connection;
 use crate::error::QueryError;
+use crate::row::Row;
 use crate::{SqliteStore, batch, list, queries, row};
 
 #[async_trait]
@@ -69,7 +70,7 @@ impl TxStore for SqliteStore {
 
     async fn tx(&self, tx_id: TxId) -> Result<Option<TxRecord>, StoreError> {
         let found = self.db.read(move |conn| {
-            conn.one(queries::TX_GET, [tx_id.uuid().into_bytes()], row::tx_record)
+            conn.one(queries::TX_GET, [tx_id.uuid().into_bytes()], |row| row::tx_record(row))
         });
         found.await
     }
@@ -82,7 +83,7 @@ impl TxStore for SqliteStore {
         let request_id = request_id.clone();
         let found = self.db.read(move |conn| {
             let params = params![chain_id.as_i64(), address.as_slice(), request_id.as_str()];
-            conn.one(queries::TX_BY_REQUEST, params, row::tx_record)
+            conn.one(queries::TX_BY_REQUEST, params, |row| row::tx_record(row))
         });
         found.await
     }
@@ -92,7 +93,7 @@ impl TxStore for SqliteStore {
         let found = self.db.read(move |conn| {
             let mut found = Vec::new();
             for hash in hashes {
-                let decode = |row: &rusqlite::Row<'_>| Ok((hash, row::tx_id(row)?));
+                let decode = |row: &Row<'_>| Ok((hash, row::tx_id(row)?));
                 found.extend(conn.all(queries::TX_BY_HASH, [hash.as_slice()], decode)?);
             }
             Ok(found)
@@ -122,7 +123,7 @@ impl TxStore for SqliteStore {
     ) -> Result<Vec<HistoryEntry>, StoreError> {
         let entries = self.db.read(move |conn| {
             let params = params![tx_id.uuid().into_bytes(), after_version, page.limit()];
-            conn.all(queries::HISTORY_PAGE, params, row::history_entry)
+            conn.all(queries::HISTORY_PAGE, params, |row| row::history_entry(row))
         });
         entries.await
     }
@@ -136,14 +137,16 @@ impl TxStore for SqliteStore {
         let entries = self.db.read(move |conn| {
             let after = i64::try_from(after_number).unwrap_or(i64::MAX);
             let params = params![chain_id.as_i64(), address.as_slice(), after, page.limit()];
-            conn.all(queries::SUBMITTER_HISTORY_PAGE, params, row::submitter_entry)
+            conn.all(queries::SUBMITTER_HISTORY_PAGE, params, |row| row::submitter_entry(row))
         });
         entries.await
     }
 
     async fn confirmations(&self, tx_id: TxId) -> Result<Option<Confirmations>, StoreError> {
         let list = self.db.read(move |conn| {
-            conn.one(queries::CONFIRMATION_GET, [tx_id.uuid().into_bytes()], row::confirmations)
+            conn.one(queries::CONFIRMATION_GET, [tx_id.uuid().into_bytes()], |row| {
+                row::confirmations(row)
+            })
         });
         list.await
     }
@@ -178,7 +181,7 @@ impl TxStore for SqliteStore {
         self.db
             .read(move |conn| {
                 let params = params![chain_id.as_i64(), address.as_slice()];
-                conn.one(queries::TX_LINE_HEAD, params, row::line_head)
+                conn.one(queries::TX_LINE_HEAD, params, |row| row::line_head(row))
             })
             .await
     }
@@ -197,7 +200,7 @@ impl TxStore for SqliteStore {
         let modes = self.db.read(move |conn| {
             let mode = |Submitter { chain_id, address }| {
                 let params = params![chain_id.as_i64(), address.as_slice()];
-                conn.one(queries::SUBMITTER_MODES, params, row::mode)
+                conn.one(queries::SUBMITTER_MODES, params, |row| row::mode(row))
             };
             submitters.into_iter().map(mode).collect()
         });
@@ -237,7 +240,7 @@ pub(crate) fn submitter(
     Submitter { chain_id, address }: Submitter,
 ) -> Result<Option<SubmitterRecord>, QueryError> {
     let params = params![chain_id.as_i64(), address.as_slice()];
-    conn.one(queries::SUBMITTER_GET, params, row::submitter_record)
+    conn.one(queries::SUBMITTER_GET, params, |row| row::submitter_record(row))
 }
 
 /// The transaction of a known request.
@@ -247,11 +250,11 @@ pub(crate) fn known_request(
     request_id: &RequestId,
 ) -> Result<Option<KnownRequest>, QueryError> {
     let params = params![chain_id.as_i64(), address.as_slice(), request_id.as_str()];
-    conn.one(queries::REQUEST_FIND, params, row::known_request)
+    conn.one(queries::REQUEST_FIND, params, |row| row::known_request(row))
 }
 
 fn attempts(conn: &Connection<'_>, tx_id: TxId) -> Result<Vec<Attempt>, QueryError> {
-    conn.all(queries::ATTEMPT_OF, [tx_id.uuid().into_bytes()], row::attempt)
+    conn.all(queries::ATTEMPT_OF, [tx_id.uuid().into_bytes()], |row| row::attempt(row))
 }
 
 fn open_work(
@@ -263,7 +266,7 @@ fn open_work(
     let after = after.map(|tx_id| tx_id.uuid().into_bytes());
     let after = after.as_ref().map_or([].as_slice(), |after| after.as_slice());
     let params = params![chain_id.as_i64(), address.as_slice(), after, page.limit()];
-    let mut open = conn.all(queries::TX_OPEN_WORK, params, row::open_tx)?;
+    let mut open = conn.all(queries::TX_OPEN_WORK, params, |row| row::open_tx(row))?;
     for tx in &mut open {
         tx.attempts = attempts(conn, tx.record.tx_id)?;
     }
@@ -285,7 +288,7 @@ fn overviews(
         let Submitter { chain_id, address } = record.submitter;
         let params = params![chain_id.as_i64(), address.as_slice()];
         let rows = conn.all(queries::SUBMITTER_DEPTH, params, |row| {
-            Ok((row::state(row, "state")?, row::count(row, "depth")?, row::time(row, "oldest")?))
+            Ok((row::state(row, "state")?, row::int(row, "depth")?, row::time(row, "oldest")?))
         })?;
         let oldest_open = rows.iter().map(|(_, _, oldest)| *oldest).min();
         let depth = rows.into_iter().map(|(state, count, _)| (state, count)).collect();

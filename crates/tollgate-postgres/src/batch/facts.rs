@@ -1,7 +1,7 @@
 //! The facts that sections are judged by: read under locks, so true until the commit.
 
 use futures_util::try_join;
-use tokio_postgres::{Row, Statement};
+use tokio_postgres::Statement;
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{KnownRequest, Section, SectionFacts, Seen, StoreError};
 use tollgate_model::{Nonce, Submitter};
@@ -10,6 +10,7 @@ use uuid::Uuid;
 use crate::connection::Parameters;
 use crate::db::Tx;
 use crate::lease::SubmitterKeys;
+use crate::row::Row;
 use crate::{queries, row};
 
 /// Reads and locks, for sections whose leases are valid, everything that they are judged by.

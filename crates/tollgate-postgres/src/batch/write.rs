@@ -1,7 +1,6 @@
 //! Writes the sections that were accepted, and commits.
 
 use futures_util::{join, try_join};
-use tokio_postgres::Row;
 use tollgate_model::port::{
     Checkpoint, CreateAnswer, Lease, Section, SectionOutcome, StoreError, SubmitterNote,
     UpdateAnswer,
@@ -15,6 +14,7 @@ use crate::connection::Parameters;
 use crate::db::Tx;
 use crate::error::commit_failed;
 use crate::lease::key;
+use crate::row::{Row, SqlRow};
 use crate::{PgStore, queries, row};
 
 /// A section that is to be written, its place in the batch, and the answers to its creates.
@@ -97,9 +97,9 @@ fn read_changes<'a>(
         applied.push(Applied {
             section,
             update,
-            attempts: row::get(row, "attempts")?,
-            request_id: row::get(row, "request_id")?,
-            mined_hash: row::get(row, "mined_hash")?,
+            attempts: row::int(row, "attempts")?,
+            request_id: row.text("request_id")?.map(str::to_owned),
+            mined_hash: row.bytes("mined_hash")?.map(<[u8]>::to_vec),
         });
     }
     Ok((applied, answers))

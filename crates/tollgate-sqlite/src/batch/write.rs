@@ -12,7 +12,8 @@ use tollgate_model::{B256, GasPrice, NodeId, Nonce, Submitter, Timestamp, TxId, 
 use crate::connection::span;
 use crate::db::Connection;
 use crate::error::QueryError;
-use crate::{queries, row};
+use crate::queries;
+use crate::row::{self, SqlRow};
 
 /// The number of a transaction's first attempt, and of its row's first version.
 const FIRST: i64 = 1;
@@ -149,8 +150,8 @@ impl SectionWriter<'_> {
         ];
         self.conn.one(queries::TX_UPDATE, params, |row| {
             Ok(Updated {
-                attempts: row::get(row, "attempts")?,
-                request_id: row::get(row, "request_id")?,
+                attempts: row::int(row, "attempts")?,
+                request_id: row.text("request_id")?.map(str::to_owned),
                 mined_hash: row::optional_hash(row, "mined_hash")?,
             })
         })
@@ -251,7 +252,7 @@ impl SectionWriter<'_> {
     /// I10: numbered inside the transaction; a rollback gives the number back.
     fn completion(&self, tx_id: TxId, to: TxState, updated: &Updated) -> Result<(), QueryError> {
         let seq: Option<i64> =
-            self.conn.one(queries::COMPLETION_NUMBER, [], |row| row::get(row, "last_seq"))?;
+            self.conn.one(queries::COMPLETION_NUMBER, [], |row| row::int(row, "last_seq"))?;
         let seq = seq.ok_or_else(|| QueryError::defect("completion_counter has no row"))?;
         let Submitter { chain_id, address } = self.lease.submitter;
         let params = params![
