@@ -79,6 +79,26 @@ impl Db {
         answer.await
     }
 
+    /// All rows of one query.
+    pub(crate) async fn all<T: Send + 'static>(
+        &self,
+        query: Query,
+        params: impl Params + Send + 'static,
+        decode: impl Fn(&Row<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<Vec<T>, StoreError> {
+        self.read(move |conn| conn.all(query, params, decode)).await
+    }
+
+    /// The row of one query that returns one or none.
+    pub(crate) async fn one<T: Send + 'static>(
+        &self,
+        query: Query,
+        params: impl Params + Send + 'static,
+        decode: impl Fn(&Row<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<Option<T>, StoreError> {
+        self.read(move |conn| conn.one(query, params, decode)).await
+    }
+
     /// Runs writes in one transaction: all of them or, on an error, none.
     pub(crate) async fn write<T: Send + 'static>(
         &self,

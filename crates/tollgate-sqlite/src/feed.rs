@@ -2,10 +2,10 @@
 //! fenced batch alone.
 
 use async_trait::async_trait;
-use rusqlite::params;
 use tollgate_model::port::{FeedPage, FeedStore, OutboxEvent, Page, StoreError};
 use tollgate_model::{ChainId, Seq};
 
+use crate::row::Row;
 use crate::{SqliteStore, queries, row};
 
 #[async_trait]
@@ -16,30 +16,21 @@ impl FeedStore for SqliteStore {
         after: Seq,
         page: Page,
     ) -> Result<FeedPage, StoreError> {
-        let rows = self.db.read(move |conn| {
-            let params = params![chain_id.as_i64(), after.as_i64(), page.limit()];
-            conn.all(queries::COMPLETION_PAGE, params, |row| {
-                Ok((row::completion(row)?, row::feed_end(row)?))
-            })
-        });
-        let rows = rows.await?;
+        let params = (chain_id.as_i64(), after.as_i64(), page.limit());
+        let decode = |row: &Row<'_>| Ok((row::completion(row)?, row::feed_end(row)?));
+        let rows = self.db.all(queries::COMPLETION_PAGE, params, decode).await?;
         let end = rows.last().map_or(Seq::MIN, |(_, end)| *end);
         Ok(FeedPage { items: rows.into_iter().filter_map(|(item, _)| item).collect(), end })
     }
 
     async fn feed_end(&self, chain_id: ChainId) -> Result<Seq, StoreError> {
-        let chain_id = chain_id.as_i64();
-        let end = self.db.read(move |conn| {
-            conn.one(queries::COMPLETION_END, [chain_id], |row| row::feed_end(row))
-        });
-        Ok(end.await?.unwrap_or(Seq::MIN))
+        let chain_id = [chain_id.as_i64()];
+        let end = self.db.one(queries::COMPLETION_END, chain_id, |row| row::feed_end(row)).await?;
+        Ok(end.unwrap_or(Seq::MIN))
     }
 
     async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError> {
-        let events = self.db.read(move |conn| {
-            conn.all(queries::OUTBOX_PAGE, [page.limit()], |row| row::outbox_event(row))
-        });
-        events.await
+        self.db.all(queries::OUTBOX_PAGE, [page.limit()], |row| row::outbox_event(row)).await
     }
 
     async fn forget_outbox(&self, ids: &[i64]) -> Result<(), StoreError> {

@@ -31,11 +31,8 @@ impl NodeStore for SqliteStore {
         chain_id: ChainId,
         within: Duration,
     ) -> Result<Vec<LiveNode>, StoreError> {
-        let nodes = self.db.read(move |conn| {
-            let params = params![chain_id.as_i64(), span(within)];
-            conn.all(queries::NODE_LIVE, params, |row| row::live_node(row, chain_id))
-        });
-        nodes.await
+        let params = (chain_id.as_i64(), span(within));
+        self.db.all(queries::NODE_LIVE, params, move |row| row::live_node(row, chain_id)).await
     }
 
     async fn publish_served(&self, set: &ServedSet) -> Result<(), StoreError> {
@@ -53,11 +50,8 @@ impl NodeStore for SqliteStore {
     }
 
     async fn served_set(&self, digest: B256) -> Result<Option<ServedSet>, StoreError> {
-        let accounts = self.db.read(move |conn| {
-            let digest = [digest.as_slice()];
-            conn.one(queries::SERVED_GET, digest, |row| {
-                row::bytes(row, "accounts").map(<[u8]>::to_vec)
-            })
+        let accounts = self.db.one(queries::SERVED_GET, [digest.0], |row| {
+            row::bytes(row, "accounts").map(<[u8]>::to_vec)
         });
         Ok(accounts.await?.as_deref().and_then(ServedSet::from_bytes))
     }

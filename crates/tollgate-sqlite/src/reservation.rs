@@ -16,6 +16,7 @@ use crate::connection::span;
 use crate::db::Connection;
 use crate::error::QueryError;
 use crate::lease::guard_or_fenced;
+use crate::tx::key;
 use crate::{SqliteStore, batch, queries, row};
 
 #[async_trait]
@@ -65,9 +66,7 @@ impl ReservationStore for SqliteStore {
         lease: Lease,
     ) -> Result<Vec<Nonce>, StoreError> {
         self.owned(node, lease, move |conn| {
-            let Submitter { chain_id, address } = lease.submitter;
-            let params = params![chain_id.as_i64(), address.as_slice()];
-            nonces(conn, queries::RESERVATION_EXPIRE, params)
+            nonces(conn, queries::RESERVATION_EXPIRE, key(lease.submitter))
         })
         .await
     }
@@ -126,27 +125,21 @@ impl ReservationStore for SqliteStore {
         after: Option<Nonce>,
         page: Page,
     ) -> Result<Vec<Reservation>, StoreError> {
-        let reservations = self.db.read(move |conn| {
-            let Submitter { chain_id, address } = submitter;
-            let after = after.map_or(-1, Nonce::as_i64);
-            let params = params![chain_id.as_i64(), address.as_slice(), after, page.limit()];
-            conn.all(queries::RESERVATION_PAGE, params, |row| row::reservation(row))
-        });
-        reservations.await
+        let (chain_id, address) = key(submitter);
+        let params = (chain_id, address, after.map_or(-1, Nonce::as_i64), page.limit());
+        self.db.all(queries::RESERVATION_PAGE, params, |row| row::reservation(row)).await
     }
 
     async fn used_from(
         &self,
-        Submitter { chain_id, address }: Submitter,
+        submitter: Submitter,
         from: Nonce,
         page: Page,
     ) -> Result<Vec<Nonce>, StoreError> {
-        let used = self.db.read(move |conn| {
-            let params =
-                params![chain_id.as_i64(), address.as_slice(), from.as_i64(), page.limit()];
-            nonces(conn, queries::RESERVATION_USED_FROM, params)
-        });
-        used.await
+        let (chain_id, address) = key(submitter);
+        let params = (chain_id, address, from.as_i64(), page.limit());
+        let query = queries::RESERVATION_USED_FROM;
+        self.db.all(query, params, |row| row::nonce(row, "nonce")).await
     }
 }
 

@@ -69,23 +69,18 @@ impl TxStore for SqliteStore {
     }
 
     async fn tx(&self, tx_id: TxId) -> Result<Option<TxRecord>, StoreError> {
-        let found = self.db.read(move |conn| {
-            conn.one(queries::TX_GET, [tx_id.uuid().into_bytes()], |row| row::tx_record(row))
-        });
-        found.await
+        let id = [tx_id.uuid().into_bytes()];
+        self.db.one(queries::TX_GET, id, |row| row::tx_record(row)).await
     }
 
     async fn tx_by_request(
         &self,
-        Submitter { chain_id, address }: Submitter,
+        submitter: Submitter,
         request_id: &RequestId,
     ) -> Result<Option<TxRecord>, StoreError> {
-        let request_id = request_id.clone();
-        let found = self.db.read(move |conn| {
-            let params = params![chain_id.as_i64(), address.as_slice(), request_id.as_str()];
-            conn.one(queries::TX_BY_REQUEST, params, |row| row::tx_record(row))
-        });
-        found.await
+        let (chain_id, address) = key(submitter);
+        let request = (chain_id, address, request_id.as_str().to_owned());
+        self.db.one(queries::TX_BY_REQUEST, request, |row| row::tx_record(row)).await
     }
 
     async fn tx_ids_by_hash(&self, hashes: &[TxHash]) -> Result<Vec<(TxHash, TxId)>, StoreError> {
@@ -121,34 +116,26 @@ impl TxStore for SqliteStore {
         after_version: u32,
         page: Page,
     ) -> Result<Vec<HistoryEntry>, StoreError> {
-        let entries = self.db.read(move |conn| {
-            let params = params![tx_id.uuid().into_bytes(), after_version, page.limit()];
-            conn.all(queries::HISTORY_PAGE, params, |row| row::history_entry(row))
-        });
-        entries.await
+        let params = (tx_id.uuid().into_bytes(), after_version, page.limit());
+        self.db.all(queries::HISTORY_PAGE, params, |row| row::history_entry(row)).await
     }
 
     async fn submitter_history(
         &self,
-        Submitter { chain_id, address }: Submitter,
+        submitter: Submitter,
         after_number: u64,
         page: Page,
     ) -> Result<Vec<SubmitterEntry>, StoreError> {
-        let entries = self.db.read(move |conn| {
-            let after = i64::try_from(after_number).unwrap_or(i64::MAX);
-            let params = params![chain_id.as_i64(), address.as_slice(), after, page.limit()];
-            conn.all(queries::SUBMITTER_HISTORY_PAGE, params, |row| row::submitter_entry(row))
-        });
-        entries.await
+        let (chain_id, address) = key(submitter);
+        let after = i64::try_from(after_number).unwrap_or(i64::MAX);
+        let params = (chain_id, address, after, page.limit());
+        let query = queries::SUBMITTER_HISTORY_PAGE;
+        self.db.all(query, params, |row| row::submitter_entry(row)).await
     }
 
     async fn confirmations(&self, tx_id: TxId) -> Result<Option<Confirmations>, StoreError> {
-        let list = self.db.read(move |conn| {
-            conn.one(queries::CONFIRMATION_GET, [tx_id.uuid().into_bytes()], |row| {
-                row::confirmations(row)
-            })
-        });
-        list.await
+        let id = [tx_id.uuid().into_bytes()];
+        self.db.one(queries::CONFIRMATION_GET, id, |row| row::confirmations(row)).await
     }
 
     async fn open_work(
@@ -162,28 +149,17 @@ impl TxStore for SqliteStore {
 
     async fn slots_from(
         &self,
-        Submitter { chain_id, address }: Submitter,
+        submitter: Submitter,
         from: Nonce,
         page: Page,
     ) -> Result<Vec<Nonce>, StoreError> {
-        let slots = self.db.read(move |conn| {
-            let params =
-                params![chain_id.as_i64(), address.as_slice(), from.as_i64(), page.limit()];
-            conn.all(queries::TX_SLOTS, params, |row| row::nonce(row, "nonce"))
-        });
-        slots.await
+        let (chain_id, address) = key(submitter);
+        let params = (chain_id, address, from.as_i64(), page.limit());
+        self.db.all(queries::TX_SLOTS, params, |row| row::nonce(row, "nonce")).await
     }
 
-    async fn line_head(
-        &self,
-        Submitter { chain_id, address }: Submitter,
-    ) -> Result<Option<LineHead>, StoreError> {
-        self.db
-            .read(move |conn| {
-                let params = params![chain_id.as_i64(), address.as_slice()];
-                conn.one(queries::TX_LINE_HEAD, params, |row| row::line_head(row))
-            })
-            .await
+    async fn line_head(&self, submitter: Submitter) -> Result<Option<LineHead>, StoreError> {
+        self.db.one(queries::TX_LINE_HEAD, key(submitter), |row| row::line_head(row)).await
     }
 
     async fn submitters(
@@ -207,9 +183,15 @@ impl TxStore for SqliteStore {
         modes.await
     }
 
-    async fn submitter(&self, wanted: Submitter) -> Result<Option<SubmitterRecord>, StoreError> {
-        self.db.read(move |conn| submitter(conn, wanted)).await
+    async fn submitter(&self, submitter: Submitter) -> Result<Option<SubmitterRecord>, StoreError> {
+        let query = queries::SUBMITTER_GET;
+        self.db.one(query, key(submitter), |row| row::submitter_record(row)).await
     }
+}
+
+/// A submitter as the key of its rows.
+pub(crate) fn key(submitter: Submitter) -> (i64, [u8; 20]) {
+    (submitter.chain_id.as_i64(), submitter.address.into_array())
 }
 
 fn register(conn: &Connection<'_>, setup: &SubmitterSetup) -> Result<(), QueryError> {
