@@ -59,10 +59,10 @@ impl Committer {
         section.lease.submitter.hash(&mut hasher);
         let lane = (hasher.finish() % self.lanes.len() as u64) as usize;
         let (reply, outcome) = oneshot::channel();
-        let gone = || StoreError::Unavailable("the committer has stopped".to_owned());
+        let gone = || StoreError::Unavailable("the committer has stopped".into());
         self.lanes[lane].send(Job { section, reply }).await.map_err(|_| gone())?;
         // A lane that died with the job in its hands may have sent the commit.
-        outcome.await.map_err(|_| StoreError::CommitUnknown("the committer died".to_owned()))?
+        outcome.await.map_err(|_| StoreError::CommitUnknown("the committer died".into()))?
     }
 }
 

@@ -60,7 +60,7 @@ impl Keeper {
     /// Lets a lease go, together with whatever else is let go of at the time.
     pub(crate) async fn release(&self, lease: Lease) -> Result<(), StoreError> {
         let (done, answer) = oneshot::channel();
-        let gone = || StoreError::Unavailable("the releaser has stopped".to_owned());
+        let gone = || StoreError::Unavailable("the releaser has stopped".into());
         self.releases.send((lease, done)).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }

@@ -51,7 +51,7 @@ impl RequestLookup {
         submitter: Submitter,
         request_id: RequestId,
     ) -> Result<Option<KnownRequest>, StoreError> {
-        let stopped = || StoreError::Unavailable("the request lookup has stopped".to_owned());
+        let stopped = || StoreError::Unavailable("the request lookup has stopped".into());
         let (reply, found) = oneshot::channel();
         let job = Job { request: (submitter, request_id), reply };
         self.jobs.send(job).await.map_err(|_| stopped())?;

@@ -15,7 +15,7 @@
 //!
 //! Before there is a transaction: [`refusal`] (would the chain certainly refuse it).
 //!
-//! About nodes: [`ownership`] (which node should own a submitter).
+//! About nodes: [`ownership`] (which node should own a submitter). What both stores share is in [`sql`].
 
 pub mod amount;
 pub mod answer;
@@ -41,6 +41,7 @@ pub mod refusal;
 pub mod rejected;
 pub mod resubmit;
 pub mod secret;
+pub mod sql;
 pub mod state;
 pub mod stuck;
 pub mod text;

@@ -30,7 +30,7 @@ pub use batch::{
     SectionOutcome, Slot, StatusChange, SubmitterNote, TxUpdate, UpdateAnswer, judge,
 };
 pub use checkpoint::{Checkpoint, Checkpoints, Unwatched};
-pub use error::StoreError;
+pub use error::{Cause, StoreError};
 pub use feed::{Completion, FeedPage, FeedStore, OutboxEvent};
 pub use lease::{Acquisition, GrantKind, Lease, LeaseStore, LeaseTerms, OrphanPage, Owner};
 pub use node::{LiveNode, NodeStore, ServedSet};

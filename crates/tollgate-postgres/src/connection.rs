@@ -1,8 +1,8 @@
-//! A connection whose answers are waited for within bounds.
+//! A connection of a pool: runs queries by name, and waits for answers within a limit.
 //!
-//! The server ends what takes too long by itself; what it can't do is say so over a way that swallows
-//! everything. So silence has a limit here as well (I13). A connection that still owes an answer,
-//! because it was silent or because nobody waited for it, is closed and never goes back to its pool.
+//! The server ends statements that take too long, but it can't report that over a network that drops
+//! every packet. So the wait for an answer has a limit here as well (I13). A connection with an
+//! unanswered statement or an unfinished transaction is closed and never returns to its pool.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,92 +11,140 @@ use std::time::Duration;
 use deadpool_postgres::Object;
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Error as PgError, Row, Statement, ToStatement};
+use tokio_postgres::{Error as PgError, Statement, ToStatement};
+use tollgate_model::sql::{Overrides, Query};
 use tracing::warn;
 
 use crate::error::SqlError;
+use crate::row::Row;
 
-type Parameters<'a> = [&'a (dyn ToSql + Sync)];
+pub(crate) type Parameters<'a> = [&'a (dyn ToSql + Sync)];
 
 /// A connection of a pool.
 pub(crate) struct Connection {
-    /// Gone only while it is being dropped.
+    /// `None` only while it is being dropped.
     object: Option<Object>,
-    silence_max: Duration,
-    /// Answers that it owes.
-    owed: AtomicUsize,
-    was_silent: AtomicBool,
+    answer_timeout: Duration,
+    overrides: Overrides,
+    unanswered: AtomicUsize,
+    timed_out: AtomicBool,
+    in_transaction: AtomicBool,
 }
 
 impl Connection {
-    pub(crate) const fn new(object: Object, silence_max: Duration) -> Self {
-        let (owed, was_silent) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Self { object: Some(object), silence_max, owed, was_silent }
+    pub(crate) const fn new(
+        object: Object,
+        answer_timeout: Duration,
+        overrides: Overrides,
+    ) -> Self {
+        Self {
+            object: Some(object),
+            answer_timeout,
+            overrides,
+            unanswered: AtomicUsize::new(0),
+            timed_out: AtomicBool::new(false),
+            in_transaction: AtomicBool::new(false),
+        }
     }
 
-    pub(crate) async fn query<T: ?Sized + ToStatement + Sync>(
+    /// All rows of a query.
+    pub(crate) async fn query_all(
+        &self,
+        query: Query,
+        parameters: &Parameters<'_>,
+    ) -> Result<Vec<Row>, SqlError> {
+        let statement = self.prepare(query).await?;
+        self.fetch(&statement, parameters).await
+    }
+
+    /// The row of a query that returns exactly one.
+    pub(crate) async fn query_one(
+        &self,
+        query: Query,
+        parameters: &Parameters<'_>,
+    ) -> Result<Row, SqlError> {
+        let statement = self.prepare(query).await?;
+        self.answer(self.client().query_one(&statement, parameters)).await.map(Row)
+    }
+
+    /// The row of a query that returns one or none.
+    pub(crate) async fn query_opt(
+        &self,
+        query: Query,
+        parameters: &Parameters<'_>,
+    ) -> Result<Option<Row>, SqlError> {
+        let statement = self.prepare(query).await?;
+        let row = self.answer(self.client().query_opt(&statement, parameters)).await?;
+        Ok(row.map(Row))
+    }
+
+    /// Runs a statement; returns how many rows it changed.
+    pub(crate) async fn execute(
+        &self,
+        query: Query,
+        parameters: &Parameters<'_>,
+    ) -> Result<u64, SqlError> {
+        let statement = self.prepare(query).await?;
+        self.send(&statement, parameters).await
+    }
+
+    /// The statement of a query, prepared once per connection. Statements that must reach the server
+    /// in order and without waiting for each other are prepared before the first one is sent.
+    pub(crate) async fn prepare(&self, query: Query) -> Result<Statement, SqlError> {
+        self.answer(self.client().prepare_cached(self.text(query))).await
+    }
+
+    /// The text of a query, for statements that are not prepared.
+    pub(crate) fn text(&self, query: Query) -> &'static str {
+        query.text_with(self.overrides)
+    }
+
+    /// [`Self::query_all`] for a statement or a text.
+    pub(crate) async fn fetch<T: ?Sized + ToStatement + Sync>(
         &self,
         statement: &T,
         parameters: &Parameters<'_>,
     ) -> Result<Vec<Row>, SqlError> {
-        self.heard(self.client()?.query(statement, parameters)).await
+        let rows = self.answer(self.client().query(statement, parameters)).await?;
+        Ok(rows.into_iter().map(Row).collect())
     }
 
-    pub(crate) async fn query_one(
-        &self,
-        statement: &Statement,
-        parameters: &Parameters<'_>,
-    ) -> Result<Row, SqlError> {
-        self.heard(self.client()?.query_one(statement, parameters)).await
-    }
-
-    pub(crate) async fn query_opt(
-        &self,
-        statement: &Statement,
-        parameters: &Parameters<'_>,
-    ) -> Result<Option<Row>, SqlError> {
-        self.heard(self.client()?.query_opt(statement, parameters)).await
-    }
-
-    pub(crate) async fn execute<T: ?Sized + ToStatement + Sync>(
+    /// [`Self::execute`] for a statement or a text.
+    pub(crate) async fn send<T: ?Sized + ToStatement + Sync>(
         &self,
         statement: &T,
         parameters: &Parameters<'_>,
     ) -> Result<u64, SqlError> {
-        self.heard(self.client()?.execute(statement, parameters)).await
+        self.answer(self.client().execute(statement, parameters)).await
     }
 
+    /// Runs statements without parameters or rows.
     pub(crate) async fn batch_execute(&self, sql: &str) -> Result<(), SqlError> {
-        self.heard(self.client()?.batch_execute(sql)).await
+        self.answer(self.client().batch_execute(sql)).await
     }
 
-    /// A statement, prepared once per connection.
-    pub(crate) async fn prepare_cached(&self, sql: &str) -> Result<Statement, SqlError> {
-        self.heard(self.client()?.prepare_cached(sql)).await
+    /// Whether a transaction is open, which must not outlive this handle.
+    pub(crate) fn set_in_transaction(&self, is: bool) {
+        self.in_transaction.store(is, Ordering::Relaxed);
     }
 
-    /// Ends it, whatever is going on.
-    pub(crate) fn close(mut self) {
-        self.object.take().map(Object::take);
+    fn client(&self) -> &Object {
+        self.object.as_ref().expect("a connection is there until it is dropped")
     }
 
-    fn client(&self) -> Result<&Object, SqlError> {
-        self.object.as_ref().ok_or(SqlError::Closed)
-    }
-
-    async fn heard<T>(
+    async fn answer<T>(
         &self,
         answer: impl Future<Output = Result<T, PgError>>,
     ) -> Result<T, SqlError> {
-        self.owed.fetch_add(1, Ordering::Relaxed);
-        match timeout(self.silence_max, answer).await {
+        self.unanswered.fetch_add(1, Ordering::Relaxed);
+        match timeout(self.answer_timeout, answer).await {
             Ok(answer) => {
-                self.owed.fetch_sub(1, Ordering::Relaxed);
+                self.unanswered.fetch_sub(1, Ordering::Relaxed);
                 answer.map_err(SqlError::Postgres)
             }
             Err(_) => {
-                self.was_silent.store(true, Ordering::Relaxed);
-                Err(SqlError::Silence(self.silence_max))
+                self.timed_out.store(true, Ordering::Relaxed);
+                Err(SqlError::NoAnswer(self.answer_timeout))
             }
         }
     }
@@ -104,13 +152,14 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let Some(object) = self.object.take().filter(|_| *self.owed.get_mut() > 0) else { return };
-        if *self.was_silent.get_mut()
+        let is_idle = *self.unanswered.get_mut() == 0 && !*self.in_transaction.get_mut();
+        let Some(object) = self.object.take().filter(|_| !is_idle) else { return };
+        if *self.timed_out.get_mut()
             && let Some(pool) = Object::pool(&object)
         {
-            // The others went the same way. Whoever got one of them would wait as long.
+            // The idle ones took the same route: their next users would wait as long.
             let closed = pool.retain(|_, _| false).removed.len();
-            warn!(closed, "the database is silent: its idle connections are closed");
+            warn!(closed, "database does not answer; idle connections closed");
         }
         drop(Object::take(object));
     }

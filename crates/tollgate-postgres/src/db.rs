@@ -1,37 +1,41 @@
-//! Connections and transactions.
+//! Pools, the settings of sessions, and transactions.
 //!
-//! A transaction that is not finished takes its connection with it: dropping [`Tx`] closes the
-//! session, so that no half-done work goes back to a pool and no lock outlives its owner.
+//! Dropping a [`Tx`] that is not finished closes its session, so that no half-done work returns to a
+//! pool and no lock outlives its owner.
 
+use std::ops::Deref;
 use std::time::Duration;
 
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use tokio::time::timeout;
-use tokio_postgres::{Config, NoTls, Statement};
-use tollgate_model::port::StoreError;
+use tokio_postgres::{Config, NoTls};
+use tollgate_model::port::{Cause, StoreError};
+use tollgate_model::sql::Overrides;
 
 use crate::connection::Connection;
-use crate::error::{commit_failed, failed, no_connection};
+use crate::error::{commit_failed, no_connection};
 use crate::options::{PgOptions, SessionLimits};
+use crate::queries;
 
-/// How much longer than the longest statement a server may be silent: the way there and back.
+/// How much longer than the longest statement an answer may take: the network's share.
 const ANSWER_GRACE: Duration = Duration::from_secs(2);
-/// How long a connection is quiet before the system asks whether the other end is still there.
+/// How long a connection is idle before the system sends keepalive probes.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
-/// The pause between two such questions.
+/// The pause between two keepalive probes.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
-/// So many without an answer end the connection.
+/// Unanswered probes that end the connection.
 const KEEPALIVE_RETRIES: u32 = 3;
-/// How long what was sent may stay without the other end's word that it came.
-const SENT_UNHEARD_MAX: Duration = Duration::from_secs(10);
+/// How long sent data may stay unacknowledged.
+const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(10);
 
-/// The two pools: upkeep never waits behind work.
+/// Two pools, so that leases and heartbeats never wait behind work.
 #[derive(Clone)]
 pub(crate) struct Pools {
     work: Pool,
     upkeep: Pool,
     pool_timeout: Duration,
-    silence_max: Duration,
+    answer_timeout: Duration,
+    overrides: Overrides,
 }
 
 impl Pools {
@@ -46,13 +50,14 @@ impl Pools {
                 .runtime(Runtime::Tokio1)
                 .post_create(prepare_session(options.session))
                 .build()
-                .map_err(|error| StoreError::Defect(error.to_string()))
+                .map_err(|error| StoreError::Defect(Cause::of(error)))
         };
         Ok(Self {
             work: pool(options.work_connections)?,
             upkeep: pool(options.upkeep_connections)?,
             pool_timeout: options.pool_timeout,
-            silence_max: options.session.statement_timeout + ANSWER_GRACE,
+            answer_timeout: options.session.statement_timeout + ANSWER_GRACE,
+            overrides: options.overrides,
         })
     }
 
@@ -66,30 +71,30 @@ impl Pools {
         self.get(&self.upkeep).await
     }
 
-    /// One limit for all of it (I13): the wait for a free one, connecting, and setting up its session.
+    /// One limit for everything (I13): the wait for a free connection, connecting, and session set-up.
     async fn get(&self, pool: &Pool) -> Result<Connection, StoreError> {
         match timeout(self.pool_timeout, pool.get()).await {
-            Ok(Ok(object)) => Ok(Connection::new(object, self.silence_max)),
+            Ok(Ok(object)) => Ok(Connection::new(object, self.answer_timeout, self.overrides)),
             Ok(Err(error)) => Err(no_connection(error)),
             Err(_) => {
                 let why = format!("no connection within {:?}", self.pool_timeout);
-                Err(StoreError::Unavailable(why))
+                Err(StoreError::Unavailable(why.into()))
             }
         }
     }
 }
 
-/// How to connect. A server that is gone without a word (a dead host, a firewall that forgot the
-/// connection) must be noticed by somebody: left to itself the system takes a quarter of an hour where
-/// something was sent, and two hours where nothing was. What the URL says about it stands.
+/// How to connect. The system's defaults notice a server that vanished (a dead host, a firewall that
+/// dropped the connection) after a quarter of an hour where something was sent, and after two hours where
+/// nothing was; these settings notice it in seconds. Settings in the URL win.
 pub(crate) fn config(options: &PgOptions) -> Result<Config, StoreError> {
     // The parser's error does not repeat the URL, which may hold a password.
     let parsed = options.url.parse::<Config>();
-    let mut config =
-        parsed.map_err(|error| StoreError::Unsafe(format!("database URL: {error}")))?;
+    let mut config = parsed
+        .map_err(|error| StoreError::Unsafe(Cause::new(format!("database URL: {error}"), error)))?;
     config.application_name("tollgate").connect_timeout(options.pool_timeout);
     if config.get_tcp_user_timeout().is_none() {
-        config.tcp_user_timeout(SENT_UNHEARD_MAX);
+        config.tcp_user_timeout(UNACKNOWLEDGED_MAX);
     }
     if config.get_keepalives_idle() == Config::new().get_keepalives_idle() {
         config.keepalives_idle(KEEPALIVE_IDLE);
@@ -103,37 +108,36 @@ pub(crate) fn config(options: &PgOptions) -> Result<Config, StoreError> {
     Ok(config)
 }
 
-/// What every session tells the planner.
+/// Planner settings of every session.
 ///
-/// Each query here looks rows up by an index, whatever its tables hold. Left to itself the planner
-/// reads a whole table where it believes it to be small, and a session keeps that plan while the
-/// table grows: the first hour of a new deployment would be its slowest. Compiling plans costs more
-/// than these queries do.
+/// Each query here looks rows up by an index, whatever its tables hold. By default the planner reads a
+/// whole table where its statistics say that it is small, and a session keeps that plan while the table
+/// grows: the first hour of a new deployment would be its slowest. Compiling plans costs more than these
+/// queries do.
 pub const PLANNER: &str = "set jit = off; set enable_seqscan = off; set enable_hashjoin = off; \
                            set enable_mergejoin = off";
 
-/// How far a commit goes before it is acknowledged, and who it could wait for.
+/// What a commit waits for before it is acknowledged, and which standbys there are.
 const DURABILITY: &str = "select current_setting('synchronous_commit'), \
                           current_setting('synchronous_standby_names')";
 
-/// What would undo an acknowledged commit of a session with these settings, if anything but the loss
-/// of all copies would.
+/// The failure that would undo an acknowledged commit of a session with these settings, other than the
+/// loss of all copies.
 fn danger(synchronous_commit: &str, standbys: &str) -> Option<&'static str> {
     match synchronous_commit {
         "off" => Some("a crash of the server"),
-        // There is one to wait for, and this session would not.
+        // There is a standby to wait for, and this session would not.
         "local" if !standbys.trim().is_empty() => Some("a failover to a standby"),
         _ => None,
     }
 }
 
-/// What a new session is set to.
+/// The settings of a new session.
 ///
-/// What is in force of `synchronous_commit` is pinned: a later change of the server's setting can't
-/// turn durability off under a running session. The server asks over TCP whether this node is still
-/// there: one that vanished halfway through a message is in no transaction that
-/// `idle_in_transaction_session_timeout` would end, and its locks would stay for two hours. These
-/// settings have no effect on Unix sockets.
+/// `synchronous_commit` is pinned to its current value: a later change of the server's setting can't turn
+/// durability off under a running session. With TCP keepalives the server notices a node that vanished:
+/// `idle_in_transaction_session_timeout` does not end a session that waits for the rest of a message, and
+/// its locks would stay for two hours. Keepalives have no effect on Unix sockets.
 fn session_setup(limits: &SessionLimits) -> String {
     let millis = |duration: Duration| duration.as_millis().max(1);
     format!(
@@ -148,7 +152,7 @@ fn session_setup(limits: &SessionLimits) -> String {
         millis(limits.idle_in_transaction_timeout),
         KEEPALIVE_IDLE.as_secs(),
         KEEPALIVE_INTERVAL.as_secs(),
-        millis(SENT_UNHEARD_MAX),
+        millis(UNACKNOWLEDGED_MAX),
     )
 }
 
@@ -171,69 +175,48 @@ fn prepare_session(limits: SessionLimits) -> Hook {
     })
 }
 
-/// A statement, prepared once per connection.
-pub(crate) async fn prepared(client: &Connection, sql: &str) -> Result<Statement, StoreError> {
-    client.prepare_cached(sql).await.map_err(failed)
-}
-
-/// READ COMMITTED: each statement sees what was committed before *it* began, which is what the
-/// fence relies on.
-pub(crate) const BEGIN: &str = "begin isolation level read committed";
-
 /// An open transaction on a connection of its own.
 pub(crate) struct Tx {
-    connection: Option<Connection>,
+    connection: Connection,
 }
 
 impl Tx {
     /// Begins, and waits for it.
     pub(crate) async fn begin(connection: Connection) -> Result<Self, StoreError> {
-        Self::begin_as(connection, BEGIN).await
-    }
-
-    /// A transaction whose `begin` the caller sends together with its first statements.
-    pub(crate) const fn unbegun(connection: Connection) -> Self {
-        Self { connection: Some(connection) }
-    }
-
-    pub(crate) async fn begin_as(connection: Connection, begin: &str) -> Result<Self, StoreError> {
         let tx = Self::unbegun(connection);
-        tx.client()?.batch_execute(begin).await.map_err(failed)?;
+        tx.batch_execute(tx.text(queries::BEGIN)).await?;
         Ok(tx)
     }
 
-    pub(crate) fn client(&self) -> Result<&Connection, StoreError> {
-        self.connection.as_ref().ok_or_else(|| StoreError::Defect("transaction is over".to_owned()))
-    }
-
-    /// A statement, prepared once per connection.
-    pub(crate) async fn prepared(&self, sql: &str) -> Result<Statement, StoreError> {
-        prepared(self.client()?, sql).await
+    /// A transaction whose `begin` the caller sends together with its first statements.
+    pub(crate) fn unbegun(connection: Connection) -> Self {
+        connection.set_in_transaction(true);
+        Self { connection }
     }
 
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
-        self.client()?.batch_execute("commit").await.map_err(commit_failed)?;
+        self.batch_execute("commit").await.map_err(commit_failed)?;
         self.finished();
         Ok(())
     }
 
     pub(crate) async fn rollback(self) -> Result<(), StoreError> {
-        self.client()?.batch_execute("rollback").await.map_err(failed)?;
+        self.batch_execute("rollback").await?;
         self.finished();
         Ok(())
     }
 
-    /// The transaction is over: the connection may go back to its pool.
-    pub(crate) fn finished(mut self) {
-        drop(self.connection.take());
+    /// The transaction has ended: the connection may return to its pool.
+    pub(crate) fn finished(self) {
+        self.connection.set_in_transaction(false);
     }
 }
 
-impl Drop for Tx {
-    fn drop(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            connection.close();
-        }
+impl Deref for Tx {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.connection
     }
 }
 
@@ -242,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_that_may_lose_commits_is_told_from_one_that_may_not() {
+    fn only_settings_that_can_lose_acknowledged_commits_are_refused() {
         assert_eq!(danger("off", ""), Some("a crash of the server"));
         assert_eq!(danger("local", "ANY 1 (a, b)"), Some("a failover to a standby"));
         for (setting, standbys) in [("local", ""), ("on", ""), ("on", "*"), ("remote_apply", "*")] {
@@ -250,21 +233,29 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_server_is_told_to_notice_a_node_that_vanished() {
-        let setup = session_setup(&SessionLimits::default());
-        for setting in [
-            "set tcp_keepalives_idle = 10;",
-            "set tcp_keepalives_interval = 3;",
-            "set tcp_keepalives_count = 3;",
-            "set tcp_user_timeout = 10000;",
-        ] {
-            assert!(setup.contains(setting), "{setting} is missing in {setup}");
+    #[tokio::test]
+    async fn live_sessions_have_the_settings_that_notice_a_vanished_node() {
+        let server = tollgate_testkit::PgServer::start().await;
+        let options = PgOptions::new(server.url(&server.fresh_database().await));
+        let pools = Pools::open(&options).unwrap();
+        for connection in [pools.work().await.unwrap(), pools.upkeep().await.unwrap()] {
+            let show = "select name, setting from pg_settings
+                         where name like 'tcp\\_%' order by name";
+            let rows = connection.fetch(show, &[]).await.unwrap();
+            let settings: Vec<(&str, &str)> =
+                rows.iter().map(|row| (row.0.get(0), row.0.get(1))).collect();
+            let expected = [
+                ("tcp_keepalives_count", "3"),
+                ("tcp_keepalives_idle", "10"),
+                ("tcp_keepalives_interval", "3"),
+                ("tcp_user_timeout", "10000"),
+            ];
+            assert_eq!(settings, expected);
         }
     }
 
     #[test]
-    fn a_dead_host_is_noticed_soon_unless_the_url_knows_better() {
+    fn a_dead_host_is_noticed_within_seconds_unless_the_url_says_otherwise() {
         let noticed = |url: &str| {
             let config = config(&PgOptions::new(url)).unwrap();
             let (idle, interval) = (config.get_keepalives_idle(), config.get_keepalives_interval());

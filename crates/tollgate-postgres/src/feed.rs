@@ -1,14 +1,10 @@
-//! Outcomes in order, and events on their way out.
+//! Completions in order, and events on their way out. Implements [`FeedStore`].
 
 use async_trait::async_trait;
 use tollgate_model::port::{FeedPage, FeedStore, OutboxEvent, Page, StoreError};
-
 use tollgate_model::{ChainId, Seq};
 
-use crate::PgStore;
-use crate::db::prepared;
-use crate::error::failed;
-use crate::{queries, row};
+use crate::{PgStore, queries, row};
 
 #[async_trait]
 impl FeedStore for PgStore {
@@ -18,39 +14,30 @@ impl FeedStore for PgStore {
         after: Seq,
         page: Page,
     ) -> Result<FeedPage, StoreError> {
-        let client = self.pools.work().await?;
-        let statement = prepared(&client, queries::COMPLETION_PAGE).await?;
-        let (chain_id, after) = (chain_id.as_i64(), after.as_i64());
-        let limit = i64::from(page.limit());
-        let rows = client.query(&statement, &[&chain_id, &after, &limit]).await.map_err(failed)?;
+        let (chain_id, after, limit) = (chain_id.as_i64(), after.as_i64(), i64::from(page.limit()));
+        let work = self.pools.work().await?;
+        let rows = work.query_all(queries::COMPLETION_PAGE, &[&chain_id, &after, &limit]).await?;
         let (mut items, mut end) = (Vec::with_capacity(rows.len()), Seq::MIN);
-        for found in &rows {
-            end = Seq::from_i64(row::get(found, "last_seq")?).map_err(row::unreadable)?;
-            if row::get::<Option<i64>>(found, "seq")?.is_some() {
-                items.push(row::completion(found)?);
-            }
+        for row in &rows {
+            end = row::feed_end(row)?;
+            items.extend(row::completion(row)?);
         }
         Ok(FeedPage { items, end })
     }
 
     async fn feed_end(&self, chain_id: ChainId) -> Result<Seq, StoreError> {
-        let client = self.pools.work().await?;
-        let statement = prepared(&client, queries::COMPLETION_END).await?;
-        let row = client.query_one(&statement, &[&chain_id.as_i64()]).await.map_err(failed)?;
-        row::feed_end(&row)
+        let work = self.pools.work().await?;
+        row::feed_end(&work.query_one(queries::COMPLETION_END, &[&chain_id.as_i64()]).await?)
     }
 
     async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError> {
-        let client = self.pools.work().await?;
-        let statement = prepared(&client, queries::OUTBOX_PAGE).await?;
-        let rows = client.query(&statement, &[&i64::from(page.limit())]).await.map_err(failed)?;
+        let work = self.pools.work().await?;
+        let rows = work.query_all(queries::OUTBOX_PAGE, &[&i64::from(page.limit())]).await?;
         rows.iter().map(row::outbox_event).collect()
     }
 
     async fn forget_outbox(&self, ids: &[i64]) -> Result<(), StoreError> {
-        let client = self.pools.work().await?;
-        let statement = prepared(&client, queries::OUTBOX_FORGET).await?;
-        client.execute(&statement, &[&ids]).await.map_err(failed)?;
+        self.pools.work().await?.execute(queries::OUTBOX_FORGET, &[&ids]).await?;
         Ok(())
     }
 }

@@ -1,10 +1,9 @@
-//! The right to write: leases and takeovers.
+//! Leases: acquiring, renewing, releasing and taking over the right to write for a submitter.
 //!
-//! Renewals have the upkeep connections to themselves: a takeover waits for writers, so it runs on
-//! a work connection. Every comparison of time is the server's clock inside the statement.
+//! Renewals run on the upkeep pool. A takeover waits for writers, so it runs on a work connection. Every
+//! comparison of time uses the server's clock inside the statement.
 
 use async_trait::async_trait;
-use tokio_postgres::Row;
 use tollgate_model::port::{
     Acquisition, Checkpoint, GrantKind, Lease, LeaseStore, LeaseTerms, OrphanPage, Owner,
     StoreError, SubmitterRecord,
@@ -13,26 +12,26 @@ use tollgate_model::time::micros;
 use tollgate_model::{Address, ChainId, FencingToken, NodeId, Submitter};
 
 use crate::PgStore;
-use crate::db::{BEGIN, Tx, prepared};
-use crate::error::{failed, is_lock_timeout};
+use crate::connection::Parameters;
+use crate::db::Tx;
 use crate::{queries, row};
 
-/// How long a takeover waits for the writers that still hold the lease before it tries later.
+/// How long a takeover waits for the writers that hold the lease before it gives up for now.
 const TAKEOVER_LOCK_TIMEOUT: &str = "set local lock_timeout = '250ms'";
 
-/// How often a look may be overtaken by what it saw before the caller is told to come back.
+/// How often `acquire` looks again after the lease changed between its look and its write.
 const LOOKS_MAX: u32 = 4;
 
-/// What a look at a lease shows.
-enum Sight {
-    /// Nobody ever had it.
-    Unborn,
-    /// The asking node has it, and its time is not over.
+/// The state of a lease, as one node sees it.
+enum LeaseState {
+    /// It was never acquired.
+    Absent,
+    /// The node holds it, and it is valid.
     Own(FencingToken),
-    /// Its time is over.
-    Free,
-    /// Another node has it.
-    Taken,
+    /// It has expired and can be taken over.
+    Expired,
+    /// Another node holds it.
+    Held,
 }
 
 #[async_trait]
@@ -43,41 +42,42 @@ impl LeaseStore for PgStore {
         node: &NodeId,
         terms: &LeaseTerms,
     ) -> Result<Acquisition, StoreError> {
-        self.submitter_row(submitter).await?;
+        self.registered(submitter).await?;
         for _ in 0..LOOKS_MAX {
             let granted = match self.look(submitter, node, terms).await? {
-                Sight::Unborn => {
-                    let token = self.insert_lease(submitter, node, terms).await?;
-                    token.map(|token| (token, GrantKind::First, None))
-                }
-                Sight::Own(token) => {
-                    let lease = Lease { submitter, token };
-                    let kept = self.renew(node, &[lease], terms).await?;
+                LeaseState::Absent => self
+                    .insert_lease(submitter, node, terms)
+                    .await?
+                    .map(|token| (token, GrantKind::First, None)),
+                LeaseState::Own(token) => {
+                    let kept = self.renew(node, &[Lease { submitter, token }], terms).await?;
                     (!kept.is_empty()).then_some((token, GrantKind::Renewed, None))
                 }
-                Sight::Free => {
-                    let taken = self.take_over(submitter, node, terms).await?;
-                    taken.map(|(token, state)| (token, GrantKind::TakenOver, state))
-                }
-                Sight::Taken => match self.owner(submitter).await? {
+                LeaseState::Expired => self
+                    .take_over(submitter, node, terms)
+                    .await?
+                    .map(|(token, record)| (token, GrantKind::TakenOver, Some(record))),
+                LeaseState::Held => match self.owner(submitter).await? {
                     Some(owner) => return Ok(Acquisition::Held(owner)),
                     None => None,
                 },
             };
-            if let Some((token, kind, state)) = granted {
-                // The grant is committed. Only now is the submitter's state read, in a statement
-                // of its own: what any earlier owner committed is in it.
-                let state = match state {
-                    Some(state) => state,
-                    None => self.submitter_row(submitter).await?,
+            if let Some((token, kind, record)) = granted {
+                // Read after the grant, so that it includes what any earlier owner committed.
+                let record = match record {
+                    Some(record) => record,
+                    None => self.registered(submitter).await?,
                 };
                 let lease = Lease { submitter, token };
-                return Ok(Acquisition::Granted { lease, kind, submitter: state });
+                return Ok(Acquisition::Granted { lease, kind, submitter: record });
             }
         }
         match self.owner(submitter).await? {
             Some(owner) => Ok(Acquisition::Held(owner)),
-            None => Err(StoreError::Unavailable(format!("the lease of {submitter} is contended"))),
+            None => {
+                let why = format!("the lease of {submitter} is contended");
+                Err(StoreError::Unavailable(why.into()))
+            }
         }
     }
 
@@ -87,17 +87,12 @@ impl LeaseStore for PgStore {
         leases: &[Lease],
         terms: &LeaseTerms,
     ) -> Result<Vec<Lease>, StoreError> {
-        let keys = LeaseKeys::new(leases);
-        let client = self.pools.upkeep().await?;
-        let statement = prepared(&client, queries::LEASE_RENEW).await?;
-        let duration = micros(terms.duration());
-        let rows = client
-            .query(
-                &statement,
-                &[&keys.chain_ids, &keys.submitters, &keys.tokens, &node.as_str(), &duration],
-            )
-            .await
-            .map_err(failed)?;
+        let LeaseKeys { chain_ids, submitters, tokens } = LeaseKeys::new(leases);
+        let (node, duration) = (node.as_str(), micros(terms.duration()));
+        let upkeep = self.pools.upkeep().await?;
+        let rows = upkeep
+            .query_all(queries::LEASE_RENEW, &[&chain_ids, &submitters, &tokens, &node, &duration])
+            .await?;
         let mut kept = Vec::with_capacity(rows.len());
         for row in &rows {
             kept.extend(leases.get(row::place(row)?));
@@ -106,28 +101,19 @@ impl LeaseStore for PgStore {
     }
 
     async fn release(&self, node: &NodeId, leases: &[Lease]) -> Result<u64, StoreError> {
-        let keys = LeaseKeys::new(leases);
-        let client = self.pools.upkeep().await?;
-        let statement = prepared(&client, queries::LEASE_RELEASE).await?;
-        client
-            .execute(&statement, &[&keys.chain_ids, &keys.submitters, &keys.tokens, &node.as_str()])
-            .await
-            .map_err(failed)
+        let LeaseKeys { chain_ids, submitters, tokens } = LeaseKeys::new(leases);
+        let upkeep = self.pools.upkeep().await?;
+        let held: &Parameters<'_> = &[&chain_ids, &submitters, &tokens, &node.as_str()];
+        Ok(upkeep.execute(queries::LEASE_RELEASE, held).await?)
     }
 
     async fn owners(&self, submitters: &[Submitter]) -> Result<Vec<Option<Owner>>, StoreError> {
         let keys = SubmitterKeys::new(submitters);
-        let client = self.pools.upkeep().await?;
-        let statement = prepared(&client, queries::LEASE_OWNERS).await?;
+        let upkeep = self.pools.upkeep().await?;
         let rows =
-            client.query(&statement, &[&keys.chain_ids, &keys.submitters]).await.map_err(failed)?;
-        let mut owners = vec![None; submitters.len()];
-        for row in &rows {
-            if let Some(slot) = owners.get_mut(row::place(row)?) {
-                *slot = row::owner(row)?;
-            }
-        }
-        Ok(owners)
+            upkeep.query_all(queries::LEASE_OWNERS, &[&keys.chain_ids, &keys.submitters]).await?;
+        let owners = row::by_place(&rows, submitters.len(), row::owner)?;
+        Ok(owners.into_iter().map(Option::flatten).collect())
     }
 
     async fn orphans(
@@ -136,18 +122,16 @@ impl LeaseStore for PgStore {
         after: Option<Address>,
         limit: u32,
     ) -> Result<OrphanPage, StoreError> {
-        let client = self.pools.upkeep().await?;
-        let statement = prepared(&client, queries::LEASE_ORPHANS).await?;
+        let (chain_id, limit) = (chain_id.as_i64(), i64::from(limit));
         let after = after.as_ref().map_or(&[][..], |address| address.as_slice());
-        let asked = (chain_id.as_i64(), i64::from(limit));
-        let rows = client.query(&statement, &[&asked.0, &after, &asked.1]).await.map_err(failed)?;
+        let upkeep = self.pools.upkeep().await?;
         let mut page = OrphanPage::default();
-        for found in &rows {
-            let submitter = row::submitter(found)?;
-            if row::get(found, "is_orphan")? {
+        for row in &upkeep.query_all(queries::LEASE_ORPHANS, &[&chain_id, &after, &limit]).await? {
+            let submitter = row::submitter(row)?;
+            if row::flag(row, "is_orphan")? {
                 page.orphans.push(submitter);
             }
-            if row::get(found, "is_last")? {
+            if row::flag(row, "is_last")? {
                 page.next = Some(submitter.address);
             }
         }
@@ -156,27 +140,25 @@ impl LeaseStore for PgStore {
 }
 
 impl PgStore {
-    /// Looks before it locks: a contender never waits for a lease that is valid.
+    /// Reads without a lock: a contender never waits for a lease that is valid.
     async fn look(
         &self,
         submitter: Submitter,
         node: &NodeId,
         terms: &LeaseTerms,
-    ) -> Result<Sight, StoreError> {
-        let client = self.pools.work().await?;
-        let statement = prepared(&client, queries::LEASE_FIND).await?;
+    ) -> Result<LeaseState, StoreError> {
         let (chain_id, address) = key(&submitter);
         let skew = micros(terms.clock_skew_allowance());
-        let found =
-            client.query_opt(&statement, &[&chain_id, &address, &skew]).await.map_err(failed)?;
-        let Some(found) = found else { return Ok(Sight::Unborn) };
-        let own = row::get::<&str>(&found, "owner_node")? == node.as_str();
-        Ok(if own && row::get(&found, "valid")? {
-            Sight::Own(row::token(&found)?)
-        } else if row::get(&found, "takeable")? {
-            Sight::Free
+        let work = self.pools.work().await?;
+        let found = work.query_opt(queries::LEASE_FIND, &[&chain_id, &address, &skew]).await?;
+        let Some(found) = found else { return Ok(LeaseState::Absent) };
+        let is_own = row::string(&found, "owner_node")? == node.as_str();
+        Ok(if is_own && row::flag(&found, "valid")? {
+            LeaseState::Own(row::token(&found)?)
+        } else if row::flag(&found, "takeable")? {
+            LeaseState::Expired
         } else {
-            Sight::Taken
+            LeaseState::Held
         })
     }
 
@@ -186,84 +168,66 @@ impl PgStore {
         node: &NodeId,
         terms: &LeaseTerms,
     ) -> Result<Option<FencingToken>, StoreError> {
-        let client = self.pools.work().await?;
-        let statement = prepared(&client, queries::LEASE_INSERT).await?;
         let (chain_id, address) = key(&submitter);
-        let duration = micros(terms.duration());
-        let inserted = client
-            .query_opt(&statement, &[&chain_id, &address, &node.as_str(), &duration])
-            .await
-            .map_err(failed)?;
+        let (node, duration) = (node.as_str(), micros(terms.duration()));
+        let work = self.pools.work().await?;
+        let inserted =
+            work.query_opt(queries::LEASE_INSERT, &[&chain_id, &address, &node, &duration]).await?;
         inserted.as_ref().map(row::token).transpose()
     }
 
-    /// Two statements under READ COMMITTED. The first waits for the writers that still hold the
-    /// lease; the second changes the token, after which their guards find nothing (I2).
+    /// Takes over an expired lease; `None` if it is not expired or still held by a writer.
+    ///
+    /// Three statements under READ COMMITTED. The first waits for the writers that hold the lease; the
+    /// second changes the token, after which their guards find nothing (I2); the third reads the
+    /// submitter as the last of them left it.
     async fn take_over(
         &self,
         submitter: Submitter,
         node: &NodeId,
         terms: &LeaseTerms,
-    ) -> Result<Option<(FencingToken, Option<SubmitterRecord>)>, StoreError> {
+    ) -> Result<Option<(FencingToken, SubmitterRecord)>, StoreError> {
         self.checkpoints.reached(Checkpoint::TakeoverStarted).await;
         let (chain_id, address) = key(&submitter);
-        let connection = self.pools.work().await?;
-        let one_snapshot = self.takes_over_in_one_snapshot();
-        let begin = if one_snapshot { "begin isolation level repeatable read" } else { BEGIN };
-        let tx = Tx::begin_as(connection, begin).await?;
-        tx.client()?.batch_execute(TAKEOVER_LOCK_TIMEOUT).await.map_err(failed)?;
-        let lock = tx.prepared(queries::LEASE_LOCK_EXPIRED).await?;
+        let (node, duration) = (node.as_str(), micros(terms.duration()));
         let skew = micros(terms.clock_skew_allowance());
-        let locked = match tx.client()?.query_opt(&lock, &[&chain_id, &address, &skew]).await {
-            Ok(locked) => locked,
-            // A writer is still at it. It ends, or the server ends it; until then it owns.
-            Err(error) if is_lock_timeout(&error) => None,
-            Err(error) => return Err(failed(error)),
+        let tx = Tx::begin(self.pools.work().await?).await?;
+        tx.batch_execute(TAKEOVER_LOCK_TIMEOUT).await?;
+        let expired: &Parameters<'_> = &[&chain_id, &address, &skew];
+        let locked = match tx.query_opt(queries::LEASE_LOCK_EXPIRED, expired).await {
+            // A writer is still running. Until it ends, or the server ends it, its node is the owner.
+            Err(error) if error.is_lock_timeout() => None,
+            locked => locked?,
         };
         if locked.is_none() {
             tx.rollback().await?;
             return Ok(None);
         }
-        let take = tx.prepared(queries::LEASE_TAKE_OVER).await?;
-        let duration = micros(terms.duration());
         let taken = tx
-            .client()?
-            .query_one(&take, &[&chain_id, &address, &node.as_str(), &duration])
-            .await
-            .map_err(failed)?;
-        let token = row::token(&taken)?;
-        let state = if one_snapshot { Some(read_submitter(&tx, submitter).await?) } else { None };
+            .query_one(queries::LEASE_TAKE_OVER, &[&chain_id, &address, &node, &duration])
+            .await?;
+        let record = tx.query_one(queries::SUBMITTER_GET, &[&chain_id, &address]).await?;
         tx.commit().await?;
-        Ok(Some((token, state)))
+        Ok(Some((row::token(&taken)?, row::submitter_record(&record)?)))
     }
 
     async fn owner(&self, submitter: Submitter) -> Result<Option<Owner>, StoreError> {
         Ok(self.owners(&[submitter]).await?.pop().flatten())
     }
 
-    /// The submitter's own row; a submitter that nobody registered has none.
-    async fn submitter_row(&self, submitter: Submitter) -> Result<SubmitterRecord, StoreError> {
-        let client = self.pools.work().await?;
-        let statement = prepared(&client, queries::SUBMITTER_GET).await?;
+    /// The submitter's own row, or the error that says what is not registered.
+    async fn registered(&self, submitter: Submitter) -> Result<SubmitterRecord, StoreError> {
         let (chain_id, address) = key(&submitter);
-        let found = client.query_opt(&statement, &[&chain_id, &address]).await.map_err(failed)?;
-        if let Some(found) = found {
-            return row::submitter_record(&found);
+        let work = self.pools.work().await?;
+        if let Some(row) = work.query_opt(queries::SUBMITTER_GET, &[&chain_id, &address]).await? {
+            return row::submitter_record(&row);
         }
-        let chain = prepared(&client, queries::CHAIN_GENESIS).await?;
-        let known: Option<Row> = client.query_opt(&chain, &[&chain_id]).await.map_err(failed)?;
-        Err(match known {
+        let chain = work.query_opt(queries::CHAIN_GENESIS, &[&chain_id]).await?;
+        Err(match chain {
             Some(_) => StoreError::UnknownSubmitter(submitter),
             None => StoreError::UnknownChain(submitter.chain_id),
         })
     }
-}
-
-async fn read_submitter(tx: &Tx, submitter: Submitter) -> Result<SubmitterRecord, StoreError> {
-    let statement = tx.prepared(queries::SUBMITTER_GET).await?;
-    let (chain_id, address) = key(&submitter);
-    let found = tx.client()?.query_one(&statement, &[&chain_id, &address]).await.map_err(failed)?;
-    row::submitter_record(&found)
 }
 
 /// A submitter as the key of its rows.
@@ -281,6 +245,10 @@ impl<'a> SubmitterKeys<'a> {
     pub(crate) fn new(submitters: impl IntoIterator<Item = &'a Submitter>) -> Self {
         let (chain_ids, submitters) = submitters.into_iter().map(key).unzip();
         Self { chain_ids, submitters }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.chain_ids.len()
     }
 }
 

@@ -3,10 +3,10 @@
 //! Owns the schema and every statement that touches it. Never calls a chain or a signer, and never
 //! decides anything that [`tollgate_model`] can decide.
 //!
-//! How a fenced write holds: [`batch`] proves the leases with `FOR KEY SHARE` as its first lock and
-//! keeps them until the commit; [`lease`] takes over with `FOR UPDATE`, which waits for exactly
-//! those locks. The token is part of a unique key, so renewals pass and changes of the token don't.
-//! `selftest` proves that on the real table at every start.
+//! How the fence works: [`batch`] checks the leases with `FOR KEY SHARE` as its first lock and keeps
+//! them until the commit; [`lease`] takes over with `FOR UPDATE`, which waits for exactly those locks.
+//! The token is part of a unique key, so renewals pass and changes of the token wait. `selftest` proves
+//! that on the real table at every start.
 
 mod batch;
 mod connection;
@@ -18,8 +18,6 @@ mod list;
 mod migrate;
 mod node;
 mod options;
-#[cfg(feature = "planted-bugs")]
-mod planted;
 pub mod queries;
 mod reservation;
 mod row;
@@ -33,8 +31,6 @@ use tollgate_model::port::{Checkpoints, StoreError};
 pub use db::PLANNER;
 pub use migrate::migrate;
 pub use options::{PgOptions, SessionLimits};
-#[cfg(feature = "planted-bugs")]
-pub use planted::PlantedBug;
 
 use db::Pools;
 
@@ -46,8 +42,6 @@ pub const PLANTED_BUGS: bool = cfg!(feature = "planted-bugs");
 pub struct PgStore {
     pools: Pools,
     checkpoints: Arc<dyn Checkpoints>,
-    #[cfg(feature = "planted-bugs")]
-    planted: Option<PlantedBug>,
 }
 
 impl std::fmt::Debug for PgStore {
@@ -59,35 +53,10 @@ impl std::fmt::Debug for PgStore {
 impl PgStore {
     /// Connects, and refuses a database on which the promises would not hold.
     ///
-    /// The schema must be there already: [`migrate`] makes it.
+    /// The schema must exist: [`migrate`] creates it.
     pub async fn open(options: PgOptions) -> Result<Self, StoreError> {
         let pools = Pools::open(&options)?;
         selftest::run(&pools).await?;
-        #[cfg(feature = "planted-bugs")]
-        if let Some(bug) = options.planted {
-            bug.prepare(&pools).await?;
-        }
-        Ok(Self {
-            pools,
-            checkpoints: options.checkpoints,
-            #[cfg(feature = "planted-bugs")]
-            planted: options.planted,
-        })
-    }
-}
-
-/// What a build without planted bugs always answers.
-#[cfg(not(feature = "planted-bugs"))]
-impl PgStore {
-    const fn guard_sql(&self) -> &'static str {
-        queries::LEASE_GUARD
-    }
-
-    const fn completion_sql(&self) -> &'static str {
-        queries::COMPLETION_INSERT
-    }
-
-    const fn takes_over_in_one_snapshot(&self) -> bool {
-        false
+        Ok(Self { pools, checkpoints: options.checkpoints })
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_model::port::{Checkpoints, Unwatched};
+use tollgate_model::sql::Overrides;
 
 /// How to reach the database.
 #[derive(Clone)]
@@ -12,21 +13,19 @@ pub struct PgOptions {
     pub url: String,
     /// Connections for batches and reads.
     pub work_connections: usize,
-    /// Connections for leases and heartbeats alone, so that upkeep never waits behind work.
+    /// Connections for leases and heartbeats alone, so that they never wait behind work.
     pub upkeep_connections: usize,
-    /// How long a caller waits for a free connection before it is told to come back.
+    /// How long a caller waits for a free connection before the store is unavailable.
     pub pool_timeout: Duration,
     /// Limits on every session.
     pub session: SessionLimits,
-    /// Who watches the places inside transactions.
+    /// Observes checkpoints inside transactions, for tests.
     pub checkpoints: Arc<dyn Checkpoints>,
-    /// A deliberate defect.
-    #[cfg(feature = "planted-bugs")]
-    pub planted: Option<crate::PlantedBug>,
+    /// Queries with which tests plant mistakes; empty otherwise.
+    pub overrides: Overrides,
 }
 
-/// What a session may take. A writer that is stopped in mid-transaction must not block takeovers
-/// for ever.
+/// Limits of a session. A writer that is stopped in mid-transaction must not block takeovers for ever.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionLimits {
     /// The longest statement.
@@ -57,8 +56,7 @@ impl PgOptions {
             pool_timeout: Duration::from_secs(3),
             session: SessionLimits::default(),
             checkpoints: Arc::new(Unwatched),
-            #[cfg(feature = "planted-bugs")]
-            planted: None,
+            overrides: &[],
         }
     }
 }

@@ -1,90 +1,19 @@
-//! The statements, each in a file of its own with its contract on the first line.
+//! The queries of `queries/*.sql` by name, each with its contract in the file.
 
-/// Declares a constant for each file, and the list of them all.
-macro_rules! queries {
-    ($($name:ident = $file:literal),+ $(,)?) => {
-        $(pub(crate) const $name: &str = include_str!(concat!("../queries/", $file, ".sql"));)+
-        /// Every statement by its file name, for the tests that prepare and explain them.
-        pub const ALL: &[(&str, &str)] = &[$(($file, $name)),+];
-    };
-}
-
-queries! {
-    ATTEMPT_INSERT = "attempt_insert",
-    ATTEMPT_OF = "attempt_of",
-    CHAIN_GENESIS = "chain_genesis",
-    CHAIN_INSERT = "chain_insert",
-    COMPLETION_END = "completion_end",
-    COMPLETION_INSERT = "completion_insert",
-    COMPLETION_PAGE = "completion_page",
-    CONFIRMATION_GET = "confirmation_get",
-    CONFIRMATION_PUT = "confirmation_put",
-    CURSOR_LOCK = "cursor_lock",
-    CURSOR_MOVE = "cursor_move",
-    DIAGNOSIS_PUT = "diagnosis_put",
-    HISTORY_INSERT = "history_insert",
-    HISTORY_PAGE = "history_page",
-    LEASE_FIND = "lease_find",
-    LEASE_GUARD = "lease_guard",
-    LEASE_INSERT = "lease_insert",
-    LEASE_LOCK_EXPIRED = "lease_lock_expired",
-    LEASE_ORPHANS = "lease_orphans",
-    LEASE_OWNERS = "lease_owners",
-    LEASE_RELEASE = "lease_release",
-    LEASE_RENEW = "lease_renew",
-    LEASE_TAKE_OVER = "lease_take_over",
-    NODE_HEARTBEAT = "node_heartbeat",
-    NODE_LEAVE = "node_leave",
-    NODE_LIVE = "node_live",
-    OUTBOX_FORGET = "outbox_forget",
-    OUTBOX_INSERT = "outbox_insert",
-    OUTBOX_PAGE = "outbox_page",
-    PATIENCE_DELETE = "patience_delete",
-    PATIENCE_PUT = "patience_put",
-    RECEIPT_PUT = "receipt_put",
-    RECYCLABLE_LOCK = "recyclable_lock",
-    RECYCLABLE_TAKE = "recyclable_take",
-    REQUEST_FIND = "request_find",
-    RESERVATION_ADOPT = "reservation_adopt",
-    RESERVATION_HAND_BACK = "reservation_hand_back",
-    RESERVATION_COUNT = "reservation_count",
-    RESERVATION_EXPIRE = "reservation_expire",
-    RESERVATION_LOWEST = "reservation_lowest",
-    RESERVATION_PAGE = "reservation_page",
-    RESERVATION_PUT = "reservation_put",
-    RESERVATION_RECYCLABLE = "reservation_recyclable",
-    RESERVATION_RETIRE = "reservation_retire",
-    RESERVATION_USED = "reservation_used",
-    RESERVATION_USED_FROM = "reservation_used_from",
-    SERVED_FIND = "served_find",
-    SERVED_FORGET = "served_forget",
-    SERVED_GET = "served_get",
-    SERVED_PUT = "served_put",
-    SLOT_FREE = "slot_free",
-    STATUS_CHANGE = "status_change",
-    MODE_CHANGE = "mode_change",
-    SUBMITTER_MODES = "submitter_modes",
-    SUBMITTER_DEPTH = "submitter_depth",
-    SUBMITTER_GET = "submitter_get",
-    SUBMITTER_HISTORY_INSERT = "submitter_history_insert",
-    SUBMITTER_HISTORY_PAGE = "submitter_history_page",
-    SUBMITTER_PAGE = "submitter_page",
-    SUBMITTER_REGISTER = "submitter_register",
-    TX_BY_HASH = "tx_by_hash",
-    TX_BY_REQUEST = "tx_by_request",
-    TX_GET = "tx_get",
-    TX_INSERT = "tx_insert",
-    TX_LINE_HEAD = "tx_line_head",
-    TX_LOCK = "tx_lock",
-    TX_OPEN_WORK = "tx_open_work",
-    TX_PAGE = "tx_page",
-    TX_PAGE_FAILED = "tx_page_failed",
-    TX_PAGE_OPEN = "tx_page_open",
-    TX_SLOTS = "tx_slots",
-    TX_UPDATE = "tx_update",
-    UNPROVEN_DELETE = "unproven_delete",
-    UNPROVEN_PUT = "unproven_put",
-    WAIT_DELETE = "wait_delete",
-    WAIT_GET = "wait_get",
-    WAIT_PUT = "wait_put",
+tollgate_model::queries! {
+    "lease": BEGIN, LEASE_FIND, LEASE_INSERT, LEASE_LOCK_EXPIRED, LEASE_TAKE_OVER, LEASE_RENEW,
+        LEASE_RELEASE, LEASE_GUARD, LEASE_OWNERS, LEASE_ORPHANS;
+    "batch": CURSOR_LOCK, REQUEST_FIND, TX_LOCK, RECYCLABLE_LOCK, TX_UPDATE, TX_INSERT,
+        ATTEMPT_INSERT, HISTORY_INSERT, OUTBOX_INSERT, CURSOR_MOVE, RECYCLABLE_TAKE, SLOT_FREE,
+        CONFIRMATION_PUT, DIAGNOSIS_PUT, RECEIPT_PUT, PATIENCE_PUT, PATIENCE_DELETE, UNPROVEN_PUT,
+        UNPROVEN_DELETE, WAIT_DELETE, WAIT_PUT, STATUS_CHANGE, MODE_CHANGE, SUBMITTER_HISTORY_INSERT, COMPLETION_INSERT;
+    "tx": TX_GET, TX_BY_REQUEST, TX_BY_HASH, ATTEMPT_OF, HISTORY_PAGE, CONFIRMATION_GET;
+    "list": TX_PAGE, TX_PAGE_OPEN, TX_PAGE_FAILED, TX_OPEN_WORK, TX_LINE_HEAD, TX_SLOTS;
+    "submitter": CHAIN_INSERT, CHAIN_GENESIS, SUBMITTER_REGISTER, SUBMITTER_GET, SUBMITTER_MODES, WAIT_GET,
+        SUBMITTER_PAGE, SUBMITTER_DEPTH, SUBMITTER_HISTORY_PAGE;
+    "reservation": RESERVATION_COUNT, RESERVATION_LOWEST, RESERVATION_PUT, RESERVATION_USED,
+        RESERVATION_RECYCLABLE, RESERVATION_EXPIRE, RESERVATION_RETIRE, RESERVATION_ADOPT,
+        RESERVATION_HAND_BACK, RESERVATION_PAGE, RESERVATION_USED_FROM;
+    "feed": COMPLETION_PAGE, COMPLETION_END, OUTBOX_PAGE, OUTBOX_FORGET;
+    "node": NODE_HEARTBEAT, NODE_LIVE, NODE_LEAVE, SERVED_FIND, SERVED_PUT, SERVED_GET, SERVED_FORGET;
 }

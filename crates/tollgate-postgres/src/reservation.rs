@@ -1,24 +1,23 @@
-//! Nonces for callers that send by themselves: the same lease, cursor and fence as everything else.
-
-use std::time::SystemTime;
+//! Nonces for callers that send by themselves. Implements [`ReservationStore`] under the same lease,
+//! cursor and fence as the batch.
 
 use async_trait::async_trait;
 use tokio_postgres::types::ToSql;
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{
-    HandBack, Lease, Page, Reservation, ReservationState, ReservationStore, Reserve, StoreError,
-    SubmitterNote,
+    HandBack, Lease, Page, Reservation, ReservationStore, Reserve, StoreError, SubmitterNote,
 };
+use tollgate_model::sql::Query;
 use tollgate_model::time::micros;
-use tollgate_model::{NodeId, Nonce, Submitter, Text, Timestamp, TxHash};
+use tollgate_model::{NodeId, Nonce, Submitter, Text, TxHash};
 use uuid::Uuid;
 
-use crate::PgStore;
-use crate::batch::{Guarded, note};
-use crate::db::{Tx, prepared};
-use crate::error::failed;
+use crate::batch::insert_note;
+use crate::connection::Parameters;
+use crate::db::Tx;
 use crate::lease::key;
-use crate::{queries, row};
+use crate::row::Row;
+use crate::{PgStore, queries, row};
 
 #[async_trait]
 impl ReservationStore for PgStore {
@@ -30,55 +29,31 @@ impl ReservationStore for PgStore {
         let submitter = ask.lease.submitter;
         let (chain_id, address) = key(&submitter);
         let tx = self.begin_owned(node, ask.lease).await?;
-        let cursors = query(&tx, queries::CURSOR_LOCK, &[&vec![chain_id], &vec![address]]).await?;
-        let cursor = cursors.first().ok_or(StoreError::UnknownSubmitter(submitter))?;
-        let counted = query(&tx, queries::RESERVATION_COUNT, &[&chain_id, &address]).await?;
-        let outstanding: i64 = match counted.first() {
-            Some(row) => row::get(row, "count")?,
-            None => 0,
-        };
-        if outstanding >= i64::from(ask.outstanding_max)
-            || row::status(cursor)? != SubmitterStatus::Active
+        let cursor = lock_cursor(&tx, submitter).await?;
+        let counted = tx.query_one(queries::RESERVATION_COUNT, &[&chain_id, &address]).await?;
+        if row::int::<i64>(&counted, "count")? >= i64::from(ask.outstanding_max)
+            || row::status(&cursor)? != SubmitterStatus::Active
         {
             tx.rollback().await?;
             return Ok(None);
         }
         let floor = ask.floor.as_i64();
         let lowest =
-            query(&tx, queries::RESERVATION_LOWEST, &[&chain_id, &address, &floor]).await?;
-        let nonce = match lowest.first() {
-            Some(row) => row::nonce(row, "nonce")?,
-            None => {
-                let from = row::nonce(cursor, "next_nonce")?;
-                let nonce = from.max(ask.floor);
-                if let Some(entry) = SubmitterNote::skipped(from, nonce) {
-                    note(&tx, node, ask.lease, &entry).await?;
-                }
-                let (from, to) = (vec![from.as_i64()], vec![nonce.forward(1)?.as_i64()]);
-                let keys = (vec![chain_id], vec![address]);
-                execute(&tx, queries::CURSOR_MOVE, &[&keys.0, &keys.1, &from, &to]).await?;
-                nonce
-            }
+            tx.query_opt(queries::RESERVATION_LOWEST, &[&chain_id, &address, &floor]).await?;
+        let nonce = match lowest {
+            Some(row) => row::nonce(&row, "nonce")?,
+            None => advance(&tx, node, ask, row::nonce(&cursor, "next_nonce")?).await?,
         };
-        let hold = micros(ask.hold);
-        let parameters: [&(dyn ToSql + Sync); 5] =
-            [&chain_id, &address, &nonce.as_i64(), &ask.owner_token, &hold];
-        let put = query(&tx, queries::RESERVATION_PUT, &parameters).await?;
-        let Some(put) = put.first() else {
-            // The slot is in use although pool and cursor say otherwise: nothing is handed out.
-            return Err(StoreError::Defect(format!("nonce {nonce} of {submitter} is in use")));
+        let (hold, nonce_column) = (micros(ask.hold), nonce.as_i64());
+        let parameters: &Parameters<'_> =
+            &[&chain_id, &address, &nonce_column, &ask.owner_token, &hold];
+        let Some(put) = tx.query_opt(queries::RESERVATION_PUT, parameters).await? else {
+            // I3: neither the cursor nor a recyclable nonce may be in use.
+            return Err(row::defect(format!("nonce {nonce} of {submitter} is in use")));
         };
-        let deadline = Timestamp::from(row::get::<SystemTime>(put, "deadline")?);
+        let reserved = row::reservation(&put)?;
         tx.commit().await?;
-        Ok(Some(Reservation {
-            submitter,
-            nonce,
-            state: ReservationState::Reserved,
-            owner_token: ask.owner_token,
-            deadline,
-            tx_hash: None,
-            reason: None,
-        }))
+        Ok(Some(reserved))
     }
 
     async fn reservation_used(
@@ -89,8 +64,8 @@ impl ReservationStore for PgStore {
         owner_token: Uuid,
         tx_hash: TxHash,
     ) -> Result<Option<Reservation>, StoreError> {
-        let answer = tx_hash.as_slice();
-        self.answer(node, lease, queries::RESERVATION_USED, nonce, owner_token, &answer).await
+        let hash = tx_hash.as_slice();
+        self.report(node, lease, queries::RESERVATION_USED, nonce, owner_token, &hash).await
     }
 
     async fn reservation_recyclable(
@@ -101,8 +76,8 @@ impl ReservationStore for PgStore {
         owner_token: Uuid,
         reason: &Text<500>,
     ) -> Result<Option<Reservation>, StoreError> {
-        let answer = reason.as_str();
-        self.answer(node, lease, queries::RESERVATION_RECYCLABLE, nonce, owner_token, &answer).await
+        let reason = reason.as_str();
+        self.report(node, lease, queries::RESERVATION_RECYCLABLE, nonce, owner_token, &reason).await
     }
 
     async fn expire_reservations(
@@ -112,7 +87,7 @@ impl ReservationStore for PgStore {
     ) -> Result<Vec<Nonce>, StoreError> {
         let (chain_id, address) = key(&lease.submitter);
         let tx = self.begin_owned(node, lease).await?;
-        let rows = query(&tx, queries::RESERVATION_EXPIRE, &[&chain_id, &address]).await?;
+        let rows = tx.query_all(queries::RESERVATION_EXPIRE, &[&chain_id, &address]).await?;
         tx.commit().await?;
         nonces(&rows)
     }
@@ -125,8 +100,9 @@ impl ReservationStore for PgStore {
     ) -> Result<Vec<Nonce>, StoreError> {
         let (chain_id, address) = key(&lease.submitter);
         let tx = self.begin_owned(node, lease).await?;
-        let parameters: [&(dyn ToSql + Sync); 3] = [&chain_id, &address, &mined.as_i64()];
-        let rows = query(&tx, queries::RESERVATION_RETIRE, &parameters).await?;
+        let rows = tx
+            .query_all(queries::RESERVATION_RETIRE, &[&chain_id, &address, &mined.as_i64()])
+            .await?;
         tx.commit().await?;
         nonces(&rows)
     }
@@ -138,19 +114,10 @@ impl ReservationStore for PgStore {
         wanted: &[Nonce],
         reason: &Text<500>,
     ) -> Result<Vec<Nonce>, StoreError> {
-        Page::fits(wanted.len())?;
-        let submitter = lease.submitter;
-        let (chain_id, address) = key(&submitter);
-        let tx = self.begin_owned(node, lease).await?;
-        let cursors = query(&tx, queries::CURSOR_LOCK, &[&vec![chain_id], &vec![address]]).await?;
-        let cursor = cursors.first().ok_or(StoreError::UnknownSubmitter(submitter))?;
-        let cursor = row::nonce(cursor, "next_nonce")?.as_i64();
-        let wanted: Vec<i64> = wanted.iter().map(|nonce| nonce.as_i64()).collect();
-        let reason = reason.as_str();
-        let parameters: [&(dyn ToSql + Sync); 5] = [&chain_id, &address, &wanted, &cursor, &reason];
-        let rows = query(&tx, queries::RESERVATION_ADOPT, &parameters).await?;
+        let query = queries::RESERVATION_ADOPT;
+        let (tx, free) = self.recycle(node, lease, query, wanted, reason, &[]).await?;
         tx.commit().await?;
-        nonces(&rows)
+        Ok(free)
     }
 
     async fn hand_back(
@@ -159,22 +126,11 @@ impl ReservationStore for PgStore {
         lease: Lease,
         wanted: &HandBack,
     ) -> Result<Vec<Nonce>, StoreError> {
-        let HandBack { nonces: wanted, used, reason } = wanted;
-        Page::fits(wanted.len())?;
-        let submitter = lease.submitter;
-        let (chain_id, address) = key(&submitter);
-        let tx = self.begin_owned(node, lease).await?;
-        let cursors = query(&tx, queries::CURSOR_LOCK, &[&vec![chain_id], &vec![address]]).await?;
-        let cursor = cursors.first().ok_or(StoreError::UnknownSubmitter(submitter))?;
-        let cursor = row::nonce(cursor, "next_nonce")?.as_i64();
-        let wanted: Vec<i64> = wanted.iter().map(|nonce| nonce.as_i64()).collect();
-        let reason = reason.as_str();
-        let parameters: [&(dyn ToSql + Sync); 6] =
-            [&chain_id, &address, &wanted, &cursor, &reason, used];
-        let rows = query(&tx, queries::RESERVATION_HAND_BACK, &parameters).await?;
-        let free = nonces(&rows)?;
-        if let Some(entry) = SubmitterNote::handed_back(&free, reason) {
-            note(&tx, node, lease, &entry).await?;
+        let HandBack { nonces, used, reason } = wanted;
+        let query = queries::RESERVATION_HAND_BACK;
+        let (tx, free) = self.recycle(node, lease, query, nonces, reason, &[used]).await?;
+        if let Some(note) = SubmitterNote::handed_back(&free, reason.as_str()) {
+            insert_note(&tx, node, lease, &note).await?;
         }
         tx.commit().await?;
         Ok(free)
@@ -187,12 +143,11 @@ impl ReservationStore for PgStore {
         page: Page,
     ) -> Result<Vec<Reservation>, StoreError> {
         let (chain_id, address) = key(&submitter);
-        let after = after.map_or(-1, Nonce::as_i64);
-        let limit = i64::from(page.limit());
-        let client = self.pools.work().await?;
-        let read = prepared(&client, queries::RESERVATION_PAGE).await?;
-        let rows =
-            client.query(&read, &[&chain_id, &address, &after, &limit]).await.map_err(failed)?;
+        let (after, limit) = (after.map_or(-1, Nonce::as_i64), i64::from(page.limit()));
+        let work = self.pools.work().await?;
+        let rows = work
+            .query_all(queries::RESERVATION_PAGE, &[&chain_id, &address, &after, &limit])
+            .await?;
         rows.iter().map(row::reservation).collect()
     }
 
@@ -204,66 +159,81 @@ impl ReservationStore for PgStore {
     ) -> Result<Vec<Nonce>, StoreError> {
         let (chain_id, address) = key(&submitter);
         let (from, limit) = (from.as_i64(), i64::from(page.limit()));
-        let client = self.pools.work().await?;
-        let read = prepared(&client, queries::RESERVATION_USED_FROM).await?;
-        let rows =
-            client.query(&read, &[&chain_id, &address, &from, &limit]).await.map_err(failed)?;
+        let work = self.pools.work().await?;
+        let rows = work
+            .query_all(queries::RESERVATION_USED_FROM, &[&chain_id, &address, &from, &limit])
+            .await?;
         nonces(&rows)
     }
 }
 
 impl PgStore {
-    /// Begins a transaction that holds one lease, or says that it is lost.
-    async fn begin_owned(&self, node: &NodeId, lease: Lease) -> Result<Tx, StoreError> {
-        let Guarded { tx, held, .. } = self.begin_guarded(node, &[lease]).await?;
-        if held == [true] {
-            return Ok(tx);
-        }
-        tx.rollback().await?;
-        Err(StoreError::Fenced(lease.submitter))
-    }
-
-    /// A caller's answer about its nonce; `None` if the nonce is not the caller's any more.
-    async fn answer(
+    /// A caller's report about its nonce; `None` if the nonce is no longer the caller's.
+    async fn report(
         &self,
         node: &NodeId,
         lease: Lease,
-        sql: &str,
+        query: Query,
         nonce: Nonce,
         owner_token: Uuid,
-        answer: &(dyn ToSql + Sync),
+        content: &(dyn ToSql + Sync),
     ) -> Result<Option<Reservation>, StoreError> {
         let (chain_id, address) = key(&lease.submitter);
         let tx = self.begin_owned(node, lease).await?;
         let nonce = nonce.as_i64();
-        let changed = query(&tx, sql, &[&chain_id, &address, &nonce, &owner_token, answer]).await?;
+        let changed =
+            tx.query_opt(query, &[&chain_id, &address, &nonce, &owner_token, content]).await?;
         tx.commit().await?;
-        changed.first().map(row::reservation).transpose()
+        changed.as_ref().map(row::reservation).transpose()
+    }
+
+    /// Makes nonces recyclable in a transaction that the caller commits; returns those that became so.
+    async fn recycle(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        query: Query,
+        wanted: &[Nonce],
+        reason: &Text<500>,
+        more: &Parameters<'_>,
+    ) -> Result<(Tx, Vec<Nonce>), StoreError> {
+        Page::fits(wanted.len())?;
+        let (chain_id, address) = key(&lease.submitter);
+        let tx = self.begin_owned(node, lease).await?;
+        let cursor = lock_cursor(&tx, lease.submitter).await?;
+        let cursor = row::nonce(&cursor, "next_nonce")?.as_i64();
+        let wanted: Vec<i64> = wanted.iter().map(|nonce| nonce.as_i64()).collect();
+        let reason = reason.as_str();
+        let common: &Parameters<'_> = &[&chain_id, &address, &wanted, &cursor, &reason];
+        let rows = tx.query_all(query, &[common, more].concat()).await?;
+        Ok((tx, nonces(&rows)?))
     }
 }
 
+/// The cursor's row, locked until the transaction ends.
+async fn lock_cursor(tx: &Tx, submitter: Submitter) -> Result<Row, StoreError> {
+    let (chain_id, address) = key(&submitter);
+    let locked = tx.query_opt(queries::CURSOR_LOCK, &[&vec![chain_id], &vec![address]]).await?;
+    locked.ok_or(StoreError::UnknownSubmitter(submitter))
+}
+
+/// The cursor's nonce, or the floor if the chain is ahead of it; moves the cursor past it (I4).
+async fn advance(tx: &Tx, node: &NodeId, ask: &Reserve, from: Nonce) -> Result<Nonce, StoreError> {
+    let nonce = from.max(ask.floor);
+    if let Some(note) = SubmitterNote::skipped(from, nonce) {
+        insert_note(tx, node, ask.lease, &note).await?;
+    }
+    let (chain_id, address) = key(&ask.lease.submitter);
+    let (from, to) = (from.as_i64(), nonce.forward(1)?.as_i64());
+    tx.execute(queries::CURSOR_MOVE, &[&vec![chain_id], &vec![address], &vec![from], &vec![to]])
+        .await?;
+    Ok(nonce)
+}
+
 /// The nonces that a statement returns, lowest first.
-fn nonces(rows: &[tokio_postgres::Row]) -> Result<Vec<Nonce>, StoreError> {
+fn nonces(rows: &[Row]) -> Result<Vec<Nonce>, StoreError> {
     let mut nonces =
         rows.iter().map(|row| row::nonce(row, "nonce")).collect::<Result<Vec<_>, _>>()?;
     nonces.sort_unstable();
     Ok(nonces)
-}
-
-async fn query(
-    tx: &Tx,
-    sql: &str,
-    parameters: &[&(dyn ToSql + Sync)],
-) -> Result<Vec<tokio_postgres::Row>, StoreError> {
-    let statement = tx.prepared(sql).await?;
-    tx.client()?.query(&statement, parameters).await.map_err(failed)
-}
-
-async fn execute(
-    tx: &Tx,
-    sql: &str,
-    parameters: &[&(dyn ToSql + Sync)],
-) -> Result<u64, StoreError> {
-    let statement = tx.prepared(sql).await?;
-    tx.client()?.execute(&statement, parameters).await.map_err(failed)
 }

@@ -4,7 +4,6 @@ use tollgate_model::port::StoreError;
 use uuid::Uuid;
 
 use crate::db::{Pools, Tx};
-use crate::error::{failed, is_lock_timeout};
 
 /// Chain 0 does not exist, so the probe's row can't meet a real lease.
 const PROBE_CHAIN: i64 = 0;
@@ -18,10 +17,10 @@ pub(crate) async fn run(pools: &Pools) -> Result<(), StoreError> {
     let insert = "insert into submitter_lease
                     (chain_id, submitter, owner_node, fencing_token, expires_at)
                   values ($1, $2, 'selftest', 1, clock_timestamp() + interval '1 minute')";
-    pools.work().await?.execute(insert, &[&PROBE_CHAIN, &probe]).await.map_err(failed)?;
+    pools.work().await?.send(insert, &[&PROBE_CHAIN, &probe]).await?;
     let verdict = examine(pools, probe).await;
     let delete = "delete from submitter_lease where chain_id = $1 and submitter = $2";
-    pools.work().await?.execute(delete, &[&PROBE_CHAIN, &probe]).await.map_err(failed)?;
+    pools.work().await?.send(delete, &[&PROBE_CHAIN, &probe]).await?;
     verdict
 }
 
@@ -29,7 +28,7 @@ async fn examine(pools: &Pools, probe: &[u8]) -> Result<(), StoreError> {
     let writer = Tx::begin(pools.work().await?).await?;
     let guard =
         "select 1 from submitter_lease where chain_id = $1 and submitter = $2 for key share";
-    writer.client()?.execute(guard, &[&PROBE_CHAIN, &probe]).await.map_err(failed)?;
+    writer.send(guard, &[&PROBE_CHAIN, &probe]).await?;
 
     let renewal = "update submitter_lease set expires_at = expires_at + interval '1 minute'
                     where chain_id = $1 and submitter = $2";
@@ -47,17 +46,17 @@ async fn examine(pools: &Pools, probe: &[u8]) -> Result<(), StoreError> {
         }
         (false, false) => "a renewal waits for the writers of its lease",
     };
-    Err(StoreError::Unsafe(format!("fence self-test failed: {problem}")))
+    Err(StoreError::Unsafe(format!("fence self-test failed: {problem}").into()))
 }
 
 /// Whether a statement gets through while another session holds the probe's lease.
 async fn while_held(pools: &Pools, sql: &str, probe: &[u8]) -> Result<bool, StoreError> {
     let other = Tx::begin(pools.upkeep().await?).await?;
-    other.client()?.batch_execute("set local lock_timeout = '100ms'").await.map_err(failed)?;
-    let got_through = match other.client()?.execute(sql, &[&PROBE_CHAIN, &probe]).await {
+    other.batch_execute("set local lock_timeout = '100ms'").await?;
+    let got_through = match other.send(sql, &[&PROBE_CHAIN, &probe]).await {
         Ok(_) => true,
-        Err(error) if is_lock_timeout(&error) => false,
-        Err(error) => return Err(failed(error)),
+        Err(error) if error.is_lock_timeout() => false,
+        Err(error) => return Err(error.into()),
     };
     other.rollback().await?;
     Ok(got_through)

@@ -1,35 +1,29 @@
-//! Transactions: the door to the fenced batch, and everything that is read back one by one.
+//! Transactions and submitters. Implements [`TxStore`]; a batch is written by `batch`, pages are read by
+//! `list`.
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use tokio_postgres::Row;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::{
     Attempt, ChainRegistration, Confirmations, FencedBatch, HistoryEntry, KnownRequest, Lease,
     LineHead, ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
     SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord, TxStore,
 };
-use tollgate_model::{Address, B256, ChainId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId};
+use tollgate_model::{Address, ChainId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId};
 use uuid::Uuid;
 
-use crate::PgStore;
-use crate::batch::Guarded;
-use crate::db::prepared;
-use crate::error::{broken_constraint, failed};
+use crate::connection::Parameters;
 use crate::lease::{SubmitterKeys, key};
-use crate::{queries, row};
+use crate::{PgStore, list, queries, row};
 
 #[async_trait]
 impl TxStore for PgStore {
     async fn register_chain(&self, chain: &ChainRegistration) -> Result<(), StoreError> {
-        let client = self.pools.work().await?;
-        let chain_id = chain.chain_id.as_i64();
-        let genesis = chain.genesis.as_slice();
-        let insert = prepared(&client, queries::CHAIN_INSERT).await?;
-        client.execute(&insert, &[&chain_id, &genesis]).await.map_err(failed)?;
-        let find = prepared(&client, queries::CHAIN_GENESIS).await?;
-        let known = client.query_one(&find, &[&chain_id]).await.map_err(failed)?;
+        let (chain_id, genesis) = (chain.chain_id.as_i64(), chain.genesis.as_slice());
+        let work = self.pools.work().await?;
+        work.execute(queries::CHAIN_INSERT, &[&chain_id, &genesis]).await?;
+        let known = work.query_one(queries::CHAIN_GENESIS, &[&chain_id]).await?;
         if row::hash(&known, "genesis")? == chain.genesis {
             Ok(())
         } else {
@@ -38,7 +32,7 @@ impl TxStore for PgStore {
     }
 
     async fn register_submitters(&self, setups: &[SubmitterSetup]) -> Result<(), StoreError> {
-        // One statement can't touch a row twice: as in two calls, the first one counts.
+        // One statement can't touch a row twice; as in two calls, the first set-up counts.
         let mut first: BTreeMap<&Submitter, (i64, i16)> = BTreeMap::new();
         for setup in setups {
             let as_set_up = (setup.start_from.as_i64(), setup.mode.code());
@@ -46,21 +40,18 @@ impl TxStore for PgStore {
         }
         let keys = SubmitterKeys::new(first.keys().copied());
         let (starts, modes): (Vec<i64>, Vec<i16>) = first.into_values().unzip();
-        let client = self.pools.work().await?;
-        let register = prepared(&client, queries::SUBMITTER_REGISTER).await?;
-        let registered =
-            client.execute(&register, &[&keys.chain_ids, &keys.submitters, &starts, &modes]).await;
-        match registered {
-            Ok(_) => Ok(()),
-            Err(error) if broken_constraint(&error).is_some() => {
-                Err(self.unknown_chain(setups).await?.unwrap_or_else(|| failed(error)))
+        let work = self.pools.work().await?;
+        let rows: &Parameters<'_> = &[&keys.chain_ids, &keys.submitters, &starts, &modes];
+        match work.execute(queries::SUBMITTER_REGISTER, rows).await {
+            Err(error) if error.broken_constraint().is_some() => {
+                Err(self.unknown_chain(setups).await?.unwrap_or_else(|| error.into()))
             }
-            Err(error) => Err(failed(error)),
+            registered => Ok(registered.map(drop)?),
         }
     }
 
     async fn commit(&self, batch: &FencedBatch) -> Result<Vec<SectionOutcome>, StoreError> {
-        self.commit_batch(batch).await
+        self.commit_sections(batch).await
     }
 
     async fn settle(
@@ -69,29 +60,15 @@ impl TxStore for PgStore {
         lease: Lease,
         tx_ids: &[TxId],
     ) -> Result<Settled, StoreError> {
-        let Guarded { tx, held, .. } = self.begin_guarded(node, &[lease]).await?;
-        if held != [true] {
-            tx.rollback().await?;
-            return Err(StoreError::Fenced(lease.submitter));
-        }
+        let tx = self.begin_owned(node, lease).await?;
         // A commit is only ever sent after all its rows were written. Whoever waits for the locks
         // on them, and on the cursor, waits until that commit has happened or can't any more.
         let (chain_id, address) = key(&lease.submitter);
-        let lock_cursor = tx.prepared(queries::CURSOR_LOCK).await?;
-        let client = tx.client()?;
-        client.query(&lock_cursor, &[&vec![chain_id], &vec![address]]).await.map_err(failed)?;
+        tx.query_all(queries::CURSOR_LOCK, &[&vec![chain_id], &vec![address]]).await?;
         let ids: Vec<Uuid> = tx_ids.iter().map(|id| id.uuid()).collect();
-        let lock_rows = tx.prepared(queries::TX_LOCK).await?;
-        let found = client.query(&lock_rows, &[&ids]).await.map_err(failed)?;
-        let get = tx.prepared(queries::SUBMITTER_GET).await?;
-        let submitter = client.query_one(&get, &[&chain_id, &address]).await.map_err(failed)?;
-
-        let mut rows = vec![None; tx_ids.len()];
-        for row in &found {
-            if let Some(seen) = rows.get_mut(row::place(row)?) {
-                *seen = Some(row::seen(row)?);
-            }
-        }
+        let found = tx.query_all(queries::TX_LOCK, &[&ids]).await?;
+        let submitter = tx.query_one(queries::SUBMITTER_GET, &[&chain_id, &address]).await?;
+        let rows = row::by_place(&found, tx_ids.len(), row::seen)?;
         let submitter = row::submitter_record(&submitter)?;
         tx.rollback().await?;
         Ok(Settled { submitter, rows })
@@ -102,26 +79,16 @@ impl TxStore for PgStore {
         requests: &[(Submitter, RequestId)],
     ) -> Result<Vec<Option<KnownRequest>>, StoreError> {
         let keys = SubmitterKeys::new(requests.iter().map(|(submitter, _)| submitter));
-        let texts: Vec<&str> = requests.iter().map(|(_, id)| id.as_str()).collect();
-        let client = self.pools.work().await?;
-        let find = prepared(&client, queries::REQUEST_FIND).await?;
-        let found = client
-            .query(&find, &[&keys.chain_ids, &keys.submitters, &texts])
-            .await
-            .map_err(failed)?;
-        let mut known = vec![None; requests.len()];
-        for row in &found {
-            if let Some(slot) = known.get_mut(row::place(row)?) {
-                *slot = Some(row::known_request(row)?);
-            }
-        }
-        Ok(known)
+        let ids: Vec<&str> = requests.iter().map(|(_, id)| id.as_str()).collect();
+        let work = self.pools.work().await?;
+        let wanted: &Parameters<'_> = &[&keys.chain_ids, &keys.submitters, &ids];
+        let found = work.query_all(queries::REQUEST_FIND, wanted).await?;
+        row::by_place(&found, requests.len(), row::known_request)
     }
 
     async fn tx(&self, tx_id: TxId) -> Result<Option<TxRecord>, StoreError> {
-        let client = self.pools.work().await?;
-        let get = prepared(&client, queries::TX_GET).await?;
-        let found = client.query_opt(&get, &[&tx_id.uuid()]).await.map_err(failed)?;
+        let work = self.pools.work().await?;
+        let found = work.query_opt(queries::TX_GET, &[&tx_id.uuid()]).await?;
         found.as_ref().map(row::tx_record).transpose()
     }
 
@@ -130,21 +97,16 @@ impl TxStore for PgStore {
         submitter: Submitter,
         request_id: &RequestId,
     ) -> Result<Option<TxRecord>, StoreError> {
-        let client = self.pools.work().await?;
-        let get = prepared(&client, queries::TX_BY_REQUEST).await?;
         let (chain_id, address) = key(&submitter);
-        let found = client
-            .query_opt(&get, &[&chain_id, &address, &request_id.as_str()])
-            .await
-            .map_err(failed)?;
+        let work = self.pools.work().await?;
+        let request: &Parameters<'_> = &[&chain_id, &address, &request_id.as_str()];
+        let found = work.query_opt(queries::TX_BY_REQUEST, request).await?;
         found.as_ref().map(row::tx_record).transpose()
     }
 
     async fn tx_ids_by_hash(&self, hashes: &[TxHash]) -> Result<Vec<(TxHash, TxId)>, StoreError> {
         let hashes: Vec<&[u8]> = hashes.iter().map(|hash| hash.as_slice()).collect();
-        let client = self.pools.work().await?;
-        let find = prepared(&client, queries::TX_BY_HASH).await?;
-        let found = client.query(&find, &[&hashes]).await.map_err(failed)?;
+        let found = self.pools.work().await?.query_all(queries::TX_BY_HASH, &[&hashes]).await?;
         found.iter().map(|row| Ok((row::hash(row, "tx_hash")?, row::tx_id(row)?))).collect()
     }
 
@@ -154,11 +116,13 @@ impl TxStore for PgStore {
         after: Option<TxId>,
         page: Page,
     ) -> Result<Vec<TxRecord>, StoreError> {
-        self.list_page(filter, after, page).await
+        list::transactions(&self.pools, filter, after, page).await
     }
 
     async fn attempts(&self, tx_id: TxId) -> Result<Vec<Attempt>, StoreError> {
-        self.attempts_of(&[tx_id.uuid()]).await
+        let work = self.pools.work().await?;
+        let found = work.query_all(queries::ATTEMPT_OF, &[&vec![tx_id.uuid()]]).await?;
+        found.iter().map(row::attempt).collect()
     }
 
     async fn history(
@@ -167,11 +131,10 @@ impl TxStore for PgStore {
         after_version: u32,
         page: Page,
     ) -> Result<Vec<HistoryEntry>, StoreError> {
-        let client = self.pools.work().await?;
-        let read = prepared(&client, queries::HISTORY_PAGE).await?;
         let after = i32::try_from(after_version).unwrap_or(i32::MAX);
         let limit = i64::from(page.limit());
-        let found = client.query(&read, &[&tx_id.uuid(), &after, &limit]).await.map_err(failed)?;
+        let work = self.pools.work().await?;
+        let found = work.query_all(queries::HISTORY_PAGE, &[&tx_id.uuid(), &after, &limit]).await?;
         found.iter().map(row::history_entry).collect()
     }
 
@@ -182,20 +145,19 @@ impl TxStore for PgStore {
         page: Page,
     ) -> Result<Vec<SubmitterEntry>, StoreError> {
         let (chain_id, address) = key(&submitter);
-        let client = self.pools.work().await?;
-        let read = prepared(&client, queries::SUBMITTER_HISTORY_PAGE).await?;
         let after = i64::try_from(after_number).unwrap_or(i64::MAX);
         let limit = i64::from(page.limit());
-        let found =
-            client.query(&read, &[&chain_id, &address, &after, &limit]).await.map_err(failed)?;
+        let work = self.pools.work().await?;
+        let found = work
+            .query_all(queries::SUBMITTER_HISTORY_PAGE, &[&chain_id, &address, &after, &limit])
+            .await?;
         found.iter().map(row::submitter_entry).collect()
     }
 
     async fn confirmations(&self, tx_id: TxId) -> Result<Option<Confirmations>, StoreError> {
-        let client = self.pools.work().await?;
-        let get = prepared(&client, queries::CONFIRMATION_GET).await?;
-        let found = client.query_opt(&get, &[&tx_id.uuid()]).await.map_err(failed)?;
-        found.as_ref().map(confirmations).transpose()
+        let work = self.pools.work().await?;
+        let found = work.query_opt(queries::CONFIRMATION_GET, &[&tx_id.uuid()]).await?;
+        found.as_ref().map(row::confirmations).transpose()
     }
 
     async fn open_work(
@@ -204,7 +166,7 @@ impl TxStore for PgStore {
         after: Option<TxId>,
         page: Page,
     ) -> Result<Vec<OpenTx>, StoreError> {
-        self.open_work_page(submitter, after, page).await
+        list::open_work(&self.pools, submitter, after, page).await
     }
 
     async fn slots_from(
@@ -213,19 +175,18 @@ impl TxStore for PgStore {
         from: Nonce,
         page: Page,
     ) -> Result<Vec<Nonce>, StoreError> {
-        self.slot_page(submitter, from, page).await
+        let (chain_id, address) = key(&submitter);
+        let (from, limit) = (from.as_i64(), i64::from(page.limit()));
+        let work = self.pools.work().await?;
+        let rows = work.query_all(queries::TX_SLOTS, &[&chain_id, &address, &from, &limit]).await?;
+        rows.iter().map(|row| row::nonce(row, "nonce")).collect()
     }
 
     async fn line_head(&self, submitter: Submitter) -> Result<Option<LineHead>, StoreError> {
-        let client = self.pools.work().await?;
-        let find = prepared(&client, queries::TX_LINE_HEAD).await?;
         let (chain_id, address) = key(&submitter);
-        let found = client.query_opt(&find, &[&chain_id, &address]).await.map_err(failed)?;
-        let head = |row: &Row| {
-            let (tx_id, nonce) = (row::tx_id(row)?, row::nonce(row, "nonce")?);
-            Ok(LineHead { tx_id, nonce, state: row::state(row, "state")? })
-        };
-        found.as_ref().map(head).transpose()
+        let work = self.pools.work().await?;
+        let found = work.query_opt(queries::TX_LINE_HEAD, &[&chain_id, &address]).await?;
+        found.as_ref().map(row::line_head).transpose()
     }
 
     async fn submitters(
@@ -234,74 +195,45 @@ impl TxStore for PgStore {
         after: Option<Address>,
         page: Page,
     ) -> Result<Vec<SubmitterOverview>, StoreError> {
-        self.submitter_page(chain_id, after, page).await
+        list::submitters(&self.pools, chain_id, after, page).await
     }
 
     async fn modes(&self, submitters: &[Submitter]) -> Result<Vec<Option<Mode>>, StoreError> {
         let keys = SubmitterKeys::new(submitters);
-        let client = self.pools.work().await?;
-        let read = prepared(&client, queries::SUBMITTER_MODES).await?;
-        let rows =
-            client.query(&read, &[&keys.chain_ids, &keys.submitters]).await.map_err(failed)?;
-        let mut modes = vec![None; submitters.len()];
-        for found in &rows {
-            if let Some(mode) = modes.get_mut(row::place(found)?) {
-                *mode = Some(row::mode(found)?);
-            }
-        }
-        Ok(modes)
+        let work = self.pools.work().await?;
+        let found =
+            work.query_all(queries::SUBMITTER_MODES, &[&keys.chain_ids, &keys.submitters]).await?;
+        row::by_place(&found, submitters.len(), row::mode)
     }
 
     async fn waits(&self, submitter: Submitter) -> Result<Vec<SubmitterWait>, StoreError> {
-        let client = self.pools.work().await?;
-        let get = prepared(&client, queries::WAIT_GET).await?;
         let (chain_id, address) = key(&submitter);
-        let rows = client.query(&get, &[&chain_id, &address]).await.map_err(failed)?;
+        let work = self.pools.work().await?;
+        let rows = work.query_all(queries::WAIT_GET, &[&chain_id, &address]).await?;
         rows.iter().map(row::submitter_wait).collect()
     }
 
     async fn submitter(&self, submitter: Submitter) -> Result<Option<SubmitterRecord>, StoreError> {
-        let client = self.pools.work().await?;
-        let get = prepared(&client, queries::SUBMITTER_GET).await?;
         let (chain_id, address) = key(&submitter);
-        let found = client.query_opt(&get, &[&chain_id, &address]).await.map_err(failed)?;
+        let work = self.pools.work().await?;
+        let found = work.query_opt(queries::SUBMITTER_GET, &[&chain_id, &address]).await?;
         found.as_ref().map(row::submitter_record).transpose()
     }
 }
 
 impl PgStore {
-    /// The error for the first chain among these that nobody registered.
+    /// The error for the first chain among these that is not registered.
     async fn unknown_chain(
         &self,
         setups: &[SubmitterSetup],
     ) -> Result<Option<StoreError>, StoreError> {
-        let client = self.pools.work().await?;
-        let find = prepared(&client, queries::CHAIN_GENESIS).await?;
+        let work = self.pools.work().await?;
         for setup in setups {
             let chain_id = setup.submitter.chain_id;
-            let known = client.query_opt(&find, &[&chain_id.as_i64()]).await.map_err(failed)?;
-            if known.is_none() {
+            if work.query_opt(queries::CHAIN_GENESIS, &[&chain_id.as_i64()]).await?.is_none() {
                 return Ok(Some(StoreError::UnknownChain(chain_id)));
             }
         }
         Ok(None)
     }
-
-    pub(crate) async fn attempts_of(&self, tx_ids: &[Uuid]) -> Result<Vec<Attempt>, StoreError> {
-        let client = self.pools.work().await?;
-        let read = prepared(&client, queries::ATTEMPT_OF).await?;
-        let found = client.query(&read, &[&tx_ids]).await.map_err(failed)?;
-        found.iter().map(row::attempt).collect()
-    }
-}
-
-fn confirmations(row: &Row) -> Result<Confirmations, StoreError> {
-    let hashes: &[u8] = row::get(row, "hashes")?;
-    let first_block: i64 = row::get(row, "first_block")?;
-    Ok(Confirmations {
-        first_block: u64::try_from(first_block)
-            .map_err(|_| StoreError::Defect(format!("block {first_block}")))?,
-        hashes: hashes.chunks_exact(B256::len_bytes()).map(B256::from_slice).collect(),
-        new_fork: row::get(row, "new_fork")?,
-    })
 }

@@ -9,8 +9,8 @@ use tollgate_model::nonce::{Mode, StrictAdvance, SubmitterStatus};
 use tollgate_model::port::chain::{Occupant, Trial};
 use tollgate_model::port::{Completion, FencedBatch, KnownRequest, OpenTx, TxStore};
 use tollgate_model::rejected::RejectedSlot;
+use tollgate_model::sql::Overrides;
 use tollgate_model::{ChainId, Nonce, RequestId, Submitter, TxHash, TxId};
-use tollgate_sqlite::PlantedBug as StoreBug;
 
 use crate::chain::CHAIN_ID;
 use crate::plan::{Lie, Plan, Steady};
@@ -153,47 +153,20 @@ impl Bug {
         Self::ALL.into_iter().find(|bug| format!("{bug:?}") == name)
     }
 
-    pub(crate) fn of_the_store(self) -> Option<StoreBug> {
+    /// Replacements of the store's queries.
+    pub(crate) fn overrides(self) -> Overrides {
         match self {
-            Self::SkippedGuard => Some(StoreBug::SkippedGuard),
-            Self::RewindingTakeover => Some(StoreBug::RewindingTakeover),
-            Self::SlotFreedOnTimeout
-            | Self::SendFirst
-            | Self::OlderHashesForgotten
-            | Self::AnswerFirst
-            | Self::WaitingLeftOut
-            | Self::OwnNames
-            | Self::EarlyFinality
-            | Self::SilenceIsNo
-            | Self::ForksIgnored
-            | Self::FeedSkips
-            | Self::UnclaimedResends
-            | Self::StrictUnchecked
-            | Self::OneVoiceFees
-            | Self::OneVoiceCounts
-            | Self::OneVoiceHeads
-            | Self::OneVoiceBlocks
-            | Self::OneVoiceReceipts
-            | Self::OneVoiceSends
-            | Self::WastedCalls
-            | Self::GivesUpOnErrors
-            | Self::AbsenceIsProof
-            | Self::FirstDoubted
-            | Self::ChainsMixed
-            | Self::FirstPageOnly
-            | Self::KeysPretended
-            | Self::OrphansCutOff
-            | Self::RepeatsForgotten
-            | Self::UsedForgotten
-            | Self::LateCountsBelieved
-            | Self::SilenceAwaited
-            | Self::BalancerTrusted
-            | Self::OneVoiceEstimates
-            | Self::GasGuessed
-            | Self::ResumeForgotten
-            | Self::OneVoiceTags
-            | Self::OneVoiceInAll => None,
+            Self::SkippedGuard => &[("lease_guard", "select ?1, ?2, ?3, ?4")],
+            _ => &[],
         }
+    }
+
+    /// Statements that plant it in the database.
+    pub(crate) fn statements(self) -> Option<&'static str> {
+        let rewind = "create trigger rewinding_takeover
+            after update of fencing_token on submitter_lease when new.owner_node <> ''
+            begin update submitter_cursor set next_nonce = max(next_nonce - 1, 0); end";
+        (self == Self::RewindingTakeover).then_some(rewind)
     }
 
     /// A plan in which it can show at all.

@@ -30,7 +30,7 @@ pub(crate) struct NodeStore {
 }
 
 fn unreachable_store(_: Lost) -> StoreError {
-    StoreError::Unavailable("the network".to_owned())
+    StoreError::Unavailable("the network".into())
 }
 
 impl NodeStore {
@@ -70,6 +70,6 @@ impl NodeStore {
             let _ = answer.send(change(world, name).await);
         });
         let answer = answered.await;
-        answer.map_err(|_| StoreError::Defect("the simulation ended".to_owned()))
+        answer.map_err(|_| StoreError::Defect("the simulation ended".into()))
     }
 }

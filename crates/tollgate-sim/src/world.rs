@@ -88,11 +88,15 @@ impl World {
         let options = SqliteOptions {
             clock: Arc::new(time),
             threads: Threads::Callers,
-            planted: bug.and_then(Bug::of_the_store),
+            overrides: bug.map_or(&[], Bug::overrides),
             ..SqliteOptions::memory()
         };
+        let store = SqliteStore::open(options).await?;
+        if let Some(statements) = bug.and_then(Bug::statements) {
+            store.execute_batch(statements).await?;
+        }
         let shared = Shared {
-            store: SqliteStore::open(options).await?,
+            store,
             trace: Arc::new(Trace::new(keep)),
             shares_feed: plan.second_chain,
             time,

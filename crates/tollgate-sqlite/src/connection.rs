@@ -31,7 +31,7 @@ pub(crate) fn writer(options: &SqliteOptions) -> Result<Connection, StoreError> 
             make_private(path);
             file(path, OpenFlags::SQLITE_OPEN_CREATE)?
         }
-        SqlitePath::Memory => Connection::open_in_memory().map_err(|e| before_commit(&e))?,
+        SqlitePath::Memory => Connection::open_in_memory().map_err(before_commit)?,
     };
     set_up(&conn, options)?;
     Ok(conn)
@@ -41,12 +41,12 @@ pub(crate) fn writer(options: &SqliteOptions) -> Result<Connection, StoreError> 
 pub(crate) fn reader(options: &SqliteOptions, path: &Path) -> Result<Connection, StoreError> {
     let conn = file(path, OpenFlags::empty())?;
     set_up(&conn, options)?;
-    conn.pragma_update(None, "query_only", true).map_err(|e| before_commit(&e))?;
+    conn.pragma_update(None, "query_only", true).map_err(before_commit)?;
     Ok(conn)
 }
 
-/// Makes the file for its owner alone. SQLite gives its companions (`-wal`, `-shm`) the mode of the
-/// database. What goes wrong here, the opening that follows tells better.
+/// Creates the file readable by its owner alone. SQLite gives the files beside it (`-wal`, `-shm`) the same
+/// mode. An error here is reported better by the opening that follows.
 fn make_private(path: &Path) {
     if path == Path::new(":memory:") {
         return;
@@ -60,7 +60,7 @@ fn make_private(path: &Path) {
 
 fn file(path: &Path, more: OpenFlags) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
-    Connection::open_with_flags(path, flags).map_err(|e| before_commit(&e))
+    Connection::open_with_flags(path, flags).map_err(before_commit)
 }
 
 fn set_up(conn: &Connection, options: &SqliteOptions) -> Result<(), StoreError> {
@@ -69,13 +69,13 @@ fn set_up(conn: &Connection, options: &SqliteOptions) -> Result<(), StoreError> 
         conn.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         conn.busy_timeout(options.busy_timeout)?;
         if in_file {
-            patiently(options.busy_timeout, || journal_in_wal(conn))?;
+            retry_while_busy(options.busy_timeout, || journal_in_wal(conn))?;
         }
         conn.pragma_update(None, "synchronous", "FULL")?;
         conn.pragma_update(None, "foreign_keys", true)?;
         register_clock(conn, Arc::clone(&options.clock))
     };
-    set().map_err(|error| before_commit(&error))?;
+    set().map_err(before_commit)?;
     check(conn, in_file)
 }
 
@@ -84,14 +84,14 @@ fn journal_in_wal(conn: &Connection) -> rusqlite::Result<()> {
 }
 
 /// SQLite does not wait by itself when two connections switch the journal's mode at once.
-fn patiently<T>(
-    patience: Duration,
+fn retry_while_busy<T>(
+    limit: Duration,
     mut act: impl FnMut() -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
     let mut waited = Duration::ZERO;
     loop {
         match act() {
-            Err(error) if is_busy(&error) && waited < patience => {
+            Err(error) if is_busy(&error) && waited < limit => {
                 thread::sleep(RETRY_PAUSE);
                 waited += RETRY_PAUSE;
             }
@@ -100,28 +100,29 @@ fn patiently<T>(
     }
 }
 
-/// What was asked for is not always what is: some file systems know no WAL, and a build of SQLite
-/// may pin a setting. Without them an acknowledged write could be lost (I6) or a token issued
-/// twice (I4).
+/// Checks that the settings are in force: some file systems don't support WAL, and a build of SQLite may
+/// pin a setting. Without them an acknowledged write could be lost (I6) or a token issued twice (I4).
 fn check(conn: &Connection, in_file: bool) -> Result<(), StoreError> {
     const FULL: i64 = 2;
     let journal: String = pragma(conn, "journal_mode")?;
     if in_file && !journal.eq_ignore_ascii_case("wal") {
-        return Err(StoreError::Unsafe(format!("journal_mode is {journal}, must be WAL")));
+        return Err(StoreError::Unsafe(format!("journal_mode is {journal}, must be WAL").into()));
     }
     let synchronous: i64 = pragma(conn, "synchronous")?;
     if synchronous != FULL {
-        return Err(StoreError::Unsafe(format!("synchronous is {synchronous}, must be FULL")));
+        return Err(StoreError::Unsafe(
+            format!("synchronous is {synchronous}, must be FULL").into(),
+        ));
     }
     let foreign_keys: bool = pragma(conn, "foreign_keys")?;
     if !foreign_keys {
-        return Err(StoreError::Unsafe("foreign_keys is off, must be on".to_owned()));
+        return Err(StoreError::Unsafe("foreign_keys is off, must be on".into()));
     }
     Ok(())
 }
 
 fn pragma<T: rusqlite::types::FromSql>(conn: &Connection, name: &str) -> Result<T, StoreError> {
-    conn.pragma_query_value(None, name, |row| row.get(0)).map_err(|e| before_commit(&e))
+    conn.pragma_query_value(None, name, |row| row.get(0)).map_err(before_commit)
 }
 
 /// `db_now()`: the database's clock, read anew wherever a statement names it. Not deterministic, so

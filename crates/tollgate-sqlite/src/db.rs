@@ -1,21 +1,23 @@
 //! Threads and transactions: one writer, readers beside it, and how a transaction ends.
 //!
-//! Every write is `BEGIN IMMEDIATE` … COMMIT on the writer's thread (I1). Nothing is awaited inside
-//! but the checkpoints, which only tests watch.
+//! Every write is `BEGIN IMMEDIATE` … COMMIT on the writer's thread (I1). Nothing is awaited inside but
+//! the checkpoints, which only tests use.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rusqlite::{CachedStatement, Connection, Params, Row};
+use rusqlite::Params;
 use tokio::runtime::Handle;
-#[cfg(feature = "planted-bugs")]
-use tollgate_model::port::GrantKind;
-use tollgate_model::port::{Acquisition, Checkpoint, Checkpoints, StoreError};
+use tollgate_model::port::{Cause, Checkpoint, Checkpoints, StoreError};
+use tollgate_model::sql::{Overrides, Query};
 
 use crate::connection;
-use crate::error::{Fault, at_commit};
+use crate::error::{QueryError, at_commit};
 use crate::migrate;
 use crate::options::{SqliteOptions, SqlitePath, Threads};
+use crate::queries;
+use crate::row::Row;
 use crate::worker::Worker;
 
 /// Threads that only read.
@@ -34,7 +36,7 @@ pub(crate) struct Db {
 impl Db {
     pub(crate) async fn open(options: SqliteOptions) -> Result<Self, StoreError> {
         let runtime =
-            Handle::try_current().map_err(|error| StoreError::Unavailable(error.to_string()))?;
+            Handle::try_current().map_err(|error| StoreError::Unavailable(Cause::of(error)))?;
         let for_writer = options.clone();
         let open = move || {
             let mut conn = connection::writer(&for_writer)?;
@@ -43,7 +45,7 @@ impl Db {
         };
         let writer = match options.threads {
             Threads::Own => Worker::start("tollgate-sqlite-writer", open).await?,
-            Threads::Callers => Worker::here(open()?),
+            Threads::Callers => Worker::on_callers_thread(open()?),
         };
         let readers = readers(&options).await?.into();
         Ok(Self { writer, readers, turn: Arc::default(), options, runtime })
@@ -60,46 +62,70 @@ impl Db {
         }
     }
 
-    /// Reads that see one moment of the database.
+    /// Runs reads in one snapshot of the database.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        work: impl FnOnce(&Connection<'_>) -> Result<T, QueryError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        let overrides = self.options.overrides;
         let answer = self.reader().run(move |conn| {
-            exec(conn, "begin deferred", [])?;
-            let answer = work(conn)?;
-            exec(conn, "commit", [])?;
+            let conn = Connection { conn, overrides };
+            conn.control("begin deferred")?;
+            let answer = work(&conn)?;
+            conn.control("commit")?;
             Ok(answer)
         });
         answer.await
     }
 
-    /// Writes that are one transaction: all of them or, on an error, none.
+    /// All rows of one query.
+    pub(crate) async fn all<T: Send + 'static>(
+        &self,
+        query: Query,
+        params: impl Params + Send + 'static,
+        decode: impl Fn(&Row<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<Vec<T>, StoreError> {
+        self.read(move |conn| conn.all(query, params, decode)).await
+    }
+
+    /// The row of one query that returns one or none.
+    pub(crate) async fn one<T: Send + 'static>(
+        &self,
+        query: Query,
+        params: impl Params + Send + 'static,
+        decode: impl Fn(&Row<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<Option<T>, StoreError> {
+        self.read(move |conn| conn.one(query, params, decode)).await
+    }
+
+    /// Runs writes in one transaction: all of them or, on an error, none.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Scope<'_>) -> Result<T, Fault> + Send + 'static,
+        work: impl FnOnce(&WriteTx<'_>) -> Result<T, QueryError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.write_or_not(|scope| work(scope).map(End::Commit)).await
+        self.write_or_not(|tx| work(tx).map(End::Commit)).await
     }
 
     /// The same for work that can find that there is nothing to write.
     pub(crate) async fn write_or_not<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Scope<'_>) -> Result<End<T>, Fault> + Send + 'static,
+        work: impl FnOnce(&WriteTx<'_>) -> Result<End<T>, QueryError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (options, runtime) = (self.options.clone(), self.runtime.clone());
         let answer = self.writer.run(move |conn| {
-            let scope = Scope { conn, options: &options, runtime: &runtime };
-            scope.begin()?;
-            match work(&scope)? {
-                End::Commit(answer) => scope.commit().map(|()| answer),
-                End::RollBack(answer) => exec(conn, "rollback", []).map(|_| answer),
+            let connection = Connection { conn, overrides: options.overrides };
+            let tx = WriteTx { connection, options: &options, runtime: &runtime };
+            // I1, I2: from here on no other connection can write, so what is checked stays true.
+            tx.exec(queries::BEGIN, [])?;
+            match work(&tx)? {
+                End::Commit(answer) => tx.commit().map(|()| answer),
+                End::RollBack(answer) => tx.control("rollback").map(|()| answer),
             }
         });
         answer.await
     }
 
-    /// Waits at a place outside of any transaction.
+    /// Waits at a checkpoint outside of any transaction.
     pub(crate) async fn reached(&self, at: Checkpoint) {
         self.options.checkpoints.reached(at).await;
     }
@@ -121,7 +147,7 @@ async fn readers(options: &SqliteOptions) -> Result<Vec<Worker>, StoreError> {
         let open = move || connection::reader(&options, &path);
         readers.push(match threads {
             Threads::Own => Worker::start("tollgate-sqlite-reader", open).await?,
-            Threads::Callers => Worker::here(open()?),
+            Threads::Callers => Worker::on_callers_thread(open()?),
         });
     }
     Ok(readers)
@@ -135,89 +161,83 @@ pub(crate) enum End<T> {
     RollBack(T),
 }
 
-/// The inside of a write transaction.
-pub(crate) struct Scope<'a> {
-    /// The connection, with the write lock held.
-    pub(crate) conn: &'a Connection,
+/// A connection inside of a transaction: runs queries by name.
+pub(crate) struct Connection<'a> {
+    pub(crate) conn: &'a rusqlite::Connection,
+    overrides: Overrides,
+}
+
+impl Connection<'_> {
+    /// Runs a statement that returns no rows; returns how many it changed.
+    pub(crate) fn exec(&self, query: Query, params: impl Params) -> Result<usize, QueryError> {
+        Ok(self.conn.prepare_cached(query.text_with(self.overrides))?.execute(params)?)
+    }
+
+    /// All rows of a query.
+    pub(crate) fn all<T>(
+        &self,
+        query: Query,
+        params: impl Params,
+        decode: impl Fn(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, QueryError> {
+        let mut statement = self.conn.prepare_cached(query.text_with(self.overrides))?;
+        let mut rows = statement.query(params)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(decode(&Row(row))?);
+        }
+        Ok(found)
+    }
+
+    /// The row of a query that returns one or none.
+    pub(crate) fn one<T>(
+        &self,
+        query: Query,
+        params: impl Params,
+        decode: impl Fn(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, QueryError> {
+        // Read to the end, so that a statement that writes is done before the next one runs.
+        self.all(query, params, decode).map(|rows| rows.into_iter().next())
+    }
+
+    /// Whether a query returns a row.
+    pub(crate) fn exists(&self, query: Query, params: impl Params) -> Result<bool, QueryError> {
+        self.one(query, params, |_| Ok(())).map(|row| row.is_some())
+    }
+
+    /// Runs a statement that begins, ends or splits a transaction.
+    pub(crate) fn control(&self, sql: &'static str) -> Result<(), QueryError> {
+        self.conn.prepare_cached(sql)?.execute([])?;
+        Ok(())
+    }
+}
+
+/// A transaction that writes, with the write lock held.
+pub(crate) struct WriteTx<'a> {
+    connection: Connection<'a>,
     options: &'a SqliteOptions,
     runtime: &'a Handle,
 }
 
-impl Scope<'_> {
-    /// I1, I2: from here on nobody else can write, so what is checked stays true until the commit.
-    fn begin(&self) -> Result<(), Fault> {
-        #[cfg(feature = "planted-bugs")]
-        if self.options.planted == Some(crate::PlantedBug::DeferredBegin) {
-            return exec(self.conn, "begin deferred", []).map(drop);
-        }
-        exec(self.conn, "begin immediate", []).map(drop)
+impl<'a> Deref for WriteTx<'a> {
+    type Target = Connection<'a>;
+
+    fn deref(&self) -> &Connection<'a> {
+        &self.connection
+    }
+}
+
+impl WriteTx<'_> {
+    fn commit(&self) -> Result<(), QueryError> {
+        let mut commit = self.conn.prepare_cached("commit")?;
+        commit.execute([]).map(drop).map_err(|error| QueryError::Store(at_commit(error)))
     }
 
-    fn commit(&self) -> Result<(), Fault> {
-        let answer = self.conn.prepare_cached("commit").and_then(|mut commit| commit.execute([]));
-        answer.map(drop).map_err(|error| Fault::Store(at_commit(&error)))
-    }
-
-    /// Waits at a place inside the transaction, on the writer's thread. A caller's own thread can't
-    /// wait for what other tasks of it do.
+    /// Waits at a checkpoint inside the transaction, on the writer's thread. A caller's own thread can't
+    /// wait for other tasks of the same thread.
     pub(crate) fn reached(&self, at: Checkpoint) {
-        if self.options.threads == Threads::Callers {
-            return;
+        if self.options.threads == Threads::Own {
+            self.runtime.block_on(self.options.checkpoints.reached(at));
         }
-        self.runtime.block_on(self.options.checkpoints.reached(at));
     }
-
-    /// Sets the cursor back after a takeover, where a test has asked for it.
-    pub(crate) fn rewind_if_planted(&self, granted: &Acquisition) -> Result<(), Fault> {
-        #[cfg(feature = "planted-bugs")]
-        if self.options.planted == Some(crate::PlantedBug::RewindingTakeover)
-            && let Acquisition::Granted { kind: GrantKind::TakenOver, .. } = granted
-        {
-            let sql = "update submitter_cursor set next_nonce = max(next_nonce - 1, 0)";
-            exec(self.conn, sql, [])?;
-        }
-        #[cfg(not(feature = "planted-bugs"))]
-        let _ = granted;
-        Ok(())
-    }
-
-    /// Whether a test has asked for the guard to be left out.
-    pub(crate) fn skips_guard(&self) -> bool {
-        #[cfg(feature = "planted-bugs")]
-        return self.options.planted == Some(crate::PlantedBug::SkippedGuard);
-        #[cfg(not(feature = "planted-bugs"))]
-        false
-    }
-}
-
-/// Runs a statement that returns no rows; returns how many it changed.
-pub(crate) fn exec(conn: &Connection, sql: &str, params: impl Params) -> Result<usize, Fault> {
-    Ok(conn.prepare_cached(sql)?.execute(params)?)
-}
-
-/// All rows of a query.
-pub(crate) fn all<T>(
-    conn: &Connection,
-    sql: &str,
-    params: impl Params,
-    decode: impl Fn(&Row<'_>) -> Result<T, Fault>,
-) -> Result<Vec<T>, Fault> {
-    let mut statement: CachedStatement<'_> = conn.prepare_cached(sql)?;
-    let mut rows = statement.query(params)?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(decode(row)?);
-    }
-    Ok(found)
-}
-
-/// The one row of a query, or none.
-pub(crate) fn one<T>(
-    conn: &Connection,
-    sql: &str,
-    params: impl Params,
-    decode: impl Fn(&Row<'_>) -> Result<T, Fault>,
-) -> Result<Option<T>, Fault> {
-    // Read to the end, so that a statement that writes is done before the next one runs.
-    all(conn, sql, params, decode).map(|rows| rows.into_iter().next())
 }

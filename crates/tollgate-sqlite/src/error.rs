@@ -1,20 +1,20 @@
-//! What SQLite says, in the words of the port: by what the caller should do about it.
+//! SQLite's errors, translated to what a caller of the store should do.
 
 use rusqlite::ErrorCode;
 use tollgate_model::ids::InvalidId;
-use tollgate_model::port::StoreError;
+use tollgate_model::port::{Cause, StoreError};
 
-/// Why a statement or a decoding failed, while the difference still matters: a constraint that
-/// refuses one section of a batch is no reason to fail the others.
+/// Why a query or the decoding of a row failed, inside of a transaction. A constraint that refuses one
+/// section of a batch is no reason to fail the others, so SQLite's errors are kept apart here.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum QueryError {
     /// SQLite, or a value that is not of the column's type.
     Sql(rusqlite::Error),
-    /// Already in the caller's words.
+    /// Already translated.
     Store(StoreError),
 }
 
-impl Fault {
+impl QueryError {
     /// Why a section can't be written although the database works: a constraint, by its name or
     /// its columns, or a row that makes no sense. Its neighbours can still be written.
     pub(crate) fn refusal(&self) -> Option<String> {
@@ -26,7 +26,7 @@ impl Fault {
                 | None => Some(error.to_string()),
                 Some(_) => None,
             },
-            Self::Store(StoreError::Defect(problem)) => Some(problem.clone()),
+            Self::Store(StoreError::Defect(problem)) => Some(problem.to_string()),
             Self::Store(StoreError::Invalid(invalid)) => Some(invalid.to_string()),
             Self::Store(_) => None,
         }
@@ -38,72 +38,85 @@ impl Fault {
     }
 
     /// Something that this program can't have written, or should not have done.
-    pub(crate) fn defect(problem: impl Into<String>) -> Self {
+    pub(crate) fn defect(problem: impl Into<Cause>) -> Self {
         Self::Store(StoreError::Defect(problem.into()))
     }
 }
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for QueryError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
     }
 }
 
-impl From<StoreError> for Fault {
+impl From<StoreError> for QueryError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
 /// Ids are only made from rows here; callers' ids were checked when they were made.
-impl From<InvalidId> for Fault {
+impl From<InvalidId> for QueryError {
     fn from(error: InvalidId) -> Self {
-        Self::defect(format!("stored row: {error}"))
+        Self::Store(StoreError::Defect(Cause::new(format!("stored row: {error}"), error)))
     }
 }
 
-impl From<Fault> for StoreError {
-    fn from(fault: Fault) -> Self {
-        match fault {
-            Fault::Sql(error) => before_commit(&error),
-            Fault::Store(error) => error,
+impl From<QueryError> for StoreError {
+    fn from(error: QueryError) -> Self {
+        match error {
+            QueryError::Sql(error) => before_commit(error),
+            QueryError::Store(error) => error,
         }
     }
 }
 
 /// An error before COMMIT was sent: nothing was written.
-pub(crate) fn before_commit(error: &rusqlite::Error) -> StoreError {
-    match code(error) {
+pub(crate) fn before_commit(error: rusqlite::Error) -> StoreError {
+    if is_unavailable(&error) {
+        StoreError::Unavailable(Cause::of(error))
+    } else if is_damaged(&error) {
+        StoreError::Unsafe(Cause::of(error))
+    } else {
+        StoreError::Defect(Cause::of(error))
+    }
+}
+
+/// The same call may succeed later.
+pub(crate) fn is_unavailable(error: &rusqlite::Error) -> bool {
+    matches!(
+        code(error),
         Some(
             ErrorCode::DatabaseBusy
-            | ErrorCode::DatabaseLocked
-            | ErrorCode::SystemIoFailure
-            | ErrorCode::DiskFull
-            | ErrorCode::CannotOpen
-            | ErrorCode::ReadOnly
-            | ErrorCode::OutOfMemory
-            | ErrorCode::PermissionDenied
-            | ErrorCode::OperationInterrupted
-            | ErrorCode::FileLockingProtocolFailed,
-        ) => StoreError::Unavailable(error.to_string()),
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            StoreError::Unsafe(error.to_string())
-        }
-        _ => StoreError::Defect(error.to_string()),
-    }
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::SystemIoFailure
+                | ErrorCode::DiskFull
+                | ErrorCode::CannotOpen
+                | ErrorCode::ReadOnly
+                | ErrorCode::OutOfMemory
+                | ErrorCode::PermissionDenied
+                | ErrorCode::OperationInterrupted
+                | ErrorCode::FileLockingProtocolFailed,
+        )
+    )
 }
 
-/// An error as the answer to COMMIT. Only "busy" says that nothing was written; after anything
-/// else the log may hold a commit that a recovery finds.
-pub(crate) fn at_commit(error: &rusqlite::Error) -> StoreError {
-    if is_busy(error) {
-        StoreError::Unavailable(error.to_string())
+/// The file is damaged, or no database.
+pub(crate) fn is_damaged(error: &rusqlite::Error) -> bool {
+    matches!(code(error), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+/// An error of COMMIT. Only "busy" means that nothing was written; after any other the log may hold a
+/// commit that a recovery finds.
+pub(crate) fn at_commit(error: rusqlite::Error) -> StoreError {
+    if is_busy(&error) {
+        StoreError::Unavailable(Cause::of(error))
     } else {
-        StoreError::CommitUnknown(error.to_string())
+        StoreError::CommitUnknown(Cause::of(error))
     }
 }
 
-/// Somebody else has the lock.
+/// Another connection holds the lock.
 pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(code(error), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
@@ -122,18 +135,17 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_database_wrote_nothing_and_a_broken_disk_at_commit_is_unknown() {
-        let busy = sqlite(ffi::SQLITE_BUSY_SNAPSHOT);
-        let broken = sqlite(ffi::SQLITE_IOERR_FSYNC);
-        assert!(matches!(before_commit(&busy), StoreError::Unavailable(_)));
-        assert!(matches!(at_commit(&busy), StoreError::Unavailable(_)));
-        assert!(matches!(before_commit(&broken), StoreError::Unavailable(_)));
-        assert!(matches!(at_commit(&broken), StoreError::CommitUnknown(_)));
+    fn busy_means_nothing_was_written_and_a_disk_error_at_commit_is_unknown() {
+        let (busy, broken) = (ffi::SQLITE_BUSY_SNAPSHOT, ffi::SQLITE_IOERR_FSYNC);
+        assert!(matches!(before_commit(sqlite(busy)), StoreError::Unavailable(_)));
+        assert!(matches!(at_commit(sqlite(busy)), StoreError::Unavailable(_)));
+        assert!(matches!(before_commit(sqlite(broken)), StoreError::Unavailable(_)));
+        assert!(matches!(at_commit(sqlite(broken)), StoreError::CommitUnknown(_)));
     }
 
     #[test]
-    fn a_damaged_file_is_not_to_be_worked_on() {
-        assert!(matches!(before_commit(&sqlite(ffi::SQLITE_CORRUPT)), StoreError::Unsafe(_)));
-        assert!(matches!(before_commit(&sqlite(ffi::SQLITE_NOTADB)), StoreError::Unsafe(_)));
+    fn a_damaged_file_is_unsafe() {
+        assert!(matches!(before_commit(sqlite(ffi::SQLITE_CORRUPT)), StoreError::Unsafe(_)));
+        assert!(matches!(before_commit(sqlite(ffi::SQLITE_NOTADB)), StoreError::Unsafe(_)));
     }
 }

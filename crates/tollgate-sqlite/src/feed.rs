@@ -1,15 +1,12 @@
-//! Outcomes in order, and events on their way out. Implements [`FeedStore`]; both are written by
-//! the fenced batch alone.
+//! Completions in order, and events on their way out. Implements [`FeedStore`]; both are written by the
+//! fenced batch alone.
 
 use async_trait::async_trait;
-use rusqlite::params;
 use tollgate_model::port::{FeedPage, FeedStore, OutboxEvent, Page, StoreError};
-
 use tollgate_model::{ChainId, Seq};
 
-use crate::SqliteStore;
-use crate::db::{all, exec, one};
-use crate::{queries, row};
+use crate::row::Row;
+use crate::{SqliteStore, queries, row};
 
 #[async_trait]
 impl FeedStore for SqliteStore {
@@ -19,31 +16,21 @@ impl FeedStore for SqliteStore {
         after: Seq,
         page: Page,
     ) -> Result<FeedPage, StoreError> {
-        let rows = self.db.read(move |conn| {
-            let params = params![chain_id.as_i64(), after.as_i64(), page.limit()];
-            all(conn, queries::COMPLETION_PAGE, params, |found| {
-                let end = Seq::from_i64(row::get(found, 8)?)?;
-                let is_one = row::get::<Option<i64>>(found, 0)?.is_some();
-                Ok((is_one.then(|| row::completion(found)).transpose()?, end))
-            })
-        });
-        let rows = rows.await?;
+        let params = (chain_id.as_i64(), after.as_i64(), page.limit());
+        let decode = |row: &Row<'_>| Ok((row::completion(row)?, row::feed_end(row)?));
+        let rows = self.db.all(queries::COMPLETION_PAGE, params, decode).await?;
         let end = rows.last().map_or(Seq::MIN, |(_, end)| *end);
         Ok(FeedPage { items: rows.into_iter().filter_map(|(item, _)| item).collect(), end })
     }
 
     async fn feed_end(&self, chain_id: ChainId) -> Result<Seq, StoreError> {
-        let chain_id = chain_id.as_i64();
-        let end =
-            self.db.read(move |conn| one(conn, queries::COMPLETION_END, [chain_id], row::feed_end));
-        Ok(end.await?.unwrap_or(Seq::MIN))
+        let chain_id = [chain_id.as_i64()];
+        let end = self.db.one(queries::COMPLETION_END, chain_id, |row| row::feed_end(row)).await?;
+        Ok(end.unwrap_or(Seq::MIN))
     }
 
     async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError> {
-        let events = self
-            .db
-            .read(move |conn| all(conn, queries::OUTBOX_PAGE, [page.limit()], row::outbox_event));
-        events.await
+        self.db.all(queries::OUTBOX_PAGE, [page.limit()], |row| row::outbox_event(row)).await
     }
 
     async fn forget_outbox(&self, ids: &[i64]) -> Result<(), StoreError> {
@@ -51,9 +38,8 @@ impl FeedStore for SqliteStore {
             return Ok(());
         }
         let ids = ids.to_vec();
-        let forgotten = self.db.write(move |scope| {
-            ids.into_iter()
-                .try_for_each(|id| exec(scope.conn, queries::OUTBOX_FORGET, [id]).map(drop))
+        let forgotten = self.db.write(move |tx| {
+            ids.into_iter().try_for_each(|id| tx.exec(queries::OUTBOX_FORGET, [id]).map(drop))
         });
         forgotten.await
     }

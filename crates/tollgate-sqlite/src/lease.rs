@@ -1,41 +1,39 @@
-//! Leases: who may write for a submitter. Implements [`LeaseStore`] and the guard that every
-//! critical transaction begins with.
-//!
-//! Every comparison of time happens inside a statement, against `db_now()`.
+//! Leases: who may write for a submitter. Implements [`LeaseStore`] and the guard of every critical
+//! transaction. Every comparison of time happens inside a statement, with `db_now()`.
 
 use async_trait::async_trait;
-use rusqlite::{Connection, params};
+use rusqlite::params;
 use tollgate_model::port::{
     Acquisition, Checkpoint, GrantKind, Lease, LeaseStore, LeaseTerms, OrphanPage, Owner,
     StoreError, SubmitterRecord,
 };
 use tollgate_model::{Address, ChainId, FencingToken, NodeId, Submitter};
 
-use crate::SqliteStore;
 use crate::connection::span;
-use crate::db::{Scope, all, exec, one};
-use crate::error::Fault;
-use crate::{queries, row, tx};
+use crate::db::Connection;
+use crate::error::QueryError;
+use crate::row::Row;
+use crate::{SqliteStore, queries, row, tx};
 
-/// I1, I2: whether the lease is still the writer's. Asked first in every critical transaction;
-/// the write lock keeps the answer true until the commit.
-pub(crate) fn guard(scope: &Scope<'_>, node: &NodeId, lease: Lease) -> Result<bool, Fault> {
-    if scope.skips_guard() {
-        return Ok(true);
-    }
+/// I1, I2: whether the writer holds the lease. The first read of every critical transaction, whose write
+/// lock keeps the answer true until the commit.
+pub(crate) fn guard(
+    conn: &Connection<'_>,
+    node: &NodeId,
+    lease: Lease,
+) -> Result<bool, QueryError> {
     let Submitter { chain_id, address } = lease.submitter;
-    let params =
-        params![chain_id.as_i64(), address.as_slice(), node.as_str(), lease.token.as_i64()];
-    one(scope.conn, queries::LEASE_GUARD, params, |_| Ok(())).map(|row| row.is_some())
+    let (node, token) = (node.as_str(), lease.token.as_i64());
+    conn.exists(queries::LEASE_GUARD, params![chain_id.as_i64(), address.as_slice(), node, token])
 }
 
-/// The same where a lost lease ends the whole call.
-pub(crate) fn guard_or_fenced(scope: &Scope<'_>, node: &NodeId, lease: Lease) -> Result<(), Fault> {
-    if guard(scope, node, lease)? {
-        Ok(())
-    } else {
-        Err(StoreError::Fenced(lease.submitter).into())
-    }
+/// The same where a lost lease fails the whole call.
+pub(crate) fn guard_or_fenced(
+    conn: &Connection<'_>,
+    node: &NodeId,
+    lease: Lease,
+) -> Result<(), QueryError> {
+    if guard(conn, node, lease)? { Ok(()) } else { Err(StoreError::Fenced(lease.submitter).into()) }
 }
 
 #[async_trait]
@@ -50,21 +48,16 @@ impl LeaseStore for SqliteStore {
         // Look before locking: a contender must not queue behind the writers of a valid lease.
         let found = self.db.read(move |conn| find(conn, submitter, &terms)).await?;
         if let Some(found) = found {
-            let is_ours = found.owner.node == *node;
-            if !is_ours && !found.is_over {
+            let is_own = found.owner.node == *node;
+            if !is_own && !found.takeable {
                 return Ok(Acquisition::Held(found.owner));
             }
-            if !is_ours || !found.is_valid {
+            if !is_own || !found.valid {
                 self.db.reached(Checkpoint::TakeoverStarted).await;
             }
         }
         let node = node.clone();
-        let granted = self.db.write(move |scope| {
-            let granted = grant(scope.conn, submitter, &node, &terms)?;
-            scope.rewind_if_planted(&granted)?;
-            Ok(granted)
-        });
-        granted.await
+        self.db.write(move |tx| grant(tx, submitter, &node, &terms)).await
     }
 
     async fn renew(
@@ -77,10 +70,10 @@ impl LeaseStore for SqliteStore {
             return Ok(Vec::new());
         }
         let (node, leases, terms) = (node.clone(), leases.to_vec(), *terms);
-        let kept = self.db.write(move |scope| {
+        let kept = self.db.write(move |tx| {
             let mut kept = Vec::with_capacity(leases.len());
             for lease in leases {
-                if extend(scope.conn, &node, lease, &terms)? {
+                if extend(tx, &node, lease, &terms)? {
                     kept.push(lease);
                 }
             }
@@ -94,12 +87,12 @@ impl LeaseStore for SqliteStore {
             return Ok(0);
         }
         let (node, leases) = (node.clone(), leases.to_vec());
-        let released = self.db.write(move |scope| {
+        let released = self.db.write(move |tx| {
             let mut released = 0;
             for Lease { submitter: Submitter { chain_id, address }, token } in leases {
                 let params =
                     params![chain_id.as_i64(), address.as_slice(), node.as_str(), token.as_i64()];
-                released += exec(scope.conn, queries::LEASE_RELEASE, params)? as u64;
+                released += tx.exec(queries::LEASE_RELEASE, params)? as u64;
             }
             Ok(released)
         });
@@ -111,7 +104,7 @@ impl LeaseStore for SqliteStore {
         let owners = self.db.read(move |conn| {
             let owner = |Submitter { chain_id, address }| {
                 let params = params![chain_id.as_i64(), address.as_slice()];
-                let found = one(conn, queries::LEASE_OWNERS, params, |row| row::owner(row, 0))?;
+                let found = conn.one(queries::LEASE_OWNERS, params, |row| row::owner(row))?;
                 Ok(found.flatten())
             };
             submitters.into_iter().map(owner).collect()
@@ -125,14 +118,15 @@ impl LeaseStore for SqliteStore {
         after: Option<Address>,
         limit: u32,
     ) -> Result<OrphanPage, StoreError> {
-        let decode =
-            |row: &rusqlite::Row<'_>| Ok((row::submitter(row, 0)?, row.get(2)?, row.get(3)?));
+        let decode = |row: &Row<'_>| {
+            Ok((row::submitter(row)?, row::flag(row, "is_last")?, row::flag(row, "is_orphan")?))
+        };
         let seen: Vec<(Submitter, bool, bool)> = self
             .db
             .read(move |conn| {
                 let after = after.as_ref().map_or(&[][..], |address| address.as_slice());
                 let params = params![chain_id.as_i64(), after, limit];
-                all(conn, queries::LEASE_ORPHANS, params, decode)
+                conn.all(queries::LEASE_ORPHANS, params, decode)
             })
             .await?;
         let last = seen.iter().find(|(_, is_last, _)| *is_last);
@@ -143,36 +137,36 @@ impl LeaseStore for SqliteStore {
 }
 
 /// A lease's row.
-struct Found {
+struct LeaseRow {
     owner: Owner,
-    /// Its time is not over.
-    is_valid: bool,
-    /// Its time is over, and the allowance for skew too: it may be taken over.
-    is_over: bool,
+    /// It has not expired.
+    valid: bool,
+    /// It has expired, the allowance for skew included, and can be taken over.
+    takeable: bool,
 }
 
 fn find(
-    conn: &Connection,
+    conn: &Connection<'_>,
     Submitter { chain_id, address }: Submitter,
     terms: &LeaseTerms,
-) -> Result<Option<Found>, Fault> {
+) -> Result<Option<LeaseRow>, QueryError> {
     let skew = span(terms.clock_skew_allowance());
     let params = params![chain_id.as_i64(), address.as_slice(), skew];
-    let found = one(conn, queries::LEASE_FIND, params, |row| {
-        let owner = row::owner(row, 0)?;
-        Ok(owner.map(|owner| Ok(Found { owner, is_valid: row.get(4)?, is_over: row.get(5)? })))
+    let found = conn.one(queries::LEASE_FIND, params, |row| {
+        let (valid, takeable) = (row::flag(row, "valid")?, row::flag(row, "takeable")?);
+        Ok(row::owner(row)?.map(|owner| LeaseRow { owner, valid, takeable }))
     })?;
-    found.flatten().transpose()
+    Ok(found.flatten())
 }
 
-/// Decides under the write lock. What an earlier owner wrote is committed by then, and nothing
-/// more of it can be: the submitter's row that goes with the grant is complete.
+/// Decides under the write lock. What earlier owners wrote is committed by then, and they can commit
+/// nothing more: the submitter's row that goes with the grant is complete.
 fn grant(
-    conn: &Connection,
+    conn: &Connection<'_>,
     submitter: Submitter,
     node: &NodeId,
     terms: &LeaseTerms,
-) -> Result<Acquisition, Fault> {
+) -> Result<Acquisition, QueryError> {
     let record = registered(conn, submitter)?;
     let granted = |token, kind| {
         let lease = Lease { submitter, token };
@@ -192,7 +186,7 @@ fn grant(
     }
 }
 
-fn registered(conn: &Connection, submitter: Submitter) -> Result<SubmitterRecord, Fault> {
+fn registered(conn: &Connection<'_>, submitter: Submitter) -> Result<SubmitterRecord, QueryError> {
     if let Some(record) = tx::submitter(conn, submitter)? {
         return Ok(record);
     }
@@ -204,22 +198,22 @@ fn registered(conn: &Connection, submitter: Submitter) -> Result<SubmitterRecord
 }
 
 fn insert(
-    conn: &Connection,
+    conn: &Connection<'_>,
     Submitter { chain_id, address }: Submitter,
     node: &NodeId,
     terms: &LeaseTerms,
-) -> Result<(), Fault> {
+) -> Result<(), QueryError> {
     let params =
         params![chain_id.as_i64(), address.as_slice(), node.as_str(), span(terms.duration())];
-    exec(conn, queries::LEASE_INSERT, params).map(drop)
+    conn.exec(queries::LEASE_INSERT, params).map(drop)
 }
 
 fn extend(
-    conn: &Connection,
+    conn: &Connection<'_>,
     node: &NodeId,
     Lease { submitter: Submitter { chain_id, address }, token }: Lease,
     terms: &LeaseTerms,
-) -> Result<bool, Fault> {
+) -> Result<bool, QueryError> {
     let params = params![
         chain_id.as_i64(),
         address.as_slice(),
@@ -227,22 +221,22 @@ fn extend(
         token.as_i64(),
         span(terms.duration())
     ];
-    exec(conn, queries::LEASE_RENEW, params).map(|changed| changed == 1)
+    conn.exec(queries::LEASE_RENEW, params).map(|changed| changed == 1)
 }
 
-/// I4: the token grows by one; nobody ever gets the old one again.
+/// I4: the token grows by one, so that no token is granted twice.
 fn take_over(
-    conn: &Connection,
+    conn: &Connection<'_>,
     Submitter { chain_id, address }: Submitter,
     node: &NodeId,
     terms: &LeaseTerms,
-) -> Result<Option<FencingToken>, Fault> {
+) -> Result<Option<FencingToken>, QueryError> {
     let skew = span(terms.clock_skew_allowance());
-    let is_over = params![chain_id.as_i64(), address.as_slice(), skew];
-    if one(conn, queries::LEASE_LOCK_EXPIRED, is_over, |_| Ok(()))?.is_none() {
+    let expired = params![chain_id.as_i64(), address.as_slice(), skew];
+    if !conn.exists(queries::LEASE_LOCK_EXPIRED, expired)? {
         return Ok(None);
     }
     let params =
         params![chain_id.as_i64(), address.as_slice(), node.as_str(), span(terms.duration())];
-    one(conn, queries::LEASE_TAKE_OVER, params, |row| row::token(row, 0))
+    conn.one(queries::LEASE_TAKE_OVER, params, |row| row::token(row))
 }

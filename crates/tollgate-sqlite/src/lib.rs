@@ -1,12 +1,12 @@
 //! The store on SQLite: one file, any number of processes on it, each of them a node.
 //!
-//! Owns the schema (`migrations/`), the statements (`queries/`) and the threads that hold the
-//! connections. Every write is one `BEGIN IMMEDIATE` transaction on the store's one writer thread:
-//! that lock is what proves a lease *and holds it still* until the commit (I1, I2), between threads
-//! and between processes. Reads go to threads of their own and never wait behind a write.
+//! Owns the schema (`migrations/`), the queries (`queries/`) and the threads that hold the
+//! connections. Every write is one `BEGIN IMMEDIATE` transaction on the store's one writer thread: under
+//! that lock a lease is checked and stays valid until the commit (I1, I2), between threads and between
+//! processes. Reads go to threads of their own and never wait behind a write.
 //!
-//! Never decides what a transaction should become (that is `tollgate-model`), never talks to a
-//! chain, never compares a lease with the process's own idea of time: the statements ask `db_now()`.
+//! Never decides what a transaction should become (that is `tollgate-model`), never calls a chain, never
+//! compares a lease with another clock than the statements' `db_now()`.
 //!
 //! Read in the order of the flow: [`options`](SqliteOptions), `connection` and `migrate` (how a
 //! database is opened), `worker` and `db` (threads and transactions), then one module per port area:
@@ -33,8 +33,6 @@ use std::sync::Arc;
 use tollgate_model::port::{Checkpoints, StoreError};
 
 pub use migrate::migrate;
-#[cfg(feature = "planted-bugs")]
-pub use options::PlantedBug;
 pub use options::{SqliteOptions, SqlitePath, Threads};
 
 use db::Db;
@@ -68,5 +66,11 @@ impl SqliteStore {
         checkpoints: Arc<dyn Checkpoints>,
     ) -> Result<Self, StoreError> {
         Ok(Self { db: self.db.another_node(checkpoints).await? })
+    }
+
+    /// Runs statements past the store. For tests, on databases in memory, which nothing else reaches.
+    #[doc(hidden)]
+    pub async fn execute_batch(&self, sql: &'static str) -> Result<(), StoreError> {
+        self.db.write(move |tx| Ok(tx.conn.execute_batch(sql)?)).await
     }
 }

@@ -1,12 +1,13 @@
-//! Pages of transactions, newest first: which of the three queries finds a filter's rows without
-//! walking over what is finished.
+//! Pages of transactions, newest first: picks the query that finds a filter's rows without reading other
+//! finished ones.
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 use tollgate_model::port::{ListFilter, Page, StateFilter, TxRecord};
+use tollgate_model::sql::Query;
 use tollgate_model::{ChainId, Timestamp, TxId, TxState};
 
-use crate::db::all;
-use crate::error::Fault;
+use crate::db::Connection;
+use crate::error::QueryError;
 use crate::{queries, row};
 
 /// Above every id: one byte longer than the highest of them.
@@ -14,12 +15,12 @@ const ABOVE_ALL: [u8; 17] = [0xff; 17];
 
 /// A page of transactions below a place.
 pub(crate) fn page(
-    conn: &Connection,
+    conn: &Connection<'_>,
     filter: &ListFilter,
     after: Option<TxId>,
     page: Page,
-) -> Result<Vec<TxRecord>, Fault> {
-    let Some(sql) = query(filter) else { return Ok(Vec::new()) };
+) -> Result<Vec<TxRecord>, QueryError> {
+    let Some(query) = query(filter) else { return Ok(Vec::new()) };
     let chain_id = filter.submitter.map(|submitter| submitter.chain_id).or(filter.chain_id);
     let address = filter.submitter.map(|submitter| submitter.address);
     let below = filter.below(after).map(|tx_id| tx_id.uuid().into_bytes());
@@ -34,11 +35,11 @@ pub(crate) fn page(
         page.limit(),
         lowest.as_ref().map_or([].as_slice(), |lowest| lowest.as_slice())
     ];
-    all(conn, sql, params, row::tx_record)
+    conn.all(query, params, |row| row::tx_record(row))
 }
 
 /// The query for a filter; none if nothing can pass it.
-fn query(filter: &ListFilter) -> Option<&'static str> {
+fn query(filter: &ListFilter) -> Option<Query> {
     if filter.excludes_everything() {
         return None;
     }
@@ -73,7 +74,7 @@ mod tests {
     use tollgate_model::{Failed, Queued};
 
     #[test]
-    fn open_and_failed_work_is_found_without_walking_over_what_is_finished() {
+    fn open_and_failed_states_have_queries_of_their_own() {
         let waiting = TxState::Queued(Queued::Waiting);
         let reverted = TxState::Failed(Failed::Reverted);
         for (states, expected) in [

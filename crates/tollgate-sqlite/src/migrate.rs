@@ -1,16 +1,16 @@
 //! Brings a database's schema up to date: forward only, safe beside nodes that run.
 //!
-//! Processes that migrate at once don't get in each other's way. All pending migrations and their
-//! entries in the history are one transaction under the write lock, and the history's primary key
-//! lets each version in once. Whoever finds that another was faster looks again.
+//! Processes may migrate at the same time. All pending migrations and their entries in the history are one
+//! transaction under the write lock, and the history's primary key admits each version once. A process
+//! that finds that another was faster looks again.
 
 use refinery::error::Kind;
 use refinery::{Migration, Runner};
 use rusqlite::{Connection, TransactionBehavior};
-use tollgate_model::port::StoreError;
+use tollgate_model::port::{Cause, StoreError};
 
 use crate::connection;
-use crate::error::{Fault, before_commit};
+use crate::error::{QueryError, is_damaged, is_unavailable};
 use crate::options::SqliteOptions;
 use crate::worker::Worker;
 
@@ -26,7 +26,7 @@ mod embedded {
 pub async fn migrate(options: &SqliteOptions) -> Result<u32, StoreError> {
     let options = options.clone();
     let worker = Worker::start("tollgate-sqlite-migrate", move || connection::writer(&options));
-    worker.await?.run(|conn| run(conn).map_err(Fault::from)).await
+    worker.await?.run(|conn| run(conn).map_err(QueryError::from)).await
 }
 
 /// The same on a connection that is open.
@@ -47,11 +47,11 @@ pub(crate) fn run(conn: &mut Connection) -> Result<u32, StoreError> {
                 let count = report.applied_migrations().len();
                 let version = runner.get_migrations().iter().map(Migration::version).max();
                 tracing::info!(applied = count, version, "schema migrated");
-                return u32::try_from(count).map_err(|error| StoreError::Defect(error.to_string()));
+                return u32::try_from(count).map_err(|error| StoreError::Defect(Cause::of(error)));
             }
             // Another process was faster. It can't be so for ever: each time a version has gone in.
             Err(_) if applied(&runner, conn).len() > before.len() => {}
-            Err(error) => return Err(refused(&error)),
+            Err(error) => return Err(refused(error)),
         }
     }
 }
@@ -62,15 +62,19 @@ fn applied(runner: &Runner, conn: &mut Connection) -> Vec<Migration> {
     runner.get_applied_migrations(conn).unwrap_or_default()
 }
 
-fn refused(error: &refinery::Error) -> StoreError {
+fn refused(error: refinery::Error) -> StoreError {
+    let text = format!("schema: {error}");
     match error.kind() {
         Kind::DivergentVersion(..) | Kind::MissingVersion(..) | Kind::RepeatedVersion(..) => {
-            StoreError::Unsafe(format!("schema: {error}"))
+            StoreError::Unsafe(Cause::new(text, error))
         }
         Kind::Connection(_, cause) => match cause.downcast_ref::<rusqlite::Error>() {
-            Some(cause) => before_commit(cause),
-            None => StoreError::Defect(format!("schema: {error}")),
+            Some(cause) if is_unavailable(cause) => {
+                StoreError::Unavailable(Cause::new(text, error))
+            }
+            Some(cause) if is_damaged(cause) => StoreError::Unsafe(Cause::new(text, error)),
+            _ => StoreError::Defect(Cause::new(text, error)),
         },
-        _ => StoreError::Defect(format!("schema: {error}")),
+        _ => StoreError::Defect(Cause::new(text, error)),
     }
 }

@@ -1,29 +1,27 @@
-//! Who is alive, and whom each node works for. Implements [`NodeStore`].
+//! Live nodes, by heartbeats, and the accounts that each serves. Implements [`NodeStore`].
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use rusqlite::params;
 use tollgate_model::port::{LiveNode, NodeStore, ServedSet, StoreError};
-use tollgate_model::{B256, ChainId, NodeId, Text};
+use tollgate_model::{B256, ChainId, NodeId};
 
-use crate::SqliteStore;
 use crate::connection::span;
-use crate::db::{all, exec, one};
-use crate::{queries, row};
+use crate::{SqliteStore, queries, row};
 
-/// How long a set of accounts is kept that no node on the list names.
+/// How long a set of accounts is kept that no node names.
 const UNNAMED_SET_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[async_trait]
 impl NodeStore for SqliteStore {
     async fn heartbeat(&self, node: &LiveNode) -> Result<(), StoreError> {
         let node = node.clone();
-        let beat = self.db.write(move |scope| {
+        let beat = self.db.write(move |tx| {
             let LiveNode { node, chain_id, advertise_url, draining, serves } = &node;
             let (url, serves) = (advertise_url.as_str(), serves.as_ref().map(|it| it.as_slice()));
             let params = params![node.as_str(), url, draining, chain_id.as_i64(), serves];
-            exec(scope.conn, queries::NODE_HEARTBEAT, params).map(drop)
+            tx.exec(queries::NODE_HEARTBEAT, params).map(drop)
         });
         beat.await
     }
@@ -33,48 +31,36 @@ impl NodeStore for SqliteStore {
         chain_id: ChainId,
         within: Duration,
     ) -> Result<Vec<LiveNode>, StoreError> {
-        let nodes = self.db.read(move |conn| {
-            let params = params![chain_id.as_i64(), span(within)];
-            all(conn, queries::NODE_LIVE, params, |row| {
-                Ok(LiveNode {
-                    node: NodeId::from_stored(row.get(0)?),
-                    chain_id,
-                    advertise_url: Text::new("advertiseUrl", row.get::<_, String>(1)?)?,
-                    draining: row.get(2)?,
-                    serves: row::get::<Option<[u8; 32]>>(row, 3)?.map(B256::new),
-                })
-            })
-        });
-        nodes.await
+        let params = (chain_id.as_i64(), span(within));
+        self.db.all(queries::NODE_LIVE, params, move |row| row::live_node(row, chain_id)).await
     }
 
     async fn publish_served(&self, set: &ServedSet) -> Result<(), StoreError> {
         let digest = set.digest();
-        let found = self
-            .db
-            .read(move |conn| one(conn, queries::SERVED_FIND, [digest.as_slice()], |_| Ok(())));
-        if found.await?.is_some() {
+        let found =
+            self.db.read(move |conn| conn.exists(queries::SERVED_FIND, [digest.as_slice()]));
+        if found.await? {
             return Ok(());
         }
         let accounts = set.to_bytes();
-        let published = self.db.write(move |scope| {
-            exec(scope.conn, queries::SERVED_PUT, params![digest.as_slice(), accounts]).map(drop)
+        let published = self.db.write(move |tx| {
+            tx.exec(queries::SERVED_PUT, params![digest.as_slice(), accounts]).map(drop)
         });
         published.await
     }
 
     async fn served_set(&self, digest: B256) -> Result<Option<ServedSet>, StoreError> {
-        let accounts = self.db.read(move |conn| {
-            one(conn, queries::SERVED_GET, [digest.as_slice()], |row| row::get::<Vec<u8>>(row, 0))
+        let accounts = self.db.one(queries::SERVED_GET, [digest.0], |row| {
+            row::bytes(row, "accounts").map(<[u8]>::to_vec)
         });
         Ok(accounts.await?.as_deref().and_then(ServedSet::from_bytes))
     }
 
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
         let node = node.clone();
-        let left = self.db.write(move |scope| {
-            exec(scope.conn, queries::NODE_LEAVE, [node.as_str()])?;
-            exec(scope.conn, queries::SERVED_FORGET, [span(UNNAMED_SET_KEPT)]).map(drop)
+        let left = self.db.write(move |tx| {
+            tx.exec(queries::NODE_LEAVE, [node.as_str()])?;
+            tx.exec(queries::SERVED_FORGET, [span(UNNAMED_SET_KEPT)]).map(drop)
         });
         left.await
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use tollgate_model::Timestamp;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{Checkpoints, Unwatched};
+use tollgate_model::sql::Overrides;
 
 /// Where a database is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,17 +28,16 @@ pub struct SqliteOptions {
     /// The database's clock, behind `db_now()`. All processes on one file must share one: the
     /// machine's.
     pub clock: Arc<dyn Clock>,
-    /// Who watches the places in this store's transactions.
+    /// Observes checkpoints inside transactions, for tests.
     pub checkpoints: Arc<dyn Checkpoints>,
-    /// Whose thread does the work.
+    /// Which threads run the queries.
     pub threads: Threads,
-    /// The promise to break, to show that a test notices.
-    #[cfg(feature = "planted-bugs")]
-    pub planted: Option<PlantedBug>,
+    /// Queries with which tests plant mistakes; empty otherwise.
+    pub overrides: Overrides,
 }
 
 impl SqliteOptions {
-    /// A file, with a patience of 5 s and the machine's clock.
+    /// A file, with a busy timeout of 5 s and the machine's clock.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self::at(SqlitePath::File(path.into()))
     }
@@ -54,32 +54,19 @@ impl SqliteOptions {
             clock: Arc::new(SystemClock),
             checkpoints: Arc::new(Unwatched),
             threads: Threads::Own,
-            #[cfg(feature = "planted-bugs")]
-            planted: None,
+            overrides: &[],
         }
     }
 }
 
-/// Whose thread does a store's work.
+/// Which threads run a store's queries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Threads {
     /// The store's own, so that a runtime never waits for a disk.
     Own,
-    /// The caller's, at once: nothing runs beside a simulation, so that a seed is one run. Places
-    /// inside transactions are not waited at.
+    /// The caller's: nothing runs beside a simulation, so that a seed is one run. Checkpoints inside
+    /// transactions are skipped.
     Callers,
-}
-
-/// A way to break the fence.
-#[cfg(feature = "planted-bugs")]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PlantedBug {
-    /// Critical writes don't look at the lease.
-    SkippedGuard,
-    /// Write transactions begin without the write lock.
-    DeferredBegin,
-    /// A takeover sets the cursor back by one.
-    RewindingTakeover,
 }
 
 /// The machine's clock.

@@ -1,23 +1,23 @@
-//! Nonces for callers that send by themselves. Implements [`ReservationStore`]: the same lease,
-//! cursor and fence as the batch, one small transaction for each call.
+//! Nonces for callers that send by themselves. Implements [`ReservationStore`] under the same lease,
+//! cursor and fence as the batch, with one small transaction for each call.
 
 use async_trait::async_trait;
-use rusqlite::{Connection, Params, params};
+use rusqlite::{Params, ToSql, params};
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{
     CursorMove, HandBack, Lease, Page, Reservation, ReservationStore, Reserve, StoreError,
     SubmitterNote,
 };
+use tollgate_model::sql::Query;
 use tollgate_model::{NodeId, Nonce, Submitter, Text, TxHash};
 use uuid::Uuid;
 
-use crate::SqliteStore;
-use crate::batch;
 use crate::connection::span;
-use crate::db::{all, one};
-use crate::error::Fault;
+use crate::db::Connection;
+use crate::error::QueryError;
 use crate::lease::guard_or_fenced;
-use crate::{queries, row};
+use crate::tx::key;
+use crate::{SqliteStore, batch, queries, row};
 
 #[async_trait]
 impl ReservationStore for SqliteStore {
@@ -26,12 +26,8 @@ impl ReservationStore for SqliteStore {
         node: &NodeId,
         ask: &Reserve,
     ) -> Result<Option<Reservation>, StoreError> {
-        let (node, ask) = (node.clone(), *ask);
-        let reserved = self.db.write(move |scope| {
-            guard_or_fenced(scope, &node, ask.lease)?;
-            reserve(scope.conn, &node, &ask)
-        });
-        reserved.await
+        let (by, ask) = (node.clone(), *ask);
+        self.owned(node, ask.lease, move |conn| reserve(conn, &by, &ask)).await
     }
 
     async fn reservation_used(
@@ -42,21 +38,11 @@ impl ReservationStore for SqliteStore {
         owner_token: Uuid,
         tx_hash: TxHash,
     ) -> Result<Option<Reservation>, StoreError> {
-        let node = node.clone();
-        let used = self.db.write(move |scope| {
-            guard_or_fenced(scope, &node, lease)?;
-            let Submitter { chain_id, address } = lease.submitter;
-            let params = params![
-                chain_id.as_i64(),
-                address.as_slice(),
-                nonce.as_i64(),
-                owner_token.into_bytes(),
-                tx_hash.as_slice()
-            ];
-            let decode = |row: &rusqlite::Row<'_>| row::reservation(row, lease.submitter);
-            one(scope.conn, queries::RESERVATION_USED, params, decode)
-        });
-        used.await
+        let query = queries::RESERVATION_USED;
+        self.owned(node, lease, move |conn| {
+            report(conn, query, lease, nonce, owner_token, &tx_hash.as_slice())
+        })
+        .await
     }
 
     async fn reservation_recyclable(
@@ -67,21 +53,11 @@ impl ReservationStore for SqliteStore {
         owner_token: Uuid,
         reason: &Text<500>,
     ) -> Result<Option<Reservation>, StoreError> {
-        let (node, reason) = (node.clone(), reason.clone());
-        let returned = self.db.write(move |scope| {
-            guard_or_fenced(scope, &node, lease)?;
-            let Submitter { chain_id, address } = lease.submitter;
-            let params = params![
-                chain_id.as_i64(),
-                address.as_slice(),
-                nonce.as_i64(),
-                owner_token.into_bytes(),
-                reason.as_str()
-            ];
-            let decode = |row: &rusqlite::Row<'_>| row::reservation(row, lease.submitter);
-            one(scope.conn, queries::RESERVATION_RECYCLABLE, params, decode)
-        });
-        returned.await
+        let (query, reason) = (queries::RESERVATION_RECYCLABLE, reason.clone());
+        self.owned(node, lease, move |conn| {
+            report(conn, query, lease, nonce, owner_token, &reason.as_str())
+        })
+        .await
     }
 
     async fn expire_reservations(
@@ -89,14 +65,10 @@ impl ReservationStore for SqliteStore {
         node: &NodeId,
         lease: Lease,
     ) -> Result<Vec<Nonce>, StoreError> {
-        let node = node.clone();
-        let expired = self.db.write(move |scope| {
-            guard_or_fenced(scope, &node, lease)?;
-            let Submitter { chain_id, address } = lease.submitter;
-            let params = params![chain_id.as_i64(), address.as_slice()];
-            nonces(scope.conn, queries::RESERVATION_EXPIRE, params)
-        });
-        expired.await
+        self.owned(node, lease, move |conn| {
+            nonces(conn, queries::RESERVATION_EXPIRE, key(lease.submitter))
+        })
+        .await
     }
 
     async fn retire_passed(
@@ -105,14 +77,12 @@ impl ReservationStore for SqliteStore {
         lease: Lease,
         mined: Nonce,
     ) -> Result<Vec<Nonce>, StoreError> {
-        let node = node.clone();
-        let retired = self.db.write(move |scope| {
-            guard_or_fenced(scope, &node, lease)?;
+        self.owned(node, lease, move |conn| {
             let Submitter { chain_id, address } = lease.submitter;
             let params = params![chain_id.as_i64(), address.as_slice(), mined.as_i64()];
-            nonces(scope.conn, queries::RESERVATION_RETIRE, params)
-        });
-        retired.await
+            nonces(conn, queries::RESERVATION_RETIRE, params)
+        })
+        .await
     }
 
     async fn adopt(
@@ -123,28 +93,11 @@ impl ReservationStore for SqliteStore {
         reason: &Text<500>,
     ) -> Result<Vec<Nonce>, StoreError> {
         Page::fits(wanted.len())?;
-        let (node, mut wanted, reason) = (node.clone(), wanted.to_vec(), reason.clone());
-        wanted.sort_unstable();
-        let adopted = self.db.write(move |scope| {
-            guard_or_fenced(scope, &node, lease)?;
-            let submitter = lease.submitter;
-            let (cursor, ..) = batch::cursor(scope.conn, submitter)?
-                .ok_or(StoreError::UnknownSubmitter(submitter))?;
-            let Submitter { chain_id, address } = submitter;
-            let mut adopted = Vec::new();
-            for nonce in wanted {
-                let params = params![
-                    chain_id.as_i64(),
-                    address.as_slice(),
-                    nonce.as_i64(),
-                    cursor.as_i64(),
-                    reason.as_str()
-                ];
-                adopted.extend(nonces(scope.conn, queries::RESERVATION_ADOPT, params)?);
-            }
-            Ok(adopted)
-        });
-        adopted.await
+        let (wanted, reason) = (wanted.to_vec(), reason.clone());
+        self.owned(node, lease, move |conn| {
+            recycle(conn, queries::RESERVATION_ADOPT, lease, wanted, reason.as_str(), &[])
+        })
+        .await
     }
 
     async fn hand_back(
@@ -154,33 +107,16 @@ impl ReservationStore for SqliteStore {
         wanted: &HandBack,
     ) -> Result<Vec<Nonce>, StoreError> {
         Page::fits(wanted.nonces.len())?;
-        let (node, mut wanted) = (node.clone(), wanted.clone());
-        wanted.nonces.sort_unstable();
-        let handed_back = self.db.write(move |scope| {
-            guard_or_fenced(scope, &node, lease)?;
-            let submitter = lease.submitter;
-            let (cursor, ..) = batch::cursor(scope.conn, submitter)?
-                .ok_or(StoreError::UnknownSubmitter(submitter))?;
-            let Submitter { chain_id, address } = submitter;
-            let HandBack { nonces: wanted, used, reason } = wanted;
-            let mut free = Vec::new();
-            for nonce in wanted {
-                let params = params![
-                    chain_id.as_i64(),
-                    address.as_slice(),
-                    nonce.as_i64(),
-                    cursor.as_i64(),
-                    reason.as_str(),
-                    used
-                ];
-                free.extend(nonces(scope.conn, queries::RESERVATION_HAND_BACK, params)?);
-            }
-            if let Some(entry) = SubmitterNote::handed_back(&free, reason.as_str()) {
-                batch::note(scope.conn, &node, lease, &entry)?;
+        let (by, HandBack { nonces, used, reason }) = (node.clone(), wanted.clone());
+        self.owned(node, lease, move |conn| {
+            let (query, reason) = (queries::RESERVATION_HAND_BACK, reason.as_str());
+            let free = recycle(conn, query, lease, nonces, reason, &[&used])?;
+            if let Some(note) = SubmitterNote::handed_back(&free, reason) {
+                batch::insert_note(conn, &by, lease, &note)?;
             }
             Ok(free)
-        });
-        handed_back.await
+        })
+        .await
     }
 
     async fn reservations(
@@ -189,69 +125,134 @@ impl ReservationStore for SqliteStore {
         after: Option<Nonce>,
         page: Page,
     ) -> Result<Vec<Reservation>, StoreError> {
-        let reservations = self.db.read(move |conn| {
-            let Submitter { chain_id, address } = submitter;
-            let after = after.map_or(-1, Nonce::as_i64);
-            let params = params![chain_id.as_i64(), address.as_slice(), after, page.limit()];
-            let decode = |row: &rusqlite::Row<'_>| row::reservation(row, submitter);
-            all(conn, queries::RESERVATION_PAGE, params, decode)
-        });
-        reservations.await
+        let (chain_id, address) = key(submitter);
+        let params = (chain_id, address, after.map_or(-1, Nonce::as_i64), page.limit());
+        self.db.all(queries::RESERVATION_PAGE, params, |row| row::reservation(row)).await
     }
 
     async fn used_from(
         &self,
-        Submitter { chain_id, address }: Submitter,
+        submitter: Submitter,
         from: Nonce,
         page: Page,
     ) -> Result<Vec<Nonce>, StoreError> {
-        let used = self.db.read(move |conn| {
-            let params =
-                params![chain_id.as_i64(), address.as_slice(), from.as_i64(), page.limit()];
-            nonces(conn, queries::RESERVATION_USED_FROM, params)
-        });
-        used.await
+        let (chain_id, address) = key(submitter);
+        let params = (chain_id, address, from.as_i64(), page.limit());
+        let query = queries::RESERVATION_USED_FROM;
+        self.db.all(query, params, |row| row::nonce(row, "nonce")).await
     }
 }
 
+impl SqliteStore {
+    /// Runs a transaction under the guard of one lease.
+    async fn owned<T: Send + 'static>(
+        &self,
+        node: &NodeId,
+        lease: Lease,
+        work: impl FnOnce(&Connection<'_>) -> Result<T, QueryError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let node = node.clone();
+        let done = self.db.write(move |tx| {
+            guard_or_fenced(tx, &node, lease)?;
+            work(tx)
+        });
+        done.await
+    }
+}
+
+/// A caller's report about its nonce; `None` if the nonce is no longer the caller's.
+fn report(
+    conn: &Connection<'_>,
+    query: Query,
+    lease: Lease,
+    nonce: Nonce,
+    owner_token: Uuid,
+    content: &dyn ToSql,
+) -> Result<Option<Reservation>, QueryError> {
+    let Submitter { chain_id, address } = lease.submitter;
+    let (nonce, token) = (nonce.as_i64(), owner_token.into_bytes());
+    let params = params![chain_id.as_i64(), address.as_slice(), nonce, token, content];
+    conn.one(query, params, |row| row::reservation(row))
+}
+
+/// Makes nonces recyclable; returns those that became so, lowest first.
+fn recycle(
+    conn: &Connection<'_>,
+    query: Query,
+    lease: Lease,
+    wanted: Vec<Nonce>,
+    reason: &str,
+    more: &[&dyn ToSql],
+) -> Result<Vec<Nonce>, QueryError> {
+    let submitter = lease.submitter;
+    let (cursor, ..) =
+        batch::cursor(conn, submitter)?.ok_or(StoreError::UnknownSubmitter(submitter))?;
+    let (chain_id, address) = (submitter.chain_id.as_i64(), submitter.address.as_slice());
+    let mut free = Vec::new();
+    for nonce in wanted {
+        let (nonce, cursor) = (nonce.as_i64(), cursor.as_i64());
+        let common: [&dyn ToSql; 5] = [&chain_id, &address, &nonce, &cursor, &reason];
+        let params = [&common, more].concat();
+        free.extend(nonces(conn, query, params.as_slice())?);
+    }
+    free.sort_unstable();
+    Ok(free)
+}
+
 /// The nonces that a statement returns, lowest first.
-fn nonces(conn: &Connection, sql: &str, params: impl Params) -> Result<Vec<Nonce>, Fault> {
-    let mut nonces = all(conn, sql, params, |row| row::nonce(row, 0))?;
+fn nonces(
+    conn: &Connection<'_>,
+    query: Query,
+    params: impl Params,
+) -> Result<Vec<Nonce>, QueryError> {
+    let mut nonces = conn.all(query, params, |row| row::nonce(row, "nonce"))?;
     nonces.sort_unstable();
     Ok(nonces)
 }
 
-/// The lowest nonce that came back, else the cursor's, under a guard that holds.
-fn reserve(conn: &Connection, node: &NodeId, ask: &Reserve) -> Result<Option<Reservation>, Fault> {
+/// Reserves the lowest recyclable nonce, else the cursor's.
+fn reserve(
+    conn: &Connection<'_>,
+    node: &NodeId,
+    ask: &Reserve,
+) -> Result<Option<Reservation>, QueryError> {
     let submitter = ask.lease.submitter;
     let (chain_id, address) = (submitter.chain_id.as_i64(), submitter.address.as_slice());
     let (cursor, status, _) =
         batch::cursor(conn, submitter)?.ok_or(StoreError::UnknownSubmitter(submitter))?;
     let key = params![chain_id, address];
-    let out = one(conn, queries::RESERVATION_COUNT, key, |row| row::count(row, 0))?.unwrap_or(0);
-    // I12: a submitter that takes no work opens no slot.
+    let out = conn
+        .one(queries::RESERVATION_COUNT, key, |row| row::int::<u64>(row, "count"))?
+        .unwrap_or(0);
+    // I12: a submitter that is not active opens no slot.
     if out >= u64::from(ask.outstanding_max) || status != SubmitterStatus::Active {
         return Ok(None);
     }
     let floor = params![chain_id, address, ask.floor.as_i64()];
-    let lowest = one(conn, queries::RESERVATION_LOWEST, floor, |row| row::nonce(row, 0))?;
+    let lowest = conn.one(queries::RESERVATION_LOWEST, floor, |row| row::nonce(row, "nonce"))?;
     let nonce = match lowest {
         Some(nonce) => nonce,
         None => advance(conn, node, ask, cursor)?,
     };
     let hold = span(ask.hold);
     let params = params![chain_id, address, nonce.as_i64(), ask.owner_token.into_bytes(), hold];
-    let put = one(conn, queries::RESERVATION_PUT, params, |row| row::reservation(row, submitter))?;
-    // I3: a nonce at the cursor was never given out.
-    put.map(Some).ok_or_else(|| Fault::defect(format!("nonce {nonce} of {submitter} is in use")))
+    let put = conn.one(queries::RESERVATION_PUT, params, |row| row::reservation(row))?;
+    // I3: neither the cursor nor a recyclable nonce may be in use.
+    put.map(Some)
+        .ok_or_else(|| QueryError::defect(format!("nonce {nonce} of {submitter} is in use")))
 }
 
-/// The cursor's nonce, or the floor if the chain is ahead of it; the cursor goes past it (I4).
-fn advance(conn: &Connection, node: &NodeId, ask: &Reserve, from: Nonce) -> Result<Nonce, Fault> {
+/// The cursor's nonce, or the floor if the chain is ahead of it; moves the cursor past it (I4).
+fn advance(
+    conn: &Connection<'_>,
+    node: &NodeId,
+    ask: &Reserve,
+    from: Nonce,
+) -> Result<Nonce, QueryError> {
     let nonce = from.max(ask.floor);
     let to = nonce.forward(1).map_err(StoreError::Invalid)?;
-    if let Some(entry) = SubmitterNote::skipped(from, nonce) {
-        batch::note(conn, node, ask.lease, &entry)?;
+    if let Some(note) = SubmitterNote::skipped(from, nonce) {
+        batch::insert_note(conn, node, ask.lease, &note)?;
     }
     batch::move_cursor(conn, ask.lease.submitter, CursorMove { from, to })?;
     Ok(nonce)

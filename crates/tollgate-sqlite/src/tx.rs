@@ -2,7 +2,7 @@
 //! [`TxStore`]; what a batch writes is in `batch`, what a list finds in `list`.
 
 use async_trait::async_trait;
-use rusqlite::{Connection, params};
+use rusqlite::params;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::{
     Attempt, ChainRegistration, Confirmations, FencedBatch, HistoryEntry, KnownRequest, Lease,
@@ -11,19 +11,19 @@ use tollgate_model::port::{
 };
 use tollgate_model::{Address, B256, ChainId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId};
 
-use crate::SqliteStore;
-use crate::db::{all, exec, one};
-use crate::error::Fault;
-use crate::{batch, list, queries, row};
+use crate::db::Connection;
+use crate::error::QueryError;
+use crate::row::Row;
+use crate::{SqliteStore, batch, list, queries, row};
 
 #[async_trait]
 impl TxStore for SqliteStore {
     async fn register_chain(&self, chain: &ChainRegistration) -> Result<(), StoreError> {
         let ChainRegistration { chain_id, genesis: expected } = *chain;
-        let registered = self.db.write(move |scope| {
+        let registered = self.db.write(move |tx| {
             let params = params![chain_id.as_i64(), expected.as_slice()];
-            exec(scope.conn, queries::CHAIN_INSERT, params)?;
-            if genesis(scope.conn, chain_id)? == Some(expected) {
+            tx.exec(queries::CHAIN_INSERT, params)?;
+            if genesis(tx, chain_id)? == Some(expected) {
                 Ok(())
             } else {
                 Err(StoreError::OtherChain { chain_id }.into())
@@ -37,9 +37,8 @@ impl TxStore for SqliteStore {
             return Ok(());
         }
         let setups = setups.to_vec();
-        let registered = self
-            .db
-            .write(move |scope| setups.iter().try_for_each(|setup| register(scope.conn, setup)));
+        let registered =
+            self.db.write(move |tx| setups.iter().try_for_each(|setup| register(tx, setup)));
         registered.await
     }
 
@@ -54,7 +53,7 @@ impl TxStore for SqliteStore {
         tx_ids: &[TxId],
     ) -> Result<Settled, StoreError> {
         let (node, tx_ids) = (node.clone(), tx_ids.to_vec());
-        self.db.write(move |scope| batch::settle(scope, &node, lease, &tx_ids)).await
+        self.db.write(move |tx| batch::settle(tx, &node, lease, &tx_ids)).await
     }
 
     async fn known_requests(
@@ -70,23 +69,18 @@ impl TxStore for SqliteStore {
     }
 
     async fn tx(&self, tx_id: TxId) -> Result<Option<TxRecord>, StoreError> {
-        let found = self.db.read(move |conn| {
-            one(conn, queries::TX_GET, [tx_id.uuid().into_bytes()], row::tx_record)
-        });
-        found.await
+        let id = [tx_id.uuid().into_bytes()];
+        self.db.one(queries::TX_GET, id, |row| row::tx_record(row)).await
     }
 
     async fn tx_by_request(
         &self,
-        Submitter { chain_id, address }: Submitter,
+        submitter: Submitter,
         request_id: &RequestId,
     ) -> Result<Option<TxRecord>, StoreError> {
-        let request_id = request_id.clone();
-        let found = self.db.read(move |conn| {
-            let params = params![chain_id.as_i64(), address.as_slice(), request_id.as_str()];
-            one(conn, queries::TX_BY_REQUEST, params, row::tx_record)
-        });
-        found.await
+        let (chain_id, address) = key(submitter);
+        let request = (chain_id, address, request_id.as_str().to_owned());
+        self.db.one(queries::TX_BY_REQUEST, request, |row| row::tx_record(row)).await
     }
 
     async fn tx_ids_by_hash(&self, hashes: &[TxHash]) -> Result<Vec<(TxHash, TxId)>, StoreError> {
@@ -94,8 +88,8 @@ impl TxStore for SqliteStore {
         let found = self.db.read(move |conn| {
             let mut found = Vec::new();
             for hash in hashes {
-                let decode = |row: &rusqlite::Row<'_>| Ok((hash, row::tx_id(row, 0)?));
-                found.extend(all(conn, queries::TX_BY_HASH, [hash.as_slice()], decode)?);
+                let decode = |row: &Row<'_>| Ok((hash, row::tx_id(row)?));
+                found.extend(conn.all(queries::TX_BY_HASH, [hash.as_slice()], decode)?);
             }
             Ok(found)
         });
@@ -122,32 +116,26 @@ impl TxStore for SqliteStore {
         after_version: u32,
         page: Page,
     ) -> Result<Vec<HistoryEntry>, StoreError> {
-        let entries = self.db.read(move |conn| {
-            let params = params![tx_id.uuid().into_bytes(), after_version, page.limit()];
-            all(conn, queries::HISTORY_PAGE, params, row::history_entry)
-        });
-        entries.await
+        let params = (tx_id.uuid().into_bytes(), after_version, page.limit());
+        self.db.all(queries::HISTORY_PAGE, params, |row| row::history_entry(row)).await
     }
 
     async fn submitter_history(
         &self,
-        Submitter { chain_id, address }: Submitter,
+        submitter: Submitter,
         after_number: u64,
         page: Page,
     ) -> Result<Vec<SubmitterEntry>, StoreError> {
-        let entries = self.db.read(move |conn| {
-            let after = i64::try_from(after_number).unwrap_or(i64::MAX);
-            let params = params![chain_id.as_i64(), address.as_slice(), after, page.limit()];
-            all(conn, queries::SUBMITTER_HISTORY_PAGE, params, row::submitter_entry)
-        });
-        entries.await
+        let (chain_id, address) = key(submitter);
+        let after = i64::try_from(after_number).unwrap_or(i64::MAX);
+        let params = (chain_id, address, after, page.limit());
+        let query = queries::SUBMITTER_HISTORY_PAGE;
+        self.db.all(query, params, |row| row::submitter_entry(row)).await
     }
 
     async fn confirmations(&self, tx_id: TxId) -> Result<Option<Confirmations>, StoreError> {
-        let list = self.db.read(move |conn| {
-            one(conn, queries::CONFIRMATION_GET, [tx_id.uuid().into_bytes()], row::confirmations)
-        });
-        list.await
+        let id = [tx_id.uuid().into_bytes()];
+        self.db.one(queries::CONFIRMATION_GET, id, |row| row::confirmations(row)).await
     }
 
     async fn open_work(
@@ -161,31 +149,17 @@ impl TxStore for SqliteStore {
 
     async fn slots_from(
         &self,
-        Submitter { chain_id, address }: Submitter,
+        submitter: Submitter,
         from: Nonce,
         page: Page,
     ) -> Result<Vec<Nonce>, StoreError> {
-        let slots = self.db.read(move |conn| {
-            let params =
-                params![chain_id.as_i64(), address.as_slice(), from.as_i64(), page.limit()];
-            all(conn, queries::TX_SLOTS, params, |row| row::nonce(row, 0))
-        });
-        slots.await
+        let (chain_id, address) = key(submitter);
+        let params = (chain_id, address, from.as_i64(), page.limit());
+        self.db.all(queries::TX_SLOTS, params, |row| row::nonce(row, "nonce")).await
     }
 
-    async fn line_head(
-        &self,
-        Submitter { chain_id, address }: Submitter,
-    ) -> Result<Option<LineHead>, StoreError> {
-        self.db
-            .read(move |conn| {
-                let params = params![chain_id.as_i64(), address.as_slice()];
-                one(conn, queries::TX_LINE_HEAD, params, |row| {
-                    let (tx_id, nonce) = (row::tx_id(row, 0)?, row::nonce(row, 1)?);
-                    Ok(LineHead { tx_id, nonce, state: row::state(row, 2)? })
-                })
-            })
-            .await
+    async fn line_head(&self, submitter: Submitter) -> Result<Option<LineHead>, StoreError> {
+        self.db.one(queries::TX_LINE_HEAD, key(submitter), |row| row::line_head(row)).await
     }
 
     async fn submitters(
@@ -202,27 +176,29 @@ impl TxStore for SqliteStore {
         let modes = self.db.read(move |conn| {
             let mode = |Submitter { chain_id, address }| {
                 let params = params![chain_id.as_i64(), address.as_slice()];
-                one(conn, queries::SUBMITTER_MODES, params, |found| row::mode(found, 0))
+                conn.one(queries::SUBMITTER_MODES, params, |row| row::mode(row))
             };
             submitters.into_iter().map(mode).collect()
         });
         modes.await
     }
 
-    async fn waits(&self, of: Submitter) -> Result<Vec<SubmitterWait>, StoreError> {
-        let read = self.db.read(move |conn| {
-            let params = params![of.chain_id.as_i64(), of.address.as_slice()];
-            all(conn, queries::WAIT_GET, params, row::submitter_wait)
-        });
-        read.await
+    async fn waits(&self, submitter: Submitter) -> Result<Vec<SubmitterWait>, StoreError> {
+        self.db.all(queries::WAIT_GET, key(submitter), |row| row::submitter_wait(row)).await
     }
 
-    async fn submitter(&self, wanted: Submitter) -> Result<Option<SubmitterRecord>, StoreError> {
-        self.db.read(move |conn| submitter(conn, wanted)).await
+    async fn submitter(&self, submitter: Submitter) -> Result<Option<SubmitterRecord>, StoreError> {
+        let query = queries::SUBMITTER_GET;
+        self.db.one(query, key(submitter), |row| row::submitter_record(row)).await
     }
 }
 
-fn register(conn: &Connection, setup: &SubmitterSetup) -> Result<(), Fault> {
+/// A submitter as the key of its rows.
+pub(crate) fn key(submitter: Submitter) -> (i64, [u8; 20]) {
+    (submitter.chain_id.as_i64(), submitter.address.into_array())
+}
+
+fn register(conn: &Connection<'_>, setup: &SubmitterSetup) -> Result<(), QueryError> {
     let Submitter { chain_id, address } = setup.submitter;
     if genesis(conn, chain_id)?.is_none() {
         return Err(StoreError::UnknownChain(chain_id).into());
@@ -233,47 +209,50 @@ fn register(conn: &Connection, setup: &SubmitterSetup) -> Result<(), Fault> {
         setup.start_from.as_i64(),
         setup.mode.code()
     ];
-    exec(conn, queries::SUBMITTER_REGISTER, params).map(drop)
+    conn.exec(queries::SUBMITTER_REGISTER, params).map(drop)
 }
 
 /// The genesis hash that a chain was registered with.
-pub(crate) fn genesis(conn: &Connection, chain_id: ChainId) -> Result<Option<B256>, Fault> {
-    one(conn, queries::CHAIN_GENESIS, [chain_id.as_i64()], |row| row::hash(row, 0))
+pub(crate) fn genesis(
+    conn: &Connection<'_>,
+    chain_id: ChainId,
+) -> Result<Option<B256>, QueryError> {
+    conn.one(queries::CHAIN_GENESIS, [chain_id.as_i64()], |row| row::hash(row, "genesis"))
 }
 
 /// A submitter's own row.
 pub(crate) fn submitter(
-    conn: &Connection,
+    conn: &Connection<'_>,
     Submitter { chain_id, address }: Submitter,
-) -> Result<Option<SubmitterRecord>, Fault> {
+) -> Result<Option<SubmitterRecord>, QueryError> {
     let params = params![chain_id.as_i64(), address.as_slice()];
-    one(conn, queries::SUBMITTER_GET, params, row::submitter_record)
+    conn.one(queries::SUBMITTER_GET, params, |row| row::submitter_record(row))
 }
 
-/// The transaction that a request made, if it made one.
+/// The transaction of a known request.
 pub(crate) fn known_request(
-    conn: &Connection,
+    conn: &Connection<'_>,
     Submitter { chain_id, address }: Submitter,
     request_id: &RequestId,
-) -> Result<Option<KnownRequest>, Fault> {
+) -> Result<Option<KnownRequest>, QueryError> {
     let params = params![chain_id.as_i64(), address.as_slice(), request_id.as_str()];
-    one(conn, queries::REQUEST_FIND, params, row::known_request)
+    conn.one(queries::REQUEST_FIND, params, |row| row::known_request(row))
 }
 
-fn attempts(conn: &Connection, tx_id: TxId) -> Result<Vec<Attempt>, Fault> {
-    all(conn, queries::ATTEMPT_OF, [tx_id.uuid().into_bytes()], row::attempt)
+fn attempts(conn: &Connection<'_>, tx_id: TxId) -> Result<Vec<Attempt>, QueryError> {
+    conn.all(queries::ATTEMPT_OF, [tx_id.uuid().into_bytes()], |row| row::attempt(row))
 }
 
 fn open_work(
-    conn: &Connection,
+    conn: &Connection<'_>,
     Submitter { chain_id, address }: Submitter,
     after: Option<TxId>,
     page: Page,
-) -> Result<Vec<OpenTx>, Fault> {
+) -> Result<Vec<OpenTx>, QueryError> {
     let after = after.map(|tx_id| tx_id.uuid().into_bytes());
     let after = after.as_ref().map_or([].as_slice(), |after| after.as_slice());
     let params = params![chain_id.as_i64(), address.as_slice(), after, page.limit()];
-    let mut open = all(conn, queries::TX_OPEN_WORK, params, row::open_tx)?;
+    let mut open = conn.all(queries::TX_OPEN_WORK, params, |row| row::open_tx(row))?;
     for tx in &mut open {
         tx.attempts = attempts(conn, tx.record.tx_id)?;
     }
@@ -281,21 +260,21 @@ fn open_work(
 }
 
 fn overviews(
-    conn: &Connection,
+    conn: &Connection<'_>,
     chain_id: ChainId,
     after: Option<Address>,
     page: Page,
-) -> Result<Vec<SubmitterOverview>, Fault> {
+) -> Result<Vec<SubmitterOverview>, QueryError> {
     let address = after.as_ref().map_or([].as_slice(), |address| address.as_slice());
     let params = params![chain_id.as_i64(), address, page.limit()];
-    let found = all(conn, queries::SUBMITTER_PAGE, params, |row| {
-        Ok((row::submitter_record(row)?, row::owner(row, 6)?))
+    let found = conn.all(queries::SUBMITTER_PAGE, params, |row| {
+        Ok((row::submitter_record(row)?, row::owner(row)?))
     })?;
     let with_depth = |(record, owner): (SubmitterRecord, _)| {
         let Submitter { chain_id, address } = record.submitter;
         let params = params![chain_id.as_i64(), address.as_slice()];
-        let rows = all(conn, queries::SUBMITTER_DEPTH, params, |row| {
-            Ok((row::state(row, 0)?, row::count(row, 1)?, row::time(row, 2)?))
+        let rows = conn.all(queries::SUBMITTER_DEPTH, params, |row| {
+            Ok((row::state(row, "state")?, row::int(row, "depth")?, row::time(row, "oldest")?))
         })?;
         let oldest_open = rows.iter().map(|(_, _, oldest)| *oldest).min();
         let depth = rows.into_iter().map(|(state, count, _)| (state, count)).collect();

@@ -1,7 +1,7 @@
 //! A thread with a connection of its own, and the queue in front of it.
 //!
-//! The thread lives as long as somebody can still give it work. A job that panics ends alone: its
-//! transaction is rolled back, its caller hears of a defect, the thread goes on.
+//! The thread ends when the last handle is dropped. A job that panics fails alone: its transaction is
+//! rolled back, its caller gets a defect, the thread goes on.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,28 +10,28 @@ use std::thread;
 
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
-use tollgate_model::port::StoreError;
+use tollgate_model::port::{Cause, StoreError};
 
-use crate::error::Fault;
+use crate::error::QueryError;
 
 /// Jobs that may wait for one thread; callers beyond that wait to queue (I13).
 const QUEUE_MAX: usize = 256;
 
 pub(crate) type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 
-/// The way to have work done on a connection.
+/// Runs jobs on a connection.
 #[derive(Clone)]
 pub(crate) enum Worker {
-    /// By a thread.
+    /// On a thread of its own.
     Thread(mpsc::Sender<Job>),
-    /// Here and now: for simulations, where nothing runs beside the caller.
-    Here(Arc<Mutex<Connection>>),
+    /// On the caller's thread, for simulations, where nothing runs beside the caller.
+    Caller(Arc<Mutex<Connection>>),
 }
 
 impl Worker {
-    /// Works on the callers' own thread.
-    pub(crate) fn here(conn: Connection) -> Self {
-        Self::Here(Arc::new(Mutex::new(conn)))
+    /// Runs jobs on their callers' threads.
+    pub(crate) fn on_callers_thread(conn: Connection) -> Self {
+        Self::Caller(Arc::new(Mutex::new(conn)))
     }
 
     /// Starts a thread on the connection that `open` makes there.
@@ -41,7 +41,7 @@ impl Worker {
     ) -> Result<Self, StoreError> {
         let (jobs, inbox) = mpsc::channel(QUEUE_MAX);
         let (ready, opened) = oneshot::channel();
-        let body = move || match unpanicked(open) {
+        let body = move || match catch_panic(open) {
             Ok(conn) => {
                 if ready.send(Ok(())).is_ok() {
                     serve(conn, inbox);
@@ -49,25 +49,24 @@ impl Worker {
             }
             Err(error) => drop(ready.send(Err(error))),
         };
-        thread::Builder::new()
-            .name(name.to_owned())
-            .spawn(body)
-            .map_err(|error| StoreError::Unavailable(format!("no thread: {error}")))?;
+        thread::Builder::new().name(name.to_owned()).spawn(body).map_err(|error| {
+            StoreError::Unavailable(Cause::new(format!("no thread: {error}"), error))
+        })?;
         opened.await.map_err(|_| ended())??;
         Ok(Self::Thread(jobs))
     }
 
-    /// Runs `work`, on a thread after what was queued before it. If the caller has gone when its
-    /// turn comes, nothing is done.
+    /// Runs `work`, on a thread after what was queued before it. A job whose caller is gone by then is
+    /// skipped.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Connection) -> Result<T, Fault> + Send + 'static,
+        work: impl FnOnce(&mut Connection) -> Result<T, QueryError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let jobs = match self {
             Self::Thread(jobs) => jobs,
-            Self::Here(conn) => {
+            Self::Caller(conn) => {
                 let mut conn = conn.lock().unwrap_or_else(PoisonError::into_inner);
-                let result = unpanicked(|| work(&mut conn).map_err(StoreError::from));
+                let result = catch_panic(|| work(&mut conn).map_err(StoreError::from));
                 leave_no_transaction(&conn);
                 return result;
             }
@@ -77,16 +76,14 @@ impl Worker {
             if answer.is_closed() {
                 return;
             }
-            let result = unpanicked(|| work(conn).map_err(StoreError::from));
+            let result = catch_panic(|| work(conn).map_err(StoreError::from));
             leave_no_transaction(conn);
-            // A caller that has gone meanwhile does not want to know.
+            // The caller may be gone by now.
             drop(answer.send(result));
         };
         jobs.send(Box::new(job)).await.map_err(|_| ended())?;
-        // The thread can't end with a job in its hands; if it did, nobody knows how far it came.
-        answered
-            .await
-            .map_err(|_| StoreError::CommitUnknown("the store's thread ended".to_owned()))?
+        // The thread does not end during a job; if it did, the job's outcome would be unknown.
+        answered.await.map_err(|_| StoreError::CommitUnknown("the store's thread ended".into()))?
     }
 }
 
@@ -105,11 +102,11 @@ fn leave_no_transaction(conn: &Connection) {
     }
 }
 
-fn unpanicked<T>(work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+fn catch_panic<T>(work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let message = panic_text(panic.as_ref());
         tracing::error!(message, "store job panicked");
-        Err(StoreError::Defect(format!("panic: {message}")))
+        Err(StoreError::Defect(format!("panic: {message}").into()))
     })
 }
 
@@ -119,5 +116,5 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
 }
 
 fn ended() -> StoreError {
-    StoreError::Unavailable("the store's thread ended".to_owned())
+    StoreError::Unavailable("the store's thread ended".into())
 }

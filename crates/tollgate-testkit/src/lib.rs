@@ -4,7 +4,8 @@
 //! - Stores: [`store_fixture`] (a database that any number of nodes share, with raw SQL for
 //!   attackers), [`node`] and [`builders`] (short forms for what tests write), [`pause_points`]
 //!   (pauses a writer where a race begins), [`conformance`] (one function for each promise of a
-//!   store), [`child_process`] (a node that can be killed as a whole).
+//!   store), [`mistakes`] (defects that it must notice), [`child_process`] (a node that can be killed
+//!   as a whole).
 //! - Chains: [`fake_chain`] (a small chain in memory), [`anvil`] (a real one), [`rpc`] (calls it
 //!   without any code under test in between), `rpc_proxy` (breaks an endpoint).
 //! - Clusters (feature `cluster`): `cluster` starts engines in this process.
@@ -22,6 +23,7 @@ pub mod cluster;
 pub mod conformance;
 pub mod fake_chain;
 pub mod http;
+pub mod mistakes;
 pub mod node;
 pub mod outcome;
 pub mod pause_points;

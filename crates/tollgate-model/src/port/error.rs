@@ -1,5 +1,10 @@
 //! Store errors, named by what the caller should do about them.
 
+use std::error::Error as StdError;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
 use thiserror::Error;
 
 use crate::ids::{ChainId, InvalidId, Submitter};
@@ -36,17 +41,17 @@ pub enum StoreError {
     /// The database is temporarily unavailable; try again later. Nothing was written, or only what
     /// is idempotent (a lease, a heartbeat, a registration).
     #[error("store unavailable: {0}")]
-    Unavailable(String),
+    Unavailable(#[source] Cause),
     /// The commit was sent and its answer was lost: it may or may not be durable.
     /// Call [`TxStore::settle`](super::TxStore::settle) before deciding anything.
     #[error("commit unknown: {0}")]
-    CommitUnknown(String),
+    CommitUnknown(#[source] Cause),
     /// The database's settings break a promise: refuse to start.
     #[error("unsafe database: {0}")]
-    Unsafe(String),
+    Unsafe(#[source] Cause),
     /// A row that this program can't have written, or a defect of this program. Nothing was written.
     #[error("store defect: {0}")]
-    Defect(String),
+    Defect(#[source] Cause),
 }
 
 impl StoreError {
@@ -63,5 +68,78 @@ impl StoreError {
             | Self::Unsafe(_)
             | Self::Defect(_) => false,
         }
+    }
+}
+
+/// Why a store failed, in words, and the driver's error where there is one.
+#[derive(Clone)]
+pub struct Cause {
+    text: String,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
+}
+
+impl Cause {
+    /// What failed, and the error below it. The text includes what the error says.
+    pub fn new(text: impl Into<String>, source: impl StdError + Send + Sync + 'static) -> Self {
+        Self { text: text.into(), source: Some(Arc::new(source)) }
+    }
+
+    /// An error that needs no more words than its own.
+    pub fn of(source: impl StdError + Send + Sync + 'static) -> Self {
+        Self::new(source.to_string(), source)
+    }
+}
+
+impl<T: Into<String>> From<T> for Cause {
+    fn from(text: T) -> Self {
+        Self { text: text.into(), source: None }
+    }
+}
+
+impl Deref for Cause {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+/// By their texts: errors of drivers can't be compared.
+impl PartialEq for Cause {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Cause {}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.text, f)
+    }
+}
+
+impl StdError for Cause {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_error_leads_to_the_drivers_error() {
+        let error = StoreError::Unavailable(Cause::of(fmt::Error));
+        let cause = error.source().unwrap();
+        assert_eq!(cause.source().unwrap().to_string(), fmt::Error.to_string());
+        assert_eq!(error, StoreError::Unavailable(fmt::Error.to_string().into()));
     }
 }

@@ -1,493 +1,329 @@
-//! A batch's rows turned into columns, as `UNNEST` takes them.
+//! The rows of a batch as columns: one array for each parameter of a statement with `UNNEST`.
 
 use std::time::SystemTime;
 
 use tokio_postgres::types::ToSql;
 use tollgate_model::port::{
-    Confirmations, CursorMove, Evidence, MinedIn, NewAttempt, NewEvent, NewTx, Section, Slot,
+    CursorMove, Evidence, MinedIn, NewAttempt, NewEvent, NewTx, ReceiptDetails, Section, Slot,
     TxUpdate,
 };
-use tollgate_model::resubmit::Patience;
 use tollgate_model::time::micros;
-use tollgate_model::{GasPrice, NodeId, Nonce, Submitter, Timestamp, TxId, TxState};
-use uuid::Uuid;
+use tollgate_model::{GasPrice, NodeId, Nonce, Timestamp, TxId, TxState};
 
-/// Columns of equal length, in the order of a statement's parameters.
-pub(super) trait Columns {
-    /// How many rows there are.
-    fn rows(&self) -> usize;
+type Parameter<'a> = Box<dyn ToSql + Send + Sync + 'a>;
+
+/// Arrays of equal length, in the order of a statement's parameters.
+pub(super) struct Columns<'a> {
+    /// The length of each array.
+    pub(super) rows: usize,
+    parameters: Vec<Parameter<'a>>,
+}
+
+impl Columns<'_> {
     /// What the statement takes.
-    fn parameters(&self) -> Vec<&(dyn ToSql + Sync)>;
+    pub(super) fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
+        self.parameters.iter().map(|parameter| &**parameter as &(dyn ToSql + Sync)).collect()
+    }
 }
 
-/// Implements [`Columns`]: the first column counts the rows.
+/// Makes [`Columns`] of a `Vec` of rows: one array for each expression about a row.
 macro_rules! columns {
-    ($name:ty, rows = $rows:ident, [$($column:ident),+ $(,)?]) => {
-        impl Columns for $name {
-            fn rows(&self) -> usize {
-                self.$rows.len()
-            }
+    ($rows:expr, $row:pat => [$($column:expr),+ $(,)?]) => {{
+        let rows = $rows;
+        #[allow(unused_variables, reason = "each column needs a part of the row")]
+        let parameters: Vec<Parameter<'a>> =
+            vec![$(Box::new(rows.iter().map(|$row| $column).collect::<Vec<_>>())),+];
+        Columns { rows: rows.len(), parameters }
+    }};
+}
 
-            fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
-                vec![$(&self.$column),+]
-            }
+/// A transaction that a batch creates.
+#[derive(Clone, Copy)]
+pub(super) struct Create<'a> {
+    pub(super) section: &'a Section,
+    pub(super) tx: &'a NewTx,
+}
+
+/// A change that a batch asks for.
+#[derive(Clone, Copy)]
+pub(super) struct Update<'a> {
+    pub(super) section: &'a Section,
+    pub(super) update: &'a TxUpdate,
+}
+
+/// A change that was made, and what its row holds now.
+pub(super) struct Applied<'a> {
+    pub(super) section: &'a Section,
+    pub(super) update: &'a TxUpdate,
+    /// How many attempts there are.
+    pub(super) attempts: i16,
+    pub(super) request_id: Option<String>,
+    pub(super) mined_hash: Option<Vec<u8>>,
+}
+
+impl Applied<'_> {
+    const fn tx_id(&self) -> TxId {
+        self.update.tx_id
+    }
+}
+
+fn chain_id(section: &Section) -> i64 {
+    section.lease.submitter.chain_id.as_i64()
+}
+
+fn address(section: &Section) -> &[u8] {
+    section.lease.submitter.address.as_slice()
+}
+
+/// A number that the batch's own check has bounded.
+fn stored(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// For `tx_insert`.
+pub(super) fn transactions<'a>(creates: &[Create<'a>], at: Timestamp) -> Columns<'a> {
+    columns!(creates, Create { section, tx } => [
+        tx.tx_id.uuid(),
+        chain_id(section),
+        address(section),
+        tx.request_id.as_ref().map(|id| id.as_str()),
+        tx.slot.as_ref().map(|slot| slot.nonce.as_i64()),
+        tx.payload.bytes().as_ref(),
+        tx.payload.digest().to_vec(),
+        tx.born().code(),
+        section.lease.token.as_i64(),
+        tx.valid_until.map(SystemTime::from),
+        SystemTime::from(at),
+    ])
+}
+
+/// For `tx_update`.
+pub(super) fn updates<'a>(updates: &[Update<'a>]) -> Columns<'a> {
+    let mined = |update: &'a TxUpdate| update.evidence.mined();
+    columns!(updates, Update { section, update } => [
+        update.tx_id.uuid(),
+        chain_id(section),
+        address(section),
+        section.lease.token.as_i64(),
+        update.seen.state.code(),
+        i32::try_from(update.seen.version).unwrap_or(i32::MAX),
+        update.to().code(),
+        update.slot.as_ref().map(|slot| slot.nonce).or(update.freed_nonce).map(Nonce::as_i64),
+        update.freed_nonce.is_some(),
+        i16::from(update.new_attempt().is_some()),
+        update.schedule.code(),
+        micros(update.schedule.delay()),
+        i32::from(update.resubmitted),
+        update.last_error.as_ref().map(|error| error.as_str()),
+        update.evidence.code(),
+        mined(update).map(|mined| mined.tx_hash.as_slice()),
+        mined(update).map(|mined| stored(mined.block_number)),
+        mined(update).map(|mined| mined.block_hash.as_slice()),
+        mined(update).map(|mined| stored(mined.gas_used)),
+        mined(update).map(|mined| mined.succeeded),
+        mined(update).and_then(|mined| mined.revert_reason.as_ref()).map(|reason| reason.as_str()),
+    ])
+}
+
+/// For `attempt_insert`.
+pub(super) fn attempts<'a>(creates: &[Create<'a>], applied: &[Applied<'a>]) -> Columns<'a> {
+    let first = creates.iter().filter_map(|Create { section, tx }| {
+        let slot = tx.slot.as_ref()?;
+        Some((*section, tx.tx_id, 1, &slot.attempt))
+    });
+    let later = applied.iter().filter_map(|applied| {
+        let attempt = applied.update.new_attempt()?;
+        Some((applied.section, applied.tx_id(), applied.attempts, attempt))
+    });
+    let rows: Vec<(&Section, TxId, i16, &'a NewAttempt)> = first.chain(later).collect();
+    columns!(rows, (section, tx_id, number, attempt) => [
+        tx_id.uuid(),
+        *number,
+        chain_id(section),
+        attempt.tx_hash.as_slice(),
+        attempt.raw.as_ref(),
+        attempt.kind.code(),
+        stored(attempt.fees.gas_limit),
+        attempt.fees.max_fee.as_i64(),
+        attempt.fees.max_priority_fee.map(GasPrice::as_i64),
+    ])
+}
+
+/// A row of the audit trail.
+struct Entry<'a> {
+    section: &'a Section,
+    tx_id: TxId,
+    version: i32,
+    event: &'static str,
+    from: Option<TxState>,
+    to: TxState,
+    detail: Option<&'a str>,
+}
+
+/// For `history_insert`, which takes the node's id before the arrays.
+pub(super) fn history<'a>(
+    node: &'a NodeId,
+    creates: &[Create<'a>],
+    applied: &[Applied<'a>],
+) -> Columns<'a> {
+    let created = creates.iter().map(|Create { section, tx }| Entry {
+        section,
+        tx_id: tx.tx_id,
+        version: 1,
+        event: "created",
+        from: None,
+        to: tx.born(),
+        detail: None,
+    });
+    let changed = applied.iter().map(|Applied { section, update, .. }| Entry {
+        section,
+        tx_id: update.tx_id,
+        version: i32::try_from(update.applied().version).unwrap_or(i32::MAX),
+        event: update.event_name(),
+        from: Some(update.seen.state),
+        to: update.to(),
+        detail: update.detail.as_ref().map(|detail| detail.as_str()),
+    });
+    let entries: Vec<Entry<'a>> = created.chain(changed).collect();
+    let mut columns = columns!(entries, entry => [
+        entry.tx_id.uuid(),
+        entry.version,
+        entry.section.lease.token.as_i64(),
+        entry.event,
+        entry.from.map(TxState::code),
+        entry.to.code(),
+        entry.detail,
+    ]);
+    columns.parameters.insert(0, Box::new(node.as_str()));
+    columns
+}
+
+/// For `outbox_insert`.
+pub(super) fn events<'a>(creates: &[Create<'a>], applied: &[Applied<'a>]) -> Columns<'a> {
+    let created = creates.iter().map(|Create { tx, .. }| (tx.tx_id, tx.outbox.as_ref()));
+    let changed = applied.iter().map(|applied| (applied.tx_id(), applied.update.outbox.as_ref()));
+    let events = created.chain(changed).filter_map(|(tx_id, event)| Some((tx_id, event?)));
+    let rows: Vec<(TxId, &'a NewEvent)> = events.collect();
+    columns!(rows, (tx_id, event) => [
+        event.kind,
+        event.key.as_str(),
+        tx_id.uuid(),
+        event.body.as_ref(),
+    ])
+}
+
+/// For `cursor_move`.
+pub(super) fn cursors<'a>(sections: impl Iterator<Item = &'a Section>) -> Columns<'a> {
+    let moves = sections.filter_map(|section| {
+        let step = section.cursor.filter(|CursorMove { from, to }| from != to)?;
+        Some((section, step))
+    });
+    let rows: Vec<(&'a Section, CursorMove)> = moves.collect();
+    columns!(rows, (section, step) => [
+        chain_id(section),
+        address(section),
+        step.from.as_i64(),
+        step.to.as_i64(),
+    ])
+}
+
+/// For `recyclable_take`: a slot from the cursor takes no recycled nonce.
+pub(super) fn recycled_slots<'a>(creates: &[Create<'a>], applied: &[Applied<'a>]) -> Columns<'a> {
+    let created = creates.iter().map(|Create { section, tx }| (*section, tx.slot.as_ref()));
+    let changed = applied.iter().map(|applied| (applied.section, applied.update.slot.as_ref()));
+    let recycled = created.chain(changed).filter_map(|(section, slot)| {
+        let slot = slot.filter(|slot| slot.recycled)?;
+        Some((section, slot))
+    });
+    let rows: Vec<(&'a Section, &'a Slot)> = recycled.collect();
+    columns!(rows, (section, slot) => [
+        chain_id(section),
+        address(section),
+        slot.nonce.as_i64(),
+        slot.attempt.tx_hash.as_slice(),
+    ])
+}
+
+/// For `slot_free`.
+pub(super) fn freed_slots<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
+    let freed = applied.iter().filter_map(|it| Some((it.section, it.update.freed_nonce?)));
+    let rows: Vec<(&'a Section, Nonce)> = freed.collect();
+    columns!(rows, (section, nonce) => [chain_id(section), address(section), nonce.as_i64()])
+}
+
+/// For `confirmation_put`.
+pub(super) fn confirmations<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
+    let lists =
+        applied.iter().filter_map(|it| Some((it.tx_id(), it.update.confirmations.as_ref()?)));
+    columns!(lists.collect::<Vec<_>>(), (tx_id, list) => [
+        tx_id.uuid(),
+        stored(list.first_block),
+        list.hashes.concat(),
+        list.new_fork,
+    ])
+}
+
+/// For `diagnosis_put`.
+pub(super) fn diagnoses<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
+    let texts = applied.iter().filter_map(|it| Some((it.tx_id(), it.update.diagnosis.as_ref()?)));
+    columns!(texts.collect::<Vec<_>>(), (tx_id, diagnosis) => [tx_id.uuid(), diagnosis.as_str()])
+}
+
+/// For `receipt_put`: what receipts say beyond block and status.
+pub(super) fn receipts<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
+    let detailed = applied.iter().filter_map(|it| match &it.update.evidence {
+        Evidence::Set(mined) if mined.details != ReceiptDetails::default() => {
+            Some((it.tx_id(), mined))
         }
-    };
+        _ => None,
+    });
+    let rows: Vec<(TxId, &'a MinedIn)> = detailed.collect();
+    columns!(rows, (tx_id, mined) => [
+        tx_id.uuid(),
+        mined.block_hash.as_slice(),
+        mined.details.transaction_index.map(i64::from),
+        mined.details.effective_gas_price.map(GasPrice::as_i64),
+        mined.details.l1_fee.map(|fee| fee.to_string()),
+        mined.details.contract_address.as_ref().map(|address| address.as_slice()),
+    ])
 }
 
-columns!(
-    Transactions<'_>,
-    rows = tx_ids,
-    [
-        tx_ids,
-        chain_ids,
-        submitters,
-        request_ids,
-        nonces,
-        payloads,
-        digests,
-        states,
-        tokens,
-        valid_until,
-        created_at,
-    ]
-);
-columns!(
-    Attempts<'_>,
-    rows = tx_ids,
-    [tx_ids, numbers, chain_ids, hashes, raws, kinds, gas_limits, max_fees, max_priority_fees,]
-);
-columns!(
-    History<'_>,
-    rows = tx_ids,
-    [node, tx_ids, versions, tokens, events, from_states, to_states, details,]
-);
-columns!(Events<'_>, rows = tx_ids, [kinds, keys, tx_ids, bodies]);
-columns!(Cursors<'_>, rows = chain_ids, [chain_ids, submitters, come_from, go_to]);
-columns!(Taken<'_>, rows = nonces, [chain_ids, submitters, nonces, hashes]);
-columns!(Freed<'_>, rows = nonces, [chain_ids, submitters, nonces]);
-columns!(Diagnosed<'_>, rows = tx_ids, [tx_ids, diagnoses]);
-columns!(Receipts<'_>, rows = tx_ids, [tx_ids, block_hashes, indexes, prices, l1_fees, contracts,]);
-columns!(Patiences, rows = tx_ids, [tx_ids, since, resends]);
-columns!(Unproven, rows = tx_ids, [tx_ids, since]);
-columns!(Ended, rows = tx_ids, [tx_ids]);
-columns!(Confirmed, rows = tx_ids, [tx_ids, first_blocks, hashes, new_forks]);
-columns!(
-    Completions<'_>,
-    rows = tx_ids,
-    [tx_ids, chain_ids, submitters, request_ids, states, hashes,]
-);
-columns!(
-    Updates<'_>,
-    rows = tx_ids,
-    [
-        tx_ids,
-        chain_ids,
-        submitters,
-        tokens,
-        from_states,
-        from_versions,
-        to_states,
-        nonces,
-        frees,
-        adds_attempts,
-        schedules,
-        delays,
-        resubmitted,
-        last_errors,
-        evidence,
-        mined_hashes,
-        block_numbers,
-        block_hashes,
-        gas_used,
-        succeeded,
-        revert_reasons,
-    ]
-);
-
-/// New transactions.
-#[derive(Default)]
-pub(super) struct Transactions<'a> {
-    tx_ids: Vec<Uuid>,
-    chain_ids: Vec<i64>,
-    submitters: Vec<&'a [u8]>,
-    request_ids: Vec<Option<&'a str>>,
-    nonces: Vec<Option<i64>>,
-    payloads: Vec<&'a [u8]>,
-    digests: Vec<Vec<u8>>,
-    states: Vec<i16>,
-    tokens: Vec<i64>,
-    valid_until: Vec<Option<SystemTime>>,
-    created_at: Vec<SystemTime>,
+/// For `patience_put`.
+pub(super) fn patience<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
+    let waited = applied.iter().filter_map(|it| Some((it.tx_id(), it.update.patience?)));
+    columns!(waited.collect::<Vec<_>>(), (tx_id, patience) => [
+        tx_id.uuid(),
+        SystemTime::from(patience.since),
+        i32::try_from(patience.resends).unwrap_or(i32::MAX),
+    ])
 }
 
-impl<'a> Transactions<'a> {
-    pub(super) fn push(&mut self, section: &'a Section, tx: &'a NewTx, at: Timestamp) {
-        self.tx_ids.push(tx.tx_id.uuid());
-        self.chain_ids.push(section.lease.submitter.chain_id.as_i64());
-        self.submitters.push(section.lease.submitter.address.as_slice());
-        self.request_ids.push(tx.request_id.as_ref().map(|id| id.as_str()));
-        self.nonces.push(tx.slot.as_ref().map(|slot| slot.nonce.as_i64()));
-        self.payloads.push(tx.payload.bytes());
-        self.digests.push(tx.payload.digest().to_vec());
-        self.states.push(tx.born().code());
-        self.tokens.push(section.lease.token.as_i64());
-        self.valid_until.push(tx.valid_until.map(SystemTime::from));
-        self.created_at.push(at.into());
-    }
+/// For `unproven_put`.
+pub(super) fn unproven<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
+    let since = applied.iter().filter_map(|it| Some((it.tx_id(), it.update.unproven_since?)));
+    columns!(since.collect::<Vec<_>>(), (tx_id, since) => [
+        tx_id.uuid(),
+        SystemTime::from(*since),
+    ])
 }
 
-/// Signed forms.
-#[derive(Default)]
-pub(super) struct Attempts<'a> {
-    tx_ids: Vec<Uuid>,
-    numbers: Vec<i16>,
-    chain_ids: Vec<i64>,
-    hashes: Vec<&'a [u8]>,
-    raws: Vec<&'a [u8]>,
-    kinds: Vec<i16>,
-    gas_limits: Vec<i64>,
-    max_fees: Vec<i64>,
-    max_priority_fees: Vec<Option<i64>>,
+fn finished<'b, 'a>(applied: &'b [Applied<'a>]) -> Vec<&'b Applied<'a>> {
+    applied.iter().filter(|it| it.update.to().is_final()).collect()
 }
 
-impl<'a> Attempts<'a> {
-    pub(super) fn push(
-        &mut self,
-        submitter: Submitter,
-        tx_id: TxId,
-        number: i16,
-        attempt: &'a NewAttempt,
-    ) {
-        self.tx_ids.push(tx_id.uuid());
-        self.numbers.push(number);
-        self.chain_ids.push(submitter.chain_id.as_i64());
-        self.hashes.push(attempt.tx_hash.as_slice());
-        self.raws.push(&attempt.raw);
-        self.kinds.push(attempt.kind.code());
-        // The batch's own check has bounded it.
-        self.gas_limits.push(i64::try_from(attempt.fees.gas_limit).unwrap_or(i64::MAX));
-        self.max_fees.push(attempt.fees.max_fee.as_i64());
-        self.max_priority_fees.push(attempt.fees.max_priority_fee.map(|fee| fee.as_i64()));
-    }
+/// The ids of transactions that end.
+pub(super) fn ended<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
+    columns!(finished(applied), it => [it.tx_id().uuid()])
 }
 
-/// Audit entries.
-pub(super) struct History<'a> {
-    node: &'a str,
-    tx_ids: Vec<Uuid>,
-    versions: Vec<i32>,
-    tokens: Vec<i64>,
-    events: Vec<&'static str>,
-    from_states: Vec<Option<i16>>,
-    to_states: Vec<i16>,
-    details: Vec<Option<&'a str>>,
-}
-
-impl<'a> History<'a> {
-    pub(super) fn new(node: &'a NodeId) -> Self {
-        Self {
-            node: node.as_str(),
-            tx_ids: vec![],
-            versions: vec![],
-            tokens: vec![],
-            events: vec![],
-            from_states: vec![],
-            to_states: vec![],
-            details: vec![],
-        }
-    }
-
-    pub(super) fn push_created(&mut self, section: &Section, tx: &NewTx) {
-        self.push(section, tx.tx_id, 1, "created", None, tx.born(), None);
-    }
-
-    pub(super) fn push_updated(&mut self, section: &Section, update: &'a TxUpdate) {
-        let applied = update.applied();
-        // A version beyond i32 can't have been read from the row.
-        let version = i32::try_from(applied.version).unwrap_or(i32::MAX);
-        let detail = update.detail.as_ref().map(|detail| detail.as_str());
-        let from = Some(update.seen.state);
-        self.push(section, update.tx_id, version, update.event_name(), from, applied.state, detail);
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "one per column")]
-    fn push(
-        &mut self,
-        section: &Section,
-        tx_id: TxId,
-        version: i32,
-        event: &'static str,
-        from: Option<TxState>,
-        to: TxState,
-        detail: Option<&'a str>,
-    ) {
-        self.tx_ids.push(tx_id.uuid());
-        self.versions.push(version);
-        self.tokens.push(section.lease.token.as_i64());
-        self.events.push(event);
-        self.from_states.push(from.map(TxState::code));
-        self.to_states.push(to.code());
-        self.details.push(detail);
-    }
-}
-
-/// Outbox events.
-#[derive(Default)]
-pub(super) struct Events<'a> {
-    kinds: Vec<&'static str>,
-    keys: Vec<&'a str>,
-    tx_ids: Vec<Uuid>,
-    bodies: Vec<&'a [u8]>,
-}
-
-impl<'a> Events<'a> {
-    pub(super) fn push(&mut self, tx_id: TxId, event: Option<&'a NewEvent>) {
-        if let Some(event) = event {
-            self.kinds.push(event.kind);
-            self.keys.push(event.key.as_str());
-            self.tx_ids.push(tx_id.uuid());
-            self.bodies.push(&event.body);
-        }
-    }
-}
-
-/// Nonces that are taken out of the pool.
-#[derive(Default)]
-pub(super) struct Taken<'a> {
-    chain_ids: Vec<i64>,
-    submitters: Vec<&'a [u8]>,
-    nonces: Vec<i64>,
-    hashes: Vec<&'a [u8]>,
-}
-
-impl<'a> Taken<'a> {
-    /// A slot that comes from the cursor takes nothing out of the pool.
-    pub(super) fn push(&mut self, submitter: &'a Submitter, slot: &'a Slot) {
-        if slot.recycled {
-            self.chain_ids.push(submitter.chain_id.as_i64());
-            self.submitters.push(submitter.address.as_slice());
-            self.nonces.push(slot.nonce.as_i64());
-            self.hashes.push(slot.attempt.tx_hash.as_slice());
-        }
-    }
-}
-
-/// Nonces that go back to the pool.
-#[derive(Default)]
-pub(super) struct Freed<'a> {
-    chain_ids: Vec<i64>,
-    submitters: Vec<&'a [u8]>,
-    nonces: Vec<i64>,
-}
-
-impl<'a> Freed<'a> {
-    pub(super) fn push(&mut self, submitter: &'a Submitter, nonce: Nonce) {
-        self.chain_ids.push(submitter.chain_id.as_i64());
-        self.submitters.push(submitter.address.as_slice());
-        self.nonces.push(nonce.as_i64());
-    }
-}
-
-/// Steps of cursors.
-#[derive(Default)]
-pub(super) struct Cursors<'a> {
-    chain_ids: Vec<i64>,
-    submitters: Vec<&'a [u8]>,
-    come_from: Vec<i64>,
-    go_to: Vec<i64>,
-}
-
-impl<'a> Cursors<'a> {
-    pub(super) fn push(&mut self, submitter: &'a Submitter, step: CursorMove) {
-        self.chain_ids.push(submitter.chain_id.as_i64());
-        self.submitters.push(submitter.address.as_slice());
-        self.come_from.push(step.from.as_i64());
-        self.go_to.push(step.to.as_i64());
-    }
-}
-
-/// Changes of transactions.
-#[derive(Default)]
-pub(super) struct Updates<'a> {
-    tx_ids: Vec<Uuid>,
-    chain_ids: Vec<i64>,
-    submitters: Vec<&'a [u8]>,
-    tokens: Vec<i64>,
-    from_states: Vec<i16>,
-    from_versions: Vec<i32>,
-    to_states: Vec<i16>,
-    nonces: Vec<Option<i64>>,
-    frees: Vec<bool>,
-    adds_attempts: Vec<i16>,
-    schedules: Vec<i16>,
-    delays: Vec<i64>,
-    resubmitted: Vec<i32>,
-    last_errors: Vec<Option<&'a str>>,
-    evidence: Vec<i16>,
-    mined_hashes: Vec<Option<&'a [u8]>>,
-    block_numbers: Vec<Option<i64>>,
-    block_hashes: Vec<Option<&'a [u8]>>,
-    gas_used: Vec<Option<i64>>,
-    succeeded: Vec<Option<bool>>,
-    revert_reasons: Vec<Option<&'a str>>,
-}
-
-impl<'a> Updates<'a> {
-    pub(super) fn push(&mut self, section: &'a Section, update: &'a TxUpdate) {
-        self.tx_ids.push(update.tx_id.uuid());
-        self.chain_ids.push(section.lease.submitter.chain_id.as_i64());
-        self.submitters.push(section.lease.submitter.address.as_slice());
-        self.tokens.push(section.lease.token.as_i64());
-        self.from_states.push(update.seen.state.code());
-        self.from_versions.push(i32::try_from(update.seen.version).unwrap_or(i32::MAX));
-        self.to_states.push(update.to().code());
-        let slot = update.slot.as_ref().map(|slot| slot.nonce);
-        self.nonces.push(slot.or(update.freed_nonce).map(Nonce::as_i64));
-        self.frees.push(update.freed_nonce.is_some());
-        self.adds_attempts.push(update.new_attempt().is_some().into());
-        self.schedules.push(update.schedule.code());
-        self.delays.push(micros(update.schedule.delay()));
-        self.resubmitted.push(update.resubmitted.into());
-        self.last_errors.push(update.last_error.as_ref().map(|error| error.as_str()));
-        self.push_evidence(&update.evidence);
-    }
-
-    fn push_evidence(&mut self, evidence: &'a Evidence) {
-        let mined = evidence.mined();
-        let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-        self.evidence.push(evidence.code());
-        self.mined_hashes.push(mined.map(|mined| mined.tx_hash.as_slice()));
-        self.block_numbers.push(mined.map(|mined| number(mined.block_number)));
-        self.block_hashes.push(mined.map(|mined| mined.block_hash.as_slice()));
-        self.gas_used.push(mined.map(|mined| number(mined.gas_used)));
-        self.succeeded.push(mined.map(|mined| mined.succeeded));
-        let reason = mined.and_then(|mined| mined.revert_reason.as_ref());
-        self.revert_reasons.push(reason.map(|reason| reason.as_str()));
-    }
-}
-
-/// Outcomes for the feed.
-#[derive(Default)]
-pub(super) struct Completions<'a> {
-    tx_ids: Vec<Uuid>,
-    chain_ids: Vec<i64>,
-    submitters: Vec<&'a [u8]>,
-    request_ids: Vec<Option<String>>,
-    states: Vec<i16>,
-    hashes: Vec<Option<Vec<u8>>>,
-}
-
-impl<'a> Completions<'a> {
-    pub(super) fn push(
-        &mut self,
-        submitter: &'a Submitter,
-        update: &TxUpdate,
-        request_id: Option<String>,
-        mined_hash: Option<Vec<u8>>,
-    ) {
-        self.tx_ids.push(update.tx_id.uuid());
-        self.chain_ids.push(submitter.chain_id.as_i64());
-        self.submitters.push(submitter.address.as_slice());
-        self.request_ids.push(request_id);
-        self.states.push(update.to().code());
-        self.hashes.push(mined_hash);
-    }
-}
-
-/// Confirmation lists.
-#[derive(Default)]
-pub(super) struct Confirmed {
-    tx_ids: Vec<Uuid>,
-    first_blocks: Vec<i64>,
-    hashes: Vec<Vec<u8>>,
-    new_forks: Vec<bool>,
-}
-
-impl Confirmed {
-    pub(super) fn push(&mut self, tx_id: TxId, list: &Confirmations) {
-        self.tx_ids.push(tx_id.uuid());
-        self.first_blocks.push(i64::try_from(list.first_block).unwrap_or(i64::MAX));
-        self.hashes.push(list.hashes.concat());
-        self.new_forks.push(list.new_fork);
-    }
-}
-
-/// What was found out about transactions.
-#[derive(Default)]
-pub(super) struct Diagnosed<'a> {
-    tx_ids: Vec<Uuid>,
-    diagnoses: Vec<&'a str>,
-}
-
-impl<'a> Diagnosed<'a> {
-    pub(super) fn push(&mut self, tx_id: TxId, diagnosis: &'a str) {
-        self.tx_ids.push(tx_id.uuid());
-        self.diagnoses.push(diagnosis);
-    }
-}
-
-/// How long transactions have been waited for.
-#[derive(Default)]
-pub(super) struct Patiences {
-    tx_ids: Vec<Uuid>,
-    since: Vec<SystemTime>,
-    resends: Vec<i32>,
-}
-
-impl Patiences {
-    pub(super) fn push(&mut self, tx_id: TxId, patience: Patience) {
-        self.tx_ids.push(tx_id.uuid());
-        self.since.push(patience.since.into());
-        self.resends.push(i32::try_from(patience.resends).unwrap_or(i32::MAX));
-    }
-}
-
-/// Since when nothing is proven about the slots of transactions.
-#[derive(Default)]
-pub(super) struct Unproven {
-    tx_ids: Vec<Uuid>,
-    since: Vec<SystemTime>,
-}
-
-impl Unproven {
-    pub(super) fn push(&mut self, tx_id: TxId, since: Timestamp) {
-        self.tx_ids.push(tx_id.uuid());
-        self.since.push(since.into());
-    }
-}
-
-/// Transactions that end.
-#[derive(Default)]
-pub(super) struct Ended {
-    tx_ids: Vec<Uuid>,
-}
-
-impl Ended {
-    pub(super) fn push(&mut self, tx_id: TxId) {
-        self.tx_ids.push(tx_id.uuid());
-    }
-}
-
-/// What receipts say beyond place and status.
-#[derive(Default)]
-pub(super) struct Receipts<'a> {
-    tx_ids: Vec<Uuid>,
-    block_hashes: Vec<&'a [u8]>,
-    indexes: Vec<Option<i64>>,
-    prices: Vec<Option<i64>>,
-    l1_fees: Vec<Option<String>>,
-    contracts: Vec<Option<&'a [u8]>>,
-}
-
-impl<'a> Receipts<'a> {
-    pub(super) fn push(&mut self, tx_id: TxId, mined: &'a MinedIn) {
-        let details = &mined.details;
-        self.tx_ids.push(tx_id.uuid());
-        self.block_hashes.push(mined.block_hash.as_slice());
-        self.indexes.push(details.transaction_index.map(i64::from));
-        self.prices.push(details.effective_gas_price.map(GasPrice::as_i64));
-        self.l1_fees.push(details.l1_fee.map(|fee| fee.to_string()));
-        self.contracts.push(details.contract_address.as_ref().map(|address| address.as_slice()));
-    }
+/// For `completion_insert`.
+pub(super) fn completions<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
+    columns!(finished(applied), it => [
+        it.tx_id().uuid(),
+        chain_id(it.section),
+        address(it.section),
+        it.request_id.clone(),
+        it.update.to().code(),
+        it.mined_hash.clone(),
+    ])
 }

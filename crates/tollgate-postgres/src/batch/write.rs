@@ -1,273 +1,218 @@
-//! The last flights: updates, everything that goes with them, and the commit.
+//! Writes the sections that were accepted, and commits.
 
 use std::time::SystemTime;
 
-use futures_util::join;
-use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
+use futures_util::{join, try_join};
 use tollgate_model::port::{
-    Checkpoint, CreateAnswer, CursorMove, Evidence, Lease, ReceiptDetails, Section, SectionOutcome,
-    StoreError, SubmitterNote, SubmitterWait, TxUpdate, UpdateAnswer,
+    Checkpoint, CreateAnswer, Lease, Section, SectionOutcome, StoreError, SubmitterNote,
+    SubmitterWait, UpdateAnswer,
 };
+use tollgate_model::sql::Query;
 use tollgate_model::{NodeId, Timestamp};
 
-use super::Failure;
-use super::columns::{
-    Attempts, Completions, Confirmed, Cursors, Diagnosed, Ended, Events, Freed, History, Patiences,
-    Receipts, Taken, Transactions, Unproven, Updates,
-};
-use super::flight::Flight;
-use crate::PgStore;
+use super::WriteError;
+use super::columns::{self, Applied, Columns, Create, Update};
+use crate::connection::Parameters;
 use crate::db::Tx;
-use crate::error::{commit_failed, failed};
+use crate::error::commit_failed;
 use crate::lease::key;
-use crate::{queries, row};
+use crate::row::{Row, SqlRow};
+use crate::{PgStore, queries, row};
 
-/// A section that fits, its place in the batch, and the answers to its creates.
-pub(super) type Judged<'a> = (usize, &'a Section, Vec<CreateAnswer>);
+/// A section that is to be written, its place in the batch, and the answers to its creates.
+pub(super) type Accepted<'a> = (usize, &'a Section, Vec<CreateAnswer>);
 
-/// Writes and commits sections that fit; returns the outcome of each by its place.
+/// Writes and commits sections; returns the outcome of each by its place.
 pub(super) async fn write(
     store: &PgStore,
     tx: Tx,
     node: &NodeId,
     at: Timestamp,
-    judged: Vec<Judged<'_>>,
-) -> Result<Vec<(usize, SectionOutcome)>, Failure> {
-    let flight = Flight::prepare(store, &tx).await?;
-    change_submitters(&tx, node, &judged).await?;
-    let mut rows = Rows::new(node);
-    for (_, section, creates) in &judged {
-        rows.add_section(section, at, creates);
-    }
-    let changed = flight.update(&rows.updates).await?;
-    let answers = rows.add_changed(&judged, &changed)?;
-    flight.insert(&rows).await?;
+    accepted: Vec<Accepted<'_>>,
+) -> Result<Vec<(usize, SectionOutcome)>, WriteError> {
+    change_submitters(&tx, node, &accepted).await?;
+    let creates = created(&accepted);
+    let updates = all_updates(&accepted);
+    let rows = columns::updates(&updates);
+    let changed = match rows.rows {
+        0 => Vec::new(),
+        _ => tx.query_all(queries::TX_UPDATE, &rows.parameters()).await?,
+    };
+    let (applied, answers) = read_changes(&updates, &changed)?;
+    insert(&tx, node, at, &accepted, &creates, &applied).await?;
+    let completions = columns::completions(&applied);
+    let number = tx.prepare(queries::COMPLETION_INSERT).await?;
 
     store.checkpoints.reached(Checkpoint::BatchWritten).await;
-    // I10: the counter is locked last, and the commit is already on its way behind it.
-    let client = tx.client()?;
-    let (numbered, committed) =
-        join!(flight.number(&rows.completions), client.batch_execute("commit"));
-    // I6: looked at first. A connection that ended with both answers may have ended after the commit.
+    // I10: the counter is locked last, and the commit is sent right behind it.
+    let parameters = completions.parameters();
+    let complete = async {
+        match completions.rows {
+            0 => Ok(()),
+            rows => expect_rows("tx_completion", tx.send(&number, &parameters).await?, rows),
+        }
+    };
+    let (completed, committed) = join!(complete, tx.batch_execute("commit"));
+    // I6: checked first. If the connection ended before both answers, it may have ended after the commit.
     committed.map_err(commit_failed)?;
-    // Every statement before it was taken, so that was the commit's own answer, and not the "ok" with
-    // which the server rolls a broken transaction back.
-    numbered?;
-    drop(flight);
+    // Every statement before it succeeded, so this was the commit's own answer, and not the "ok" with
+    // which the server rolls back a failed transaction.
+    completed?;
     tx.finished();
     store.checkpoints.reached(Checkpoint::BatchCommitted).await;
 
-    let outcomes = judged.into_iter().zip(answers).map(|((place, _, creates), updates)| {
+    let mut answers = answers.into_iter();
+    let outcomes = accepted.into_iter().map(|(place, section, creates)| {
+        let updates = answers.by_ref().take(section.updates.len()).collect();
         (place, SectionOutcome::Committed { at, creates, updates })
     });
     Ok(outcomes.collect())
 }
 
-/// Changes of status and mode, and what the audit trails of submitters get. Rare, so one statement each.
-async fn change_submitters(tx: &Tx, node: &NodeId, judged: &[Judged<'_>]) -> Result<(), Failure> {
-    for (_, section, _) in judged {
+/// The creates that are new.
+fn created<'a>(accepted: &[Accepted<'a>]) -> Vec<Create<'a>> {
+    let answered = accepted.iter().flat_map(|(_, section, answers)| {
+        section.creates.iter().zip(answers).map(|(tx, answer)| (Create { section, tx }, answer))
+    });
+    let new = answered.filter(|(_, answer)| **answer == CreateAnswer::Created);
+    new.map(|(create, _)| create).collect()
+}
+
+fn all_updates<'a>(accepted: &[Accepted<'a>]) -> Vec<Update<'a>> {
+    let sections = accepted.iter().map(|(_, section, _)| *section);
+    sections
+        .flat_map(|section| section.updates.iter().map(move |update| Update { section, update }))
+        .collect()
+}
+
+/// The updates that were applied, and the answer to each.
+fn read_changes<'a>(
+    updates: &[Update<'a>],
+    changed: &[Row],
+) -> Result<(Vec<Applied<'a>>, Vec<UpdateAnswer>), StoreError> {
+    let mut answers = vec![UpdateAnswer::Lost; updates.len()];
+    let mut applied = Vec::with_capacity(changed.len());
+    for row in changed {
+        let place = row::place(row)?;
+        let Update { section, update } = updates[place];
+        answers[place] = UpdateAnswer::Applied;
+        applied.push(Applied {
+            section,
+            update,
+            attempts: row::int(row, "attempts")?,
+            request_id: row.text("request_id")?.map(str::to_owned),
+            mined_hash: row.bytes("mined_hash")?.map(<[u8]>::to_vec),
+        });
+    }
+    Ok((applied, answers))
+}
+
+/// Writes everything but the completions; the statements don't wait for each other.
+async fn insert(
+    tx: &Tx,
+    node: &NodeId,
+    at: Timestamp,
+    accepted: &[Accepted<'_>],
+    creates: &[Create<'_>],
+    applied: &[Applied<'_>],
+) -> Result<(), WriteError> {
+    let sections = accepted.iter().map(|(_, section, _)| *section);
+    let ended = columns::ended(applied);
+    try_join!(
+        put(tx, queries::TX_INSERT, columns::transactions(creates, at)),
+        put(tx, queries::ATTEMPT_INSERT, columns::attempts(creates, applied)),
+        put(tx, queries::HISTORY_INSERT, columns::history(node, creates, applied)),
+        put(tx, queries::OUTBOX_INSERT, columns::events(creates, applied)),
+        put(tx, queries::CURSOR_MOVE, columns::cursors(sections)),
+        put(tx, queries::RECYCLABLE_TAKE, columns::recycled_slots(creates, applied)),
+        put(tx, queries::SLOT_FREE, columns::freed_slots(applied)),
+        put(tx, queries::CONFIRMATION_PUT, columns::confirmations(applied)),
+        put(tx, queries::DIAGNOSIS_PUT, columns::diagnoses(applied)),
+        put(tx, queries::RECEIPT_PUT, columns::receipts(applied)),
+        put(tx, queries::PATIENCE_PUT, columns::patience(applied)),
+        put(tx, queries::UNPROVEN_PUT, columns::unproven(applied)),
+        delete(tx, queries::PATIENCE_DELETE, &ended),
+        delete(tx, queries::UNPROVEN_DELETE, &ended),
+    )?;
+    Ok(())
+}
+
+/// Runs a statement unless it has no rows; every row must be written.
+async fn put(tx: &Tx, query: Query, columns: Columns<'_>) -> Result<(), WriteError> {
+    if columns.rows == 0 {
+        return Ok(());
+    }
+    let written = tx.execute(query, &columns.parameters()).await?;
+    expect_rows(query.name(), written, columns.rows)
+}
+
+/// Deletes the rows of finished transactions, most of which have none.
+async fn delete(tx: &Tx, query: Query, finished: &Columns<'_>) -> Result<(), WriteError> {
+    if finished.rows > 0 {
+        tx.execute(query, &finished.parameters()).await?;
+    }
+    Ok(())
+}
+
+/// Changes of status and mode, and entries of submitters' audit trails: rare, so one statement each.
+async fn change_submitters(
+    tx: &Tx,
+    node: &NodeId,
+    accepted: &[Accepted<'_>],
+) -> Result<(), WriteError> {
+    for (_, section, _) in accepted {
+        let (chain_id, address) = key(&section.lease.submitter);
         if let Some(change) = &section.status {
-            let statement = tx.prepared(queries::STATUS_CHANGE).await?;
-            let (chain_id, address) = key(&section.lease.submitter);
             let (from, to, reason) = (change.from.code(), change.to.code(), change.reason.as_str());
-            let changed = tx
-                .client()?
-                .execute(&statement, &[&chain_id, &address, &from, &to, &reason])
-                .await
-                .map_err(Failure::statement)?;
-            expect_rows("status", changed, 1)?;
+            let parameters: &Parameters<'_> = &[&chain_id, &address, &from, &to, &reason];
+            expect_rows("status", tx.execute(queries::STATUS_CHANGE, parameters).await?, 1)?;
         }
         if let Some(change) = &section.mode {
-            let statement = tx.prepared(queries::MODE_CHANGE).await?;
-            let (chain_id, address) = key(&section.lease.submitter);
             let (from, to) = (change.from.code(), change.to.code());
-            let changed = tx
-                .client()?
-                .execute(&statement, &[&chain_id, &address, &from, &to])
-                .await
-                .map_err(Failure::statement)?;
-            expect_rows("mode", changed, 1)?;
+            let parameters: &Parameters<'_> = &[&chain_id, &address, &from, &to];
+            expect_rows("mode", tx.execute(queries::MODE_CHANGE, parameters).await?, 1)?;
         }
         if let Some(waits) = &section.waits {
             replace_waits(tx, section.lease, waits).await?;
         }
-        for entry in section.notes() {
-            note(tx, node, section.lease, &entry).await?;
+        for note in section.notes() {
+            insert_note(tx, node, section.lease, &note).await?;
         }
     }
     Ok(())
 }
 
-async fn replace_waits(tx: &Tx, lease: Lease, waits: &[SubmitterWait]) -> Result<(), Failure> {
+async fn replace_waits(tx: &Tx, lease: Lease, waits: &[SubmitterWait]) -> Result<(), WriteError> {
     let (chain_id, address) = key(&lease.submitter);
-    let delete = tx.prepared(queries::WAIT_DELETE).await?;
-    let client = tx.client()?;
-    client.execute(&delete, &[&chain_id, &address]).await.map_err(Failure::statement)?;
-    let put = tx.prepared(queries::WAIT_PUT).await?;
+    tx.execute(queries::WAIT_DELETE, &[&chain_id, &address]).await?;
     let kinds: Vec<_> = waits.iter().map(|wait| wait.kind.code()).collect();
     let nonces: Vec<_> = waits.iter().map(|wait| wait.nonce.as_i64()).collect();
     let times: Vec<_> = waits.iter().map(|wait| SystemTime::from(wait.since)).collect();
-    let parameters: [&(dyn ToSql + Sync); 5] = [&chain_id, &address, &kinds, &nonces, &times];
-    client.execute(&put, &parameters).await.map_err(Failure::statement)?;
+    tx.execute(queries::WAIT_PUT, &[&chain_id, &address, &kinds, &nonces, &times]).await?;
     Ok(())
 }
 
 /// Adds an entry to a submitter's audit trail, under the lock of its cursor.
-pub(crate) async fn note(
+pub(crate) async fn insert_note(
     tx: &Tx,
     node: &NodeId,
     lease: Lease,
-    entry: &SubmitterNote,
+    note: &SubmitterNote,
 ) -> Result<(), StoreError> {
-    let statement = tx.prepared(queries::SUBMITTER_HISTORY_INSERT).await?;
     let (chain_id, address) = key(&lease.submitter);
-    let (node, token) = (node.as_str(), lease.token.as_i64());
-    let SubmitterNote { event, detail } = entry;
-    let detail = detail.as_str();
-    let parameters: [&(dyn ToSql + Sync); 6] = [&chain_id, &address, &node, &token, event, &detail];
-    tx.client()?.execute(&statement, &parameters).await.map_err(failed)?;
+    let (node, token, detail) = (node.as_str(), lease.token.as_i64(), note.detail.as_str());
+    tx.execute(
+        queries::SUBMITTER_HISTORY_INSERT,
+        &[&chain_id, &address, &node, &token, &note.event, &detail],
+    )
+    .await?;
     Ok(())
 }
 
-/// A write under the locks that does not find its rows must not commit.
-pub(super) fn expect_rows(what: &str, found: u64, expected: usize) -> Result<(), Failure> {
+/// A write under locks that misses rows must not be committed.
+fn expect_rows(what: &str, found: u64, expected: usize) -> Result<(), WriteError> {
     if usize::try_from(found) == Ok(expected) {
         return Ok(());
     }
-    Err(Failure::Refused(format!("{what}: {found} rows instead of {expected}")))
-}
-
-/// Everything that a batch writes, as columns.
-pub(super) struct Rows<'a> {
-    pub(super) transactions: Transactions<'a>,
-    pub(super) attempts: Attempts<'a>,
-    pub(super) history: History<'a>,
-    pub(super) events: Events<'a>,
-    pub(super) cursors: Cursors<'a>,
-    pub(super) taken: Taken<'a>,
-    pub(super) freed: Freed<'a>,
-    pub(super) updates: Updates<'a>,
-    pub(super) confirmed: Confirmed,
-    pub(super) diagnosed: Diagnosed<'a>,
-    pub(super) receipts: Receipts<'a>,
-    pub(super) patience: Patiences,
-    pub(super) unproven: Unproven,
-    pub(super) ended: Ended,
-    pub(super) completions: Completions<'a>,
-}
-
-impl<'a> Rows<'a> {
-    fn new(node: &'a NodeId) -> Self {
-        Self {
-            transactions: Transactions::default(),
-            attempts: Attempts::default(),
-            history: History::new(node),
-            events: Events::default(),
-            cursors: Cursors::default(),
-            taken: Taken::default(),
-            freed: Freed::default(),
-            updates: Updates::default(),
-            confirmed: Confirmed::default(),
-            diagnosed: Diagnosed::default(),
-            receipts: Receipts::default(),
-            patience: Patiences::default(),
-            unproven: Unproven::default(),
-            ended: Ended::default(),
-            completions: Completions::default(),
-        }
-    }
-
-    /// Adds what is known before the updates have run.
-    fn add_section(&mut self, section: &'a Section, at: Timestamp, creates: &[CreateAnswer]) {
-        let submitter = &section.lease.submitter;
-        for (tx, answer) in section.creates.iter().zip(creates) {
-            if *answer != CreateAnswer::Created {
-                continue;
-            }
-            self.transactions.push(section, tx, at);
-            self.history.push_created(section, tx);
-            self.events.push(tx.tx_id, tx.outbox.as_ref());
-            if let Some(slot) = &tx.slot {
-                self.attempts.push(*submitter, tx.tx_id, 1, &slot.attempt);
-                self.taken.push(submitter, slot);
-            }
-        }
-        for update in &section.updates {
-            self.updates.push(section, update);
-        }
-        if let Some(step @ CursorMove { from, to }) = section.cursor
-            && from != to
-        {
-            self.cursors.push(submitter, step);
-        }
-    }
-
-    /// Adds what goes with the updates that were applied; answers each update of each section.
-    fn add_changed(
-        &mut self,
-        judged: &[Judged<'a>],
-        changed: &[Row],
-    ) -> Result<Vec<Vec<UpdateAnswer>>, StoreError> {
-        let updates: Vec<(&'a Section, &'a TxUpdate)> = judged
-            .iter()
-            .flat_map(|(_, section, _)| section.updates.iter().map(|update| (*section, update)))
-            .collect();
-        let mut applied = vec![UpdateAnswer::Lost; updates.len()];
-        for row in changed {
-            let place = row::place(row)?;
-            let (section, update) = updates[place];
-            applied[place] = UpdateAnswer::Applied;
-            self.add_applied(section, update, row)?;
-        }
-        let mut applied = applied.into_iter();
-        let answers = judged
-            .iter()
-            .map(|(_, section, _)| applied.by_ref().take(section.updates.len()).collect());
-        Ok(answers.collect())
-    }
-
-    fn add_applied(
-        &mut self,
-        section: &'a Section,
-        update: &'a TxUpdate,
-        row: &Row,
-    ) -> Result<(), StoreError> {
-        let submitter = &section.lease.submitter;
-        self.history.push_updated(section, update);
-        self.events.push(update.tx_id, update.outbox.as_ref());
-        if let Some(attempt) = update.new_attempt() {
-            self.attempts.push(*submitter, update.tx_id, row::get(row, "attempts")?, attempt);
-        }
-        if let Some(slot) = &update.slot {
-            self.taken.push(submitter, slot);
-        }
-        if let Some(nonce) = update.freed_nonce {
-            self.freed.push(submitter, nonce);
-        }
-        if let Some(list) = &update.confirmations {
-            self.confirmed.push(update.tx_id, list);
-        }
-        if let Evidence::Set(mined) = &update.evidence
-            && mined.details != ReceiptDetails::default()
-        {
-            self.receipts.push(update.tx_id, mined);
-        }
-        if let Some(diagnosis) = &update.diagnosis {
-            self.diagnosed.push(update.tx_id, diagnosis.as_str());
-        }
-        if let Some(patience) = update.patience {
-            self.patience.push(update.tx_id, patience);
-        }
-        if let Some(since) = update.unproven_since {
-            self.unproven.push(update.tx_id, since);
-        }
-        if update.to().is_final() {
-            let request_id = row::get(row, "request_id")?;
-            let hash = row::get(row, "mined_hash")?;
-            self.completions.push(submitter, update, request_id, hash);
-            self.ended.push(update.tx_id);
-        }
-        Ok(())
-    }
+    Err(WriteError::Refused(format!("{what}: {found} rows instead of {expected}")))
 }

@@ -1,5 +1,5 @@
-//! What is PostgreSQL's own: statements, plans, the schema's words. The promises that both stores
-//! keep are tested by the conformance suite.
+//! What only PostgreSQL has: plans, schema and migrations. What both stores promise is tested by the
+//! conformance suite.
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 

@@ -126,8 +126,9 @@ fn kept_queries() -> Vec<LoopQuery> {
 }
 
 async fn prepare(client: &Client, name: &str, query: &LoopQuery) {
-    let (_, sql) = queries::ALL.iter().find(|(name, _)| *name == query.name).unwrap();
-    client.batch_execute(&format!("prepare {name} as {sql}")).await.unwrap();
+    let all = queries::all();
+    let (_, found) = all.iter().find(|(_, known)| known.name() == query.name).unwrap();
+    client.batch_execute(&format!("prepare {name} as {}", found.text())).await.unwrap();
 }
 
 async fn explain(client: &Client, query: &LoopQuery) -> (i64, String) {

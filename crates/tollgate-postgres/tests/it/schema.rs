@@ -1,4 +1,4 @@
-//! The schema against the model.
+//! Queries, schema and migrations.
 
 use tollgate_model::TxState;
 use tollgate_model::port::StoreError;
@@ -9,15 +9,15 @@ use crate::Database;
 #[tokio::test]
 async fn every_query_can_be_prepared() {
     let (_database, client) = Database::create().await.connected().await;
-    for (name, sql) in queries::ALL {
-        if let Err(error) = client.prepare(sql).await {
-            panic!("{name}: {:?}", error.as_db_error());
+    for (file, query) in queries::all() {
+        if let Err(error) = client.prepare(query.text()).await {
+            panic!("{file}.sql {}: {:?}", query.name(), error.as_db_error());
         }
     }
 }
 
 #[tokio::test]
-async fn the_words_for_states_are_the_models() {
+async fn tx_state_names_every_state_of_the_model() {
     let (_database, client) = Database::create().await.connected().await;
     let rows = client.query("select code, state, sub_state from tx_state order by code", &[]).await;
     let stored: Vec<(i16, String, Option<String>)> =
@@ -30,7 +30,7 @@ async fn the_words_for_states_are_the_models() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_that_migrate_at_once_do_it_once() {
+async fn migrations_of_concurrent_nodes_are_applied_once() {
     let server = tollgate_testkit::postgres::PgServer::start().await;
     let options = PgOptions::new(server.url(&server.fresh_database().await));
     let runs: Vec<_> = (0..6)
@@ -48,15 +48,16 @@ async fn nodes_that_migrate_at_once_do_it_once() {
     assert!(applied.iter().all(|count| *count == 0), "{applied:?}");
 }
 
-/// What is prepared on a table breaks when the table gets another column: a node of the version
-/// before would not read any more until it starts again.
+/// A prepared `select *` fails once its table has another column: a node of the version before could not
+/// read until it is restarted.
 #[tokio::test]
 async fn no_migration_changes_the_columns_that_running_nodes_read() {
     let server = tollgate_testkit::postgres::PgServer::start().await;
     let url = server.url(&server.fresh_database().await);
     let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
-    client.batch_execute(include_str!("../../migrations/V1__foundation.sql")).await.unwrap();
+    let migrations = migrations();
+    client.batch_execute(&migrations[0]).await.unwrap();
     let tables = "select tablename::text from pg_tables where schemaname = 'public'";
     let mut prepared = Vec::new();
     for row in client.query(tables, &[]).await.unwrap() {
@@ -71,17 +72,28 @@ async fn no_migration_changes_the_columns_that_running_nodes_read() {
         "insert into node (node_id, advertise_url, draining) values ('a/1', 'http://a', false)
                 on conflict (node_id) do update set heartbeat_at = clock_timestamp()";
     prepared.push((client.prepare(beat).await.unwrap(), beat.to_owned()));
-    client.batch_execute(include_str!("../../migrations/V2__audit.sql")).await.unwrap();
-    client.batch_execute(include_str!("../../migrations/V3__chain_of_a_node.sql")).await.unwrap();
-    client.batch_execute(include_str!("../../migrations/V4__receipts.sql")).await.unwrap();
-    client.batch_execute(include_str!("../../migrations/V5__missing_funds.sql")).await.unwrap();
-    client.batch_execute(include_str!("../../migrations/V9__served_accounts.sql")).await.unwrap();
+    for migration in &migrations[1..] {
+        client.batch_execute(migration).await.unwrap();
+    }
     for (statement, read) in prepared {
         let answer = client.query(&statement, &[]).await;
         assert!(answer.is_ok(), "{read}: {:?}", answer.unwrap_err().as_db_error());
     }
     let unsaid = client.query_one("select count(*) from node where chain_id is null", &[]).await;
     assert_eq!(unsaid.unwrap().get::<_, i64>(0), 1, "an older node does not say its chain");
+}
+
+/// The texts of all migrations, oldest first.
+fn migrations() -> Vec<String> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations");
+    let mut numbered = std::collections::BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let number: u32 = name[1..name.find("__").unwrap()].parse().unwrap();
+        numbered.insert(number, std::fs::read_to_string(&path).unwrap());
+    }
+    numbered.into_values().collect()
 }
 
 #[tokio::test]

@@ -46,7 +46,7 @@ impl NodeStore {
             return answer;
         }
         self.line.arrive_lost("commit").await;
-        Err(StoreError::CommitUnknown("the answer was lost".to_owned()))
+        Err(StoreError::CommitUnknown("the answer was lost".into()))
     }
 }
 

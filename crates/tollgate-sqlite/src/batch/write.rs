@@ -1,7 +1,7 @@
-//! Writes a section's creates and updates, once it was found to fit. Each change of a row comes
-//! with its attempt, its audit entry, its outcome and its event, or not at all.
+//! Writes the creates and updates of a section that was accepted. Each change of a row is written with its
+//! attempt, audit entry, completion and event, or not at all.
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 use tollgate_model::port::{
     Confirmations, CreateAnswer, Evidence, Lease, MinedIn, NewAttempt, NewEvent, NewTx,
     ReceiptDetails, Slot, TxUpdate, UpdateAnswer,
@@ -10,32 +10,33 @@ use tollgate_model::resubmit::Patience;
 use tollgate_model::{B256, GasPrice, NodeId, Nonce, Submitter, Timestamp, TxId, TxState};
 
 use crate::connection::span;
-use crate::db::{exec, one};
-use crate::error::Fault;
-use crate::{queries, row};
+use crate::db::Connection;
+use crate::error::QueryError;
+use crate::queries;
+use crate::row::{self, SqlRow};
 
 /// The number of a transaction's first attempt, and of its row's first version.
 const FIRST: i64 = 1;
 
-/// The pen of one section.
-pub(super) struct Writer<'a> {
-    pub(super) conn: &'a Connection,
+/// Writes the rows of one section.
+pub(super) struct SectionWriter<'a> {
+    pub(super) conn: &'a Connection<'a>,
     pub(super) node: &'a NodeId,
     pub(super) lease: Lease,
     /// The batch's time.
     pub(super) at: Timestamp,
 }
 
-/// What an update left in its row.
+/// Columns of a row after its update.
 struct Updated {
     attempts: i64,
     request_id: Option<String>,
     mined_hash: Option<B256>,
 }
 
-impl Writer<'_> {
-    /// Writes a create that is new; one that is not stays as it is.
-    pub(super) fn create(&self, new: &NewTx, answer: CreateAnswer) -> Result<(), Fault> {
+impl SectionWriter<'_> {
+    /// Writes a create, unless its request is known.
+    pub(super) fn create(&self, new: &NewTx, answer: CreateAnswer) -> Result<(), QueryError> {
         match answer {
             CreateAnswer::Created => {}
             CreateAnswer::Duplicate(_) | CreateAnswer::Conflict(_) => return Ok(()),
@@ -50,8 +51,8 @@ impl Writer<'_> {
         self.event(new.tx_id, new.outbox.as_ref())
     }
 
-    /// Writes an update if its row is still what the writer saw.
-    pub(super) fn update(&self, update: &TxUpdate) -> Result<UpdateAnswer, Fault> {
+    /// Writes an update if its row has still the state and version that the writer read.
+    pub(super) fn update(&self, update: &TxUpdate) -> Result<UpdateAnswer, QueryError> {
         let Some(updated) = self.change(update)? else { return Ok(UpdateAnswer::Lost) };
         if let Some(slot) = &update.slot {
             self.open_slot(slot)?;
@@ -72,15 +73,15 @@ impl Writer<'_> {
         }
         if let Some(diagnosis) = &update.diagnosis {
             let params = params![update.tx_id.uuid().into_bytes(), diagnosis.as_str()];
-            exec(self.conn, queries::DIAGNOSIS_PUT, params)?;
+            self.conn.exec(queries::DIAGNOSIS_PUT, params)?;
         }
         if let Some(Patience { since, resends }) = update.patience {
             let params = params![update.tx_id.uuid().into_bytes(), since.unix_micros(), resends];
-            exec(self.conn, queries::PATIENCE_PUT, params)?;
+            self.conn.exec(queries::PATIENCE_PUT, params)?;
         }
         if let Some(since) = update.unproven_since {
             let params = params![update.tx_id.uuid().into_bytes(), since.unix_micros()];
-            exec(self.conn, queries::UNPROVEN_PUT, params)?;
+            self.conn.exec(queries::UNPROVEN_PUT, params)?;
         }
         let (from, to) = (update.seen.state, update.to());
         let version = i64::from(update.seen.version) + 1;
@@ -90,14 +91,14 @@ impl Writer<'_> {
         if to.is_final() {
             self.completion(update.tx_id, to, &updated)?;
             for delete in [queries::PATIENCE_DELETE, queries::UNPROVEN_DELETE] {
-                exec(self.conn, delete, params![update.tx_id.uuid().into_bytes()])?;
+                self.conn.exec(delete, params![update.tx_id.uuid().into_bytes()])?;
             }
         }
         self.event(update.tx_id, update.outbox.as_ref())?;
         Ok(UpdateAnswer::Applied)
     }
 
-    fn insert(&self, new: &NewTx) -> Result<(), Fault> {
+    fn insert(&self, new: &NewTx) -> Result<(), QueryError> {
         let Submitter { chain_id, address } = self.lease.submitter;
         let params = params![
             new.tx_id.uuid().into_bytes(),
@@ -113,11 +114,11 @@ impl Writer<'_> {
             new.valid_until.map(Timestamp::unix_micros),
             self.at.unix_micros()
         ];
-        exec(self.conn, queries::TX_INSERT, params).map(drop)
+        self.conn.exec(queries::TX_INSERT, params).map(drop)
     }
 
-    /// The row itself, guarded by id, version, state and submitter.
-    fn change(&self, update: &TxUpdate) -> Result<Option<Updated>, Fault> {
+    /// Changes the row itself, guarded by id, version, state and submitter.
+    fn change(&self, update: &TxUpdate) -> Result<Option<Updated>, QueryError> {
         let Submitter { chain_id, address } = self.lease.submitter;
         let (evidence, mined) = (update.evidence.code(), update.evidence.mined());
         let (schedule, delay) = (update.schedule.code(), span(update.schedule.delay()));
@@ -147,17 +148,17 @@ impl Writer<'_> {
             i64::from(update.resubmitted),
             update.last_error.as_ref().map(|error| error.as_str())
         ];
-        one(self.conn, queries::TX_UPDATE, params, |row| {
+        self.conn.one(queries::TX_UPDATE, params, |row| {
             Ok(Updated {
-                attempts: row.get(0)?,
-                request_id: row.get(1)?,
-                mined_hash: row::hash_or_none(row, 2)?,
+                attempts: row::int(row, "attempts")?,
+                request_id: row.text("request_id")?.map(str::to_owned),
+                mined_hash: row::optional_hash(row, "mined_hash")?,
             })
         })
     }
 
-    /// What a receipt says beyond place and status.
-    fn receipt(&self, tx_id: TxId, mined: &MinedIn) -> Result<(), Fault> {
+    /// What a receipt says beyond block and status.
+    fn receipt(&self, tx_id: TxId, mined: &MinedIn) -> Result<(), QueryError> {
         let ReceiptDetails { transaction_index, effective_gas_price, l1_fee, contract_address } =
             mined.details;
         let params = params![
@@ -168,11 +169,11 @@ impl Writer<'_> {
             l1_fee.map(|fee| fee.to_string()),
             contract_address.as_ref().map(|address| address.as_slice())
         ];
-        exec(self.conn, queries::RECEIPT_PUT, params).map(drop)
+        self.conn.exec(queries::RECEIPT_PUT, params).map(drop)
     }
 
-    /// I3: a slot from the pool leaves it with the transaction that takes it.
-    fn open_slot(&self, slot: &Slot) -> Result<(), Fault> {
+    /// I3: a recyclable nonce is assigned in the transaction that uses it.
+    fn open_slot(&self, slot: &Slot) -> Result<(), QueryError> {
         if !slot.recycled {
             return Ok(());
         }
@@ -183,24 +184,24 @@ impl Writer<'_> {
             slot.nonce.as_i64(),
             slot.attempt.tx_hash.as_slice()
         ];
-        match exec(self.conn, queries::RECYCLABLE_TAKE, params)? {
+        match self.conn.exec(queries::RECYCLABLE_TAKE, params)? {
             1 => Ok(()),
-            _ => Err(Fault::defect(format!("nonce {} left the pool unseen", slot.nonce))),
+            _ => Err(QueryError::defect(format!("nonce {} is not recyclable", slot.nonce))),
         }
     }
 
-    /// I3: only a nonce that no caller holds can go to the pool.
-    fn free_slot(&self, nonce: Nonce) -> Result<(), Fault> {
+    /// I3: only a nonce that no caller holds can become recyclable.
+    fn free_slot(&self, nonce: Nonce) -> Result<(), QueryError> {
         let Submitter { chain_id, address } = self.lease.submitter;
         let params = params![chain_id.as_i64(), address.as_slice(), nonce.as_i64()];
-        match exec(self.conn, queries::SLOT_FREE, params)? {
+        match self.conn.exec(queries::SLOT_FREE, params)? {
             1 => Ok(()),
-            _ => Err(Fault::defect(format!("nonce {nonce} is a transaction's and a caller's"))),
+            _ => Err(QueryError::defect(format!("nonce {nonce} is held by a caller"))),
         }
     }
 
-    /// I5: the signed bytes and their hash are durable with the change that speaks of them.
-    fn attempt(&self, tx_id: TxId, number: i64, attempt: &NewAttempt) -> Result<(), Fault> {
+    /// I5: the signed bytes and their hash become durable with the change that adds them.
+    fn attempt(&self, tx_id: TxId, number: i64, attempt: &NewAttempt) -> Result<(), QueryError> {
         let fees = &attempt.fees;
         let params = params![
             tx_id.uuid().into_bytes(),
@@ -213,7 +214,7 @@ impl Writer<'_> {
             fees.max_fee.as_i64(),
             fees.max_priority_fee.map(|fee| fee.as_i64())
         ];
-        exec(self.conn, queries::ATTEMPT_INSERT, params).map(drop)
+        self.conn.exec(queries::ATTEMPT_INSERT, params).map(drop)
     }
 
     fn history(
@@ -224,7 +225,7 @@ impl Writer<'_> {
         from: Option<i16>,
         to: i16,
         detail: Option<&str>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), QueryError> {
         let params = params![
             tx_id.uuid().into_bytes(),
             version,
@@ -235,24 +236,24 @@ impl Writer<'_> {
             to,
             detail
         ];
-        exec(self.conn, queries::HISTORY_INSERT, params).map(drop)
+        self.conn.exec(queries::HISTORY_INSERT, params).map(drop)
     }
 
-    fn confirmations(&self, tx_id: TxId, list: &Confirmations) -> Result<(), Fault> {
+    fn confirmations(&self, tx_id: TxId, list: &Confirmations) -> Result<(), QueryError> {
         let params = params![
             tx_id.uuid().into_bytes(),
             stored_number("blockNumber", list.first_block)?,
             list.hashes.concat(),
             list.new_fork
         ];
-        exec(self.conn, queries::CONFIRMATION_PUT, params).map(drop)
+        self.conn.exec(queries::CONFIRMATION_PUT, params).map(drop)
     }
 
     /// I10: numbered inside the transaction; a rollback gives the number back.
-    fn completion(&self, tx_id: TxId, to: TxState, updated: &Updated) -> Result<(), Fault> {
+    fn completion(&self, tx_id: TxId, to: TxState, updated: &Updated) -> Result<(), QueryError> {
         let seq: Option<i64> =
-            one(self.conn, queries::COMPLETION_NUMBER, [], |row| Ok(row.get(0)?))?;
-        let seq = seq.ok_or_else(|| Fault::defect("completion_counter has no row"))?;
+            self.conn.one(queries::COMPLETION_NUMBER, [], |row| row::int(row, "last_seq"))?;
+        let seq = seq.ok_or_else(|| QueryError::defect("completion_counter has no row"))?;
         let Submitter { chain_id, address } = self.lease.submitter;
         let params = params![
             seq,
@@ -263,17 +264,18 @@ impl Writer<'_> {
             to.code(),
             updated.mined_hash.as_ref().map(|hash| hash.as_slice())
         ];
-        exec(self.conn, queries::COMPLETION_INSERT, params).map(drop)
+        self.conn.exec(queries::COMPLETION_INSERT, params).map(drop)
     }
 
-    fn event(&self, tx_id: TxId, event: Option<&NewEvent>) -> Result<(), Fault> {
+    fn event(&self, tx_id: TxId, event: Option<&NewEvent>) -> Result<(), QueryError> {
         let Some(NewEvent { kind, key, body }) = event else { return Ok(()) };
         let params = params![kind, key.as_str(), tx_id.uuid().into_bytes(), body.as_ref()];
-        exec(self.conn, queries::OUTBOX_INSERT, params).map(drop)
+        self.conn.exec(queries::OUTBOX_INSERT, params).map(drop)
     }
 }
 
-/// A number from the world, as a column can hold it.
-fn stored_number(field: &'static str, number: u64) -> Result<i64, Fault> {
-    i64::try_from(number).map_err(|_| Fault::invalid(field, format!("{number} can't be stored")))
+/// A number as a column can hold it.
+fn stored_number(field: &'static str, number: u64) -> Result<i64, QueryError> {
+    i64::try_from(number)
+        .map_err(|_| QueryError::invalid(field, format!("{number} can't be stored")))
 }

@@ -1,4 +1,4 @@
-//! The statements and the tables that they are for.
+//! Every query can be prepared, and the table of states agrees with the model.
 
 use rusqlite::Connection;
 use tollgate_model::TxState;
@@ -14,15 +14,16 @@ async fn migrated() -> (Folder, Connection) {
 }
 
 #[tokio::test]
-async fn every_query_prepares() {
+async fn every_query_can_be_prepared() {
     let (_folder, conn) = migrated().await;
-    for (name, sql) in queries::ALL {
-        conn.prepare(sql).unwrap_or_else(|error| panic!("{name}: {error}"));
+    for (file, query) in queries::all() {
+        let name = query.name();
+        conn.prepare(query.text()).unwrap_or_else(|error| panic!("{file}.sql {name}: {error}"));
     }
 }
 
 #[tokio::test]
-async fn the_table_of_states_says_what_the_model_says() {
+async fn tx_state_names_every_state_of_the_model() {
     let (_folder, conn) = migrated().await;
     let mut statement =
         conn.prepare("select code, state, sub_state from tx_state order by code").unwrap();

@@ -3,21 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_model::nonce::SubmitterStatus;
+use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{
     Acquisition, Confirmations, CreateAnswer, CursorMove, Evidence, FeedStore, GrantKind,
     LeaseStore, LeaseTerms, ListFilter, LiveNode, MinedIn, NewEvent, NewTx, NodeStore, Page,
     Payload, ReservationState, ReservationStore, Reserve, Schedule, SectionOutcome, Seen, Slot,
-    StateFilter, StatusChange, StoreError, TxStore, TxUpdate, Unwatched, UpdateAnswer,
+    StateFilter, StatusChange, StoreError, SubmitterSetup, TxStore, TxUpdate, Unwatched,
+    UpdateAnswer,
 };
 use tollgate_model::transition::Verdict;
 use tollgate_model::{
-    Allocated, B256, Bytes, Failed, NodeId, Seq, Text, Tracking, TxEvent, TxId, TxState,
+    Address, Allocated, B256, Bytes, Failed, NodeId, Seq, Submitter, Text, Timestamp, Tracking,
+    TxEvent, TxId, TxState,
 };
 use tollgate_sqlite::SqliteOptions;
 use uuid::Uuid;
 
-use crate::support::{Folder, World, acquire, new_tx, nonce, slot, submitter};
+use crate::support::{Folder, START, World, acquire, new_tx, nonce, slot, submitter};
 
 fn page() -> Page {
     Page::new(100).unwrap()
@@ -251,6 +253,42 @@ async fn a_reserved_nonce_comes_back_by_its_holder_or_by_time() {
     assert_eq!(store.expire_reservations(node, lease).await.unwrap(), [nonce(0)]);
     assert_eq!(reserve(one, 2).await, Some(nonce(0)));
     assert_eq!(reserve(two, 2).await, Some(nonce(2)));
+}
+
+#[tokio::test]
+async fn leases_are_released_in_one_transaction() {
+    let world = World::memory().await;
+    let other = Submitter::new(submitter().chain_id, Address::repeat_byte(0xbb));
+    let setup = SubmitterSetup { submitter: other, mode: Mode::Pipelined, start_from: nonce(0) };
+    world.store.register_submitters(&[setup]).await.unwrap();
+    let terms = LeaseTerms::default();
+    let granted = world.store.acquire(other, &world.node, &terms).await.unwrap();
+    let Acquisition::Granted { lease, .. } = granted else { panic!("{granted:?}") };
+    // The second release fails: the first one must not be kept without it.
+    let refuse = "create trigger refuse before update on submitter_lease
+                  when old.submitter = x'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb'
+                  begin select raise(abort, 'not this one'); end";
+    world.store.execute_batch(refuse).await.unwrap();
+    world.store.release(&world.node, &[world.lease, lease]).await.unwrap_err();
+    let owners = world.store.owners(&[submitter(), other]).await.unwrap();
+    assert!(owners.iter().all(Option::is_some), "{owners:?}");
+    world.store.execute_batch("drop trigger refuse").await.unwrap();
+    assert_eq!(world.store.release(&world.node, &[world.lease, lease]).await.unwrap(), 2);
+}
+
+/// A list by time is bounded by the times inside of the ids, so that it does not read older rows. A row
+/// whose id is older than its creation time shows the bound.
+#[tokio::test]
+async fn a_list_by_time_skips_rows_with_ids_from_before() {
+    let folder = Folder::new();
+    let world = World::open(SqliteOptions::file(folder.database())).await;
+    let old_id = TxId::from_uuid(Uuid::from_u128(0x0000_0000_0001_7000_8000_0000_0000_0000));
+    let tx = NewTx { tx_id: old_id, ..new_tx(None, None) };
+    answers(world.commit(|section| section.creates.push(tx)).await);
+    let mut filter = ListFilter::default();
+    assert_eq!(world.store.list(&filter, None, page()).await.unwrap().len(), 1);
+    filter.from = Some(Timestamp::from_unix_micros(START));
+    assert_eq!(world.store.list(&filter, None, page()).await.unwrap(), []);
 }
 
 #[tokio::test]

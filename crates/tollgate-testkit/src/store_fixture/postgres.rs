@@ -8,8 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio_postgres::Client;
 use tollgate_model::port::{Store, StoreError};
+use tollgate_model::sql::Overrides;
 use tollgate_model::{Submitter, TxId};
-use tollgate_postgres::{PgOptions, PgStore, PlantedBug, SessionLimits};
+use tollgate_postgres::{PgOptions, PgStore, SessionLimits};
 
 use super::{NodeOptions, OpenTransaction, StoreFixture, StoreKind};
 use crate::postgres::connect;
@@ -20,7 +21,7 @@ use crate::{PgServer, child_process};
 pub struct PgFixture {
     server: PgServer,
     database: String,
-    planted: Option<PlantedBug>,
+    overrides: Overrides,
     child: Option<PathBuf>,
 }
 
@@ -35,14 +36,14 @@ impl PgFixture {
         Self::on(PgServer::start_own().await).await
     }
 
-    /// With a deliberate defect in every node's store.
-    pub async fn planted(bug: PlantedBug) -> Self {
-        Self { planted: Some(bug), ..Self::new().await }
+    /// With mistakes in the queries of every node's store.
+    pub async fn with_overrides(overrides: Overrides) -> Self {
+        Self { overrides, ..Self::new().await }
     }
 
     async fn on(server: PgServer) -> Self {
         let database = server.fresh_database().await;
-        let fixture = Self { server, database, planted: None, child: None };
+        let fixture = Self { server, database, overrides: &[], child: None };
         tollgate_postgres::migrate(&PgOptions::new(fixture.url())).await.unwrap();
         fixture
     }
@@ -74,7 +75,7 @@ impl PgFixture {
         let mut options = PgOptions::new(self.url());
         options.checkpoints = node.checkpoints;
         options.session = session;
-        options.planted = self.planted;
+        options.overrides = self.overrides;
         options
     }
 

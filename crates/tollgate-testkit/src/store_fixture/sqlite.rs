@@ -9,8 +9,9 @@ use async_trait::async_trait;
 use rusqlite::Connection;
 use tempfile::TempDir;
 use tollgate_model::port::{Store, StoreError};
+use tollgate_model::sql::Overrides;
 use tollgate_model::{Submitter, TxId};
-use tollgate_sqlite::{PlantedBug, SqliteOptions, SqliteStore};
+use tollgate_sqlite::{SqliteOptions, SqliteStore};
 
 use super::{NodeOptions, OpenTransaction, StoreFixture, StoreKind};
 use crate::child_process;
@@ -20,7 +21,7 @@ use crate::clock::TestClock;
 pub struct SqliteFixture {
     folder: TempDir,
     clock: Arc<TestClock>,
-    planted: Option<PlantedBug>,
+    overrides: Overrides,
     child: Option<PathBuf>,
 }
 
@@ -28,14 +29,14 @@ impl SqliteFixture {
     /// In a folder of its own.
     pub async fn new() -> Self {
         let folder = TempDir::new().unwrap();
-        let fixture = Self { folder, clock: Arc::default(), planted: None, child: None };
+        let fixture = Self { folder, clock: Arc::default(), overrides: &[], child: None };
         tollgate_sqlite::migrate(&SqliteOptions::file(fixture.path())).await.unwrap();
         fixture
     }
 
-    /// With a deliberate defect in every node's store.
-    pub async fn planted(bug: PlantedBug) -> Self {
-        Self { planted: Some(bug), ..Self::new().await }
+    /// With mistakes in the queries of every node's store.
+    pub async fn with_overrides(overrides: Overrides) -> Self {
+        Self { overrides, ..Self::new().await }
     }
 
     /// With the program that opens the database in another process.
@@ -69,7 +70,7 @@ impl StoreFixture for SqliteFixture {
         opened.checkpoints = options.checkpoints;
         opened.clock = self.clock.clone();
         opened.busy_timeout = options.patience;
-        opened.planted = self.planted;
+        opened.overrides = self.overrides;
         Ok(Arc::new(SqliteStore::open(opened).await?))
     }
 

@@ -9,6 +9,7 @@ mod listed;
 mod planted;
 mod postgres;
 mod server;
+mod sql;
 mod sqlite;
 mod tidy;
 

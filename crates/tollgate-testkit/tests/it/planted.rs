@@ -1,18 +1,22 @@
-//! The proof that the suite can fail: each mistake is made on purpose, and the promise that it
-//! breaks must be the one that the suite names.
+//! Shows that the suite can fail: each mistake is planted, and the suite must name the promise that it
+//! breaks.
 
 use std::future::Future;
 
 use tollgate_model::port::StoreError;
-use tollgate_postgres::{PgStore, PlantedBug};
-use tollgate_sqlite::PlantedBug as SqlitePlantedBug;
+use tollgate_model::sql::Overrides;
+use tollgate_postgres::PgStore;
 use tollgate_testkit::conformance::{fence, idempotency, server};
+use tollgate_testkit::mistakes::{
+    EXISTS_GUARD, FEED_SEQUENCE, PLAIN_SEQUENCE_FEED, REPEATABLE_READ, SKIPPED_GUARD,
+    SQLITE_DEFERRED_BEGIN, SQLITE_SKIPPED_GUARD,
+};
 use tollgate_testkit::store_fixture::NodeOptions;
-use tollgate_testkit::{PgFixture, SqliteFixture, StoreFixture};
+use tollgate_testkit::{PgFixture, SqliteFixture, World};
 
-/// Runs a promise that must be found broken; the message must name it.
+/// Runs a test of the suite that must fail with a message that names the promise.
 async fn caught(promise: &str, test: impl Future<Output = ()> + Send + 'static) {
-    let error = tokio::spawn(test).await.expect_err("the suite did not notice");
+    let error = tokio::spawn(test).await.expect_err("the suite did not notice the mistake");
     assert!(error.is_panic());
     let panic = error.into_panic();
     let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -21,32 +25,32 @@ async fn caught(promise: &str, test: impl Future<Output = ()> + Send + 'static) 
     assert!(message.contains(promise), "the message names {promise}: {message}");
 }
 
-async fn postgres(bug: PlantedBug) -> PgFixture {
-    PgFixture::planted(bug).await.with_child(crate::CHILD)
+async fn postgres(mistake: Overrides) -> PgFixture {
+    PgFixture::with_overrides(mistake).await.with_child(crate::CHILD)
 }
 
-async fn sqlite(bug: SqlitePlantedBug) -> SqliteFixture {
-    SqliteFixture::planted(bug).await.with_child(crate::CHILD)
+async fn sqlite(mistake: Overrides) -> SqliteFixture {
+    SqliteFixture::with_overrides(mistake).await.with_child(crate::CHILD)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_suite_catches_a_guard_that_holds_nothing() {
-    let fixture = postgres(PlantedBug::ExistsGuard).await;
+    let fixture = postgres(EXISTS_GUARD).await;
     caught("I2: a write of", async move {
         fence::a_writer_delayed_before_commit_cannot_land_after_a_takeover(&fixture).await;
     })
     .await;
-    let fixture = postgres(PlantedBug::ExistsGuard).await;
+    let fixture = postgres(EXISTS_GUARD).await;
     caught("I2: a write of", async move {
         fence::a_writer_delayed_after_its_guard_cannot_land_after_a_takeover(&fixture).await;
     })
     .await;
-    let fixture = postgres(PlantedBug::ExistsGuard).await;
+    let fixture = postgres(EXISTS_GUARD).await;
     caught("I2: a write landed", async move {
         fence::a_writer_that_waits_for_a_row_cannot_land_after_a_takeover(&fixture).await;
     })
     .await;
-    let fixture = postgres(PlantedBug::ExistsGuard).await;
+    let fixture = postgres(EXISTS_GUARD).await;
     caught("I2: a batch landed", async move {
         fence::a_release_never_overtakes_a_batch_in_flight(&fixture).await;
     })
@@ -55,22 +59,22 @@ async fn the_suite_catches_a_guard_that_holds_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_suite_catches_a_guard_that_is_not_there() {
-    let fixture = postgres(PlantedBug::SkippedGuard).await;
+    let fixture = postgres(SKIPPED_GUARD).await;
     caught("I2: its time was over", async move {
         fence::a_batch_after_expiry_is_refused_even_if_nobody_took_over(&fixture).await;
     })
     .await;
-    let fixture = sqlite(SqlitePlantedBug::SkippedGuard).await;
+    let fixture = sqlite(SQLITE_SKIPPED_GUARD).await;
     caught("I2: its time was over", async move {
         fence::a_batch_after_expiry_is_refused_even_if_nobody_took_over(&fixture).await;
     })
     .await;
-    let fixture = postgres(PlantedBug::SkippedGuard).await;
+    let fixture = postgres(SKIPPED_GUARD).await;
     caught("I1: another node's lease", async move {
         fence::a_lease_that_was_never_granted_writes_nothing(&fixture).await;
     })
     .await;
-    let fixture = sqlite(SqlitePlantedBug::SkippedGuard).await;
+    let fixture = sqlite(SQLITE_SKIPPED_GUARD).await;
     caught("I1: another node's lease", async move {
         fence::a_lease_that_was_never_granted_writes_nothing(&fixture).await;
     })
@@ -100,7 +104,7 @@ async fn a_store_refuses_a_database_whose_token_is_not_a_key() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_suite_catches_a_takeover_that_answers_from_an_old_picture() {
-    let fixture = postgres(PlantedBug::RepeatableReadTakeover).await;
+    let fixture = postgres(REPEATABLE_READ).await;
     caught("I2: the new owner was given a cursor from before", async move {
         fence::a_takeover_that_waited_for_a_writer_sees_what_it_wrote(&fixture).await;
     })
@@ -109,7 +113,8 @@ async fn the_suite_catches_a_takeover_that_answers_from_an_old_picture() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_suite_catches_a_feed_that_is_numbered_by_a_sequence() {
-    let fixture = postgres(PlantedBug::PlainSequenceFeed).await;
+    let fixture = postgres(PLAIN_SEQUENCE_FEED).await;
+    fixture.execute(FEED_SEQUENCE).await.unwrap();
     caught("I10: a reader missed", async move {
         server::a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs(&fixture).await;
     })
@@ -145,7 +150,7 @@ async fn the_suite_catches_a_request_without_a_unique_key() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_suite_catches_a_transaction_that_begins_without_its_lock() {
-    let fixture = sqlite(SqlitePlantedBug::DeferredBegin).await;
+    let fixture = sqlite(SQLITE_DEFERRED_BEGIN).await;
     caught("I1: a batch that holds its lease was undone", async move {
         fence::a_guarded_batch_commits_whatever_its_neighbours_do(&fixture).await;
     })

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tollgate_model::port::StoreError;
 use tollgate_postgres::{PgOptions, PgStore, migrate};
+use tollgate_testkit::builders::submitter;
 use tollgate_testkit::store_fixture::NodeOptions;
 use tollgate_testkit::{PgFixture, PgServer, StoreFixture};
 
@@ -14,6 +15,27 @@ async fn a_healthy_database_passes_the_stores_self_test() {
     PgStore::open(fixture.options(NodeOptions::default())).await.unwrap();
     let shared: &dyn StoreFixture = &fixture;
     assert_eq!(shared.count("submitter_lease").await, 0, "the self-test leaves nothing behind");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_are_released_together_in_one_statement() {
+    let fixture = PgFixture::new().await;
+    let node = (&fixture as &dyn StoreFixture).node("a").await;
+    let mut leases = Vec::new();
+    for n in 1..=5 {
+        leases.push(node.own(submitter(n)).await);
+    }
+    for sql in [
+        "create table lease_updates (at timestamptz default clock_timestamp())",
+        "create function count_update() returns trigger language plpgsql as $$
+           begin insert into lease_updates default values; return null; end $$",
+        "create trigger count_update after update on submitter_lease
+           for each statement execute function count_update()",
+    ] {
+        fixture.execute(sql).await.unwrap();
+    }
+    assert_eq!(node.release(&node.id, &leases).await.unwrap(), 5);
+    assert_eq!(fixture.query_i64("select count(*) from lease_updates").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -20,15 +20,6 @@ const SKIPPED: [&str; 4] = ["target", ".git", ".tools", "node_modules"];
 /// The highest number of a promise (I1, I2, …).
 const PROMISES: usize = 16;
 
-const POSTGRES_QUERIES: &str = "crates/tollgate-postgres/queries/";
-const SQLITE_QUERIES: &str = "crates/tollgate-sqlite/queries/";
-
-/// Queries that only one store has: `(path, why the other needs none)`.
-const ONE_STORE_ONLY: &[(&str, &str)] = &[(
-    "crates/tollgate-sqlite/queries/completion_number.sql",
-    "SQLite can't update inside a CTE, so the counter is a statement of its own",
-)];
-
 #[test]
 fn no_rust_file_is_longer_than_five_hundred_lines() {
     check("split these files, one idea per file (aim for 400 lines)", long_files);
@@ -55,16 +46,6 @@ fn no_example_is_a_doc_test() {
 #[test]
 fn no_file_names_a_path_of_one_machine_or_a_package_registry() {
     check("these work on one machine only", machine_bound);
-}
-
-#[test]
-fn every_query_starts_with_its_contract() {
-    check("start these queries with one line: -- what it promises", queries_without_contract);
-}
-
-#[test]
-fn both_stores_hold_the_same_queries() {
-    check("mirror these, or list them in ONE_STORE_ONLY with the reason", unmirrored_queries);
 }
 
 #[test]
@@ -229,44 +210,6 @@ fn machine_bound(files: &[File]) -> Vec<String> {
         .collect()
 }
 
-fn queries_without_contract(files: &[File]) -> Vec<String> {
-    let queries = files.iter().filter(|file| {
-        let folder = file.path.split('/').nth(2);
-        file.path.starts_with("crates/") && folder == Some("queries") && file.path.ends_with(".sql")
-    });
-    queries
-        .filter(|file| {
-            let contract = file.text.lines().next().and_then(|line| line.strip_prefix("-- "));
-            contract.is_none_or(|contract| contract.trim().is_empty())
-        })
-        .map(|file| file.path.clone())
-        .collect()
-}
-
-fn unmirrored_queries(files: &[File]) -> Vec<String> {
-    let mut violations = Vec::new();
-    for (mine, other) in [(POSTGRES_QUERIES, SQLITE_QUERIES), (SQLITE_QUERIES, POSTGRES_QUERIES)] {
-        let queries: Vec<_> =
-            files.iter().filter_map(|file| file.path.strip_prefix(mine)).collect();
-        if queries.is_empty() {
-            violations.push(format!("{mine} holds no queries"));
-        }
-        for query in queries {
-            let path = format!("{mine}{query}");
-            let is_listed = ONE_STORE_ONLY.iter().any(|(listed, _)| *listed == path);
-            let is_mirrored = text_of(files, &format!("{other}{query}")).is_some();
-            if is_mirrored && is_listed {
-                violations.push(format!("{path} is listed in ONE_STORE_ONLY, but has its mirror"));
-            } else if !is_mirrored && !is_listed {
-                violations.push(format!("{path} has no mirror in {other}"));
-            }
-        }
-    }
-    let gone = ONE_STORE_ONLY.iter().filter(|(path, _)| text_of(files, path).is_none());
-    violations.extend(gone.map(|(path, _)| format!("{path} is listed, but is not there")));
-    violations
-}
-
 fn unnamed_promises(files: &[File]) -> Vec<String> {
     let text = text_of(files, "ARCHITECTURE.md").unwrap_or_default();
     let promises = (1..=PROMISES).map(|number| format!("I{number}"));
@@ -311,7 +254,7 @@ fn has_absolute_path(line: &str, folder: &str) -> bool {
 #[test]
 fn rules_report_a_bad_tree_and_pass_a_good_one() {
     let good = || {
-        let mut tree = vec![
+        vec![
             File::new(
                 "ARCHITECTURE.md",
                 "I1 I2 I3 I4 I5 I6 I7 I8 I9 I10 I11, **I12** `I13` I14 I15 I16.",
@@ -324,18 +267,14 @@ fn rules_report_a_bad_tree_and_pass_a_good_one() {
                 "crates/tollgate-model/src/transition.rs",
                 "//! T.\n(Queued, _) => 1,\n| Stuck { .. } => 2,\n",
             ),
-            File::new("crates/tollgate-postgres/queries/a.sql", "-- One row, or none.\nselect 1"),
-            File::new("crates/tollgate-sqlite/queries/a.sql", "-- One row, or none.\nselect 1"),
-        ];
-        tree.extend(ONE_STORE_ONLY.iter().map(|(path, why)| File::new(path, &format!("-- {why}"))));
-        tree
+        ]
     };
     let lib = "crates/tollgate-model/src/lib.rs";
     let transition = "crates/tollgate-model/src/transition.rs";
     let marker = ["// TO", "DO"].concat();
     let unfinished = ["//! A.\nlet x = db", "g!(1);"].concat();
     let folder = ["see /ho", "me/someone"].concat();
-    let bad: [(Rule, &str, String); 13] = [
+    let bad: [(Rule, &str, String); 10] = [
         (long_files, lib, "//! A.\n".repeat(LINES_MAX + 1)),
         (undocumented, lib, "pub mod a;\n".into()),
         (unfinished_work, lib, unfinished),
@@ -343,9 +282,6 @@ fn rules_report_a_bad_tree_and_pass_a_good_one() {
         (unfinished_work, "scripts/setup", marker.replace("//", "#")),
         (machine_bound, "README.md", folder),
         (machine_bound, "a.json", ["https://registry.npm", "js.org/a"].concat()),
-        (queries_without_contract, "crates/tollgate-sqlite/queries/a.sql", "select 1".into()),
-        (unmirrored_queries, "crates/tollgate-postgres/queries/b.sql", "-- B.".into()),
-        (unmirrored_queries, "crates/tollgate-sqlite/queries/b.sql", "-- B.".into()),
         (
             unnamed_promises,
             "ARCHITECTURE.md",

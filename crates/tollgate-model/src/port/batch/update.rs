@@ -152,11 +152,14 @@ pub enum Evidence {
 }
 
 impl Evidence {
+    /// The code of [`Self::Set`].
+    pub(crate) const SET_CODE: i16 = 1;
+
     /// The number that statements use, the same in every store.
     pub const fn code(&self) -> i16 {
         match self {
             Self::Keep => 0,
-            Self::Set(_) => 1,
+            Self::Set(_) => Self::SET_CODE,
             Self::Clear => 2,
         }
     }

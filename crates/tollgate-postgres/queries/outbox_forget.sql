@@ -1,2 +1,0 @@
--- Forgets events that were delivered.
-delete from outbox where id = any ($1::bigint[])

@@ -1,0 +1,37 @@
+-- name: tx_get
+-- One transaction.
+select * from tx_record where tx_id = $1
+
+-- name: tx_by_request
+-- One transaction by its request id.
+select * from tx_record where chain_id = $1 and submitter = $2 and request_id = $3
+
+-- name: tx_by_hash
+-- The transactions that attempts belong to.
+select a.tx_hash, a.tx_id
+  from unnest($1::bytea[]) as u (tx_hash)
+ cross join lateral (
+   select t.tx_hash, t.tx_id from tx_attempt t where t.tx_hash = u.tx_hash limit 16
+ ) as a
+
+-- name: attempt_of
+-- The attempts of transactions, first to last.
+select t.tx_id, t.number, t.tx_hash, t.raw, t.kind, t.gas_limit, t.max_fee, t.max_priority_fee,
+       t.created_at
+  from unnest($1::uuid[]) with ordinality as u (tx_id, place)
+ cross join lateral (
+   select * from tx_attempt a where a.tx_id = u.tx_id order by a.number limit 1000
+ ) as t
+ order by u.place, t.number
+
+-- name: history_page
+-- A page of one transaction's audit trail, oldest first.
+select version, at, node, fencing_token, event, from_state, to_state, detail
+  from tx_history
+ where tx_id = $1 and version > $2
+ order by version
+ limit $3
+
+-- name: confirmation_get
+-- The confirmation list of one transaction.
+select first_block, hashes, new_fork from confirmation where tx_id = $1

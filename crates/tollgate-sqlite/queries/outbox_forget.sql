@@ -1,2 +1,0 @@
--- Forgets an event that was delivered.
-delete from outbox where id = ?1

@@ -1,2 +1,0 @@
--- Deletes how long a transaction that ends was waited for.
-delete from tx_patience where tx_id = ?1

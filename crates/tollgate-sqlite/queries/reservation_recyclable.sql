@@ -1,4 +1,0 @@
--- Its holder, by token (?4), has not used a nonce; no row if the token is stale.
-update nonce_reservation set state = 3, reason = ?5, updated_at = db_now()
- where chain_id = ?1 and submitter = ?2 and nonce = ?3 and owner_token = ?4 and state = 1
-returning nonce, state, owner_token, deadline, tx_hash, reason
