@@ -9,8 +9,8 @@ use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::TxStore;
 use tollgate_model::{Submitter, Text, TxId};
 
-use crate::life::outsider;
 use crate::node::Node;
+use crate::workload::outsider;
 use crate::world::World;
 
 /// How long an operator waits for a node.

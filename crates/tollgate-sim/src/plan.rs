@@ -27,7 +27,7 @@ pub(crate) struct Plan {
     pub(crate) rejected_slot: RejectedSlot,
     pub(crate) bumps: bool,
     /// The stuck policy answers at random, and late, instead of doing nothing.
-    pub(crate) moody_policy: bool,
+    pub(crate) random_policy: bool,
     /// Some intents are such that no node takes them, or that they wait for the market to come down.
     pub(crate) unwanted: bool,
     pub(crate) block_millis: u64,
@@ -229,7 +229,7 @@ impl Plan {
             finality,
             rejected_slot: RejectedSlot::ALL[rng.below(3) as usize],
             bumps: rng.chance(0.4),
-            moody_policy: rng.chance(0.2),
+            random_policy: rng.chance(0.2),
             unwanted: rng.below(4) == 0,
             block_millis: 500 + rng.below(1_500),
             storm: Duration::from_secs(20 + rng.below(25)),
@@ -271,7 +271,7 @@ impl Plan {
             (faults.lose_chain, faults.slow) = (0.0, 0.0);
             (faults.cut_chain, faults.blackout) = (0.0, 0.0);
         }
-        // Beside one of two endpoints that counts too little, nobody can prove that an outsider used the
+        // ChainExtras one of two endpoints that counts too little, nobody can prove that an outsider used the
         // last slot: its transaction stays STUCK, as it should.
         if matches!(self.steady.lie, Some(Lie::Counts(offset)) if offset < 0) {
             self.faults.foreign = 0.0;

@@ -18,7 +18,7 @@ use crate::checker::Checker;
 use crate::node::Node;
 use crate::plan::{Faults, Plan};
 use crate::planted::Bug;
-use crate::trace::{Keep, Trace};
+use crate::trace::{Trace, TraceMode};
 
 /// When every run starts: 2025-06-15, a little after the chain's first block.
 const START_MICROS: i64 = 1_750_000_100_000_000;
@@ -76,7 +76,7 @@ impl World {
         seed: u64,
         bug: Option<Bug>,
         favours: bool,
-        keep: Keep,
+        keep: TraceMode,
     ) -> Result<Arc<Self>, StoreError> {
         let mut rng = Rng::new(seed);
         let mut plan = Plan::draw(&mut rng);
@@ -168,7 +168,7 @@ impl World {
         self.plan.mode == Mode::Strict
     }
 
-    /// Whether callers may reserve nonces: not of strict submitters, nor beside a backlog.
+    /// Whether callers may reserve nonces: not of strict submitters, nor extras a backlog.
     pub(crate) fn may_reserve(&self) -> bool {
         !self.is_strict() && self.plan.faults.reserve > 0.0
     }
@@ -234,7 +234,7 @@ impl World {
         self.note(format_args!("calm"));
         self.is_calm.store(true, Ordering::Relaxed);
         for node in self.alive() {
-            node.line.heal();
+            node.network.heal();
         }
     }
 
@@ -266,7 +266,7 @@ impl World {
     }
 
     pub(crate) fn alive(&self) -> Vec<Node> {
-        self.nodes().iter().flatten().filter(|node| !node.line.is_dead()).cloned().collect()
+        self.nodes().iter().flatten().filter(|node| !node.network.is_dead()).cloned().collect()
     }
 
     /// Any node that runs.

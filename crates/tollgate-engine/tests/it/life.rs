@@ -65,7 +65,7 @@ async fn nothing_is_sent_and_nobody_is_answered_before_the_commit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_double_of_a_request_is_not_answered_before_the_commit_either() {
+async fn repeat_of_a_request_is_not_answered_before_the_commit() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", options());
     let intent = Intent { gas: Some(21_000), ..transfer(1) };
@@ -89,7 +89,7 @@ async fn the_double_of_a_request_is_not_answered_before_the_commit_either() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_fit_the_window_waits_without_a_nonce_and_flows_on() {
+async fn transactions_beyond_the_window_wait_without_a_nonce() {
     let cluster = Cluster::pipelined().await;
     let nonces = NonceRules { window: 4, ..EngineOptions::default().nonces };
     let engine = cluster.node("a", EngineOptions { nonces, ..options() });
@@ -114,7 +114,7 @@ async fn strict_mode_has_one_open_slot_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_submitters_mode_is_its_own_whatever_a_node_gives_to_new_ones() {
+async fn submitter_keeps_its_mode_whatever_the_nodes_default() {
     for (own, others, open) in
         [(Mode::Strict, Mode::Pipelined, 1), (Mode::Pipelined, Mode::Strict, 5)]
     {

@@ -18,7 +18,7 @@ fn narrow() -> EngineOptions {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_fit_the_queue_is_refused_and_what_was_taken_is_mined() {
+async fn create_beyond_the_queue_is_refused_and_accepted_ones_are_mined() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", narrow());
     let answers = join_all((0..60).map(|n| engine.create(account(1), None, transfer(n)))).await;
@@ -42,7 +42,7 @@ async fn what_does_not_fit_the_queue_is_refused_and_what_was_taken_is_mined() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_slots_and_five_that_wait_are_all_that_one_account_may_have_open() {
+async fn window_and_queue_limit_what_one_account_may_have_open() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", narrow());
     let mut ids = Vec::new();
@@ -57,7 +57,7 @@ async fn two_slots_and_five_that_wait_are_all_that_one_account_may_have_open() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_hangs_fills_its_own_inbox_and_nobody_elses() {
+async fn hanging_worker_fills_only_its_own_inbox() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", narrow());
     // The first account's worker stands before its first signature.
@@ -112,7 +112,7 @@ async fn an_account_that_is_full_leaves_the_others_their_own_slots() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_in_a_backlog_for_a_day_is_neither_failed_nor_dropped() {
+async fn transaction_queued_for_a_day_is_neither_failed_nor_dropped() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", narrow());
     cluster.chain.hold(TxMatch::Value(1_000));

@@ -21,7 +21,7 @@ async fn mined_unseen(cluster: &Cluster) -> tollgate_model::TxId {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_receipt_that_can_not_be_asked_for_is_not_one_that_is_not_there() {
+async fn unreadable_receipt_is_not_taken_for_absent() {
     let cluster = Cluster::pipelined().await;
     let tx = mined_unseen(&cluster).await;
     let hash = cluster.record(tx).await.newest_hash.unwrap();
@@ -47,7 +47,7 @@ async fn a_receipt_that_can_not_be_asked_for_is_not_one_that_is_not_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_in_a_slot_is_not_decided_by_an_error() {
+async fn error_in_an_occupant_search_decides_nothing() {
     let cluster = Cluster::pipelined().await;
     let tx = mined_unseen(&cluster).await;
     // Every endpoint says that it has no receipt, and none can say who is in the slot.
@@ -121,7 +121,7 @@ async fn long_line_gets_slots_although_a_share_of_fee_quotes_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_count_that_one_account_does_not_get_is_nobody_elses_trouble() {
+async fn failing_count_of_one_account_delays_no_other() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", options());
     let counts = Query::Counts(account(1).address);
@@ -145,7 +145,7 @@ async fn a_count_that_one_account_does_not_get_is_nobody_elses_trouble() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_can_not_be_priced_is_accepted_and_gets_its_slot_later() {
+async fn create_without_a_fee_quote_is_accepted_and_gets_its_slot_later() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", options());
     // Its counts are known, so that only a price is missing.
@@ -164,7 +164,7 @@ async fn what_can_not_be_priced_is_accepted_and_gets_its_slot_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_keeps_one_account_waiting_keeps_nobody_else_waiting() {
+async fn stalled_account_delays_no_other() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", options());
     let first = transfers(&engine, [10]).await;

@@ -58,7 +58,7 @@ async fn a_missing_predecessor_is_sent_again_soon_and_then_what_stands_behind_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refused_for_a_gap_only_the_missing_one_is_sent_again() {
+async fn refusal_for_a_gap_resends_only_the_missing_transaction() {
     let cluster = Cluster::pipelined().await;
     cluster.chain.refuse_gaps();
     cluster.chain.answer(TxMatch::Nonce(0), AnswerClass::InsufficientFunds, usize::MAX);
@@ -99,7 +99,7 @@ async fn refused_for_a_gap_only_the_missing_one_is_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn missing_one_is_sent_again_with_growing_pauses() {
+async fn missing_transaction_is_resent_with_growing_pauses() {
     let cluster = Cluster::pipelined().await;
     cluster.chain.refuse_gaps();
     cluster.chain.answer(TxMatch::Nonce(0), AnswerClass::Accepted, usize::MAX);
@@ -137,7 +137,7 @@ async fn missing_one_is_sent_again_with_growing_pauses() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_is_missing_among_those_that_are_there_is_found() {
+async fn transaction_missing_from_the_pool_is_found_among_present_ones() {
     let cluster = Cluster::pipelined().await;
     cluster.chain.refuse_gaps();
     let engine = cluster.node("a", patient());

@@ -85,7 +85,7 @@ const FREE: ReservationState = ReservationState::Recyclable;
 const HELD: ReservationState = ReservationState::Reserved;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_gets_a_nonce_unless_that_is_switched_on() {
+async fn reserve_is_refused_unless_enabled() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", options());
     assert_eq!(engine.reserve(account(1), None).await, Err(ReserveError::Disabled));
@@ -113,7 +113,7 @@ async fn a_submitter_that_is_paused_hands_out_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_nonce_is_held_for_no_longer_than_allowed_and_no_more_than_allowed() {
+async fn reservations_are_limited_in_time_and_number() {
     let cluster = Cluster::pipelined().await;
     let max = Duration::from_secs(90);
     let limits = ReservationLimits { hold_max: max, outstanding_max: 2, ..Default::default() };
@@ -176,7 +176,7 @@ async fn an_expired_reservation_comes_back_and_the_lowest_goes_to_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_window_that_is_full_of_what_waits_for_a_nonce_does_not_keep_it_from_being_filled() {
+async fn window_full_of_transactions_behind_a_hole_does_not_stop_its_filling() {
     let cluster = Cluster::pipelined().await;
     let nonces = NonceRules { window: 2, ..options().nonces };
     let engine = cluster.node("a", EngineOptions { nonces, ..open() });
@@ -193,7 +193,7 @@ async fn a_window_that_is_full_of_what_waits_for_a_nonce_does_not_keep_it_from_b
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_used_stays_used_and_can_be_said_again() {
+async fn used_reservation_stays_used_and_the_report_can_be_repeated() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", open());
     let mine = reserved(&engine, A_MOMENT.map(|moment| moment * 1_500)).await;
@@ -209,7 +209,7 @@ async fn what_is_used_stays_used_and_can_be_said_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_sent_without_a_word_is_not_handed_out_again() {
+async fn nonce_sent_without_a_report_is_not_handed_out_again() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", open());
     let silent = reserved(&engine, A_MOMENT).await;
@@ -252,7 +252,7 @@ async fn a_nonce_that_came_back_waits_for_a_new_count_though_the_window_is_full(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_owner_keeps_what_is_out_and_what_came_back() {
+async fn takeover_keeps_reserved_and_returned_nonces() {
     let cluster = Cluster::pipelined().await;
     let a = cluster.node("a", open());
     let (held, back) = (reserved(&a, MINUTE).await, reserved(&a, MINUTE).await);
@@ -265,7 +265,7 @@ async fn a_new_owner_keeps_what_is_out_and_what_came_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_callers_hold_or_use_is_no_hole_for_the_next_owner_either() {
+async fn nonces_held_or_used_by_callers_are_no_holes_after_a_takeover() {
     let cluster = Cluster::pipelined().await;
     let a = cluster.node("a", open());
     let (spent, _held) = (reserved(&a, MINUTE).await, reserved(&a, MINUTE).await);
@@ -280,7 +280,7 @@ async fn what_callers_hold_or_use_is_no_hole_for_the_next_owner_either() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_nonce_that_a_caller_used_and_never_sent_is_told_and_a_person_hands_it_back() {
+async fn nonce_used_and_never_sent_raises_an_alert_and_can_be_handed_back() {
     let cluster = Cluster::pipelined().await;
     let a = cluster.node("a", open());
     let mine = reserved(&a, MINUTE).await;

@@ -223,7 +223,7 @@ async fn an_answer_that_is_lost_after_missing_funds_is_the_grey_zone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn by_default_a_rejected_slot_is_closed_and_the_line_moves_on() {
+async fn rejected_slot_is_closed_by_default_and_the_line_moves_on() {
     let cluster = Cluster::pipelined().await;
     let bad = Address::repeat_byte(0xba);
     cluster.chain.reject_calls_to(bad);

@@ -80,7 +80,7 @@ async fn a_signature_that_fails_takes_no_nonce() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_can_not_be_signed_fails_none_of_its_batch() {
+async fn transaction_that_cannot_be_signed_fails_alone_in_its_batch() {
     let cluster = Cluster::pipelined().await;
     let engine = node(&cluster, &Choosy::refusing([12, 15]));
     // The rest of them wait together while the first one is on its way.
@@ -105,7 +105,7 @@ async fn one_that_can_not_be_signed_fails_none_of_its_batch() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_and_can_not_be_signed_can_be_withdrawn() {
+async fn queued_transaction_that_cannot_be_signed_can_be_cancelled() {
     let cluster = Cluster::pipelined().await;
     let signer = Choosy::refusing([11]);
     let mut narrow = options();
@@ -129,7 +129,7 @@ async fn what_waits_and_can_not_be_signed_can_be_withdrawn() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_freed_slot_whose_filler_is_cancelled_is_told_and_closed_by_a_placeholder() {
+async fn freed_slot_whose_filler_is_cancelled_raises_an_alert_and_is_closed_by_a_placeholder() {
     let cluster = Cluster::pipelined().await;
     let bad = Address::repeat_byte(0xba);
     cluster.chain.reject_calls_to(bad);

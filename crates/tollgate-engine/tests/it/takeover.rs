@@ -85,7 +85,7 @@ async fn a_slot_that_was_never_sent_is_not_given_to_another_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_older_attempt_that_is_mined_while_nobody_looks_is_recognised() {
+async fn older_attempt_mined_without_an_owner_is_recognised() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", patient());
     let tx = transfers(&engine, [10]).await[0];
@@ -108,7 +108,7 @@ async fn an_older_attempt_that_is_mined_while_nobody_looks_is_recognised() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_nodes_at_work_one_sends_what_an_account_has() {
+async fn account_shared_by_two_nodes_is_sent_by_one() {
     let cluster = Cluster::pipelined().await;
     let (a, b) = (cluster.node("a", patient()), cluster.node("b", patient()));
     let mut ids = Vec::new();

@@ -167,7 +167,7 @@ async fn mined_below_the_view(cluster: &Cluster) -> (TxId, u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_wrong_hash_of_a_block_below_the_view_takes_nothing_back() {
+async fn single_wrong_hash_of_a_block_below_the_view_takes_nothing_back() {
     let cluster = Cluster::pipelined().await;
     let (id, block) = mined_below_the_view(&cluster).await;
     cluster.chain.show_wrong_hash(block, 1);

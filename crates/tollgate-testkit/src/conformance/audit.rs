@@ -77,7 +77,7 @@ pub async fn a_cursor_that_moves_without_opening_slots_is_on_record(fixture: &dy
 }
 
 /// With the change, or not at all.
-pub async fn what_was_not_written_is_not_on_record(fixture: &dyn StoreFixture) {
+pub async fn unwritten_changes_are_not_on_record(fixture: &dyn StoreFixture) {
     use SubmitterStatus::{Active, Paused};
     let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let lease = a.own(submitter(1)).await;

@@ -201,7 +201,7 @@ pub async fn neighbours_of_a_section_that_the_database_refuses_commit(fixture: &
 }
 
 /// Two sections that clash with each other: one at most is written, whole.
-pub async fn of_two_sections_that_clash_one_at_most_is_written(fixture: &dyn StoreFixture) {
+pub async fn clashing_sections_are_written_at_most_once(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     let (first, second) = (a.own(submitter(1)).await, a.own(submitter(2)).await);
     let shared = attempt();

@@ -196,7 +196,7 @@ async fn end_many(node: TestNode, lease: Lease) -> (Lease, Vec<TxId>) {
 }
 
 /// Events wait until they were delivered, oldest first, and are then forgotten.
-pub async fn the_outbox_keeps_events_until_they_are_forgotten(fixture: &dyn StoreFixture) {
+pub async fn outbox_keeps_events_until_they_are_deleted(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     for n in 0..5 {

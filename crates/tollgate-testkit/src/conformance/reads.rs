@@ -388,7 +388,7 @@ pub async fn slots_are_read_by_nonce_whatever_became_of_their_transactions(
 }
 
 /// The time in an id is that of the request, by its node's clock; the time that counts is the commit's.
-pub async fn list_by_time_finds_what_waited_long_for_its_commit(fixture: &dyn StoreFixture) {
+pub async fn list_by_time_finds_transactions_committed_late(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let mut tx = intent();

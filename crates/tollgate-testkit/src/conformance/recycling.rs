@@ -110,7 +110,7 @@ pub async fn a_transaction_frees_no_slot_but_its_own(fixture: &dyn StoreFixture)
 }
 
 /// Of those who reach for one free slot, one gets it.
-pub async fn of_many_transactions_one_gets_a_recycled_slot(fixture: &dyn StoreFixture) {
+pub async fn recycled_slot_goes_to_one_of_many_transactions(fixture: &dyn StoreFixture) {
     let owner = fixture.node("a").await;
     let lease = owner.own(submitter(1)).await;
     let txs = filled(&owner, lease, 1).await;

@@ -159,7 +159,7 @@ pub async fn an_expired_reservation_returns_and_its_late_answer_is_refused(
 }
 
 /// I3: what the chain has used is spent, whoever did it.
-pub async fn what_the_chain_has_passed_leaves_the_pool(fixture: &dyn StoreFixture) {
+pub async fn nonces_that_the_chain_has_passed_leave_the_pool(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let mut out = Vec::new();
@@ -241,7 +241,7 @@ pub async fn an_operator_hands_back_what_nobody_has_and_the_audit_trail_says_so(
 }
 
 /// I13: callers hold no more than they may.
-pub async fn no_more_are_out_than_allowed(fixture: &dyn StoreFixture) {
+pub async fn reservations_are_limited_in_number(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let at_most = |outstanding_max| Reserve { outstanding_max, ..ask(lease) };

@@ -9,7 +9,7 @@ use crate::store_fixture::{NodeOptions, StoreFixture};
 use crate::wait::within;
 
 /// What is asked for is answered, in order, and what is not there is `None`.
-pub async fn a_look_tells_what_is_there_and_what_is_not(fixture: &dyn StoreFixture) {
+pub async fn settle_reports_which_transactions_exist(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let (first, second) = (intent().at(0), intent());
@@ -23,7 +23,7 @@ pub async fn a_look_tells_what_is_there_and_what_is_not(fixture: &dyn StoreFixtu
 }
 
 /// A commit whose caller never heard of it is found.
-pub async fn a_commit_that_its_caller_never_heard_of_is_found(fixture: &dyn StoreFixture) {
+pub async fn commit_whose_answer_was_lost_is_found(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let tx = intent().at(0);

@@ -68,7 +68,7 @@ pub async fn a_lease_changes_no_transaction_of_another_submitter(fixture: &dyn S
 }
 
 /// I11: of those who saw the same version, one may act.
-pub async fn of_many_claimants_of_one_version_one_wins(fixture: &dyn StoreFixture) {
+pub async fn concurrent_changes_of_one_version_are_applied_once(fixture: &dyn StoreFixture) {
     let owner = fixture.node("a").await;
     let lease = owner.own(submitter(1)).await;
     let tx = intent();

@@ -392,7 +392,7 @@ fn dependencies(manifest: &str) -> Vec<String> {
 // The rules' own test.
 
 #[test]
-fn each_rule_sees_what_it_is_for_and_nothing_else() {
+fn each_rule_reports_its_own_violations_only() {
     let on_model = "[dependencies]\ntollgate-model.workspace = true\n";
     let good = || {
         let mut tree = vec![

@@ -14,7 +14,7 @@ use crate::support::{Cluster, account, options};
 const CANCELLED: TxState = TxState::Failed(Failed::Cancelled);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_queued_one_ends_at_once_and_uses_no_nonce() {
+async fn cancel_of_a_queued_transaction_ends_it_at_once_without_a_nonce() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", window(1));
     let ids = transfers(&engine, [10, 11, 12]).await;
@@ -28,7 +28,7 @@ async fn a_queued_one_ends_at_once_and_uses_no_nonce() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_may_be_with_a_node_is_closed_by_a_transfer_to_self() {
+async fn cancel_of_a_possibly_sent_transaction_closes_its_slot_by_a_self_transfer() {
     let cluster = Cluster::pipelined().await;
     cluster.chain.answer(TxMatch::Value(10), AnswerClass::Transient, 4);
     let engine = cluster.node("a", patient());
@@ -42,7 +42,7 @@ async fn one_that_may_be_with_a_node_is_closed_by_a_transfer_to_self() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_waits_in_a_pool_is_replaced_and_its_successors_are_mined() {
+async fn cancel_of_a_pooled_transaction_replaces_it_and_successors_are_mined() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", patient());
     let ids = transfers(&engine, 10..15).await;
@@ -61,7 +61,7 @@ async fn one_that_waits_in_a_pool_is_replaced_and_its_successors_are_mined() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_is_mined_stays_what_it_is() {
+async fn cancelling_a_mined_transaction_is_refused() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", patient());
     let ids = transfers(&engine, [10]).await;
@@ -76,7 +76,7 @@ async fn one_that_is_mined_stays_what_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_race_with_mining_is_decided_by_what_is_mined() {
+async fn cancel_racing_with_mining_is_decided_by_the_block() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", patient());
     let ids = transfers(&engine, [10, 11]).await;
@@ -98,7 +98,7 @@ async fn a_race_with_mining_is_decided_by_what_is_mined() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn asked_twice_it_is_cancelled_once_and_can_be_sped_up() {
+async fn second_cancel_signs_nothing_and_the_cancel_can_be_sped_up() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", patient());
     let ids = transfers(&engine, [10]).await;
@@ -115,7 +115,7 @@ async fn asked_twice_it_is_cancelled_once_and_can_be_sped_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_done_and_why_is_in_the_history() {
+async fn actions_and_their_reasons_are_in_the_history() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", options());
     let ids = transfers(&engine, [10]).await;
@@ -133,7 +133,7 @@ async fn what_is_done_and_why_is_in_the_history() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_every_node_refuses_as_too_high_is_cancelled_below_that_price() {
+async fn attempt_refused_everywhere_as_too_high_is_cancelled_below_its_price() {
     let cluster = Cluster::pipelined().await;
     cluster.chain.answer(TxMatch::Value(10), AnswerClass::FeeTooHigh, usize::MAX);
     let engine = cluster.node("a", patient());
@@ -154,7 +154,7 @@ async fn what_every_node_refuses_as_too_high_is_cancelled_below_that_price() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replacement_that_every_node_refuses_as_too_high_need_not_be_beaten() {
+async fn replacement_refused_everywhere_as_too_high_need_not_be_outbid() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", patient());
     let ids = transfers(&engine, [10]).await;

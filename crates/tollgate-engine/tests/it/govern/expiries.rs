@@ -25,7 +25,7 @@ async fn create(engine: &Engine, intent: Intent) -> TxId {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_expires_while_it_waits_ends_without_a_nonce() {
+async fn queued_transaction_that_expires_ends_without_a_nonce() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", window(1));
     cluster.chain.hold(TxMatch::Value(10));
@@ -43,7 +43,7 @@ async fn what_expires_while_it_waits_ends_without_a_nonce() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_over_before_it_begins_is_refused_and_nothing_is_created() {
+async fn create_that_has_expired_is_refused_and_leaves_nothing() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", patient());
     let over = Intent { valid_until: Some(engine.now().unix_micros()), ..transfer(1) };
@@ -65,7 +65,7 @@ async fn a_request_that_was_accepted_in_time_is_answered_also_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_a_slot_it_is_stuck_and_tracked_until_somebody_decides() {
+async fn expired_transaction_with_a_slot_is_stuck_and_tracked() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", crate::support::options());
     cluster.chain.hold(TxMatch::Value(10));
@@ -89,7 +89,7 @@ async fn with_a_slot_it_is_stuck_and_tracked_until_somebody_decides() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_policy_closes_the_slot_of_what_expired() {
+async fn policy_closes_the_slot_of_an_expired_transaction() {
     let cluster = Cluster::pipelined().await;
     let rule = RuleSpec {
         reason: Some("expired".to_owned()),

@@ -339,7 +339,7 @@ async fn strict_goes_on_if_a_reorg_undoes_what_an_outsider_used() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn our_own_is_not_called_foreign_by_nodes_that_lost_its_receipt() {
+async fn own_transaction_without_receipts_is_not_called_foreign() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node("a", watchful(options()));
     let ids = transfers(&engine, [10]).await;

@@ -15,8 +15,8 @@ use super::support::{Pipeline, Sent, StoreKind, account, options, transfer};
 use crate::support::{id, request};
 
 everywhere! {
-    what_nodes_killed_at_work_leave_is_finished_by_another_exactly_once,
-    what_nodes_killed_at_the_worst_moments_leave_is_finished_by_another_exactly_once,
+    work_of_nodes_killed_at_any_time_is_finished_by_another_exactly_once,
+    work_of_nodes_killed_at_checkpoints_is_finished_by_another_exactly_once,
 }
 
 /// Requests that each node is given.
@@ -33,7 +33,7 @@ enum Death {
     At(Checkpoint),
 }
 
-async fn what_nodes_killed_at_work_leave_is_finished_by_another_exactly_once(
+async fn work_of_nodes_killed_at_any_time_is_finished_by_another_exactly_once(
     store: StoreKind,
     chain: ChainKind,
 ) {
@@ -41,7 +41,7 @@ async fn what_nodes_killed_at_work_leave_is_finished_by_another_exactly_once(
     kill(store, chain, &deaths).await;
 }
 
-async fn what_nodes_killed_at_the_worst_moments_leave_is_finished_by_another_exactly_once(
+async fn work_of_nodes_killed_at_checkpoints_is_finished_by_another_exactly_once(
     store: StoreKind,
     chain: ChainKind,
 ) {

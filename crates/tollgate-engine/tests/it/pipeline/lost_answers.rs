@@ -6,7 +6,7 @@ use super::support::{Pipeline, StoreKind, account, options};
 
 everywhere! {
     an_answer_that_is_lost_after_the_node_took_it_makes_no_second_transaction,
-    what_is_never_answered_is_found_in_its_block_by_its_known_hash,
+    send_without_an_answer_is_found_in_its_block_by_hash,
 }
 
 async fn an_answer_that_is_lost_after_the_node_took_it_makes_no_second_transaction(
@@ -16,7 +16,7 @@ async fn an_answer_that_is_lost_after_the_node_took_it_makes_no_second_transacti
     lose_answers(store, chain, Some(3)).await;
 }
 
-async fn what_is_never_answered_is_found_in_its_block_by_its_known_hash(
+async fn send_without_an_answer_is_found_in_its_block_by_hash(
     store: StoreKind,
     chain: ChainKind,
 ) {

@@ -6,12 +6,12 @@ use super::chains::{ChainKind, Era};
 use super::support::{Pipeline, StoreKind, account, options};
 
 everywhere! {
-    a_node_without_block_receipts_and_fee_history_will_do,
+    node_without_block_receipts_and_fee_history_suffices,
     a_chain_without_a_base_fee_gets_legacy_transactions,
-    a_node_without_web_socket_will_do,
+    node_without_web_socket_suffices,
 }
 
-async fn a_node_without_block_receipts_and_fee_history_will_do(store: StoreKind, chain: ChainKind) {
+async fn node_without_block_receipts_and_fee_history_suffices(store: StoreKind, chain: ChainKind) {
     let pipeline = Pipeline::on(store, chain).await;
     let endpoint = pipeline.chain.breakable().await;
     endpoint.lack_what_old_nodes_lack();
@@ -31,7 +31,7 @@ async fn a_chain_without_a_base_fee_gets_legacy_transactions(store: StoreKind, c
     }
 }
 
-async fn a_node_without_web_socket_will_do(store: StoreKind, chain: ChainKind) {
+async fn node_without_web_socket_suffices(store: StoreKind, chain: ChainKind) {
     let pipeline = Pipeline::on(store, chain).await;
     let endpoint = pipeline.chain.breakable().await;
     endpoint.lack_web_socket();

@@ -63,7 +63,7 @@ async fn occupant(evm: &EvmChain, slot: u64, lookback: u64) -> Option<TxHash> {
     search.seen.first().map(|seen| seen.tx_hash)
 }
 
-async fn a_slot_is_looked_at_from_everywhere(kind: ChainKind) {
+async fn slot_search_reports_each_endpoint(kind: ChainKind) {
     let chain = TestChain::start(kind, Era::London).await;
     let other = chain.breakable().await;
     let evm = connect(&chain, &other).await;
@@ -125,17 +125,17 @@ async fn a_slot_is_looked_at_from_everywhere(kind: ChainKind) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slot_is_looked_at_from_everywhere_devchain() {
-    a_slot_is_looked_at_from_everywhere(ChainKind::Devchain).await;
+async fn slot_search_reports_each_endpoint_devchain() {
+    slot_search_reports_each_endpoint(ChainKind::Devchain).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slot_is_looked_at_from_everywhere_anvil() {
-    a_slot_is_looked_at_from_everywhere(ChainKind::Anvil).await;
+async fn slot_search_reports_each_endpoint_anvil() {
+    slot_search_reports_each_endpoint(ChainKind::Anvil).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_without_an_archive_names_the_occupant_all_the_same() {
+async fn occupant_is_found_without_an_archive_node() {
     let chain = TestChain::start(ChainKind::Devchain, Era::London).await;
     let other = chain.breakable().await;
     let evm = connect(&chain, &other).await;

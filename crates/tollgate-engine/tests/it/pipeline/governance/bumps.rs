@@ -13,7 +13,7 @@ use super::super::support::{Pipeline, Setup, StoreKind, account};
 use super::{DEAR_BASE_FEE, patient};
 
 everywhere! {
-    what_the_market_left_behind_offers_more_by_itself_and_is_mined,
+    underpriced_transaction_is_bumped_by_itself_and_mined,
     an_older_attempt_that_is_mined_after_a_bump_is_recognised_once,
 }
 
@@ -24,7 +24,7 @@ fn bumping() -> Setup {
     Setup { policies, fee_cache: Some(Duration::ZERO), ..patient().into() }
 }
 
-async fn what_the_market_left_behind_offers_more_by_itself_and_is_mined(
+async fn underpriced_transaction_is_bumped_by_itself_and_mined(
     store: StoreKind,
     chain: ChainKind,
 ) {

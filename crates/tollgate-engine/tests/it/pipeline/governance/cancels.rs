@@ -12,12 +12,12 @@ use super::patient;
 use crate::govern::act;
 
 everywhere! {
-    a_pending_one_is_closed_by_a_transfer_to_self_and_its_successors_are_mined,
+    cancel_of_a_pending_transaction_closes_its_slot_and_successors_are_mined,
     an_intent_that_is_mined_before_its_cancellation_is_sent_is_confirmed,
     a_cancellation_that_is_mined_before_its_answer_is_known_cancels,
 }
 
-async fn a_pending_one_is_closed_by_a_transfer_to_self_and_its_successors_are_mined(
+async fn cancel_of_a_pending_transaction_closes_its_slot_and_successors_are_mined(
     store: StoreKind,
     chain: ChainKind,
 ) {

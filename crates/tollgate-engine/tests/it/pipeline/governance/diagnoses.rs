@@ -12,8 +12,8 @@ use super::patient;
 use crate::govern::act;
 
 everywhere! {
-    one_that_a_pool_lost_is_called_probably_lost_until_it_is_sent_again,
-    one_whose_place_a_stranger_took_is_called_replaced_where_pools_show_it,
+    transaction_dropped_by_a_pool_is_diagnosed_lost_until_it_is_resent,
+    transaction_replaced_by_an_outsider_is_diagnosed_where_pools_show_it,
 }
 
 fn curious() -> EngineOptions {
@@ -28,7 +28,7 @@ async fn in_pool(pipeline: &Pipeline, id: TxId) {
     pipeline.until(id, "in a pool", |tx| says(tx, Diagnosis::InPool)).await;
 }
 
-async fn one_that_a_pool_lost_is_called_probably_lost_until_it_is_sent_again(
+async fn transaction_dropped_by_a_pool_is_diagnosed_lost_until_it_is_resent(
     store: StoreKind,
     chain: ChainKind,
 ) {
@@ -48,7 +48,7 @@ async fn one_that_a_pool_lost_is_called_probably_lost_until_it_is_sent_again(
     assert_eq!(pipeline.record(id).await.attempts, 1, "advice only: nothing was signed");
 }
 
-async fn one_whose_place_a_stranger_took_is_called_replaced_where_pools_show_it(
+async fn transaction_replaced_by_an_outsider_is_diagnosed_where_pools_show_it(
     store: StoreKind,
     chain: ChainKind,
 ) {

@@ -7,12 +7,12 @@ use super::super::chains::ChainKind;
 use super::super::support::{Pipeline, StoreKind, account, options};
 
 everywhere! {
-    what_an_account_cannot_pay_for_is_held_told_and_mined_in_order_after_funding,
+    unfunded_transactions_are_held_with_an_alert_and_mined_in_order_after_funding,
 }
 
 const ETHER: u64 = 1_000_000_000_000_000_000;
 
-async fn what_an_account_cannot_pay_for_is_held_told_and_mined_in_order_after_funding(
+async fn unfunded_transactions_are_held_with_an_alert_and_mined_in_order_after_funding(
     store: StoreKind,
     chain: ChainKind,
 ) {

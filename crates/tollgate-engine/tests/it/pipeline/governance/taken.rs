@@ -11,13 +11,13 @@ use super::super::support::{FINALITY, Pipeline, StoreKind, account};
 use super::{MINUTE, patient};
 
 everywhere! {
-    a_slot_that_an_outsider_took_is_called_so_after_both_endpoints_were_asked,
+    slot_taken_by_an_outsider_ends_after_both_endpoints_were_asked,
 }
 
 /// How often it is compared while one endpoint can't tell: each time could be the wrong one.
 const LOOKS: u32 = 3;
 
-async fn a_slot_that_an_outsider_took_is_called_so_after_both_endpoints_were_asked(
+async fn slot_taken_by_an_outsider_ends_after_both_endpoints_were_asked(
     store: StoreKind,
     chain: ChainKind,
 ) {

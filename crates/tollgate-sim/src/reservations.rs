@@ -43,7 +43,7 @@ pub(crate) async fn reserve(world: Arc<World>) {
         let of = submitters[world.below(submitters.len() as u64) as usize];
         let hold = world.between(1_000, 8_000);
         let asked = timeout(PATIENCE, node.engine.reserve(of, Some(hold))).await;
-        match asked.ok().filter(|_| !node.line.is_dead()) {
+        match asked.ok().filter(|_| !node.network.is_dead()) {
             Some(Ok(reservation)) => {
                 has_reserved = true;
                 world.checker.note_reservation();
@@ -125,7 +125,7 @@ async fn sign_and_tell(
         };
         let used = node.engine.reservation_used(of, held.nonce, held.owner_token, tx.hash);
         let answer = timeout(PATIENCE, used).await;
-        if node.line.is_dead() {
+        if node.network.is_dead() {
             continue;
         }
         match answer {
