@@ -52,7 +52,7 @@ pub(crate) struct SimChain {
     moves: Notify,
 }
 
-/// What is known extras the chain itself.
+/// State that the chain itself does not have.
 #[derive(Default)]
 struct ChainExtras {
     /// Signed transactions, decoded once.

@@ -1,4 +1,4 @@
-//! Whether the promises are kept, judged from outside: by the chain's blocks, the feed, what callers
+//! Checks the promises from outside: by the chain's blocks, the feed, what callers
 //! were told, and the bytes that left nodes. Tollgate's own state is read only where the promise is
 //! about it (cursor and token never go back, what was told is stored, bytes are durable first).
 
@@ -25,7 +25,7 @@ pub(crate) const NO_NODE_TAKES_IT: &str = "an intent that no node takes";
 /// A promise that was broken.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// Which: its number, or `sim` if the simulation itself failed.
+    /// Its number, or `sim` if the simulation itself failed.
     pub promise: &'static str,
     /// How.
     pub what: String,

@@ -1,4 +1,4 @@
-//! Operators: what they do while the storm lasts, and how they bring things to an end after it.
+//! Operators: random actions during the storm, and actions that bring everything to an end after it.
 
 use std::sync::Arc;
 use std::time::Duration;

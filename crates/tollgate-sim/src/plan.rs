@@ -1,4 +1,4 @@
-//! What a seed makes of the world: its size, its rules, and how bad the weather is.
+//! The plan of a run, drawn from its seed: size, rules and faults.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) struct Plan {
     /// Some intents are such that no node takes them, or that they wait for the market to come down.
     pub(crate) unwanted: bool,
     pub(crate) block_millis: u64,
-    /// How long there is work and bad weather.
+    /// The time with work and faults.
     pub(crate) storm: Duration,
     /// How far back the engines look for what used a slot, in blocks.
     pub(crate) lookback_blocks: u64,
@@ -144,7 +144,7 @@ impl Steady {
     }
 }
 
-/// How often what goes wrong. Chances are per call, rates per second of the storm.
+/// The faults of a run. Chances are per call, rates per second of the storm.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
     /// Chance that a node dies at a call: before it is made, or before its answer is seen.
@@ -271,7 +271,7 @@ impl Plan {
             (faults.lose_chain, faults.slow) = (0.0, 0.0);
             (faults.cut_chain, faults.blackout) = (0.0, 0.0);
         }
-        // ChainExtras one of two endpoints that counts too little, nobody can prove that an outsider used the
+        // Beside one of two endpoints that counts too little, nobody can prove that an outsider used the
         // last slot: its transaction stays STUCK, as it should.
         if matches!(self.steady.lie, Some(Lie::Counts(offset)) if offset < 0) {
             self.faults.foreign = 0.0;

@@ -1,5 +1,5 @@
-//! Callers that take nonces and send by themselves: some give theirs back, some say nothing, some
-//! send what they promised and keep sending it, and a few never do.
+//! Callers that reserve nonces and send by themselves: some return theirs, some let it expire, most
+//! send what they reported, and a few never do.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! One run: a storm, then calm, then rest.
+//! One run: a time with faults (the storm), a calm in which all work has to end, and the check.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
-//! What happened, in order: a digest of all of it, and the lines themselves where somebody reads.
+//! The events of a run, in order: their digest, and the lines themselves for a replay.
 
 use std::fmt::{self, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What becomes of the lines.
+/// Whether the lines are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TraceMode {
     /// Only their digest is kept.

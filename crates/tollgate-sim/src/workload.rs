@@ -116,7 +116,7 @@ async fn create_until_answered(world: Arc<World>, planned: PlannedCreate, starts
         if let Ok(Err(error)) = &answer {
             world.note(format_args!("{} refuses {request}: {error}", node.network.name));
         }
-        // A dead node tells nobody anything.
+        // A crashed node gives no answers.
         match answer.ok().filter(|_| !node.network.is_dead()) {
             Some(Ok(created)) => {
                 return world.create_answered(submitter, &request, value, created.tx_id()).await;

@@ -1,4 +1,4 @@
-//! What everybody in one run shares: time, chance, the database, the chain, and who checks.
+//! The shared state of one run: time, randomness, the database, the chain, and the checker.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -168,7 +168,7 @@ impl World {
         self.plan.mode == Mode::Strict
     }
 
-    /// Whether callers may reserve nonces: not of strict submitters, nor extras a backlog.
+    /// Whether callers may reserve nonces: not of strict submitters, nor beside a backlog.
     pub(crate) fn may_reserve(&self) -> bool {
         !self.is_strict() && self.plan.faults.reserve > 0.0
     }
@@ -215,7 +215,7 @@ impl World {
         Duration::from_millis(least + self.below(most.saturating_sub(least).max(1)))
     }
 
-    /// Whether a fault happens to a call. None does once the weather is calm.
+    /// Whether a fault affects a call. None does in the calm.
     pub(crate) fn strikes(&self, chance: impl FnOnce(&Faults) -> f64) -> bool {
         let chance = chance(&self.plan.faults);
         !self.is_calm() && chance > 0.0 && self.chance(chance)

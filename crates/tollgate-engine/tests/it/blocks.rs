@@ -38,8 +38,7 @@ async fn mine(cluster: &Cluster, engine: &Engine, count: usize) {
 
 /// A cluster whose engine has published all that is stable (three confirmations).
 async fn running() -> (Cluster, Engine) {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let mut stream = engine.stable_blocks(10);
     mine(&cluster, &engine, 6).await;
     while take(&mut stream, 1).await[0].at.number < 4 {}

@@ -35,8 +35,7 @@ async fn doubted(cluster: &Cluster) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pending_count_of_one_endpoint_does_not_move_the_cursor_far() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", open(64));
+    let (cluster, engine) = Cluster::with_node(open(64)).await;
     let of = account(1);
     cluster.chain.claim_pending(of.address, Some(100_000));
     let waits = engine.create(of, None, transfer(10)).await.unwrap().tx_id();
@@ -54,8 +53,7 @@ async fn pending_count_of_one_endpoint_does_not_move_the_cursor_far() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pending_count_of_one_endpoint_is_believed_within_the_window() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", open(64));
+    let (cluster, engine) = Cluster::with_node(open(64)).await;
     cluster.chain.claim_pending(account(1).address, Some(64));
     let ids = transfers(&engine, [10]).await;
     assert_eq!(nonce_of(&cluster, ids[0]).await, Some(64));
@@ -129,8 +127,7 @@ async fn placeholders_are_continued_by_the_next_owner() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hand_back_is_limited_to_unused_nonces_below_the_cursor() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", open(64));
+    let (cluster, engine) = Cluster::with_node(open(64)).await;
     let of = account(1);
     let ids = transfers(&engine, [10]).await;
     engine.reserve(of, None).await.unwrap();

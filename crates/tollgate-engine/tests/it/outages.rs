@@ -69,8 +69,7 @@ async fn error_in_an_occupant_search_decides_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_block_that_can_not_be_fetched_is_fetched_later_and_none_is_skipped() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let mut stable = engine.stable_blocks(100);
     let mut ids = transfers(&engine, [10]).await;
     cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
@@ -104,8 +103,7 @@ async fn a_block_that_can_not_be_fetched_is_fetched_later_and_none_is_skipped() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn long_line_gets_slots_although_a_share_of_fee_quotes_fails() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     cluster.chain.fail(Query::Fees, true);
     let mut ids = Vec::new();
     for value in 0..30 {
@@ -122,8 +120,7 @@ async fn long_line_gets_slots_although_a_share_of_fee_quotes_fails() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failing_count_of_one_account_delays_no_other() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let counts = Query::Counts(account(1).address);
     cluster.chain.fail(counts, true);
     let kept = transfers(&engine, [10, 11]).await;
@@ -146,8 +143,7 @@ async fn failing_count_of_one_account_delays_no_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn create_without_a_fee_quote_is_accepted_and_gets_its_slot_later() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     // Its counts are known, so that only a price is missing.
     let first = transfers(&engine, [10]).await;
     cluster.chain.fail(Query::Fees, true);
@@ -165,8 +161,7 @@ async fn create_without_a_fee_quote_is_accepted_and_gets_its_slot_later() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stalled_account_delays_no_other() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let first = transfers(&engine, [10]).await;
     cluster.until(first[0], "was with a node", |tx| tx.seen.state == PENDING).await;
     cluster.chain.stall(account(1).address, true);

@@ -15,8 +15,7 @@ use crate::support::{Cluster, account, options, transfer};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resend_is_claimed_before_it_is_sent() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let id = engine.create(account(1), None, transfer(1)).await.unwrap().tx_id();
     let pending = TxState::Tracking(Tracking::Pending);
     cluster.until(id, "was with a node", |tx| tx.seen.state == pending).await;
@@ -154,8 +153,7 @@ async fn transaction_missing_from_the_pool_is_found_among_present_ones() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_send_that_fails_resets_nothing_while_others_are_in_flight() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let mut values = Vec::new();
     let mut ids = Vec::new();
     let fails = |class: &AnswerClass| {

@@ -8,15 +8,16 @@ use tollgate_model::fill::{FillWith, NonceRange};
 use tollgate_model::nonce::{Mode, NonceRules, SubmitterStatus};
 use tollgate_model::port::batch::Fees;
 use tollgate_model::port::chain::Chain;
-use tollgate_model::port::signer::{SignedTx, Signer, TxDraft, TxKind};
+use tollgate_model::port::signer::{SignedTx, Signer};
 use tollgate_model::port::{
     Acquisition, AlertKind, CursorMove, FencedBatch, LeaseTerms, Page, Reservation,
     ReservationState, Section, SectionOutcome, StatusChange,
 };
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::{
-    Address, Bytes, Failed, GasPrice, Intent, NodeId, Nonce, Text, TxHash, TxState, U256, Wei,
+    Address, Bytes, Failed, GasPrice, Intent, NodeId, Nonce, Text, TxHash, TxState, U256,
 };
+use tollgate_testkit::builders::draft;
 use tollgate_testkit::fake_chain::{FakeSigner, Query};
 use uuid::Uuid;
 
@@ -67,17 +68,8 @@ async fn until(cluster: &Cluster, wanted: &[(u64, ReservationState)]) {
 
 /// What the caller signs with its own key.
 async fn signed(nonce: Nonce, value: u64) -> SignedTx {
-    let draft = TxDraft {
-        chain_id: account(1).chain_id,
-        from: account(1).address,
-        nonce,
-        to: Some(Address::repeat_byte(0xee)),
-        value: Wei(U256::from(value)),
-        data: Bytes::new(),
-        access_list: Vec::new(),
-        fees: Fees { gas_limit: 21_000, max_fee: GasPrice::default(), max_priority_fee: None },
-        kind: TxKind::Legacy,
-    };
+    let fees = Fees { gas_limit: 21_000, max_fee: GasPrice::default(), max_priority_fee: None };
+    let draft = draft(account(1), nonce, value, fees);
     FakeSigner(vec![draft.from]).sign(vec![draft]).await.remove(0).unwrap()
 }
 
@@ -86,8 +78,7 @@ const HELD: ReservationState = ReservationState::Reserved;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reserve_is_refused_unless_enabled() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     assert_eq!(engine.reserve(account(1), None).await, Err(ReserveError::Disabled));
     assert_eq!(created(&cluster, &engine, 1).await, 0);
 }
@@ -131,8 +122,7 @@ async fn reservations_are_limited_in_time_and_number() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_and_transactions_share_one_line_of_nonces() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", open());
+    let (cluster, engine) = Cluster::with_node(open()).await;
     assert_eq!(created(&cluster, &engine, 10).await, 0);
     assert_eq!(reserved(&engine, None).await.nonce, nonce(1));
     assert_eq!(created(&cluster, &engine, 12).await, 2);
@@ -143,8 +133,7 @@ async fn callers_and_transactions_share_one_line_of_nonces() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_callers_at_once_never_get_the_same_nonce() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", open());
+    let (cluster, engine) = Cluster::with_node(open()).await;
     let asks = (0..40).map(|_| reserved(&engine, None));
     let mut got: Vec<_> = join_all(asks).await.iter().map(|one| one.nonce.get()).collect();
     got.sort_unstable();
@@ -194,8 +183,7 @@ async fn window_full_of_transactions_behind_a_hole_does_not_stop_its_filling() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn used_reservation_stays_used_and_the_report_can_be_repeated() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", open());
+    let (cluster, engine) = Cluster::with_node(open()).await;
     let mine = reserved(&engine, A_MOMENT.map(|moment| moment * 1_500)).await;
     let spent = signed(mine.nonce, 10).await;
     used(&engine, &mine, spent.tx_hash).await.unwrap();
@@ -210,8 +198,7 @@ async fn used_reservation_stays_used_and_the_report_can_be_repeated() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nonce_sent_without_a_report_is_not_handed_out_again() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", open());
+    let (cluster, engine) = Cluster::with_node(open()).await;
     let silent = reserved(&engine, A_MOMENT).await;
     let sent = signed(silent.nonce, 10).await;
     cluster.chain.send(&sent.raw).await;
@@ -391,8 +378,7 @@ impl<'a> Behind<'a> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn count_that_was_long_on_its_way_hands_out_no_nonce_that_came_back() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", open());
+    let (cluster, engine) = Cluster::with_node(open()).await;
     let held = reserved(&engine, MINUTE).await;
     assert_eq!(created(&cluster, &engine, 1).await, 1);
     cluster.chain.stall(account(1).address, true);

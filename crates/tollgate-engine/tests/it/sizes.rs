@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use tollgate_engine::{CreateError, Engine, EngineOptions};
 use tollgate_model::nonce::{Mode, NonceRules};
-use tollgate_model::port::signer::{Signer, TxDraft, TxKind};
+use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{
     Acquisition, AlertKind, AttemptKind, BatchLimits, CursorMove, Fees, FencedBatch, Lease,
     NewAttempt, NewTx, Section, SectionOutcome, Slot,
 };
 use tollgate_model::resubmit::ResubmitRules;
-use tollgate_model::{Bytes, Failed, GasPrice, Intent, Nonce, TxState, Wei};
+use tollgate_model::{Failed, GasPrice, Intent, Nonce, TxState};
 use tollgate_testkit::StoreKind;
-use tollgate_testkit::builders::{node_id, tx_id};
+use tollgate_testkit::builders::{draft, node_id, tx_id};
 use tollgate_testkit::fake_chain::{FakeChain, FakeSigner};
 use tollgate_testkit::store_fixture::NodeOptions;
 
@@ -118,18 +118,8 @@ async fn section(lease: Lease, values: &[u64], have_slots: bool) -> Section {
     for value in values {
         let mut intent = transfer(*value);
         intent.gas = Some(21_000);
-        let draft = TxDraft {
-            chain_id: account(1).chain_id,
-            from: account(1).address,
-            nonce: nonce(*value),
-            to: intent.to,
-            value: Wei(intent.value),
-            data: Bytes::new(),
-            access_list: Vec::new(),
-            fees,
-            kind: TxKind::Legacy,
-        };
         let slot = if have_slots {
+            let draft = draft(account(1), nonce(*value), *value, fees);
             let signed = FakeSigner(Vec::new()).sign(vec![draft]).await.remove(0).unwrap();
             let (tx_hash, raw, kind) = (signed.tx_hash, signed.raw, AttemptKind::Intent);
             let attempt = NewAttempt { tx_hash, raw, kind, fees };

@@ -86,8 +86,7 @@ async fn a_slot_that_was_never_sent_is_not_given_to_another_after_a_restart() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn older_attempt_mined_without_an_owner_is_recognised() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let tx = transfers(&engine, [10]).await[0];
     cluster.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
     // The pool keeps the older one.
@@ -150,8 +149,7 @@ async fn a_receipt_whose_block_left_the_chain_before_the_new_owner_came_is_not_w
 
 #[tokio::test(flavor = "multi_thread")]
 async fn takeover_delays_neither_creates_nor_finality_while_lookups_by_hash_hang() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let mined = transfers(&engine, [10]).await;
     cluster.until(mined[0], "was with a node", |tx| tx.seen.state == PENDING).await;
     cluster.chain.mine();

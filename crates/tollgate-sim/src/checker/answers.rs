@@ -1,4 +1,4 @@
-//! What callers are told: one request, one transaction, and it is stored (I6, I7).
+//! Answers to callers: one request is one transaction, and it is stored (I6, I7).
 
 use tollgate_model::port::TxStore;
 use tollgate_model::{Intent, Submitter, TxId, U256};

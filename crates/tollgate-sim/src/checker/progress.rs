@@ -59,7 +59,7 @@ impl World {
         }
     }
 
-    /// What a submitter has to complain of extras endpoints, nodes and the network.
+    /// What a submitter has to complain of beside endpoints, nodes and the network.
     fn excuse_of(&self, of: Submitter) -> Option<&'static str> {
         self.general_excuse().or_else(|| self.checker.lock().excused.get(&of).copied())
     }

@@ -30,8 +30,7 @@ pub async fn first_acquire_is_granted_under_token_one(fixture: &dyn StoreFixture
 
 /// An owner that asks again keeps what it has.
 pub async fn an_owner_that_asks_again_is_renewed_under_the_same_token(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     fixture.age_lease(submitter(1), Duration::from_secs(300)).await;
     let answer = a.acquire(submitter(1), &a.id, &long_terms()).await.unwrap();
     let Acquisition::Granted { lease: again, kind, .. } = answer else {
@@ -99,8 +98,7 @@ pub async fn takeover_waits_for_the_clock_skew_allowance(fixture: &dyn StoreFixt
 
 /// A lease whose time was over does not come back to life.
 pub async fn an_owner_whose_time_was_over_comes_back_under_a_new_token(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     fixture.expire(submitter(1)).await;
     let again = a.lease(submitter(1)).await;
     assert!(again.token > lease.token, "I4: {:?} after {:?}", again.token, lease.token);

@@ -15,8 +15,7 @@ const CANCELLED: TxState = TxState::Failed(Failed::Cancelled);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_of_a_queued_transaction_ends_it_at_once_without_a_nonce() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", window(1));
+    let (cluster, engine) = Cluster::with_node(window(1)).await;
     let ids = transfers(&engine, [10, 11, 12]).await;
     assert_eq!(act(&engine, ids[1], Action::Cancel).await, Ok(Acted::Withdrawn));
     let record = cluster.record(ids[1]).await;
@@ -43,8 +42,7 @@ async fn cancel_of_a_possibly_sent_transaction_closes_its_slot_by_a_self_transfe
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_of_a_pooled_transaction_replaces_it_and_successors_are_mined() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let ids = transfers(&engine, 10..15).await;
     for id in &ids {
         cluster.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
@@ -62,8 +60,7 @@ async fn cancel_of_a_pooled_transaction_replaces_it_and_successors_are_mined() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelling_a_mined_transaction_is_refused() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let ids = transfers(&engine, [10]).await;
     cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
     cluster.chain.mine();
@@ -77,8 +74,7 @@ async fn cancelling_a_mined_transaction_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_racing_with_mining_is_decided_by_the_block() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let ids = transfers(&engine, [10, 11]).await;
     cluster.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
     let intent = cluster.attempts(ids[0]).await[0].tx_hash;
@@ -99,8 +95,7 @@ async fn cancel_racing_with_mining_is_decided_by_the_block() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn second_cancel_signs_nothing_and_the_cancel_can_be_sped_up() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let ids = transfers(&engine, [10]).await;
     cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
     sign(&cluster, &engine, ids[0], Action::Cancel).await;
@@ -116,8 +111,7 @@ async fn second_cancel_signs_nothing_and_the_cancel_can_be_sped_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn actions_and_their_reasons_are_in_the_history() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let ids = transfers(&engine, [10]).await;
     cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
     act(&engine, ids[0], Action::Cancel).await.unwrap();
@@ -155,8 +149,7 @@ async fn attempt_refused_everywhere_as_too_high_is_cancelled_below_its_price() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn replacement_refused_everywhere_as_too_high_need_not_be_outbid() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let ids = transfers(&engine, [10]).await;
     cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
     cluster.chain.answer(TxMatch::Value(10), AnswerClass::FeeTooHigh, 1);

@@ -63,8 +63,7 @@ async fn patience_restarts_after_an_operator_action() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn end_of_one_hold_retries_the_others_at_once() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let values: Vec<u64> = (0..4).map(|n| ETHER + n).collect();
     for value in &values[1..] {
         cluster.chain.answer(TxMatch::Value(*value), AnswerClass::InsufficientFunds, 1);

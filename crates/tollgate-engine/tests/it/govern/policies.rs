@@ -157,8 +157,7 @@ async fn a_lost_head_among_fifty_is_resolved_by_resubmit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn default_policy_raises_an_alert_and_keeps_tracking() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", watchful());
+    let (cluster, engine) = Cluster::with_node(watchful()).await;
     let ids = stuck_line(&cluster, &engine).await;
     cluster.clock.advance(MINUTE);
     cluster.eventually("an alert", async || !cluster.alerts.of(AlertKind::Stuck).is_empty()).await;

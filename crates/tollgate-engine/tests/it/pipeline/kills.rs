@@ -10,8 +10,7 @@ use tollgate_engine::{CreateError, Engine, EngineOptions};
 use tollgate_model::port::{Checkpoint, LeaseTerms};
 use tollgate_testkit::PausePoints;
 
-use super::chains::ChainKind;
-use super::support::{Pipeline, Sent, StoreKind, account, options, transfer};
+use super::support::{Pipeline, Sent, account, options, transfer};
 use crate::support::{id, request};
 
 everywhere! {
@@ -33,17 +32,13 @@ enum Death {
     At(Checkpoint),
 }
 
-async fn work_of_nodes_killed_at_any_time_is_finished_by_another_exactly_once(
-    store: StoreKind,
-    chain: ChainKind,
-) {
+async fn work_of_nodes_killed_at_any_time_is_finished_by_another_exactly_once(pipeline: Pipeline) {
     let deaths = [Death::After(0), Death::After(1), Death::After(25)];
-    kill(store, chain, &deaths).await;
+    kill(pipeline, &deaths).await;
 }
 
 async fn work_of_nodes_killed_at_checkpoints_is_finished_by_another_exactly_once(
-    store: StoreKind,
-    chain: ChainKind,
+    pipeline: Pipeline,
 ) {
     let deaths = [
         Death::At(Checkpoint::AttemptsSigned),
@@ -53,11 +48,11 @@ async fn work_of_nodes_killed_at_checkpoints_is_finished_by_another_exactly_once
         Death::At(Checkpoint::ReceiptsSeen),
         Death::At(Checkpoint::FinalityJudged),
     ];
-    kill(store, chain, &deaths).await;
+    kill(pipeline, &deaths).await;
 }
 
-async fn kill(store: StoreKind, chain: ChainKind, deaths: &[Death]) {
-    let pipeline = Arc::new(Pipeline::on(store, chain).await);
+async fn kill(pipeline: Pipeline, deaths: &[Death]) {
+    let pipeline = Arc::new(pipeline);
     // Blocks come all the while, so that work is interrupted at every stage.
     let at = pipeline.clone();
     let miner = tokio::spawn(async move {
