@@ -15,7 +15,7 @@ use tollgate_model::port::{
 };
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::{
-    Address, Bytes, Failed, GasPrice, Intent, NodeId, Nonce, Text, TxHash, TxState, U256,
+    Address, Failed, GasPrice, Intent, NodeId, Nonce, Text, TxHash, TxState, U256,
 };
 use tollgate_testkit::builders::draft;
 use tollgate_testkit::fake_chain::{FakeSigner, Query};
@@ -133,7 +133,7 @@ async fn callers_and_transactions_share_one_line_of_nonces() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_callers_at_once_never_get_the_same_nonce() {
-    let (cluster, engine) = Cluster::with_node(open()).await;
+    let (_cluster, engine) = Cluster::with_node(open()).await;
     let asks = (0..40).map(|_| reserved(&engine, None));
     let mut got: Vec<_> = join_all(asks).await.iter().map(|one| one.nonce.get()).collect();
     got.sort_unstable();

@@ -6,7 +6,7 @@ use tollgate_model::nonce::Mode;
 use tollgate_model::port::batch::Fees;
 use tollgate_model::port::signer::{PreSigned, Signer};
 use tollgate_model::refusal::RefusalKind;
-use tollgate_model::{GasPrice, Nonce};
+use tollgate_model::{GasPrice, Nonce, U256};
 use tollgate_testkit::builders::draft;
 use tollgate_testkit::fake_chain::FakeSigner;
 
@@ -69,7 +69,7 @@ async fn a_nonce_that_is_not_due_is_refused_and_nothing_is_written() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_bytes_again_are_the_same_transaction() {
-    let (cluster, engine) = Cluster::with_node(options()).await;
+    let (_cluster, engine) = Cluster::with_node(options()).await;
     let first = post(&engine, 0, 10).await.unwrap();
     let again = join_all((0..20).map(|_| post(&engine, 0, 10))).await;
     assert!(again.into_iter().all(|again| again == Ok(Created::Known(first.tx_id()))));

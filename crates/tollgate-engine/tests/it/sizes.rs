@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_engine::{CreateError, Engine, EngineOptions};
+use tollgate_engine::{Engine, EngineOptions};
 use tollgate_model::nonce::{Mode, NonceRules};
 use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{
@@ -18,7 +18,7 @@ use tollgate_testkit::builders::{draft, node_id, tx_id};
 use tollgate_testkit::fake_chain::{FakeChain, FakeSigner};
 use tollgate_testkit::store_fixture::NodeOptions;
 
-use crate::support::{Cluster, account, options, transfer};
+use crate::support::{Cluster, account, create_when_owned, options, transfer};
 
 /// More than one batch takes, many times over.
 const MANY: u64 = 20_000;
@@ -173,17 +173,9 @@ async fn queue_of_6000_is_given_slots_in_order(store: StoreKind) {
     // A window wider than a batch, and callers who come meanwhile.
     let mut late = transfer(count);
     late.gas = Some(21_000);
-    let created = loop {
-        match engine.create(account(1), None, late.clone()).await {
-            Ok(created) => break created,
-            Err(CreateError::NotOwner(_) | CreateError::Unavailable(_)) => {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-            Err(error) => panic!("{error}"),
-        }
-    };
+    let created = create_when_owned(&engine, account(1), None, late).await;
     crowd.until_rows("managed_tx where state >= 30", count + 1).await;
-    let record = crowd.record(created.tx_id()).await;
+    let record = crowd.record(created).await;
     assert_eq!(record.nonce.unwrap().get(), count, "behind all that waited");
     crowd.chain.mine();
     assert_paid(&crowd.chain, count + 1);

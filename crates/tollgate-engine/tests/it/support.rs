@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tollgate_engine::{Created, EngineOptions};
+use tollgate_engine::{CreateError, Created, Engine, EngineOptions};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::LeaseTerms;
 use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft};
 use tollgate_model::resubmit::ResubmitRules;
-use tollgate_model::{Address, Bytes, ChainId, Intent, RequestId, TxId, U256};
+use tollgate_model::{Address, Bytes, ChainId, Intent, RequestId, Submitter, TxId, U256};
 use tollgate_testkit::fake_chain::FakeSigner;
+use tollgate_testkit::wait;
 
 pub(crate) use tollgate_testkit::cluster::{FakeCluster as Cluster, account};
 
@@ -27,6 +28,23 @@ pub(crate) fn request(text: &str) -> Option<RequestId> {
 
 pub(crate) fn id(created: Created) -> TxId {
     created.tx_id()
+}
+
+/// Creates at a node that may not own the account yet, until it does.
+pub(crate) async fn create_when_owned(
+    engine: &Engine,
+    from: Submitter,
+    request: Option<RequestId>,
+    intent: Intent,
+) -> TxId {
+    wait::until("a create to be taken", || async {
+        match engine.create(from, request.clone(), intent.clone()).await {
+            Ok(created) => Some(created.tx_id()),
+            Err(CreateError::NotOwner(_) | CreateError::Unavailable(_)) => None,
+            Err(error) => panic!("{error}"),
+        }
+    })
+    .await
 }
 
 /// Short times, but leases that outlast a test: nobody loses one because the machine is busy.

@@ -9,7 +9,7 @@ use tollgate_model::answer::AnswerClass;
 use tollgate_testkit::fake_chain::{Reorged, TxMatch};
 
 use crate::govern::{PENDING, patient, sign, transfers};
-use crate::support::{Cluster, account, hasty, id, options, request, transfer};
+use crate::support::{Cluster, account, create_when_owned, hasty, id, options, request, transfer};
 
 /// A node on a runtime of its own, so that it can die as a whole, at whatever it is doing.
 fn doomed(cluster: &Cluster, count: u64) -> (tokio::runtime::Runtime, Vec<tollgate_model::TxId>) {
@@ -52,15 +52,7 @@ async fn a_node_that_does_not_own_says_who_does_and_a_graceful_stop_hands_over_a
     a.stop().await;
     drop(a);
     // The lease is free now: whoever asks next owns.
-    let second = loop {
-        match b.create(account(1), None, transfer(1)).await {
-            Ok(created) => break id(created),
-            Err(CreateError::NotOwner(_) | CreateError::Unavailable(_)) => {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-            Err(error) => panic!("{error}"),
-        }
-    };
+    let second = create_when_owned(&b, account(1), None, transfer(1)).await;
     cluster.mine_until_final(&[first, second]).await;
     assert_eq!(cluster.paid(account(1)), [0, 1]);
 }

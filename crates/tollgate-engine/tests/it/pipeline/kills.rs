@@ -2,16 +2,16 @@
 //! exactly once.
 
 use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use tollgate_engine::{CreateError, Engine, EngineOptions};
+use tollgate_engine::{Engine, EngineOptions};
 use tollgate_model::port::{Checkpoint, LeaseTerms};
 use tollgate_testkit::PausePoints;
 
 use super::support::{Pipeline, Sent, account, options, transfer};
-use crate::support::{id, request};
+use crate::support::{create_when_owned, request};
 
 everywhere! {
     work_of_nodes_killed_at_any_time_is_finished_by_another_exactly_once,
@@ -124,17 +124,8 @@ fn live_and_die(pipeline: &Arc<Pipeline>, round: u64, death: Death) {
     runtime.shutdown_background();
 }
 
-/// Asks until the lease of whoever died is over.
+/// Asks until the lease of the killed node is over.
 async fn insist(engine: &Engine, value: u64) -> Sent {
-    let begun = Instant::now();
-    loop {
-        let name = request(&format!("request-{value}"));
-        match engine.create(account(0), name, transfer(value)).await {
-            Ok(created) => return Sent::new(id(created), value),
-            Err(CreateError::NotOwner(_) | CreateError::Unavailable(_)) => {}
-            Err(error) => panic!("{value}: {error}"),
-        }
-        assert!(begun.elapsed() < PATIENCE, "{value} is never taken");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let name = request(&format!("request-{value}"));
+    Sent::new(create_when_owned(engine, account(0), name, transfer(value)).await, value)
 }
