@@ -153,7 +153,7 @@ impl Start {
         command
             .args(["serve", "--node-name", name, "--listen", &format!("127.0.0.1:{port}")])
             .args(["--database-url", database_url])
-            .args(["--rpc-url", rpc[0].url(), "--rpc-url", rpc[1].url()])
+            .args(["--rpc-url", &rpc[0].url(), "--rpc-url", &rpc[1].url()])
             .args(["--finality", &format!("confirmations:{CONFIRMATIONS}")])
             .arg("--private-key-file")
             .arg(self.folder.join(KEYS))

@@ -255,19 +255,19 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_wrong_with_a_good_run() {
+    fn good_run_has_no_violation() {
         let verdict = judge(&good());
         assert_eq!(verdict.wrong, [""; 0]);
         assert_eq!((verdict.accepted, verdict.once, verdict.feed_entries), (4, 4, 4));
     }
 
     #[test]
-    fn what_the_chain_never_carried_out_is_lost() {
+    fn accepted_value_missing_on_the_chain_is_lost() {
         says(&wrong_with(|it| it.mined.truncate(3)), "lost: 21");
     }
 
     #[test]
-    fn what_the_chain_carried_out_twice_is_doubled() {
+    fn value_on_the_chain_twice_is_doubled() {
         let again = |it: &mut Evidence| {
             let mined = Mined { nonce: 2, block: 6, ..it.mined[1].clone() };
             it.mined.insert(2, mined);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asked_for_is_noticed() {
+    fn foreign_transaction_is_noticed() {
         let more = |it: &mut Evidence| {
             let mined = Mined { nonce: 2, value: 12, ..it.mined[1].clone() };
             it.mined.insert(2, mined);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reorg_put_into_an_earlier_block_was_sent_later() {
+    fn reorg_that_moves_a_transaction_to_an_earlier_block_counts_as_sent_later() {
         let with = |replaced: RangeInclusive<u64>| {
             wrong_with(|it| {
                 it.mined[3].block = 7;
@@ -341,12 +341,12 @@ mod tests {
     }
 
     #[test]
-    fn what_still_waits_in_the_pool_is_noticed() {
+    fn transaction_left_in_the_pool_is_noticed() {
         says(&wrong_with(|it| *it.pending_counts.get_mut(&0).unwrap() += 1), "the pool counts 3");
     }
 
     #[test]
-    fn a_feed_that_differs_is_noticed() {
+    fn feed_that_differs_from_the_stored_one_is_noticed() {
         says(&wrong_with(|it| it.feed.truncate(3)), "not in the feed: tx-21");
         says(&wrong_with(|it| it.feed.swap(0, 1)), "not the same");
         says(&wrong_with(|it| it.feed[0].tx_id = "x".to_owned()), "nobody asked for it: x");
@@ -354,12 +354,12 @@ mod tests {
     }
 
     #[test]
-    fn two_requests_with_one_transaction_are_noticed() {
+    fn transaction_of_two_requests_is_noticed() {
         says(&wrong_with(|it| it.accepted[0].tx_id = "tx-11".to_owned()), "one transaction");
     }
 
     #[test]
-    fn what_the_audit_found_is_told() {
+    fn findings_of_the_audit_are_reported() {
         let stale = wrong_with(|it| it.audit.stale_writes.push("late".to_owned()));
         says(&stale, "stale write: late");
         says(&wrong_with(|it| it.audit.reused.push("again".to_owned())), "again");

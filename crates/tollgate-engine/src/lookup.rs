@@ -122,7 +122,7 @@ mod tests {
     }
 
     fn broken() -> Result<u8, StoreError> {
-        Err(StoreError::Unavailable("connection closed".to_owned()))
+        Err(StoreError::Unavailable("connection closed".into()))
     }
 
     #[tokio::test(start_paused = true)]
@@ -138,7 +138,7 @@ mod tests {
     async fn read_that_took_long_or_failed_otherwise_is_not_repeated() {
         let at_once = Duration::ZERO;
         assert_eq!(read(&[(REREAD_WITHIN, broken()), (at_once, Ok(1))]).await, (broken(), 1));
-        let defect = Err(StoreError::Defect("a row that can't be read".to_owned()));
+        let defect = Err(StoreError::Defect("a row that can't be read".into()));
         assert_eq!(read(&[(at_once, defect.clone()), (at_once, Ok(1))]).await, (defect, 1));
     }
 }

@@ -46,15 +46,15 @@ const ACCOUNTS: usize = 3;
 pub(crate) struct SimChain {
     local: LocalChain,
     views: Vec<LocalView>,
-    beside: Mutex<Beside>,
+    extras: Mutex<ChainExtras>,
     steady: Steady,
     chain_id: u64,
     moves: Notify,
 }
 
-/// What is known beside the chain itself.
+/// State that the chain itself does not have.
 #[derive(Default)]
-struct Beside {
+struct ChainExtras {
     /// Signed transactions, decoded once.
     decoded: HashMap<Bytes, Result<Arc<Tx>, Rejection>>,
     /// How many blocks the second endpoint is behind.
@@ -68,7 +68,7 @@ struct Beside {
 /// The chain under its lock.
 pub(crate) struct State<'a> {
     pub(crate) chain: MutexGuard<'a, Chain>,
-    beside: MutexGuard<'a, Beside>,
+    extras: MutexGuard<'a, ChainExtras>,
     steady: Steady,
 }
 
@@ -109,14 +109,14 @@ impl SimChain {
         }
         let local = LocalChain::new(chain);
         let views = client::views(&local, seed, plan);
-        let beside = Mutex::default();
-        Self { local, views, beside, steady: plan.steady, chain_id, moves: Notify::new() }
+        let extras = Mutex::default();
+        Self { local, views, extras, steady: plan.steady, chain_id, moves: Notify::new() }
     }
 
     pub(crate) fn lock(&self) -> State<'_> {
         State {
             chain: self.local.lock(),
-            beside: self.beside.lock().unwrap_or_else(PoisonError::into_inner),
+            extras: self.extras.lock().unwrap_or_else(PoisonError::into_inner),
             steady: self.steady,
         }
     }
@@ -162,7 +162,7 @@ impl SimChain {
     }
 
     pub(crate) fn set_lag(&self, lag: u64) {
-        self.lock().beside.lag = lag;
+        self.lock().extras.lag = lag;
     }
 
     /// Throws transactions out of both pools.
@@ -217,11 +217,11 @@ impl SimChain {
 
 impl State<'_> {
     pub(crate) fn decode(&mut self, raw: &Bytes) -> Result<Arc<Tx>, Rejection> {
-        if let Some(known) = self.beside.decoded.get(raw) {
+        if let Some(known) = self.extras.decoded.get(raw) {
             return known.clone();
         }
         let decoded = Tx::decode(raw.clone());
-        self.beside.decoded.insert(raw.clone(), decoded.clone());
+        self.extras.decoded.insert(raw.clone(), decoded.clone());
         decoded
     }
 
@@ -230,18 +230,18 @@ impl State<'_> {
             Some(Lie::Lags(blocks)) => blocks,
             _ => 0,
         };
-        let lag = if endpoint == SECOND { self.beside.lag.max(steady) } else { 0 };
+        let lag = if endpoint == SECOND { self.extras.lag.max(steady) } else { 0 };
         self.chain.view(endpoint, lag)
     }
 
     /// The highest count of an account that any block ever gave.
     pub(crate) fn peak(&self, of: Address) -> u64 {
-        self.beside.peaks.get(&of).copied().unwrap_or(0)
+        self.extras.peaks.get(&of).copied().unwrap_or(0)
     }
 
     /// The highest honest price of gas so far.
     pub(crate) fn honest_price(&self) -> u128 {
-        self.beside.honest_price.max(honest(self.chain.next_base_fee()))
+        self.extras.honest_price.max(honest(self.chain.next_base_fee()))
     }
 
     /// The highest nonce that any pool counts for an account.
@@ -268,10 +268,10 @@ impl State<'_> {
     fn note_peaks(&mut self) {
         for account in accounts() {
             let count = self.count(account.address);
-            let peak = self.beside.peaks.entry(account.address).or_default();
+            let peak = self.extras.peaks.entry(account.address).or_default();
             *peak = count.max(*peak);
         }
-        self.beside.honest_price = self.honest_price();
+        self.extras.honest_price = self.honest_price();
     }
 
     /// Where a transaction is in the canonical chain: block number and whether it succeeded.

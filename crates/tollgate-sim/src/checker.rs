@@ -1,11 +1,11 @@
-//! Whether the promises are kept, judged from outside: by the chain's blocks, the feed, what callers
+//! Checks the promises from outside: by the chain's blocks, the feed, what callers
 //! were told, and the bytes that left nodes. Tollgate's own state is read only where the promise is
 //! about it (cursor and token never go back, what was told is stored, bytes are durable first).
 
+mod answers;
 mod end;
 mod feed;
 mod progress;
-mod told;
 mod wire;
 mod writes;
 
@@ -25,7 +25,7 @@ pub(crate) const NO_NODE_TAKES_IT: &str = "an intent that no node takes";
 /// A promise that was broken.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// Which: its number, or `sim` if the simulation itself failed.
+    /// Its number, or `sim` if the simulation itself failed.
     pub promise: &'static str,
     /// How.
     pub what: String,
@@ -54,7 +54,7 @@ struct Seen {
     /// How many sends of these bytes had no clear answer and were not tried again yet, by node.
     unclear: BTreeMap<(String, TxHash), u64>,
     outsiders: BTreeSet<TxHash>,
-    requests: BTreeMap<(Submitter, String), Told>,
+    requests: BTreeMap<(Submitter, String), AnsweredRequest>,
     resumed: BTreeSet<Submitter>,
     /// Whom something outside of Tollgate stands in the way of, and what.
     excused: BTreeMap<Submitter, &'static str>,
@@ -94,7 +94,7 @@ struct Sent {
 
 /// What a caller was told about its request.
 #[derive(Clone, Copy)]
-struct Told {
+struct AnsweredRequest {
     tx_id: TxId,
     value: u64,
 }

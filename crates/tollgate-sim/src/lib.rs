@@ -8,21 +8,21 @@
 
 mod chain;
 mod checker;
-mod life;
-mod line;
+mod network;
 mod node;
 mod operators;
 mod orphans;
 mod plan;
 mod planted;
-mod reserving;
+mod reservations;
 mod run;
 mod signer;
 mod store;
 mod trace;
+mod workload;
 mod world;
 
 pub use checker::Violation;
 pub use planted::Bug;
 pub use run::{Report, Tally, run, run_as_drawn};
-pub use trace::Keep;
+pub use trace::TraceMode;

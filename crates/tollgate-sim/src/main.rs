@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use tollgate_sim::{Bug, Keep, Report, Tally, run, run_as_drawn};
+use tollgate_sim::{Bug, Report, Tally, TraceMode, run, run_as_drawn};
 
 const USAGE: &str =
     "tollgate-sim seeds COUNT [FROM] | replay SEED [BUG] | (bugs | drawn-bugs) [SEEDS [BUG]]";
@@ -137,7 +137,7 @@ fn seeds(count: u64, from: u64) -> ExitCode {
                 return;
             }
             let seed = from + number;
-            let report = run(seed, None, Keep::Digest);
+            let report = run(seed, None, TraceMode::Digest);
             let Ok(mut sum) = sum.lock() else { return };
             if let Some(wrong) = sum.add(seed, &report) {
                 println!("{wrong}");
@@ -160,9 +160,9 @@ fn seeds(count: u64, from: u64) -> ExitCode {
 }
 
 fn replay(seed: u64, bug: Option<Bug>) -> ExitCode {
-    match run(seed, bug, Keep::Lines) {
+    match run(seed, bug, TraceMode::Lines) {
         Ok(report) => {
-            report.lines.iter().for_each(|line| println!("{line}"));
+            report.lines.iter().for_each(|network| println!("{network}"));
             println!("{} events, digest {:016x}", report.events, report.digest);
             match report.violation {
                 Some(broken) => {
@@ -185,12 +185,13 @@ fn bugs(most: u64, favours: bool, only: Option<Bug>) -> ExitCode {
     for bug in Bug::ALL.into_iter().filter(|bug| only.is_none_or(|only| only == *bug)) {
         let found = (0..most).find_map(|seed| {
             let report = match favours {
-                true => run(seed, Some(bug), Keep::Digest),
-                false => run_as_drawn(seed, bug, Keep::Digest),
+                true => run(seed, Some(bug), TraceMode::Digest),
+                false => run_as_drawn(seed, bug, TraceMode::Digest),
             };
             let broken = report.ok()?.violation?;
             // A world that is bad without the mistake says nothing about it.
-            let is_good = || run(seed, None, Keep::Digest).is_ok_and(|it| it.violation.is_none());
+            let is_good =
+                || run(seed, None, TraceMode::Digest).is_ok_and(|it| it.violation.is_none());
             (favours || is_good()).then_some((seed, broken))
         });
         match found {
@@ -212,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_is_understood_or_refused() {
+    fn arguments_are_parsed_or_refused() {
         assert_eq!(read(&["seeds", "SEEDS=7", "FROM=3"]), Ok(Job::Seeds { count: 7, from: 3 }));
         assert_eq!(read(&["replay", "5"]), Ok(Job::Replay { seed: 5, bug: None }));
         let planted = Job::Replay { seed: 5, bug: Some(Bug::ALL[0]) };

@@ -1,4 +1,4 @@
-//! A node: a real engine whose every port goes through its line.
+//! A node: a real engine whose calls go through its network.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use tollgate_model::{ChainId, NodeId, Text, TxId};
 use uuid::{Builder, Uuid};
 
 use crate::chain::{CHAIN_ID, ClientChain, NodeChain};
-use crate::line::Line;
+use crate::network::Network;
 use crate::planted::{Bug, PlantedChain};
 use crate::signer::Keys;
 use crate::store::NodeStore;
@@ -34,19 +34,19 @@ const BEAT: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(crate) struct Node {
     pub(crate) engine: Engine,
-    pub(crate) line: Arc<Line>,
+    pub(crate) network: Arc<Network>,
 }
 
 impl Node {
     fn start(world: &Arc<World>, index: usize, start: u64) -> Result<Self, InvalidId> {
         let letter = if world.chain_id().get() == CHAIN_ID { 'n' } else { 'm' };
         let name = format!("{letter}{index}.{start}");
-        let line = Arc::new(Line::new(world, name.clone()));
-        let ids = Arc::new(SeededIds { world: world.clone(), line: line.clone() });
+        let network = Arc::new(Network::new(world, name.clone()));
+        let ids = Arc::new(SeededIds { world: world.clone(), network: network.clone() });
         let node = NodeId::new(&name, ids.owner_token())?;
         let policies = Policies {
-            stuck: if world.plan.moody_policy {
-                Arc::new(Moody(world.clone()))
+            stuck: if world.plan.random_policy {
+                Arc::new(RandomPolicy(world.clone()))
             } else {
                 Policies::default().stuck
             },
@@ -56,8 +56,8 @@ impl Node {
                 ..BumpRules::default()
             }),
         };
-        let chain = way_to_chain(world, &line);
-        let store = NodeStore { world: world.clone(), line: line.clone(), chain: chain.clone() };
+        let chain = chain_client(world, &network);
+        let store = NodeStore { world: world.clone(), network: network.clone(), chain: chain.clone() };
         let store = Arc::new(store);
         let live = LiveNode {
             node: node.clone(),
@@ -73,24 +73,23 @@ impl Node {
             store,
             chain,
             signer,
-            clock: line.clone(),
+            clock: network.clone(),
             ids,
             checkpoints: Arc::new(Unwatched),
             policies,
             alerts: Arc::new(LoggedAlerts),
         };
         world.note(format_args!("{name} starts"));
-        Ok(Self { engine: Engine::start(ports, options), line })
+        Ok(Self { engine: Engine::start(ports, options), network })
     }
 }
 
-fn way_to_chain(world: &Arc<World>, line: &Arc<Line>) -> Arc<dyn Chain> {
-    let (planted, line) = (world.clone(), line.clone());
-    let world = world.clone();
+fn chain_client(world: &Arc<World>, network: &Arc<Network>) -> Arc<dyn Chain> {
+    let (planted, world, network) = (world.clone(), world.clone(), network.clone());
     let chain: Arc<dyn Chain> = if world.plan.real_client {
-        Arc::new(ClientChain::new(world, line))
+        Arc::new(ClientChain::new(world, network))
     } else {
-        Arc::new(NodeChain { world, line, marks: Mutex::default(), gave_up: Mutex::default() })
+        Arc::new(NodeChain { world, network, marks: Mutex::default(), gave_up: Mutex::default() })
     };
     PlantedChain::around(planted, chain)
 }
@@ -106,13 +105,13 @@ async fn beat(store: Arc<NodeStore>, node: LiveNode, served: ServedSet) {
     }
 }
 
-/// Starts a node in its seat, and another one after each death.
-pub(crate) async fn keep_seat(world: Arc<World>, index: usize) {
+/// Runs the node at this place; starts it again after each crash.
+pub(crate) async fn run_node(world: Arc<World>, index: usize) {
     for start in 0.. {
         match Node::start(&world, index, start) {
             Ok(node) => {
                 world.seat(index, Some(node.clone()));
-                node.line.death().await;
+                node.network.crash().await;
                 world.checker.note_deaths(&node.engine);
                 world.seat(index, None);
             }
@@ -183,12 +182,12 @@ fn options(world: &World) -> Result<EngineOptions, InvalidId> {
 /// Ids that follow from the seed.
 struct SeededIds {
     world: Arc<World>,
-    line: Arc<Line>,
+    network: Arc<Network>,
 }
 
 impl Ids for SeededIds {
     fn tx_id(&self) -> TxId {
-        let millis = tollgate_model::port::clock::Clock::now(&*self.line).unix_micros() / 1_000;
+        let millis = tollgate_model::port::clock::Clock::now(&*self.network).unix_micros() / 1_000;
         let mut chance = [0; 10];
         chance[..8].copy_from_slice(&self.world.below(u64::MAX).to_be_bytes());
         let id = Builder::from_unix_timestamp_millis(u64::try_from(millis).unwrap_or(0), &chance);
@@ -201,10 +200,10 @@ impl Ids for SeededIds {
 }
 
 /// A policy that says anything, at any time.
-struct Moody(Arc<World>);
+struct RandomPolicy(Arc<World>);
 
 #[async_trait]
-impl StuckPolicy for Moody {
+impl StuckPolicy for RandomPolicy {
     async fn decide(&self, _context: &StuckContext) -> StuckDecision {
         tokio::time::sleep(self.0.between(10, 15_000)).await;
         let action = StuckAction::ALL[self.0.below(StuckAction::ALL.len() as u64) as usize];

@@ -1,4 +1,4 @@
-//! Operators: what they do while the storm lasts, and how they bring things to an end after it.
+//! Operators: random actions during the storm, and actions that bring everything to an end after it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::TxStore;
 use tollgate_model::{Submitter, Text, TxId};
 
-use crate::life::outsider;
 use crate::node::Node;
+use crate::workload::outsider;
 use crate::world::World;
 
 /// How long an operator waits for a node.

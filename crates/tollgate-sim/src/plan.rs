@@ -1,4 +1,4 @@
-//! What a seed makes of the world: its size, its rules, and how bad the weather is.
+//! The plan of a run, drawn from its seed: size, rules and faults.
 
 use std::time::Duration;
 
@@ -27,11 +27,11 @@ pub(crate) struct Plan {
     pub(crate) rejected_slot: RejectedSlot,
     pub(crate) bumps: bool,
     /// The stuck policy answers at random, and late, instead of doing nothing.
-    pub(crate) moody_policy: bool,
+    pub(crate) random_policy: bool,
     /// Some intents are such that no node takes them, or that they wait for the market to come down.
     pub(crate) unwanted: bool,
     pub(crate) block_millis: u64,
-    /// How long there is work and bad weather.
+    /// The time with work and faults.
     pub(crate) storm: Duration,
     /// How far back the engines look for what used a slot, in blocks.
     pub(crate) lookback_blocks: u64,
@@ -144,7 +144,7 @@ impl Steady {
     }
 }
 
-/// How often what goes wrong. Chances are per call, rates per second of the storm.
+/// The faults of a run. Chances are per call, rates per second of the storm.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
     /// Chance that a node dies at a call: before it is made, or before its answer is seen.
@@ -229,7 +229,7 @@ impl Plan {
             finality,
             rejected_slot: RejectedSlot::ALL[rng.below(3) as usize],
             bumps: rng.chance(0.4),
-            moody_policy: rng.chance(0.2),
+            random_policy: rng.chance(0.2),
             unwanted: rng.below(4) == 0,
             block_millis: 500 + rng.below(1_500),
             storm: Duration::from_secs(20 + rng.below(25)),

@@ -1,4 +1,4 @@
-//! One run: a storm, then calm, then rest.
+//! One run: a time with faults (the storm), a calm in which all work has to end, and the check.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use futures_util::future::{join_all, select_all};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::checker::Violation;
-use crate::life::{blow, call, mine};
-use crate::node::{foreign_node, keep_seat};
+use crate::node::{foreign_node, run_node};
 use crate::operators::{help, operate, unpause};
 use crate::planted::Bug;
-use crate::reserving::reserve;
-use crate::trace::Keep;
+use crate::reservations::reserve;
+use crate::trace::TraceMode;
+use crate::workload::{create_all, inject_faults, mine};
 use crate::world::World;
 
 /// How long a caller waits for its answer once it is calm.
@@ -66,7 +66,7 @@ pub struct Tally {
 ///
 /// # Errors
 /// The simulation could not be set up.
-pub fn run(seed: u64, bug: Option<Bug>, keep: Keep) -> Result<Report, String> {
+pub fn run(seed: u64, bug: Option<Bug>, keep: TraceMode) -> Result<Report, String> {
     run_with(seed, bug, true, keep)
 }
 
@@ -74,11 +74,11 @@ pub fn run(seed: u64, bug: Option<Bug>, keep: Keep) -> Result<Report, String> {
 ///
 /// # Errors
 /// The simulation could not be set up.
-pub fn run_as_drawn(seed: u64, bug: Bug, keep: Keep) -> Result<Report, String> {
+pub fn run_as_drawn(seed: u64, bug: Bug, keep: TraceMode) -> Result<Report, String> {
     run_with(seed, Some(bug), false, keep)
 }
 
-fn run_with(seed: u64, bug: Option<Bug>, favours: bool, keep: Keep) -> Result<Report, String> {
+fn run_with(seed: u64, bug: Option<Bug>, favours: bool, keep: TraceMode) -> Result<Report, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -111,14 +111,14 @@ fn run_with(seed: u64, bug: Option<Bug>, favours: bool, keep: Keep) -> Result<Re
 
 async fn run_one(world: &Arc<World>) {
     for index in 0..world.plan.nodes {
-        tokio::spawn(keep_seat(world.clone(), index));
+        tokio::spawn(run_node(world.clone(), index));
     }
     tokio::spawn(foreign_node(world.clone()));
     tokio::spawn(mine(world.clone()));
     tokio::spawn(operate(world.clone()));
-    tokio::spawn(blow(world.clone()));
+    tokio::spawn(inject_faults(world.clone()));
     tokio::spawn(reserve(world.clone()));
-    let callers = tokio::spawn(call(world.clone()));
+    let callers = tokio::spawn(create_all(world.clone()));
     sleep(world.plan.storm).await;
     world.calm_down();
     if timeout(ANSWERED, callers).await.is_err() {

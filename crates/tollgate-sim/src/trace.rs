@@ -1,11 +1,11 @@
-//! What happened, in order: a digest of all of it, and the lines themselves where somebody reads.
+//! The events of a run, in order: their digest, and the lines themselves for a replay.
 
 use std::fmt::{self, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What becomes of the lines.
+/// Whether the lines are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Keep {
+pub enum TraceMode {
     /// Only their digest is kept.
     Digest,
     /// All of them are kept.
@@ -14,7 +14,7 @@ pub enum Keep {
 
 /// The events of one run.
 pub(crate) struct Trace {
-    keep: Keep,
+    keep: TraceMode,
     inner: Mutex<Inner>,
 }
 
@@ -27,7 +27,7 @@ struct Inner {
 }
 
 impl Trace {
-    pub(crate) fn new(keep: Keep) -> Self {
+    pub(crate) fn new(keep: TraceMode) -> Self {
         Self { keep, inner: Mutex::default() }
     }
 
@@ -40,7 +40,7 @@ impl Trace {
         let _ = write!(inner.line, "{:>11.3}  {what}", at_micros as f64 / 1_000.0);
         inner.digest = digest(inner.digest, inner.line.as_bytes());
         inner.events += 1;
-        if self.keep == Keep::Lines {
+        if self.keep == TraceMode::Lines {
             inner.lines.push(inner.line.clone());
         }
     }

@@ -1,4 +1,4 @@
-//! What everybody in one run shares: time, chance, the database, the chain, and who checks.
+//! The shared state of one run: time, randomness, the database, the chain, and the checker.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use crate::checker::Checker;
 use crate::node::Node;
 use crate::plan::{Faults, Plan};
 use crate::planted::{Bug, PlantedMemory};
-use crate::trace::{Keep, Trace};
+use crate::trace::{Trace, TraceMode};
 
 /// When every run starts: 2025-06-15, a little after the chain's first block.
 const START_MICROS: i64 = 1_750_000_100_000_000;
@@ -77,7 +77,7 @@ impl World {
         seed: u64,
         bug: Option<Bug>,
         favours: bool,
-        keep: Keep,
+        keep: TraceMode,
     ) -> Result<Arc<Self>, StoreError> {
         let mut rng = Rng::new(seed);
         let mut plan = Plan::draw(&mut rng);
@@ -221,7 +221,7 @@ impl World {
         Duration::from_millis(least + self.below(most.saturating_sub(least).max(1)))
     }
 
-    /// Whether a fault happens to a call. None does once the weather is calm.
+    /// Whether a fault affects a call. None does in the calm.
     pub(crate) fn strikes(&self, chance: impl FnOnce(&Faults) -> f64) -> bool {
         let chance = chance(&self.plan.faults);
         !self.is_calm() && chance > 0.0 && self.chance(chance)
@@ -240,7 +240,7 @@ impl World {
         self.note(format_args!("calm"));
         self.is_calm.store(true, Ordering::Relaxed);
         for node in self.alive() {
-            node.line.heal();
+            node.network.heal();
         }
     }
 
@@ -272,7 +272,7 @@ impl World {
     }
 
     pub(crate) fn alive(&self) -> Vec<Node> {
-        self.nodes().iter().flatten().filter(|node| !node.line.is_dead()).cloned().collect()
+        self.nodes().iter().flatten().filter(|node| !node.network.is_dead()).cloned().collect()
     }
 
     /// Any node that runs.

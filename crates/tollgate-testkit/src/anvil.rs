@@ -63,7 +63,6 @@ impl Anvil {
         panic!("anvil {args:?} ended at once, {PORTS_TRIED_MAX} times");
     }
 
-    /// Its process.
     pub fn process_id(&self) -> Option<u32> {
         self.child.id()
     }

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use tollgate_model::port::signer::{TxDraft, TxKind};
 use tollgate_model::port::{
     AttemptKind, ChainRegistration, Confirmations, CursorMove, Fees, Lease, LeaseTerms, MinedIn,
     NewAttempt, NewEvent, NewTx, Page, Payload, ReceiptDetails, Section, Seen, Slot,
@@ -12,6 +13,7 @@ use tollgate_model::port::{
 };
 use tollgate_model::{
     Address, B256, Bytes, ChainId, GasPrice, NodeId, Nonce, RequestId, Seq, Submitter, Text, TxId,
+    U256, Wei,
 };
 use tollgate_model::{TxEvent, nonce::Mode};
 use uuid::Uuid;
@@ -34,7 +36,6 @@ pub fn on_other_chain(n: u64) -> Submitter {
     Submitter::new(other_chain().chain_id, address(n))
 }
 
-/// A chain's id.
 pub fn chain_id(id: u64) -> ChainId {
     ChainId::new(id).unwrap()
 }
@@ -44,7 +45,6 @@ pub fn submitter(n: u64) -> Submitter {
     Submitter::new(chain_id(CHAIN), address(n))
 }
 
-/// The `n`th address.
 pub fn address(n: u64) -> Address {
     let mut bytes = [0x5a; 20];
     bytes[12..].copy_from_slice(&n.to_be_bytes());
@@ -61,7 +61,6 @@ pub fn node_id(name: &str) -> NodeId {
     NodeId::new(name, Uuid::new_v4()).unwrap()
 }
 
-/// A nonce.
 pub fn nonce(n: u64) -> Nonce {
     Nonce::new(n).unwrap()
 }
@@ -122,6 +121,21 @@ pub fn attempt_of(kind: AttemptKind) -> NewAttempt {
     NewAttempt { tx_hash, raw: Bytes::copy_from_slice(tx_hash.as_slice()), kind, fees }
 }
 
+/// An unsigned transfer, legacy if its fees have no tip.
+pub fn draft(from: Submitter, nonce: Nonce, value: u64, fees: Fees) -> TxDraft {
+    TxDraft {
+        chain_id: from.chain_id,
+        from: from.address,
+        nonce,
+        to: Some(Address::repeat_byte(0xee)),
+        value: Wei(U256::from(value)),
+        data: Bytes::new(),
+        access_list: Vec::new(),
+        fees,
+        kind: if fees.max_priority_fee.is_some() { TxKind::DynamicFee } else { TxKind::Legacy },
+    }
+}
+
 /// A new intent of its own, with no slot and no name.
 pub fn intent() -> NewTx {
     let tx_id = tx_id();
@@ -144,7 +158,6 @@ pub trait IntentExt: Sized {
     fn recycling(self, nonce: u64) -> Self;
     /// With the caller's name for it.
     fn named(self, request_id: &str) -> Self;
-    /// With this payload.
     fn paying(self, text: &str) -> Self;
 }
 
@@ -172,11 +185,8 @@ impl IntentExt for NewTx {
 pub trait SectionExt: Sized {
     /// The cursor's step.
     fn cursor(self, from: u64, to: u64) -> Self;
-    /// One more create.
     fn create(self, tx: NewTx) -> Self;
-    /// More creates.
     fn creates(self, txs: impl IntoIterator<Item = NewTx>) -> Self;
-    /// One more change.
     fn change(self, update: TxUpdate) -> Self;
 }
 

@@ -39,9 +39,7 @@ pub struct Cluster<C> {
     pub fixture: Arc<dyn StoreFixture>,
     /// The test's own store on it.
     pub store: Arc<dyn Store>,
-    /// The chain.
     pub chain: C,
-    /// The chain's id.
     pub chain_id: ChainId,
     /// Where the nodes that use [`Self::store`] can be paused.
     pub checkpoints: Arc<PausePoints>,

@@ -33,18 +33,18 @@ macro_rules! conformance_tests {
         $crate::conformance_tests! {
             $fixture;
             lease {
-                the_first_to_ask_is_granted_the_lease_under_token_one,
+                first_acquire_is_granted_under_token_one,
                 an_owner_that_asks_again_is_renewed_under_the_same_token,
                 another_node_is_told_who_holds_the_lease_and_for_how_long,
                 a_new_start_of_the_same_node_is_another_owner,
                 an_expired_lease_is_taken_over_under_the_next_token,
-                nobody_takes_over_within_the_allowance_for_clock_skew,
+                takeover_waits_for_the_clock_skew_allowance,
                 an_owner_whose_time_was_over_comes_back_under_a_new_token,
                 a_renewal_extends_what_is_still_held_and_leaves_out_the_rest,
                 a_renewal_under_another_name_or_token_extends_nothing,
                 a_released_lease_is_free_at_once_under_a_higher_token,
                 the_token_never_goes_back,
-                of_many_nodes_that_reach_for_one_lease_one_gets_it,
+                concurrent_acquires_grant_the_lease_to_one_node,
                 a_takeover_that_was_overtaken_finds_the_new_owner,
                 a_lease_on_an_unknown_submitter_is_refused_by_name,
                 owners_are_told_in_the_order_asked,
@@ -65,8 +65,8 @@ macro_rules! conformance_tests {
                 every_critical_call_of_a_fenced_node_is_refused,
             }
             settle {
-                a_look_tells_what_is_there_and_what_is_not,
-                a_commit_that_its_caller_never_heard_of_is_found,
+                settle_reports_which_transactions_exist,
+                commit_whose_answer_was_lost_is_found,
                 a_create_in_flight_is_not_called_absent,
                 a_change_in_flight_is_not_called_undone,
             }
@@ -79,7 +79,7 @@ macro_rules! conformance_tests {
                 many_submitters_share_a_batch_and_a_fenced_one_is_left_out,
                 neighbours_of_a_stale_section_commit,
                 neighbours_of_a_section_that_the_database_refuses_commit,
-                of_two_sections_that_clash_one_at_most_is_written,
+                clashing_sections_are_written_at_most_once,
                 a_batch_of_the_largest_size_is_written_whole,
                 events_are_written_with_the_change_that_they_tell_of,
                 a_commit_tells_when_its_creates_were_accepted,
@@ -98,7 +98,7 @@ macro_rules! conformance_tests {
                 a_change_of_a_row_that_moved_is_lost_and_changes_nothing,
                 a_change_compares_the_state_as_well_as_the_version,
                 a_lease_changes_no_transaction_of_another_submitter,
-                of_many_claimants_of_one_version_one_wins,
+                concurrent_changes_of_one_version_are_applied_once,
                 a_change_keeps_what_it_brings_and_leaves_the_rest,
                 a_receipt_is_set_replaced_and_cleared,
                 a_queued_transaction_is_given_a_slot_once,
@@ -111,7 +111,7 @@ macro_rules! conformance_tests {
                 the_feed_is_consecutive_over_batches_and_refusals,
                 readers_of_the_feed_miss_nothing_under_concurrent_commits,
                 a_page_holds_one_chains_completions_and_leads_past_those_of_others,
-                the_outbox_keeps_events_until_they_are_forgotten,
+                outbox_keeps_events_until_they_are_deleted,
             }
             reads {
                 open_work_gives_every_open_transaction_with_all_its_attempts,
@@ -119,7 +119,7 @@ macro_rules! conformance_tests {
                 open_work_tells_how_long_the_head_was_waited_for_and_whether_it_was_forked,
                 open_slots_are_read_by_nonce_in_pages,
                 waits_are_kept_while_a_transaction_is_open_and_deleted_when_it_ends,
-                list_by_time_finds_what_waited_long_for_its_commit,
+                list_by_time_finds_transactions_committed_late,
                 lists_give_exactly_what_the_filter_says,
                 pages_neither_skip_nor_repeat_while_rows_arrive_and_change,
                 a_transaction_that_is_not_there_is_none,
@@ -131,11 +131,11 @@ macro_rules! conformance_tests {
                 nothing_below_the_floor_is_handed_out,
                 a_used_nonce_never_comes_back,
                 an_expired_reservation_returns_and_its_late_answer_is_refused,
-                what_the_chain_has_passed_leaves_the_pool,
+                nonces_that_the_chain_has_passed_leave_the_pool,
                 a_hole_is_adopted_once_and_then_filled,
                 a_nonce_that_somebody_has_is_not_adopted,
                 an_operator_hands_back_what_nobody_has_and_the_audit_trail_says_so,
-                no_more_are_out_than_allowed,
+                reservations_are_limited_in_number,
                 a_submitter_that_takes_no_work_hands_out_nothing,
                 concurrent_reservations_and_creates_share_no_nonce,
                 reservations_are_listed_in_pages,
@@ -147,13 +147,13 @@ macro_rules! conformance_tests {
                 a_slot_whose_nonce_a_caller_holds_is_not_freed,
                 a_slot_that_is_freed_again_forgets_who_used_it,
                 a_transaction_frees_no_slot_but_its_own,
-                of_many_transactions_one_gets_a_recycled_slot,
+                recycled_slot_goes_to_one_of_many_transactions,
                 recycled_and_new_slots_can_be_opened_together,
             }
             audit {
                 every_change_of_a_submitters_status_is_on_record,
                 a_cursor_that_moves_without_opening_slots_is_on_record,
-                what_was_not_written_is_not_on_record,
+                unwritten_changes_are_not_on_record,
                 a_submitters_record_is_read_in_pages,
                 a_change_of_mode_is_fenced_compared_and_on_record,
                 a_mode_does_not_change_while_anything_is_open_or_reserved,
@@ -168,7 +168,7 @@ macro_rules! conformance_tests {
                 a_chain_with_another_genesis_is_refused,
                 a_submitter_on_an_unknown_chain_is_refused_by_name,
                 registering_again_never_moves_the_cursor,
-                of_two_registrations_in_one_call_the_first_one_counts,
+                first_of_two_registrations_in_one_call_counts,
                 one_address_on_two_chains_is_two_submitters,
             }
             bad_input {
@@ -206,7 +206,7 @@ macro_rules! conformance_tests {
         $crate::conformance_tests! {
             $fixture;
             file {
-                a_frozen_writer_holds_everybody_off_and_lands_before_any_takeover,
+                frozen_writer_commits_before_any_takeover,
             }
         }
     };

@@ -30,7 +30,6 @@ const TIP_WEI: u128 = 1_000_000_000;
 /// Where what outsiders send goes.
 const OUTSIDERS_FRIEND: Address = Address::repeat_byte(0xf0);
 
-/// The chain.
 pub struct FakeChain {
     state: Mutex<State>,
     head: watch::Sender<BlockRef>,

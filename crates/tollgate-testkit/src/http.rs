@@ -9,11 +9,9 @@ use tokio::net::TcpStream;
 /// An answer.
 #[derive(Debug)]
 pub struct Response<B = Value> {
-    /// Its status.
     pub status: u16,
     /// The status line and all headers, in lower case.
     pub head: String,
-    /// Its body.
     pub body: B,
 }
 

@@ -13,6 +13,7 @@
 //!   a binary, [`http`] calls it, [`outcome`] reads what came of it.
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
+#![allow(missing_docs, reason = "never shipped: a name that says it all needs no sentence")]
 
 pub mod anvil;
 pub mod builders;

@@ -1,4 +1,4 @@
-//! A node of a test: a start with a name, its store, and a checkpoints inside its transactions.
+//! A node of a test: a start with a name, its store, and pause points inside its transactions.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -21,9 +21,8 @@ use crate::wait::until;
 /// A node. Derefs to its store; a clone is the same node.
 #[derive(Clone)]
 pub struct TestNode {
-    /// Its id.
     pub id: NodeId,
-    /// Where its transactions can be stopped.
+    /// Where its transactions can be paused.
     pub checkpoints: Arc<PausePoints>,
     store: Arc<dyn Store>,
 }
@@ -185,7 +184,6 @@ impl TestNode {
         self.completions(chain().chain_id, after, page).await.unwrap().items
     }
 
-    /// A submitter's cursor.
     pub async fn cursor(&self, submitter: Submitter) -> u64 {
         self.known(submitter).await.next_nonce.get()
     }

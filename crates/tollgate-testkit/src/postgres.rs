@@ -74,7 +74,6 @@ impl PgServer {
         Self::run(programs, directory, Log::Minimal).await
     }
 
-    /// Runs what is in a directory.
     async fn run(programs: Programs, directory: ServerDirectory, log: Log) -> Self {
         for _ in 0..PORTS_TRIED_MAX {
             let port = lasting_port();

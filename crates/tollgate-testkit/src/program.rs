@@ -63,7 +63,6 @@ pub struct Ended {
 }
 
 impl Program {
-    /// Starts it.
     pub fn start(command: &mut Command) -> Self {
         let temporary = tempfile::tempdir().unwrap();
         let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());

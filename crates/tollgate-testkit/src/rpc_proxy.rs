@@ -110,11 +110,10 @@ impl RpcProxy {
     }
 
     /// Where it listens.
-    pub fn url(&self) -> &str {
-        &self.url
+    pub fn url(&self) -> String {
+        self.url.clone()
     }
 
-    /// Changes the faults.
     pub fn change(&self, change: impl FnOnce(&mut RpcFaults)) {
         change(&mut self.faults.lock().unwrap());
     }

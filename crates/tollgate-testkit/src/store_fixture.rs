@@ -12,9 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tollgate_model::port::{Checkpoints, Store, StoreError, Unwatched};
+use tollgate_model::port::{Checkpoints, Lease, Store, StoreError, Unwatched};
 use tollgate_model::{Submitter, TxId};
 
+use crate::builders::submitter;
 use crate::node::TestNode;
 
 pub use postgres::PgFixture;
@@ -64,10 +65,8 @@ impl Default for NodeOptions {
 /// A shared database.
 #[async_trait]
 pub trait StoreFixture: Send + Sync {
-    /// Which it is.
     fn kind(&self) -> StoreKind;
 
-    /// Opens the store of one more node.
     async fn open(&self, options: NodeOptions) -> Result<Arc<dyn Store>, StoreError>;
 
     /// Runs a statement as somebody who is no node; how many rows it touched, or the refusal.
@@ -109,9 +108,16 @@ pub trait OpenTransaction: Send {
 }
 
 impl dyn StoreFixture + '_ {
-    /// A further node: a start of its own, with its own connections and an open checkpoints.
+    /// A further node: a start of its own, with its own connections and pause points.
     pub async fn node(&self, name: &str) -> TestNode {
         TestNode::open(self, name, NodeOptions::PATIENT).await
+    }
+
+    /// A further node, which owns the first submitter for as long as a test can last.
+    pub async fn owner(&self) -> (TestNode, Lease) {
+        let node = self.node("a").await;
+        let lease = node.own(submitter(1)).await;
+        (node, lease)
     }
 
     /// A node that gives up on a lock soon.
@@ -146,12 +152,6 @@ impl dyn StoreFixture + '_ {
     /// The token that the database holds for a submitter.
     pub async fn stored_token(&self, submitter: Submitter) -> i64 {
         let sql = format!("select fencing_token from submitter_lease where {}", self.of(submitter));
-        self.query_i64(&sql).await
-    }
-
-    /// The cursor that the database holds for a submitter.
-    pub async fn stored_cursor(&self, submitter: Submitter) -> i64 {
-        let sql = format!("select next_nonce from submitter_cursor where {}", self.of(submitter));
         self.query_i64(&sql).await
     }
 }

@@ -34,9 +34,8 @@ async fn doubted(cluster: &Cluster) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pending_count_that_one_endpoint_alone_tells_does_not_move_the_cursor_far() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", open(64));
+async fn pending_count_of_one_endpoint_does_not_move_the_cursor_far() {
+    let (cluster, engine) = Cluster::with_node(open(64)).await;
     let of = account(1);
     cluster.chain.claim_pending(of.address, Some(100_000));
     let waits = engine.create(of, None, transfer(10)).await.unwrap().tx_id();
@@ -56,9 +55,8 @@ async fn a_pending_count_that_one_endpoint_alone_tells_does_not_move_the_cursor_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pending_count_within_the_window_is_believed_on_one_endpoints_word() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", open(64));
+async fn pending_count_of_one_endpoint_is_believed_within_the_window() {
+    let (cluster, engine) = Cluster::with_node(open(64)).await;
     cluster.chain.claim_pending(account(1).address, Some(64));
     let ids = transfers(&engine, [10]).await;
     assert_eq!(nonce_of(&cluster, ids[0]).await, Some(64));
@@ -93,7 +91,7 @@ async fn far_ahead(cluster: &Cluster, window: u32, to: u64) -> (Engine, Vec<TxId
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_account_far_ahead_of_the_chain_is_healed_by_placeholders_in_a_range() {
+async fn cursor_far_ahead_of_the_chain_is_repaired_by_placeholders_in_a_range() {
     let cluster = Cluster::pipelined().await;
     let (engine, ids) = far_ahead(&cluster, 8, 40).await;
     let of = account(1);
@@ -120,7 +118,7 @@ async fn nonces_that_are_handed_back_go_to_the_next_transactions_though_the_wind
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_to_be_filled_by_placeholders_is_filled_by_the_next_owner_too() {
+async fn placeholders_are_continued_by_the_next_owner() {
     let cluster = Cluster::pipelined().await;
     let (a, ids) = far_ahead(&cluster, 4, 12).await;
     a.fill(account(1), fill(0, 11, FillWith::Placeholder), Text::lossy("drill")).await.unwrap();
@@ -131,9 +129,8 @@ async fn what_is_to_be_filled_by_placeholders_is_filled_by_the_next_owner_too() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_what_nobody_has_is_handed_back_and_only_below_the_cursor() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", open(64));
+async fn hand_back_is_limited_to_unused_nonces_below_the_cursor() {
+    let (cluster, engine) = Cluster::with_node(open(64)).await;
     let of = account(1);
     let ids = transfers(&engine, [10]).await;
     engine.reserve(of, None).await.unwrap();

@@ -12,8 +12,7 @@ use tollgate_testkit::wait::within;
 /// Lets an actor die at a place in the life of five transactions; callers that got no answer ask
 /// again under the same request id.
 async fn die_at(at: Checkpoint) {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     cluster.checkpoints.panic_at(at);
     let ask = |n: u64| {
         let engine = &engine;

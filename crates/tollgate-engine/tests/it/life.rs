@@ -18,8 +18,7 @@ fn is_mined(state: TxState) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_creates_are_mined_once_each_without_a_gap() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let creates = (0..300).map(|n| engine.create(account(1), None, transfer(n)));
     let ids: Vec<_> =
         join_all(creates).await.into_iter().map(|created| id(created.unwrap())).collect();
@@ -34,8 +33,7 @@ async fn concurrent_creates_are_mined_once_each_without_a_gap() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_is_made_a_hundred_times_is_one_transaction() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let creates = (0..100).map(|_| engine.create(account(1), request("order"), transfer(5)));
     let answers: Vec<_> = join_all(creates).await.into_iter().map(Result::unwrap).collect();
     let new = answers.iter().filter(|answer| matches!(answer, Created::New(_))).count();
@@ -49,8 +47,7 @@ async fn a_request_that_is_made_a_hundred_times_is_one_transaction() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_sent_and_nobody_is_answered_before_the_commit() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let mut hold = cluster.checkpoints.pause_at(Checkpoint::BatchWritten);
     let create = tokio::spawn(async move { engine.create(account(1), None, transfer(1)).await });
     hold.reached().await;
@@ -65,9 +62,8 @@ async fn nothing_is_sent_and_nobody_is_answered_before_the_commit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_double_of_a_request_is_not_answered_before_the_commit_either() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+async fn repeat_of_a_request_is_not_answered_before_the_commit() {
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let intent = Intent { gas: Some(21_000), ..transfer(1) };
     let mut hold = cluster.checkpoints.pause_at(Checkpoint::BatchWritten);
     let ahead = engine.clone();
@@ -89,7 +85,7 @@ async fn the_double_of_a_request_is_not_answered_before_the_commit_either() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_fit_the_window_waits_without_a_nonce_and_flows_on() {
+async fn transactions_beyond_the_window_wait_without_a_nonce() {
     let cluster = Cluster::pipelined().await;
     let nonces = NonceRules { window: 4, ..EngineOptions::default().nonces };
     let engine = cluster.node("a", EngineOptions { nonces, ..options() });
@@ -114,7 +110,7 @@ async fn strict_mode_has_one_open_slot_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_submitters_mode_is_its_own_whatever_a_node_gives_to_new_ones() {
+async fn submitter_keeps_its_mode_whatever_the_nodes_default() {
     for (own, others, open) in
         [(Mode::Strict, Mode::Pipelined, 1), (Mode::Pipelined, Mode::Strict, 5)]
     {
@@ -132,8 +128,7 @@ async fn a_submitters_mode_is_its_own_whatever_a_node_gives_to_new_ones() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_is_lost_after_the_node_took_it_makes_no_second_transaction() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     cluster.chain.lose_answers(3);
     let creates = (0..6).map(|n| engine.create(account(1), None, transfer(n)));
     let ids: Vec<_> = join_all(creates).await.into_iter().map(|c| id(c.unwrap())).collect();
@@ -144,8 +139,7 @@ async fn an_answer_that_is_lost_after_the_node_took_it_makes_no_second_transacti
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revert_is_final_only_at_the_threshold() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let target = Address::repeat_byte(0xbb);
     cluster.chain.revert_calls_to(target);
     let call = Intent { gas: Some(50_000), ..Intent::transfer(target, U256::ZERO) };
@@ -194,8 +188,7 @@ async fn a_reorg_takes_a_transaction_back_and_it_ends_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn time_alone_confirms_nothing() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let tx = id(engine.create(account(1), None, transfer(1)).await.unwrap());
     cluster.until(tx, "sent", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
     cluster.chain.mine();
@@ -214,8 +207,7 @@ async fn time_alone_confirms_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_feed_has_an_accounts_outcomes_in_the_order_of_its_blocks() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let mut ids = Vec::new();
     for value in 0..30 {
         ids.push(id(engine.create(account(1), None, transfer(value)).await.unwrap()));

@@ -18,9 +18,8 @@ fn narrow() -> EngineOptions {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_fit_the_queue_is_refused_and_what_was_taken_is_mined() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", narrow());
+async fn create_beyond_the_queue_is_refused_and_accepted_ones_are_mined() {
+    let (cluster, engine) = Cluster::with_node(narrow()).await;
     let answers = join_all((0..60).map(|n| engine.create(account(1), None, transfer(n)))).await;
     let taken: Vec<(u64, TxId)> = (0..)
         .zip(&answers)
@@ -45,9 +44,8 @@ async fn what_does_not_fit_the_queue_is_refused_and_what_was_taken_is_mined() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_slots_and_five_that_wait_are_all_that_one_account_may_have_open() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", narrow());
+async fn window_and_queue_limit_what_one_account_may_have_open() {
+    let (cluster, engine) = Cluster::with_node(narrow()).await;
     let mut ids = Vec::new();
     for n in 0..7 {
         ids.push(engine.create(account(1), None, transfer(n)).await.unwrap().tx_id());
@@ -60,9 +58,8 @@ async fn two_slots_and_five_that_wait_are_all_that_one_account_may_have_open() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_hangs_fills_its_own_inbox_and_nobody_elses() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", narrow());
+async fn hanging_worker_fills_only_its_own_inbox() {
+    let (cluster, engine) = Cluster::with_node(narrow()).await;
     // The first account's worker stands before its first signature.
     let mut hold = cluster.checkpoints.pause_at(Checkpoint::SlotsChosen);
     let first = tokio::spawn({
@@ -95,8 +92,7 @@ async fn a_worker_that_hangs_fills_its_own_inbox_and_nobody_elses() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_account_that_is_full_leaves_the_others_their_own_slots() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", narrow());
+    let (cluster, engine) = Cluster::with_node(narrow()).await;
     cluster.chain.hold(TxMatch::To(account(9).address));
     let stuck = Intent::transfer(account(9).address, U256::from(1));
     let mut ids = vec![engine.create(account(1), None, stuck).await.unwrap().tx_id()];
@@ -118,9 +114,8 @@ async fn an_account_that_is_full_leaves_the_others_their_own_slots() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_in_a_backlog_for_a_day_is_neither_failed_nor_dropped() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", narrow());
+async fn transaction_queued_for_a_day_is_neither_failed_nor_dropped() {
+    let (cluster, engine) = Cluster::with_node(narrow()).await;
     cluster.chain.hold(TxMatch::Value(1_000));
     let ids = transfers(&engine, 1_000..1_007).await;
     cluster.clock.advance(Duration::from_secs(24 * 3_600));

@@ -21,8 +21,7 @@ async fn audited(cluster: &Cluster, of: Submitter) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mode_change_applies_to_the_owner_at_once_and_is_audited() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let (of, window) = (account(1), 5);
     let opened = async || {
         let before = cluster.submitter(of).await.next_nonce.get();
@@ -80,8 +79,7 @@ async fn mode_change_with_open_or_reserved_work_is_refused_and_changes_nothing()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mode_change_to_strict_moves_a_cursor_behind_the_chain_forward() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let of = account(1);
     let tx = id(engine.create(of, None, transfer(1)).await.unwrap());
     cluster.mine_until_final(&[tx]).await;

@@ -20,7 +20,7 @@ async fn mined_unseen(cluster: &Cluster) -> tollgate_model::TxId {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_receipt_that_can_not_be_asked_for_is_not_one_that_is_not_there() {
+async fn unreadable_receipt_is_not_taken_for_absent() {
     let cluster = Cluster::pipelined().await;
     let tx = mined_unseen(&cluster).await;
     let hash = cluster.record(tx).await.newest_hash.unwrap();
@@ -46,7 +46,7 @@ async fn a_receipt_that_can_not_be_asked_for_is_not_one_that_is_not_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_in_a_slot_is_not_decided_by_an_error() {
+async fn error_in_an_occupant_search_decides_nothing() {
     let cluster = Cluster::pipelined().await;
     let tx = mined_unseen(&cluster).await;
     // Every endpoint says that it has no receipt, and none can say who is in the slot.
@@ -68,8 +68,7 @@ async fn who_is_in_a_slot_is_not_decided_by_an_error() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_block_that_can_not_be_fetched_is_fetched_later_and_none_is_skipped() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let mut ids = transfers(&engine, [10]).await;
     cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
     cluster.chain.mine();
@@ -95,8 +94,7 @@ async fn a_block_that_can_not_be_fetched_is_fetched_later_and_none_is_skipped() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn long_line_gets_slots_although_a_share_of_fee_quotes_fails() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     cluster.chain.fail(Query::Fees, true);
     let mut ids = Vec::new();
     for value in 0..30 {
@@ -112,9 +110,8 @@ async fn long_line_gets_slots_although_a_share_of_fee_quotes_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_count_that_one_account_does_not_get_is_nobody_elses_trouble() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+async fn failing_count_of_one_account_delays_no_other() {
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let counts = Query::Counts(account(1).address);
     cluster.chain.fail(counts, true);
     let kept = transfers(&engine, [10, 11]).await;
@@ -136,9 +133,8 @@ async fn a_count_that_one_account_does_not_get_is_nobody_elses_trouble() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_can_not_be_priced_is_accepted_and_gets_its_slot_later() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+async fn create_without_a_fee_quote_is_accepted_and_gets_its_slot_later() {
+    let (cluster, engine) = Cluster::with_node(options()).await;
     // Its counts are known, so that only a price is missing.
     let first = transfers(&engine, [10]).await;
     cluster.chain.fail(Query::Fees, true);
@@ -155,9 +151,8 @@ async fn what_can_not_be_priced_is_accepted_and_gets_its_slot_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_keeps_one_account_waiting_keeps_nobody_else_waiting() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+async fn stalled_account_delays_no_other() {
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let first = transfers(&engine, [10]).await;
     cluster.until(first[0], "was with a node", |tx| tx.seen.state == PENDING).await;
     cluster.chain.stall(account(1).address, true);

@@ -192,7 +192,7 @@ async fn nodes_come_and_go_and_ownership_follows_without_thrashing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_preferred_node_does_not_want_goes_back_and_is_not_offered_again() {
+async fn account_declined_by_the_preferred_node_is_not_offered_again() {
     let cluster = cluster().await;
     let a = Member::join(&cluster, "a").await;
     let b = Member::with(&cluster, "b", vec![], SOON).await;
@@ -259,7 +259,7 @@ async fn a_request_belongs_to_the_owner_else_to_the_preferred_node() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_let_go_is_not_taken_back_by_the_next_request() {
+async fn released_account_is_not_taken_back_by_the_next_request() {
     let cluster = cluster().await;
     let renewed = Duration::from_secs(2);
     let a = Member::with(&cluster, "a", ACCOUNTS.collect(), renewed).await;

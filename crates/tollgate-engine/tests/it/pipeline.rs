@@ -1,38 +1,48 @@
 //! The whole pipeline with nothing pretended: the engine on SQLite and PostgreSQL, over the real
 //! client and signer, against the dev chain and anvil.
 //!
-//! Every scenario is one function of a store and a chain, and a test for each combination that can
-//! carry it: `pipeline::creates::a_thousand_…::postgres_anvil`. What happened is read from the
-//! chain's own blocks (`check`), never from what the engine believes.
+//! Every scenario is one function of a pipeline, and a test for each store and chain:
+//! `pipeline::creates::a_thousand_…::postgres_anvil`. The outcome is read from the chain's own blocks
+//! (`check`), never from what the engine believes.
 
 /// A test of each scenario for each store and each chain.
 macro_rules! everywhere {
-    ($($scenario:ident),+ $(,)?) => { $(
+    (in $era:ident: $($scenario:ident),+ $(,)?) => { $(
         mod $scenario {
-            use crate::pipeline::chains::ChainKind::{Anvil, Devchain};
-            use tollgate_testkit::StoreKind::{Postgres, Sqlite};
+            use tollgate_testkit::StoreKind::{self, Postgres, Sqlite};
+
+            use crate::pipeline::chains::ChainKind::{self, Anvil, Devchain};
+            use crate::pipeline::chains::Era;
+            use crate::pipeline::support::Pipeline;
+
+            async fn run(store: StoreKind, chain: ChainKind) {
+                super::$scenario(Pipeline::in_era(store, chain, Era::$era).await).await;
+            }
 
             #[tokio::test(flavor = "multi_thread")]
             async fn sqlite_devchain() {
-                super::$scenario(Sqlite, Devchain).await;
+                run(Sqlite, Devchain).await;
             }
 
             #[tokio::test(flavor = "multi_thread")]
             async fn sqlite_anvil() {
-                super::$scenario(Sqlite, Anvil).await;
+                run(Sqlite, Anvil).await;
             }
 
             #[tokio::test(flavor = "multi_thread")]
             async fn postgres_devchain() {
-                super::$scenario(Postgres, Devchain).await;
+                run(Postgres, Devchain).await;
             }
 
             #[tokio::test(flavor = "multi_thread")]
             async fn postgres_anvil() {
-                super::$scenario(Postgres, Anvil).await;
+                run(Postgres, Anvil).await;
             }
         }
     )+ };
+    ($($scenario:ident),+ $(,)?) => {
+        everywhere! { in London: $($scenario),+ }
+    };
 }
 
 mod chains;
@@ -47,7 +57,6 @@ mod lost_commits;
 mod modest_nodes;
 mod neighbours;
 mod outsider;
-
 mod reorgs;
 mod reservations;
 mod slots;

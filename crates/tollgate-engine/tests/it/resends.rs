@@ -15,8 +15,7 @@ use crate::support::{Cluster, account, options, transfer};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resend_is_claimed_before_it_is_sent() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let id = engine.create(account(1), None, transfer(1)).await.unwrap().tx_id();
     let pending = TxState::Tracking(Tracking::Pending);
     cluster.until(id, "was with a node", |tx| tx.seen.state == pending).await;
@@ -58,7 +57,7 @@ async fn a_missing_predecessor_is_sent_again_soon_and_then_what_stands_behind_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refused_for_a_gap_only_the_missing_one_is_sent_again() {
+async fn refusal_for_a_gap_resends_only_the_missing_transaction() {
     let cluster = Cluster::pipelined().await;
     cluster.chain.refuse_gaps();
     cluster.chain.answer(TxMatch::Nonce(0), AnswerClass::InsufficientFunds, usize::MAX);
@@ -99,7 +98,7 @@ async fn refused_for_a_gap_only_the_missing_one_is_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn missing_one_is_sent_again_with_growing_pauses() {
+async fn missing_transaction_is_resent_with_growing_pauses() {
     let cluster = Cluster::pipelined().await;
     cluster.chain.refuse_gaps();
     cluster.chain.answer(TxMatch::Nonce(0), AnswerClass::Accepted, usize::MAX);
@@ -137,7 +136,7 @@ async fn missing_one_is_sent_again_with_growing_pauses() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_is_missing_among_those_that_are_there_is_found() {
+async fn transaction_missing_from_the_pool_is_found_among_present_ones() {
     let cluster = Cluster::pipelined().await;
     cluster.chain.refuse_gaps();
     let engine = cluster.node("a", patient());
@@ -154,8 +153,7 @@ async fn one_that_is_missing_among_those_that_are_there_is_found() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_send_that_fails_resets_nothing_while_others_are_in_flight() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let mut values = Vec::new();
     let mut ids = Vec::new();
     let fails = |class: &AnswerClass| {

@@ -8,15 +8,16 @@ use tollgate_model::fill::{FillWith, NonceRange};
 use tollgate_model::nonce::{Mode, NonceRules, SubmitterStatus};
 use tollgate_model::port::batch::Fees;
 use tollgate_model::port::chain::Chain;
-use tollgate_model::port::signer::{SignedTx, Signer, TxDraft, TxKind};
+use tollgate_model::port::signer::{SignedTx, Signer};
 use tollgate_model::port::{
     Acquisition, AlertKind, CursorMove, FencedBatch, LeaseTerms, Page, Reservation,
     ReservationState, Section, SectionOutcome, StatusChange,
 };
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::{
-    Address, Bytes, Failed, GasPrice, Intent, NodeId, Nonce, Text, TxHash, TxState, U256, Wei,
+    Address, Failed, GasPrice, Intent, NodeId, Nonce, Text, TxHash, TxState, U256,
 };
+use tollgate_testkit::builders::draft;
 use tollgate_testkit::fake_chain::{FakeSigner, Query};
 use uuid::Uuid;
 
@@ -67,17 +68,8 @@ async fn until(cluster: &Cluster, wanted: &[(u64, ReservationState)]) {
 
 /// What the caller signs with its own key.
 async fn signed(nonce: Nonce, value: u64) -> SignedTx {
-    let draft = TxDraft {
-        chain_id: account(1).chain_id,
-        from: account(1).address,
-        nonce,
-        to: Some(Address::repeat_byte(0xee)),
-        value: Wei(U256::from(value)),
-        data: Bytes::new(),
-        access_list: Vec::new(),
-        fees: Fees { gas_limit: 21_000, max_fee: GasPrice::default(), max_priority_fee: None },
-        kind: TxKind::Legacy,
-    };
+    let fees = Fees { gas_limit: 21_000, max_fee: GasPrice::default(), max_priority_fee: None };
+    let draft = draft(account(1), nonce, value, fees);
     FakeSigner(vec![draft.from]).sign(vec![draft]).await.remove(0).unwrap()
 }
 
@@ -85,9 +77,8 @@ const FREE: ReservationState = ReservationState::Recyclable;
 const HELD: ReservationState = ReservationState::Reserved;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_gets_a_nonce_unless_that_is_switched_on() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+async fn reserve_is_refused_unless_enabled() {
+    let (cluster, engine) = Cluster::with_node(options()).await;
     assert_eq!(engine.reserve(account(1), None).await, Err(ReserveError::Disabled));
     assert_eq!(created(&cluster, &engine, 1).await, 0);
 }
@@ -113,7 +104,7 @@ async fn a_submitter_that_is_paused_hands_out_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_nonce_is_held_for_no_longer_than_allowed_and_no_more_than_allowed() {
+async fn reservations_are_limited_in_time_and_number() {
     let cluster = Cluster::pipelined().await;
     let max = Duration::from_secs(90);
     let limits = ReservationLimits { hold_max: max, outstanding_max: 2, ..Default::default() };
@@ -131,8 +122,7 @@ async fn a_nonce_is_held_for_no_longer_than_allowed_and_no_more_than_allowed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_and_transactions_share_one_line_of_nonces() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", open());
+    let (cluster, engine) = Cluster::with_node(open()).await;
     assert_eq!(created(&cluster, &engine, 10).await, 0);
     assert_eq!(reserved(&engine, None).await.nonce, nonce(1));
     assert_eq!(created(&cluster, &engine, 12).await, 2);
@@ -143,8 +133,7 @@ async fn callers_and_transactions_share_one_line_of_nonces() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_callers_at_once_never_get_the_same_nonce() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", open());
+    let (_cluster, engine) = Cluster::with_node(open()).await;
     let asks = (0..40).map(|_| reserved(&engine, None));
     let mut got: Vec<_> = join_all(asks).await.iter().map(|one| one.nonce.get()).collect();
     got.sort_unstable();
@@ -176,7 +165,7 @@ async fn an_expired_reservation_comes_back_and_the_lowest_goes_to_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_window_that_is_full_of_what_waits_for_a_nonce_does_not_keep_it_from_being_filled() {
+async fn window_full_of_transactions_behind_a_hole_does_not_stop_its_filling() {
     let cluster = Cluster::pipelined().await;
     let nonces = NonceRules { window: 2, ..options().nonces };
     let engine = cluster.node("a", EngineOptions { nonces, ..open() });
@@ -193,9 +182,8 @@ async fn a_window_that_is_full_of_what_waits_for_a_nonce_does_not_keep_it_from_b
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_used_stays_used_and_can_be_said_again() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", open());
+async fn used_reservation_stays_used_and_the_report_can_be_repeated() {
+    let (cluster, engine) = Cluster::with_node(open()).await;
     let mine = reserved(&engine, A_MOMENT.map(|moment| moment * 1_500)).await;
     let spent = signed(mine.nonce, 10).await;
     used(&engine, &mine, spent.tx_hash).await.unwrap();
@@ -209,9 +197,8 @@ async fn what_is_used_stays_used_and_can_be_said_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_sent_without_a_word_is_not_handed_out_again() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", open());
+async fn nonce_sent_without_a_report_is_not_handed_out_again() {
+    let (cluster, engine) = Cluster::with_node(open()).await;
     let silent = reserved(&engine, A_MOMENT).await;
     let sent = signed(silent.nonce, 10).await;
     cluster.chain.send(&sent.raw).await;
@@ -252,7 +239,7 @@ async fn a_nonce_that_came_back_waits_for_a_new_count_though_the_window_is_full(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_owner_keeps_what_is_out_and_what_came_back() {
+async fn takeover_keeps_reserved_and_returned_nonces() {
     let cluster = Cluster::pipelined().await;
     let a = cluster.node("a", open());
     let (held, back) = (reserved(&a, MINUTE).await, reserved(&a, MINUTE).await);
@@ -265,7 +252,7 @@ async fn a_new_owner_keeps_what_is_out_and_what_came_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_callers_hold_or_use_is_no_hole_for_the_next_owner_either() {
+async fn nonces_held_or_used_by_callers_are_no_holes_after_a_takeover() {
     let cluster = Cluster::pipelined().await;
     let a = cluster.node("a", open());
     let (spent, _held) = (reserved(&a, MINUTE).await, reserved(&a, MINUTE).await);
@@ -280,7 +267,7 @@ async fn what_callers_hold_or_use_is_no_hole_for_the_next_owner_either() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_nonce_that_a_caller_used_and_never_sent_is_told_and_a_person_hands_it_back() {
+async fn nonce_used_and_never_sent_raises_an_alert_and_can_be_handed_back() {
     let cluster = Cluster::pipelined().await;
     let a = cluster.node("a", open());
     let mine = reserved(&a, MINUTE).await;
@@ -391,8 +378,7 @@ impl<'a> Behind<'a> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn count_that_was_long_on_its_way_hands_out_no_nonce_that_came_back() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", open());
+    let (cluster, engine) = Cluster::with_node(open()).await;
     let held = reserved(&engine, MINUTE).await;
     assert_eq!(created(&cluster, &engine, 1).await, 1);
     cluster.chain.stall(account(1).address, true);

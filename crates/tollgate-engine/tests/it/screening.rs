@@ -46,8 +46,7 @@ async fn assert_untouched(cluster: &Cluster) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_create_that_the_chain_would_refuse_is_refused_and_leaves_nothing() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     cluster.chain.set_block_gas(1_000_000);
     cluster.chain.set_base_fee(1_000_000);
     let gas = |gas| Intent { gas: Some(gas), ..transfer(1) };
@@ -135,8 +134,7 @@ async fn creates_with_gas_are_taken_while_the_balance_can_not_be_read() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn balance_that_suffices_is_read_once_in_ten_seconds() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     for value in 0..20 {
         let batch = (0..10).map(|n| engine.create(account(1), None, with_gas(value * 10 + n)));
         assert!(join_all(batch).await.into_iter().all(|created| created.is_ok()));
@@ -152,8 +150,7 @@ async fn balance_that_suffices_is_read_once_in_ten_seconds() {
 /// Current-thread runtime: all ten are in the worker's mailbox before it runs, so they are one batch.
 #[tokio::test]
 async fn balance_read_amid_a_batch_counts_the_creates_that_passed_before() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     cluster.chain.set_balance(account(1).address, U256::from(FEE + 1 + 5 * (FEE + 2)));
     engine.create(account(1), None, with_gas(1)).await.unwrap();
     // The balance is believed while it suffices, and read anew where it does not.
@@ -170,8 +167,7 @@ async fn balance_read_amid_a_batch_counts_the_creates_that_passed_before() {
 
 #[tokio::test]
 async fn create_refused_for_its_nonce_takes_no_funds_from_others() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     cluster.chain.set_balance(account(1).address, U256::from(3 * FEE));
     let wrong_nonce = || async {
         let signed = signed(7, 3 * FEE).await;
@@ -223,7 +219,7 @@ async fn an_answer_that_is_lost_after_missing_funds_is_the_grey_zone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn by_default_a_rejected_slot_is_closed_and_the_line_moves_on() {
+async fn rejected_slot_is_closed_by_default_and_the_line_moves_on() {
     let cluster = Cluster::pipelined().await;
     let bad = Address::repeat_byte(0xba);
     cluster.chain.reject_calls_to(bad);

@@ -4,26 +4,18 @@ use futures_util::future::join_all;
 use tollgate_engine::{CreateError, Created, Engine, EngineOptions, SignedIntent, Unserved};
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::batch::Fees;
-use tollgate_model::port::signer::{PreSigned, Signer, TxDraft, TxKind};
+use tollgate_model::port::signer::{PreSigned, Signer};
 use tollgate_model::refusal::RefusalKind;
-use tollgate_model::{Address, Bytes, GasPrice, Nonce, U256, Wei};
+use tollgate_model::{GasPrice, Nonce, U256};
+use tollgate_testkit::builders::draft;
 use tollgate_testkit::fake_chain::FakeSigner;
 
 use crate::support::{Cluster, account, options, request, transfer};
 
 /// What account 1 signs for a nonce.
 pub(crate) async fn signed(nonce: u64, value: u64) -> SignedIntent {
-    let draft = TxDraft {
-        chain_id: account(1).chain_id,
-        from: account(1).address,
-        nonce: Nonce::new(nonce).unwrap(),
-        to: Some(Address::repeat_byte(0xee)),
-        value: Wei(U256::from(value)),
-        data: Bytes::new(),
-        access_list: Vec::new(),
-        fees: Fees { gas_limit: 21_000, max_fee: GasPrice::default(), max_priority_fee: None },
-        kind: TxKind::Legacy,
-    };
+    let fees = Fees { gas_limit: 21_000, max_fee: GasPrice::default(), max_priority_fee: None };
+    let draft = draft(account(1), Nonce::new(nonce).unwrap(), value, fees);
     let signer = FakeSigner(vec![draft.from]);
     let form = signer.sign(vec![draft.clone()]).await.remove(0).unwrap();
     SignedIntent::new(PreSigned { tx_hash: form.tx_hash, raw: form.raw, draft }, None)
@@ -40,8 +32,7 @@ fn mismatch(expected: u64, given: u64) -> CreateError {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn signed_transactions_and_intents_share_one_line_of_nonces() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let mut ids = vec![post(&engine, 0, 10).await.unwrap().tx_id()];
     ids.push(engine.create(account(1), None, transfer(11)).await.unwrap().tx_id());
     ids.push(post(&engine, 2, 12).await.unwrap().tx_id());
@@ -51,8 +42,7 @@ async fn signed_transactions_and_intents_share_one_line_of_nonces() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signed_transaction_that_no_node_would_take_is_refused() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     cluster.chain.set_block_gas(20_000);
     let over = post(&engine, 0, 10).await.unwrap_err();
     let is =
@@ -68,8 +58,7 @@ async fn a_signed_transaction_that_no_node_would_take_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_nonce_that_is_not_due_is_refused_and_nothing_is_written() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     assert_eq!(post(&engine, 1, 10).await.unwrap_err(), mismatch(0, 1));
     post(&engine, 0, 10).await.unwrap();
     assert_eq!(post(&engine, 0, 99).await.unwrap_err(), mismatch(1, 0));
@@ -80,8 +69,7 @@ async fn a_nonce_that_is_not_due_is_refused_and_nothing_is_written() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_bytes_again_are_the_same_transaction() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (_cluster, engine) = Cluster::with_node(options()).await;
     let first = post(&engine, 0, 10).await.unwrap();
     let again = join_all((0..20).map(|_| post(&engine, 0, 10))).await;
     assert!(again.into_iter().all(|again| again == Ok(Created::Known(first.tx_id()))));
@@ -94,8 +82,7 @@ async fn the_same_bytes_again_are_the_same_transaction() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_burst_in_any_order_is_taken_when_it_arrives_together_and_can_be_repeated() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let mut ids = Vec::new();
     // A caller that sends them all at once, and again those that came too early.
     while ids.len() < 30 {

@@ -1,70 +1,27 @@
 //! Signatures that fail: before anything is written, so no nonce is gone (I3) and nobody else pays.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures_util::future::join_all;
 use tollgate_engine::{Action, CreateError, Engine, EngineOptions, Unserved};
 use tollgate_model::nonce::NonceRules;
-use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft};
 use tollgate_model::port::{AlertKind, Checkpoint, TxRecord};
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::stuck::StuckThresholds;
-use tollgate_model::{Address, Bytes, ChainId, Failed, Intent, TxState, U256};
-use tollgate_testkit::fake_chain::FakeSigner;
+use tollgate_model::{Address, Failed, Intent, TxState, U256};
 
 use crate::govern::{act, patient, transfers};
-use crate::support::{Cluster, account, options, transfer};
+use crate::support::{Cluster, FaultySigner, account, options, transfer};
 
-/// Signs, but for what pays one of these.
-struct Choosy {
-    signer: FakeSigner,
-    refused: Mutex<HashSet<u64>>,
-}
-
-impl Choosy {
-    fn refusing(values: impl IntoIterator<Item = u64>) -> Arc<Self> {
-        let accounts = [1, 2, 3].map(|n| account(n).address).to_vec();
-        let refused = Mutex::new(values.into_iter().collect());
-        Arc::new(Self { signer: FakeSigner(accounts), refused })
-    }
-
-    fn refuse_nothing(&self) {
-        self.refused.lock().unwrap().clear();
-    }
-}
-
-#[async_trait]
-impl Signer for Choosy {
-    fn accounts(&self) -> Vec<Address> {
-        self.signer.accounts()
-    }
-
-    fn read(&self, chain_id: ChainId, raw: &Bytes) -> Result<TxDraft, SignError> {
-        self.signer.read(chain_id, raw)
-    }
-
-    async fn sign(&self, drafts: Vec<TxDraft>) -> Vec<Result<SignedTx, SignError>> {
-        let values: Vec<U256> = drafts.iter().map(|draft| draft.value.0).collect();
-        let signed = self.signer.sign(drafts).await;
-        let refused = self.refused.lock().unwrap();
-        let refuses = |value: &U256| refused.iter().any(|refused| U256::from(*refused) == *value);
-        let said = || SignError::Unavailable("the key is in another castle".to_owned());
-        let answer = |(value, signed)| if refuses(value) { Err(said()) } else { signed };
-        values.iter().zip(signed).map(answer).collect()
-    }
-}
-
-fn node(cluster: &Cluster, signer: &Arc<Choosy>) -> Engine {
+fn node(cluster: &Cluster, signer: &Arc<FaultySigner>) -> Engine {
     cluster.node_signing("a", options(), signer.clone())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signature_that_fails_takes_no_nonce() {
     let cluster = Cluster::pipelined().await;
-    let signer = Choosy::refusing([11]);
+    let signer = FaultySigner::refusing([11]);
     let engine = node(&cluster, &signer);
     let mut ids = transfers(&engine, [10]).await;
     for _ in 0..3 {
@@ -83,9 +40,9 @@ async fn a_signature_that_fails_takes_no_nonce() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_can_not_be_signed_fails_none_of_its_batch() {
+async fn transaction_that_cannot_be_signed_fails_alone_in_its_batch() {
     let cluster = Cluster::pipelined().await;
-    let engine = node(&cluster, &Choosy::refusing([12, 15]));
+    let engine = node(&cluster, &FaultySigner::refusing([12, 15]));
     // The rest of them wait together while the first one is on its way.
     let mut hold = cluster.checkpoints.pause_at(Checkpoint::SlotsChosen);
     let first = tokio::spawn({
@@ -110,9 +67,9 @@ async fn one_that_can_not_be_signed_fails_none_of_its_batch() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_and_can_not_be_signed_can_be_withdrawn() {
+async fn queued_transaction_that_cannot_be_signed_can_be_cancelled() {
     let cluster = Cluster::pipelined().await;
-    let signer = Choosy::refusing([11]);
+    let signer = FaultySigner::refusing([11]);
     let mut narrow = options();
     narrow.nonces.window = 1;
     let engine = cluster.node_signing("a", narrow, signer);
@@ -134,7 +91,7 @@ async fn what_waits_and_can_not_be_signed_can_be_withdrawn() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_freed_slot_whose_filler_is_cancelled_is_told_and_closed_by_a_placeholder() {
+async fn freed_slot_whose_filler_is_cancelled_raises_an_alert_and_is_closed_by_a_placeholder() {
     let cluster = Cluster::pipelined().await;
     let bad = Address::repeat_byte(0xba);
     cluster.chain.reject_calls_to(bad);
@@ -143,7 +100,7 @@ async fn a_freed_slot_whose_filler_is_cancelled_is_told_and_closed_by_a_placehol
     let nonces = NonceRules { window: 2, ..base.nonces };
     let stuck = StuckThresholds { head_after: minute, ..base.stuck };
     let options = EngineOptions { nonces, stuck, ..base };
-    let engine = cluster.node_signing("a", options, Choosy::refusing([12]));
+    let engine = cluster.node_signing("a", options, FaultySigner::refusing([12]));
     // The first one is rejected when the second has a slot and the third waits for one.
     let mut hold = cluster.checkpoints.pause_at(Checkpoint::Sending);
     let intent = Intent { gas: Some(21_000), ..Intent::transfer(bad, U256::from(1)) };

@@ -4,21 +4,21 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_engine::{CreateError, Engine, EngineOptions, Unserved};
+use tollgate_engine::{Engine, EngineOptions};
 use tollgate_model::nonce::{Mode, NonceRules};
-use tollgate_model::port::signer::{Signer, TxDraft, TxKind};
+use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{
     Acquisition, AlertKind, AttemptKind, BatchLimits, CursorMove, Fees, FencedBatch, Lease,
     NewAttempt, NewTx, Section, SectionOutcome, Slot,
 };
 use tollgate_model::resubmit::ResubmitRules;
-use tollgate_model::{Bytes, Failed, GasPrice, Intent, Nonce, TxState, Wei};
+use tollgate_model::{Failed, GasPrice, Intent, Nonce, TxState};
 use tollgate_testkit::StoreKind;
-use tollgate_testkit::builders::{node_id, tx_id};
+use tollgate_testkit::builders::{draft, node_id, tx_id};
 use tollgate_testkit::fake_chain::{FakeChain, FakeSigner};
 use tollgate_testkit::store_fixture::NodeOptions;
 
-use crate::support::{Cluster, account, options, transfer};
+use crate::support::{Cluster, account, create_when_owned, options, transfer};
 
 /// More than one batch takes, many times over.
 const MANY: u64 = 20_000;
@@ -118,18 +118,8 @@ async fn section(lease: Lease, values: &[u64], have_slots: bool) -> Section {
     for value in values {
         let mut intent = transfer(*value);
         intent.gas = Some(21_000);
-        let draft = TxDraft {
-            chain_id: account(1).chain_id,
-            from: account(1).address,
-            nonce: nonce(*value),
-            to: intent.to,
-            value: Wei(intent.value),
-            data: Bytes::new(),
-            access_list: Vec::new(),
-            fees,
-            kind: TxKind::Legacy,
-        };
         let slot = if have_slots {
+            let draft = draft(account(1), nonce(*value), *value, fees);
             let signed = FakeSigner(Vec::new()).sign(vec![draft]).await.remove(0).unwrap();
             let (tx_hash, raw, kind) = (signed.tx_hash, signed.raw, AttemptKind::Intent);
             let attempt = NewAttempt { tx_hash, raw, kind, fees };
@@ -183,17 +173,9 @@ async fn queue_of_6000_is_given_slots_in_order(store: StoreKind) {
     // A window wider than a batch, and callers who come meanwhile.
     let mut late = transfer(count);
     late.gas = Some(21_000);
-    let created = loop {
-        match engine.create(account(1), None, late.clone()).await {
-            Ok(created) => break created,
-            Err(CreateError::Unserved(Unserved::NotOwner(_) | Unserved::Unavailable(_))) => {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-            Err(error) => panic!("{error}"),
-        }
-    };
+    let created = create_when_owned(&engine, account(1), None, late).await;
     crowd.until_rows("managed_tx where state >= 30", count + 1).await;
-    let record = crowd.record(created.tx_id()).await;
+    let record = crowd.record(created).await;
     assert_eq!(record.nonce.unwrap().get(), count, "behind all that waited");
     crowd.chain.mine();
     assert_paid(&crowd.chain, count + 1);

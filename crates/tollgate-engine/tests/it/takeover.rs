@@ -9,7 +9,7 @@ use tollgate_model::answer::AnswerClass;
 use tollgate_testkit::fake_chain::{Reorged, TxMatch};
 
 use crate::govern::{PENDING, patient, sign, transfers};
-use crate::support::{Cluster, account, hasty, id, options, request, transfer};
+use crate::support::{Cluster, account, create_when_owned, hasty, id, options, request, transfer};
 
 /// A node on a runtime of its own, so that it can die as a whole, at whatever it is doing.
 fn doomed(cluster: &Cluster, count: u64) -> (tokio::runtime::Runtime, Vec<tollgate_model::TxId>) {
@@ -54,15 +54,7 @@ async fn a_node_that_does_not_own_says_who_does_and_a_graceful_stop_hands_over_a
     a.stop().await;
     drop(a);
     // The lease is free now: whoever asks next owns.
-    let second = loop {
-        match b.create(account(1), None, transfer(1)).await {
-            Ok(created) => break id(created),
-            Err(CreateError::Unserved(Unserved::NotOwner(_) | Unserved::Unavailable(_))) => {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-            Err(error) => panic!("{error}"),
-        }
-    };
+    let second = create_when_owned(&b, account(1), None, transfer(1)).await;
     cluster.mine_until_final(&[first, second]).await;
     assert_eq!(cluster.paid(account(1)), [0, 1]);
 }
@@ -87,9 +79,8 @@ async fn a_slot_that_was_never_sent_is_not_given_to_another_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_older_attempt_that_is_mined_while_nobody_looks_is_recognised() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+async fn older_attempt_mined_without_an_owner_is_recognised() {
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let tx = transfers(&engine, [10]).await[0];
     cluster.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
     // The pool keeps the older one.
@@ -110,7 +101,7 @@ async fn an_older_attempt_that_is_mined_while_nobody_looks_is_recognised() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_nodes_at_work_one_sends_what_an_account_has() {
+async fn account_shared_by_two_nodes_is_sent_by_one() {
     let cluster = Cluster::pipelined().await;
     let (a, b) = (cluster.node("a", patient()), cluster.node("b", patient()));
     let mut ids = Vec::new();
@@ -155,8 +146,7 @@ async fn a_receipt_whose_block_left_the_chain_before_the_new_owner_came_is_not_w
 
 #[tokio::test(flavor = "multi_thread")]
 async fn takeover_delays_neither_creates_nor_finality_while_lookups_by_hash_hang() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let mined = transfers(&engine, [10]).await;
     cluster.until(mined[0], "was with a node", |tx| tx.seen.state == PENDING).await;
     cluster.chain.mine();

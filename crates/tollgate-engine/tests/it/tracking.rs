@@ -52,8 +52,7 @@ async fn unreadable_receipt_delays_only_its_own_transaction_and_raises_an_alert(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unreadable_receipt_at_takeover_delays_only_its_own_transaction() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let ids = transfers(&engine, 0..20).await;
     pending(&cluster, &ids).await;
     engine.stop().await;
@@ -73,8 +72,7 @@ async fn unreadable_receipt_at_takeover_delays_only_its_own_transaction() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn view_catches_up_after_an_outage_though_a_share_of_block_reads_fails_for_ever() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let ids = transfers(&engine, [10]).await;
     pending(&cluster, &ids).await;
     cluster.chain.mine();
@@ -98,8 +96,7 @@ async fn view_catches_up_after_an_outage_though_a_share_of_block_reads_fails_for
 
 #[tokio::test(flavor = "multi_thread")]
 async fn head_announced_far_ahead_does_not_stop_the_view() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let mut ids = transfers(&engine, [10]).await;
     cluster.mine_until_final(&ids).await;
     cluster.chain.announce_ahead(500);
@@ -113,8 +110,7 @@ async fn head_announced_far_ahead_does_not_stop_the_view() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn finality_below_the_view_takes_one_look_per_block_and_one_failure_holds_nobody() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let first = transfers(&engine, 0..10).await;
     pending(&cluster, &first).await;
     cluster.chain.mine();
@@ -167,7 +163,7 @@ async fn mined_below_the_view(cluster: &Cluster) -> (TxId, u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_wrong_hash_of_a_block_below_the_view_takes_nothing_back() {
+async fn single_wrong_hash_of_a_block_below_the_view_takes_nothing_back() {
     let cluster = Cluster::pipelined().await;
     let (id, block) = mined_below_the_view(&cluster).await;
     cluster.chain.show_wrong_hash(block, 1);
@@ -253,8 +249,7 @@ async fn reasons_of_failures_that_can_not_be_had_delay_only_the_failures() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn view_jumps_over_a_long_gap_and_transactions_in_it_are_found_by_their_hashes() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let first = transfers(&engine, [10]).await;
     pending(&cluster, &first).await;
     cluster.chain.mine();
@@ -318,8 +313,7 @@ async fn chain_that_makes_no_empty_blocks_raises_an_alert_and_confirms_with_the_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn finality_that_goes_on_raises_no_alert() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let ids = transfers(&engine, [10]).await;
     cluster.mine_until_final(&ids).await;
     assert!(cluster.alerts.of(AlertKind::FinalityStalled).is_empty());
@@ -327,8 +321,7 @@ async fn finality_that_goes_on_raises_no_alert() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn receipt_above_the_view_of_a_successor_that_lags_is_neither_orphaned_nor_a_fork() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let ids = transfers(&engine, [10]).await;
     pending(&cluster, &ids).await;
     for _ in 0..4 {
@@ -392,8 +385,7 @@ async fn block_below_the_view_that_can_not_be_fetched_confirms_nothing_after_a_r
 
 #[tokio::test(flavor = "multi_thread")]
 async fn create_does_not_wait_for_blocks_below_the_view_that_hang() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", window(300));
+    let (cluster, engine) = Cluster::with_node(window(300)).await;
     let ids = transfers(&engine, 0..100).await;
     pending(&cluster, &ids).await;
     cluster.chain.mine();
@@ -431,8 +423,7 @@ async fn finality_tag_that_moves_while_the_head_stands_ends_what_waits_for_it() 
 #[tokio::test(flavor = "multi_thread")]
 async fn view_catches_up_though_heads_are_announced_too_far_ahead_to_be_delivered() {
     const BLOCKS: u64 = 60;
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let ids = transfers(&engine, [10]).await;
     cluster.mine_until_final(&ids).await;
     let first = cluster.chain.height() as u64;

@@ -1,71 +1,29 @@
 //! What can't be written fails alone, is seen, and stops no line (I14).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use async_trait::async_trait;
 use futures_util::future::join_all;
 use tollgate_engine::{ActError, Acted, Action, CreateError, Engine, Unserved};
-use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft};
 use tollgate_model::port::{AlertKind, Checkpoint};
-use tollgate_model::{Address, Bytes, ChainId, StuckReason, TxState, U256};
-use tollgate_testkit::fake_chain::{FakeSigner, TxMatch};
+use tollgate_model::{StuckReason, TxState};
+use tollgate_testkit::fake_chain::TxMatch;
 
 use crate::govern::{PENDING, act, patient, transfers};
-use crate::support::{Cluster, account, id, options, transfer};
+use crate::support::{Cluster, FaultySigner, account, id, options, transfer};
 
 const UNWRITABLE: TxState = TxState::Stuck(StuckReason::Unwritable);
 
 /// What pays this much is signed as nothing at all, which no store takes.
 const BAD: u64 = 666;
 
-/// A signer with a defect.
-struct Faulty {
-    signer: FakeSigner,
-    /// Everything is signed so.
-    always: AtomicBool,
-}
-
-impl Faulty {
-    fn new() -> Arc<Self> {
-        let accounts = [1, 2, 3].map(|n| account(n).address).to_vec();
-        Arc::new(Self { signer: FakeSigner(accounts), always: AtomicBool::new(false) })
-    }
-}
-
-#[async_trait]
-impl Signer for Faulty {
-    fn accounts(&self) -> Vec<Address> {
-        self.signer.accounts()
-    }
-
-    fn read(&self, chain_id: ChainId, raw: &Bytes) -> Result<TxDraft, SignError> {
-        self.signer.read(chain_id, raw)
-    }
-
-    async fn sign(&self, drafts: Vec<TxDraft>) -> Vec<Result<SignedTx, SignError>> {
-        let values: Vec<U256> = drafts.iter().map(|draft| draft.value.0).collect();
-        let mut signed = self.signer.sign(drafts).await;
-        let always = self.always.load(Ordering::SeqCst);
-        for (value, signed) in values.iter().zip(&mut signed) {
-            if let Ok(signed) = signed
-                && (always || *value == U256::from(BAD))
-            {
-                signed.raw = Bytes::new();
-            }
-        }
-        signed
-    }
-}
-
-fn node(cluster: &Cluster, signer: &Arc<Faulty>) -> Engine {
+fn node(cluster: &Cluster, signer: &Arc<FaultySigner>) -> Engine {
     cluster.node_signing("a", patient(), signer.clone())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn create_that_cannot_be_written_fails_alone_and_takes_no_nonce() {
     let cluster = Cluster::pipelined().await;
-    let engine = node(&cluster, &Faulty::new());
+    let engine = node(&cluster, &FaultySigner::signing_nothing_for([BAD]));
     let mut ids = transfers(&engine, [0]).await;
     // Everything else comes in one batch, with the neighbours of other accounts.
     let mut hold = cluster.checkpoints.pause_at(Checkpoint::BatchWritten);
@@ -108,17 +66,17 @@ async fn create_that_cannot_be_written_fails_alone_and_takes_no_nonce() {
 #[tokio::test(flavor = "multi_thread")]
 async fn change_that_cannot_be_written_marks_its_transaction_stuck_and_no_other() {
     let cluster = Cluster::pipelined().await;
-    let signer = Faulty::new();
+    let signer = FaultySigner::signing_nothing_for([BAD]);
     let engine = node(&cluster, &signer);
     cluster.chain.hold(TxMatch::Value(10));
     let ids = transfers(&engine, [10, 11]).await;
     for id in &ids {
         cluster.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
     }
-    signer.always.store(true, Ordering::SeqCst);
+    signer.fail_always(true);
     let refused = act(&engine, ids[0], Action::SpeedUp).await;
     assert!(matches!(refused, Err(ActError::Unserved(Unserved::Unavailable(_)))), "{refused:?}");
-    signer.always.store(false, Ordering::SeqCst);
+    signer.fail_always(false);
     cluster.until(ids[0], "is stuck", |tx| tx.seen.state == UNWRITABLE).await;
     let record = cluster.record(ids[0]).await;
     assert_eq!(record.attempts, 1, "I5: nothing of it is kept, and nothing was sent");
@@ -137,8 +95,7 @@ async fn change_that_cannot_be_written_marks_its_transaction_stuck_and_no_other(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn estimate_that_no_store_can_hold_is_the_nodes_trouble_and_leaves_nothing_behind() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let mut ids = transfers(&engine, [0]).await;
     cluster.chain.set_estimate(u64::MAX);
     for _ in 0..3 {

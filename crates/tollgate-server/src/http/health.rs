@@ -64,7 +64,7 @@ pub(crate) async fn ready(State(api): State<Api>) -> Result<axum::Json<Ready>, P
     api.store.completions(api.engine.chain_id(), Seq::MAX, Page::new(1)?).await?;
     let head = api.engine.view().head().ok_or_else(|| {
         let detail = "no endpoint of the chain has delivered a block since the node was started";
-        Problem::new(Code::Unavailable, detail)
+        Problem::new(ErrorCode::Unavailable, detail)
     })?;
     Ok(axum::Json(Ready { status: "ready", head: head.number }))
 }

@@ -25,7 +25,7 @@ use tollgate_model::port::chain::{
 use tollgate_model::{Address, Bytes, ChainId, Nonce, Text, TxHash, Wei};
 
 use super::SECOND;
-use crate::line::{Far, Line};
+use crate::network::{Network, Peer};
 use crate::plan::{Lie, Plan};
 use crate::planted::Bug;
 use crate::world::World;
@@ -89,7 +89,7 @@ pub(super) fn views(local: &LocalChain, seed: u64, plan: &Plan) -> Vec<LocalView
 /// A node's way to one endpoint.
 struct Wire {
     world: Arc<World>,
-    line: Arc<Line>,
+    network: Arc<Network>,
     endpoint: usize,
 }
 
@@ -116,10 +116,11 @@ fn sent_in(body: &[u8]) -> Vec<TxHash> {
 #[async_trait]
 impl Carrier for Wire {
     async fn carry(&self, body: Vec<u8>) -> Result<Carried, RpcError> {
-        let travels = self.line.depart(Far::Chain, "post").await;
+        let travels = self.network.depart(Peer::Chain, "post").await;
         let travels = travels.map_err(|_| failed(RpcErrorKind::NoAnswer, "the network"))?;
         let (reply, replied) = oneshot::channel();
-        let (world, endpoint, name) = (self.world.clone(), self.endpoint, self.line.name.clone());
+        let (world, endpoint, name) =
+            (self.world.clone(), self.endpoint, self.network.name.clone());
         let sends = sent_in(&body);
         let untold = !sends.is_empty() && self.world.strikes(|faults| faults.lose_send);
         // It arrives whatever becomes of the node.
@@ -133,12 +134,12 @@ impl Carrier for Wire {
         });
         let answer = replied.await.unwrap_or(LocalAnswer::Closed);
         if untold {
-            self.line.arrive_lost("post").await;
+            self.network.arrive_lost("post").await;
             return Err(failed(RpcErrorKind::NoAnswer, "the answer was lost"));
         }
         match answer {
             LocalAnswer::Said { status, retry_after_s, body } => {
-                self.line.arrive("post").await;
+                self.network.arrive("post").await;
                 let retry_after = retry_after_s.map(Duration::from_secs);
                 Ok(Carried { status, retry_after, body: body.into_bytes() })
             }
@@ -151,15 +152,15 @@ impl Carrier for Wire {
 /// A node's client.
 pub(crate) struct ClientChain {
     world: Arc<World>,
-    line: Arc<Line>,
+    network: Arc<Network>,
     client: OnceCell<EvmChain>,
     /// The second endpoint and no other: whom a planted bug believes alone.
     one_voice: OnceCell<EvmChain>,
 }
 
 impl ClientChain {
-    pub(crate) fn new(world: Arc<World>, line: Arc<Line>) -> Self {
-        Self { world, line, client: OnceCell::new(), one_voice: OnceCell::new() }
+    pub(crate) fn new(world: Arc<World>, network: Arc<Network>) -> Self {
+        Self { world, network, client: OnceCell::new(), one_voice: OnceCell::new() }
     }
 
     async fn connect(&self, endpoints: &[usize]) -> EvmChain {
@@ -170,7 +171,7 @@ impl ClientChain {
                 timeout: limit(3),
                 carrier: Some(Arc::new(Wire {
                     world: self.world.clone(),
-                    line: self.line.clone(),
+                    network: self.network.clone(),
                     endpoint: *at,
                 })),
                 ..EndpointConfig::new(format!("http://e{at}"))
@@ -192,7 +193,7 @@ impl ClientChain {
                     return client;
                 }
                 Err(error) => {
-                    self.world.note(format_args!("{} connects: {error}", self.line.name));
+                    self.world.note(format_args!("{} connects: {error}", self.network.name));
                 }
             }
             sleep(CONNECT_PAUSE).await;
@@ -223,8 +224,8 @@ impl ClientChain {
 
     /// An answer, once the node is awake.
     async fn heard<T>(&self, what: &'static str, answer: T) -> T {
-        self.line.be_awake().await;
-        self.world.note(format_args!("{} {what}", self.line.name));
+        self.network.until_running().await;
+        self.world.note(format_args!("{} {what}", self.network.name));
         answer
     }
 }
@@ -238,7 +239,7 @@ impl Chain for ClientChain {
     async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable> {
         let head = self.client_unless(Bug::OneVoiceHeads).await.head_after(known).await;
         let number = head.as_ref().ok().map(|head| head.number);
-        self.world.note(format_args!("{} hears of head {number:?}", self.line.name));
+        self.world.note(format_args!("{} hears of head {number:?}", self.network.name));
         self.heard("head", head).await
     }
 
@@ -249,7 +250,7 @@ impl Chain for ClientChain {
         };
         let block = client.block(tag).await;
         let read = block.as_ref().map(|block| block.as_ref().map(|block| block.at.number));
-        self.world.note(format_args!("{} reads block {tag:?}: {read:?}", self.line.name));
+        self.world.note(format_args!("{} reads block {tag:?}: {read:?}", self.network.name));
         self.heard("block", block).await
     }
 
@@ -290,7 +291,7 @@ impl Chain for ClientChain {
             self.client_unless(Bug::OneVoiceReceipts).await
         };
         let found = client.search(of, slot, attempts).await;
-        self.world.note(format_args!("{} search {slot}: {:?}", self.line.name, found.looked));
+        self.world.note(format_args!("{} search {slot}: {:?}", self.network.name, found.looked));
         self.heard("search", found).await
     }
 
@@ -305,7 +306,7 @@ impl Chain for ClientChain {
             seen.seen.clear();
             crate::planted::made_up(&self.world, slots, &mut seen.seen);
         }
-        self.world.note(format_args!("{} occupants of {slots:?}: {seen:?}", self.line.name));
+        self.world.note(format_args!("{} occupants of {slots:?}: {seen:?}", self.network.name));
         self.heard("occupants", seen).await
     }
 
@@ -341,15 +342,15 @@ impl Chain for ClientChain {
     }
 
     async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
-        self.line.be_awake().await;
+        self.network.until_running().await;
         for raw in raws {
-            self.world.leaves(&self.line.name, raw).await;
+            self.world.leaves(&self.network.name, raw).await;
         }
         let answers = self.client_unless(Bug::OneVoiceSends).await.send_in_order(raws).await;
         let answers = self.heard("send", answers).await;
         for (at, raw) in raws.iter().enumerate() {
             let class = answers.get(at).map_or(AnswerClass::Unknown, |answer| answer.class);
-            self.world.answered(&self.line.name, raw, class);
+            self.world.answered(&self.network.name, raw, class);
         }
         answers
     }

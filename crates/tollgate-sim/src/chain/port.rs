@@ -22,7 +22,7 @@ use tollgate_model::reconcile::Looked;
 use tollgate_model::{Address, Bytes, ChainId, GasPrice, Nonce, Text, TxHash, Wei};
 
 use super::{SECOND, State, answer};
-use crate::line::{Far, Line};
+use crate::network::{Network, Peer};
 use crate::plan::Lie;
 use crate::planted::Bug;
 use crate::world::World;
@@ -35,7 +35,7 @@ const SECOND_SHARE: f64 = 0.3;
 /// One node's way to the chain.
 pub(crate) struct NodeChain {
     pub(crate) world: Arc<World>,
-    pub(crate) line: Arc<Line>,
+    pub(crate) network: Arc<Network>,
     pub(crate) marks: Mutex<BTreeMap<Address, u64>>,
     /// [`Bug::GivesUpOnErrors`]: nobody is asked any more.
     pub(crate) gave_up: Mutex<bool>,
@@ -124,15 +124,15 @@ impl NodeChain {
         ask: impl FnOnce(&State<'_>, usize) -> T + Send,
     ) -> Result<T, ChainUnavailable> {
         let lost = |_| ChainUnavailable(format!("{what}: the network"));
-        sleep(self.line.depart(Far::Chain, what).await.map_err(lost)?).await;
+        sleep(self.network.depart(Peer::Chain, what).await.map_err(lost)?).await;
         if self.fails() {
-            self.line.arrive(what).await;
+            self.network.arrive(what).await;
             return Err(ChainUnavailable(format!("{what}: 503")));
         }
         let endpoint = self.endpoint();
         let answer = ask(&self.world.chain.lock(), endpoint);
-        self.world.note(format_args!("{} {what} at {endpoint}", self.line.name));
-        self.line.arrive(what).await;
+        self.world.note(format_args!("{} {what} at {endpoint}", self.network.name));
+        self.network.arrive(what).await;
         Ok(answer)
     }
 
@@ -192,13 +192,13 @@ impl Chain for NodeChain {
 
     async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable> {
         let lost = |_| ChainUnavailable("head: the network".to_owned());
-        sleep(self.line.depart(Far::Chain, "head").await.map_err(lost)?).await;
+        sleep(self.network.depart(Peer::Chain, "head").await.map_err(lost)?).await;
         loop {
             // Made before the look, so that nothing moves in between.
             let moved = self.world.chain.moves.notified();
             let head = self.world.chain.head();
             if Some(head) != known {
-                self.line.arrive("head").await;
+                self.network.arrive("head").await;
                 return Ok(head);
             }
             moved.await;
@@ -386,16 +386,16 @@ impl Chain for NodeChain {
     /// answer that is lost is lost for all of them.
     async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
         // Looked at as it leaves the node: nothing may leave that is not durable (I5).
-        if self.line.is_dead() {
+        if self.network.is_dead() {
             return std::future::pending().await;
         }
         for raw in raws {
-            self.world.leaves(&self.line.name, raw).await;
+            self.world.leaves(&self.network.name, raw).await;
         }
         let classes = self.hand_over(raws).await;
         for (at, raw) in raws.iter().enumerate() {
             let class = classes.get(at).copied().unwrap_or(AnswerClass::Unknown);
-            self.world.answered(&self.line.name, raw, class);
+            self.world.answered(&self.network.name, raw, class);
         }
         classes.into_iter().map(answer).collect()
     }
@@ -404,16 +404,16 @@ impl Chain for NodeChain {
 impl NodeChain {
     /// Hands bytes to an endpoint; the answers up to the first that is not clear.
     async fn hand_over(&self, raws: &[Bytes]) -> Vec<AnswerClass> {
-        let Ok(travels) = self.line.depart(Far::Chain, "send").await else {
+        let Ok(travels) = self.network.depart(Peer::Chain, "send").await else {
             return vec![AnswerClass::Transient];
         };
         if self.fails() {
-            self.line.arrive("send").await;
+            self.network.arrive("send").await;
             return vec![AnswerClass::Transient];
         }
         let untold = self.world.strikes(|faults| faults.lose_send);
         let (reply, replied) = oneshot::channel();
-        let (world, name, raws) = (self.world.clone(), self.line.name.clone(), raws.to_vec());
+        let (world, name, raws) = (self.world.clone(), self.network.name.clone(), raws.to_vec());
         let endpoint = self.endpoint();
         tokio::spawn(async move {
             sleep(travels).await;
@@ -426,10 +426,10 @@ impl NodeChain {
         });
         let mut classes = replied.await.unwrap_or_default();
         if untold {
-            self.line.arrive_lost("send").await;
+            self.network.arrive_lost("send").await;
             return vec![AnswerClass::Unknown];
         }
-        self.line.arrive("send").await;
+        self.network.arrive("send").await;
         let is_unclear = |class: &AnswerClass| action_for(*class) == AnswerAction::ResendSame;
         if let Some(first) = classes.iter().position(is_unclear) {
             classes.truncate(first + 1);

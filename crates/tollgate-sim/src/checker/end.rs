@@ -8,7 +8,7 @@ use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{Page, TxStore};
 use tollgate_model::{Address, Failed, Submitter, TxHash, TxId, TxState, U256};
 
-use super::{Sent, Told};
+use super::{AnsweredRequest, Sent};
 use crate::world::World;
 
 /// What the chain holds of an intent.
@@ -181,7 +181,7 @@ impl World {
             let seen = self.checker.lock();
             (seen.requests.clone(), seen.done.clone())
         };
-        for ((of, request), Told { tx_id, value }) in requests {
+        for ((of, request), AnsweredRequest { tx_id, value }) in requests {
             let Some(completion) = done.get(&tx_id) else {
                 if self.is_past_proof(tx_id).await {
                     continue;

@@ -113,7 +113,7 @@ impl World {
                 }
                 _ => {}
             }
-            if !self.plan.moody_policy {
+            if !self.plan.random_policy {
                 continue;
             }
             let history = self.store.history(tx.record.tx_id, 0, page).await.unwrap_or_default();
@@ -132,7 +132,7 @@ impl World {
             spoilers.get(&(of, value)) == Some(&NO_NODE_TAKES_IT)
         };
         // A policy that decides at random may close any slot by a placeholder.
-        let is_moody = self.plan.moody_policy;
+        let is_moody = self.plan.random_policy;
         if is_refused && !is_moody && self.excuse_of(of).is_none() && !is_unwanted() {
             let what = format!("{} was REJECTED, and every node would take it", completion.tx_id);
             self.checker.fail(self, "I15", what);

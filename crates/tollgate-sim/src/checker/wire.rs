@@ -173,7 +173,7 @@ impl World {
         }
     }
 
-    /// A node hears what came of a send.
+    /// A node receives the answer to a send.
     pub(crate) fn answered(&self, name: &str, raw: &Bytes, class: AnswerClass) {
         if action_for(class) == AnswerAction::ResendSame {
             let key = (name.to_owned(), tollgate_model::keccak256(raw));

@@ -1,13 +1,13 @@
 //! The proof that the checker can fail: each mistake is made on purpose, and noticed.
 
-use tollgate_sim::{Bug, Keep, run};
+use tollgate_sim::{Bug, TraceMode, run};
 
 const SEEDS: u64 = 1_000;
 
 /// The first seed that notices it; the promise must be one of those that it breaks.
 fn noticed(bug: Bug, promises: &[&str]) {
     let found = (0..SEEDS).find_map(|seed| {
-        let violation = run(seed, Some(bug), Keep::Digest).unwrap().violation?;
+        let violation = run(seed, Some(bug), TraceMode::Digest).unwrap().violation?;
         Some((seed, violation))
     });
     let Some((seed, violation)) = found else { panic!("{bug:?} is not noticed in {SEEDS} seeds") };
@@ -25,7 +25,7 @@ macro_rules! bugs {
         )*
 
         #[test]
-        fn every_mistake_has_its_test_and_its_line_in_the_documentation() {
+        fn every_planted_bug_is_tested_and_documented() {
             let tested = [$(Bug::$bug),*];
             assert_eq!(tested, Bug::ALL);
             let page = include_str!("../../../../docs/simulation.md");

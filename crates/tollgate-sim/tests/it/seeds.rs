@@ -1,6 +1,6 @@
 //! 1,000 worlds, in parts that run side by side.
 
-use tollgate_sim::{Keep, run};
+use tollgate_sim::{TraceMode, run};
 
 const PART: u64 = 125;
 
@@ -8,7 +8,7 @@ const PART: u64 = 125;
 fn holds(part: u64) {
     let mut broken = Vec::new();
     for seed in part * PART..(part + 1) * PART {
-        if let Some(violation) = run(seed, None, Keep::Digest).unwrap().violation {
+        if let Some(violation) = run(seed, None, TraceMode::Digest).unwrap().violation {
             let (promise, what) = (violation.promise, violation.what);
             broken.push(format!("{promise}: {what}\n  to see it: just sim-replay SEED={seed}"));
         }
@@ -21,7 +21,7 @@ fn holds(part: u64) {
 fn every_seed_has_operator_actions_and_reservations_and_most_submitters_are_judged() {
     let (mut judged, mut submitters, mut without) = (0, 0, 0);
     for seed in 2_000..2_000 + PART {
-        let tally = run(seed, None, Keep::Digest).unwrap().tally;
+        let tally = run(seed, None, TraceMode::Digest).unwrap().tally;
         assert!(tally.actions > 0, "no operator acts in seed {seed}");
         without += u32::from(tally.reserved == 0 && tally.may_reserve);
         (judged, submitters) = (judged + tally.judged, submitters + tally.submitters);

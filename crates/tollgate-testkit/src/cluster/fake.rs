@@ -12,7 +12,6 @@ use crate::fake_chain::{FakeChain, FakeSigner};
 use crate::store_fixture::{SqliteFixture, StoreFixture};
 use crate::wait;
 
-/// A cluster on the fake chain.
 pub type FakeCluster = Cluster<Arc<FakeChain>>;
 
 /// Accounts that every cluster registers.
@@ -36,6 +35,20 @@ impl Cluster<Arc<FakeChain>> {
     /// On SQLite, with three submitters of this mode.
     pub async fn with_mode(mode: Mode) -> Self {
         Self::on(Arc::new(SqliteFixture::new().await), mode).await
+    }
+
+    /// On SQLite, with three pipelined submitters and one node.
+    pub async fn with_node(options: EngineOptions) -> (Self, Engine) {
+        let cluster = Self::pipelined().await;
+        let engine = cluster.node("a", options);
+        (cluster, engine)
+    }
+
+    /// The same with strict submitters.
+    pub async fn strict_with_node(options: EngineOptions) -> (Self, Engine) {
+        let cluster = Self::with_mode(Mode::Strict).await;
+        let engine = cluster.node("a", options);
+        (cluster, engine)
     }
 
     /// On this database, with three submitters of this mode.
@@ -74,7 +87,6 @@ impl Cluster<Arc<FakeChain>> {
         EnginePorts { checkpoints: self.checkpoints.clone(), ..ports }
     }
 
-    /// Mines until all of these are final.
     pub async fn mine_until_final(&self, ids: &[TxId]) {
         let mut limit = wait::Limit::new();
         for id in ids {

@@ -56,8 +56,7 @@ pub async fn every_change_of_a_submitters_status_is_on_record(fixture: &dyn Stor
 
 /// An allocation is not: it is on record with its transaction.
 pub async fn a_cursor_that_moves_without_opening_slots_is_on_record(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     a.write_whole(one_slot(lease, 0)).await;
     let ask = |floor: u64| Reserve {
         lease,
@@ -76,8 +75,7 @@ pub async fn a_cursor_that_moves_without_opening_slots_is_on_record(fixture: &dy
     assert_eq!(words(&a).await, expected);
 }
 
-/// With the change, or not at all.
-pub async fn what_was_not_written_is_not_on_record(fixture: &dyn StoreFixture) {
+pub async fn unwritten_changes_are_not_on_record(fixture: &dyn StoreFixture) {
     use SubmitterStatus::{Active, Paused};
     let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let lease = a.own(submitter(1)).await;
@@ -91,8 +89,7 @@ pub async fn what_was_not_written_is_not_on_record(fixture: &dyn StoreFixture) {
 
 /// Oldest first, after a number.
 pub async fn a_submitters_record_is_read_in_pages(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     for n in 0..7 {
         a.write_whole(section(lease).cursor(n, n + 1)).await;
     }
@@ -138,8 +135,7 @@ pub async fn a_change_of_mode_is_fenced_compared_and_on_record(fixture: &dyn Sto
 /// I12: slots of one mode are never finished by the rules of the other.
 pub async fn a_mode_does_not_change_while_anything_is_open_or_reserved(fixture: &dyn StoreFixture) {
     use Mode::{Pipelined, Strict};
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let refused = async |why: &str| {
         let outcome = a.write(mode(lease, Pipelined, Strict)).await;
         assert!(matches!(outcome, SectionOutcome::Refused(_)), "{why}: {outcome:?}");

@@ -31,8 +31,7 @@ pub async fn text_that_no_store_can_hold_is_refused_by_name(fixture: &dyn StoreF
     assert_eq!(Page::new(0).unwrap_err().field, "limit");
     assert_eq!(Page::new(Page::MAX + 1).unwrap_err().field, "limit");
     // What the fixture said is cut to size instead, and what is left can be stored.
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let tx = intent();
     a.write_whole(section(lease).create(tx.clone())).await;
     let mut update = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "noted");
@@ -44,8 +43,7 @@ pub async fn text_that_no_store_can_hold_is_refused_by_name(fixture: &dyn StoreF
 
 /// Text is data: quotes, wildcards and other scripts come back as they went in.
 pub async fn strange_text_comes_back_as_it_went_in(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let widest = "\u{1f980}".repeat(RequestId::MAX_BYTES / 4);
     for name in ["'; drop table managed_tx; --", "%_\\\"$1 ?1 :a", " 漢字 ", "null", &widest] {
         let tx = intent().named(name);
@@ -110,8 +108,7 @@ pub async fn the_largest_values_come_back_as_they_went_in(fixture: &dyn StoreFix
 pub async fn a_number_beyond_the_database_is_refused_and_nothing_is_written(
     fixture: &dyn StoreFixture,
 ) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let tx = intent().at(0);
     a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
     let before = a.record(tx.tx_id).await;
@@ -149,8 +146,7 @@ pub async fn a_number_beyond_the_database_is_refused_and_nothing_is_written(
 
 /// Times without end are cut to what the database can hold, or refused; nothing breaks.
 pub async fn a_time_beyond_the_database_is_cut_or_refused_by_name(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let mut eternal = intent();
     eternal.valid_until = Some(Timestamp::from_unix_micros(i64::MAX));
     let outcome = a.try_write_one(section(lease).create(eternal.clone())).await;
@@ -180,8 +176,7 @@ fn is_kept_or_refused(outcome: Result<SectionOutcome, StoreError>) -> bool {
 
 /// A batch beyond its limits can't be made, so no store ever sees one.
 pub async fn a_batch_that_breaks_a_limit_cannot_be_made(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let refused = |section: Section| FencedBatch::new(a.id.clone(), vec![section]).is_err();
     let many = std::iter::repeat_with(intent).take(BatchLimits::OPS + 1);
     assert!(refused(section(lease).creates(many)), "I13: too many operations");

@@ -15,8 +15,7 @@ use crate::store_fixture::StoreFixture;
 
 /// A transaction is born with its slot, its first attempt and its first line of history.
 pub async fn a_create_with_a_slot_is_kept_as_it_was_given(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let mut tx = intent().at(0).named("order-1");
     tx.valid_until = Some(Timestamp::from_unix_micros(1_900_000_000_123_456));
     a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
@@ -44,8 +43,7 @@ pub async fn a_create_with_a_slot_is_kept_as_it_was_given(fixture: &dyn StoreFix
 
 /// Without a slot it waits, or is held.
 pub async fn a_create_without_a_slot_is_queued(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let (waiting, mut held) = (intent(), intent());
     held.held = true;
     a.write_whole(section(lease).create(waiting.clone()).create(held.clone())).await;
@@ -59,8 +57,7 @@ pub async fn a_create_without_a_slot_is_queued(fixture: &dyn StoreFixture) {
 
 /// Nothing to write is no error.
 pub async fn empty_batches_and_sections_are_committed(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     assert_eq!(a.write_all(vec![]).await, []);
     a.write_whole(section(lease)).await;
     a.write_whole(section(lease).cursor(0, 0)).await;
@@ -70,8 +67,7 @@ pub async fn empty_batches_and_sections_are_committed(fixture: &dyn StoreFixture
 
 /// I3, I4: the cursor moves by comparison, with slots or without.
 pub async fn a_cursor_that_is_elsewhere_makes_the_section_stale(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     a.write_whole(section(lease).cursor(0, 7)).await;
     assert_eq!(a.cursor(submitter(1)).await, 7, "reconciliation may skip what others used");
     for (from, n) in [(0, 0), (6, 6), (8, 8)] {
@@ -93,8 +89,7 @@ pub async fn a_cursor_that_is_elsewhere_makes_the_section_stale(fixture: &dyn St
 
 /// I12: a pause or PROTECT that the writer has not heard of stops it all the same.
 pub async fn a_submitter_that_takes_no_work_opens_no_slot(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let queued = intent();
     a.write_whole(section(lease).create(queued.clone())).await;
     let active = SubmitterStatus::Active;
@@ -201,7 +196,7 @@ pub async fn neighbours_of_a_section_that_the_database_refuses_commit(fixture: &
 }
 
 /// Two sections that clash with each other: one at most is written, whole.
-pub async fn of_two_sections_that_clash_one_at_most_is_written(fixture: &dyn StoreFixture) {
+pub async fn clashing_sections_are_written_at_most_once(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     let (first, second) = (a.own(submitter(1)).await, a.own(submitter(2)).await);
     let shared = attempt();
@@ -225,10 +220,8 @@ pub async fn of_two_sections_that_clash_one_at_most_is_written(fixture: &dyn Sto
     assert_eq!(written, 1, "the first to come is not harmed by the second: {outcomes:?}");
 }
 
-/// The largest batch there is.
 pub async fn a_batch_of_the_largest_size_is_written_whole(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let count = u64::try_from(BatchLimits::OPS).unwrap();
     let creates = (0..count).map(|n| intent().at(n).named(&format!("request-{n}")));
     a.write_whole(section(lease).cursor(0, count).creates(creates)).await;
@@ -240,8 +233,7 @@ pub async fn a_batch_of_the_largest_size_is_written_whole(fixture: &dyn StoreFix
 
 /// An event is written with what it tells of, and not without it.
 pub async fn events_are_written_with_the_change_that_they_tell_of(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let (mut told, mut stale) = (intent(), intent().at(9));
     told.outbox = Some(event("told"));
     stale.outbox = Some(event("stale"));
@@ -264,8 +256,7 @@ pub async fn events_are_written_with_the_change_that_they_tell_of(fixture: &dyn 
 
 /// Who is told that a create was taken need not read it back.
 pub async fn a_commit_tells_when_its_creates_were_accepted(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let (first, second) = (intent().at(0).named("order"), intent());
     let creates = [first.clone(), second.clone()];
     match a.write(section(lease).cursor(0, 1).creates(creates)).await {

@@ -19,8 +19,7 @@ use crate::wait::within;
 
 /// An outcome says what ended, how, and with which hash.
 pub async fn a_final_change_writes_its_completion(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let (mined, withdrawn) = (intent().at(0).named("order-1"), intent());
     let both = section(lease).cursor(0, 1).creates([mined.clone(), withdrawn.clone()]);
     a.write_whole(both).await;
@@ -196,9 +195,8 @@ async fn end_many(node: TestNode, lease: Lease) -> (Lease, Vec<TxId>) {
 }
 
 /// Events wait until they were delivered, oldest first, and are then forgotten.
-pub async fn the_outbox_keeps_events_until_they_are_forgotten(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+pub async fn outbox_keeps_events_until_they_are_deleted(fixture: &dyn StoreFixture) {
+    let (a, lease) = fixture.owner().await;
     for n in 0..5 {
         let mut tx = intent();
         tx.outbox = Some(event(&format!("event-{n}")));

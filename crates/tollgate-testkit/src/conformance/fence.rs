@@ -1,6 +1,6 @@
 //! The fence: nothing is written without the lease, and nothing lands after a takeover.
 //!
-//! The races are made to happen: a checkpoints holds the old owner in the middle of its transaction while
+//! The races are made to happen: a pause point holds the old owner in the middle of its transaction while
 //! the lease's time runs out and another node reaches for it.
 
 use std::time::Duration;
@@ -124,8 +124,7 @@ pub async fn a_writer_that_waits_for_a_row_cannot_land_after_a_takeover(
 
 /// A guard that had to wait for a takeover must judge by what the takeover wrote.
 pub async fn a_writer_that_waited_for_a_takeover_is_fenced(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let of = fixture.of(submitter(1));
     let takeover = format!(
         "update submitter_lease set owner_node = 'b', fencing_token = fencing_token + 1 where {of}"
@@ -181,8 +180,7 @@ pub async fn a_guarded_batch_commits_whatever_its_neighbours_do(fixture: &dyn St
 
 /// Nothing in flight under a lease may commit once it was let go.
 pub async fn a_release_never_overtakes_a_batch_in_flight(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let hasty = a.again(fixture, NodeOptions::HASTY).await;
     let mut hold = a.checkpoints.pause_at(Checkpoint::BatchWritten);
     let flying = a.write_aside(one_slot(lease, 0));
@@ -207,8 +205,7 @@ pub async fn a_release_never_overtakes_a_batch_in_flight(fixture: &dyn StoreFixt
 
 /// Expiry alone is enough: an owner does not go on because nobody else came.
 pub async fn a_batch_after_expiry_is_refused_even_if_nobody_took_over(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     fixture.expire(submitter(1)).await;
     let tx = intent().at(0);
     let outcome = a.write(section(lease).cursor(0, 1).create(tx.clone())).await;

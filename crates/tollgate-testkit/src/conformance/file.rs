@@ -10,9 +10,7 @@ use crate::store_fixture::{SqliteFixture, StoreFixture};
 
 /// While a writer is stopped in mid-transaction, others are told so and nothing is taken over; when
 /// it wakes it lands, and only then does the lease change hands.
-pub async fn a_frozen_writer_holds_everybody_off_and_lands_before_any_takeover(
-    fixture: &SqliteFixture,
-) {
+pub async fn frozen_writer_commits_before_any_takeover(fixture: &SqliteFixture) {
     let fixture: &dyn StoreFixture = fixture;
     let b = fixture.hasty_node("b").await;
     b.register(&[submitter(1)]).await;

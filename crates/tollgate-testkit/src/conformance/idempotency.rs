@@ -16,8 +16,7 @@ use crate::store_fixture::{NodeOptions, StoreFixture};
 pub async fn the_same_request_again_is_answered_with_the_first_transaction(
     fixture: &dyn StoreFixture,
 ) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let first = intent().named("order-1").paying("10");
     a.write_whole(section(lease).create(first.clone())).await;
     let known = KnownRequest { tx_id: first.tx_id, payload_digest: first.payload.digest() };
@@ -59,8 +58,7 @@ pub async fn one_request_id_names_a_transaction_of_each_submitter(fixture: &dyn 
 
 /// Between the creates of one section, too.
 pub async fn duplicates_inside_one_batch_make_one_transaction(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let first = intent().named("order").paying("10");
     let again = intent().named("order").paying("10");
     let other = intent().named("order").paying("11");
@@ -81,8 +79,7 @@ pub async fn duplicates_inside_one_batch_make_one_transaction(fixture: &dyn Stor
 
 /// A duplicate with a slot would leave a hole, so nothing is written; without one it is answered.
 pub async fn a_duplicate_consumes_no_nonce(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let first = intent().at(0).named("order").paying("10");
     a.write_whole(section(lease).cursor(0, 1).create(first.clone())).await;
     let known = KnownRequest { tx_id: first.tx_id, payload_digest: first.payload.digest() };
@@ -107,8 +104,7 @@ pub async fn a_duplicate_consumes_no_nonce(fixture: &dyn StoreFixture) {
 
 /// A hundred callers with one request, over several connections, all in a hurry.
 pub async fn a_hundred_creates_of_one_request_make_one_transaction(fixture: &dyn StoreFixture) {
-    let owner = fixture.node("a").await;
-    let lease = owner.own(submitter(1)).await;
+    let (owner, lease) = fixture.owner().await;
     let connections = further_connections(fixture, &owner, 5).await;
     let callers = (0..100).map(|n| {
         let node = connections[n % connections.len()].clone();
@@ -134,8 +130,7 @@ pub async fn a_hundred_creates_of_one_request_make_one_transaction(fixture: &dyn
 
 /// A thousand creates from sixteen connections: exactly consecutive, none twice, none left out.
 pub async fn a_thousand_concurrent_creates_get_consecutive_nonces(fixture: &dyn StoreFixture) {
-    let owner = fixture.node("a").await;
-    let lease = owner.own(submitter(1)).await;
+    let (owner, lease) = fixture.owner().await;
     let connections = further_connections(fixture, &owner, 16).await;
     let writers = connections.into_iter().enumerate().map(|(writer, node)| {
         // 16 writers share 1,000.
@@ -223,8 +218,7 @@ async fn copy_of_a_row(
     request_id: &str,
     nonce: &str,
 ) -> Result<u64, String> {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let tx = intent().at(0).named("order");
     a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
     let copy = |request_id: &str, nonce: &str| {

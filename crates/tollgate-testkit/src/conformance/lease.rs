@@ -16,7 +16,7 @@ use crate::store_fixture::StoreFixture;
 use crate::wait::within;
 
 /// A grant says how it came about, under which token, and where the submitter stands.
-pub async fn the_first_to_ask_is_granted_the_lease_under_token_one(fixture: &dyn StoreFixture) {
+pub async fn first_acquire_is_granted_under_token_one(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     a.register(&[submitter(1)]).await;
     let answer = a.acquire(submitter(1), &a.id, &long_terms()).await.unwrap();
@@ -30,8 +30,7 @@ pub async fn the_first_to_ask_is_granted_the_lease_under_token_one(fixture: &dyn
 
 /// An owner that asks again keeps what it has.
 pub async fn an_owner_that_asks_again_is_renewed_under_the_same_token(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     fixture.age_lease(submitter(1), Duration::from_secs(300)).await;
     let answer = a.acquire(submitter(1), &a.id, &long_terms()).await.unwrap();
     let Acquisition::Granted { lease: again, kind, .. } = answer else {
@@ -76,7 +75,7 @@ pub async fn an_expired_lease_is_taken_over_under_the_next_token(fixture: &dyn S
 }
 
 /// Clocks differ: others wait a little longer than the owner writes.
-pub async fn nobody_takes_over_within_the_allowance_for_clock_skew(fixture: &dyn StoreFixture) {
+pub async fn takeover_waits_for_the_clock_skew_allowance(fixture: &dyn StoreFixture) {
     let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let seconds = Duration::from_secs;
     let terms = LeaseTerms::new(seconds(600), seconds(60), seconds(500)).unwrap();
@@ -99,8 +98,7 @@ pub async fn nobody_takes_over_within_the_allowance_for_clock_skew(fixture: &dyn
 
 /// A lease whose time was over does not come back to life.
 pub async fn an_owner_whose_time_was_over_comes_back_under_a_new_token(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     fixture.expire(submitter(1)).await;
     let again = a.lease(submitter(1)).await;
     assert!(again.token > lease.token, "I4: {:?} after {:?}", again.token, lease.token);
@@ -187,7 +185,7 @@ pub async fn the_token_never_goes_back(fixture: &dyn StoreFixture) {
 }
 
 /// I1, at the moment when a lease is born and when it is taken over.
-pub async fn of_many_nodes_that_reach_for_one_lease_one_gets_it(fixture: &dyn StoreFixture) {
+pub async fn concurrent_acquires_grant_the_lease_to_one_node(fixture: &dyn StoreFixture) {
     let mut nodes = Vec::new();
     for n in 0..6 {
         nodes.push(fixture.node(&format!("node-{n}")).await);

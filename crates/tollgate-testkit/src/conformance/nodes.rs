@@ -196,7 +196,7 @@ pub async fn registering_again_never_moves_the_cursor(fixture: &dyn StoreFixture
 }
 
 /// A list that names a submitter twice is no list that breaks.
-pub async fn of_two_registrations_in_one_call_the_first_one_counts(fixture: &dyn StoreFixture) {
+pub async fn first_of_two_registrations_in_one_call_counts(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     a.register_chain(&chain()).await.unwrap();
     let at = |mode, start: u64| SubmitterSetup {

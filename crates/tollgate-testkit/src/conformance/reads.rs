@@ -23,8 +23,7 @@ use crate::store_fixture::StoreFixture;
 
 /// The head of a line is the lowest open slot without a receipt, whatever its state.
 pub async fn line_head_is_the_lowest_open_slot_without_a_receipt(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     assert_eq!(a.line_head(submitter(1)).await.unwrap(), None);
     a.write_whole(section(lease).create(intent())).await;
     assert_eq!(a.line_head(submitter(1)).await.unwrap(), None, "it has no slot");
@@ -214,8 +213,7 @@ fn fits(filter: &ListFilter, record: &TxRecord) -> bool {
 pub async fn pages_neither_skip_nor_repeat_while_rows_arrive_and_change(
     fixture: &dyn StoreFixture,
 ) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let txs: Vec<_> = (0..40).map(|_| intent()).collect();
     a.write_whole(section(lease).creates(txs.clone())).await;
     let filter = ListFilter { submitter: Some(submitter(1)), ..ListFilter::default() };
@@ -386,9 +384,8 @@ pub async fn open_slots_are_read_by_nonce_in_pages(fixture: &dyn StoreFixture) {
 }
 
 /// The time in an id is that of the request, by its node's clock; the time that counts is the commit's.
-pub async fn list_by_time_finds_what_waited_long_for_its_commit(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+pub async fn list_by_time_finds_transactions_committed_late(fixture: &dyn StoreFixture) {
+    let (a, lease) = fixture.owner().await;
     let mut tx = intent();
     let now = tx_id();
     let minutes = |n: i64| u64::try_from(n * 60_000).unwrap() << 16;

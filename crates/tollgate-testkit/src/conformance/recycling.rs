@@ -32,8 +32,7 @@ async fn pool(node: &TestNode) -> Vec<u64> {
 
 /// The rejected transaction ends without its slot, and the slot goes to the next.
 pub async fn a_recycled_slot_goes_to_the_next_transaction(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let txs = filled(&a, lease, 3).await;
     let recycled = recycling(&a, &txs[1], 1).await;
     a.apply(lease, recycled).await;
@@ -54,8 +53,7 @@ pub async fn a_recycled_slot_goes_to_the_next_transaction(fixture: &dyn StoreFix
 
 /// A rejected transaction that was held as STUCK frees its slot too, and again.
 pub async fn a_slot_can_be_recycled_more_than_once(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let mut last = filled(&a, lease, 1).await.remove(0);
     for _ in 0..3 {
         a.step(lease, last.tx_id, TxEvent::GaveUp(StuckReason::Rejected)).await;
@@ -71,8 +69,7 @@ pub async fn a_slot_can_be_recycled_more_than_once(fixture: &dyn StoreFixture) {
 
 /// What is not in the pool can't be taken from it.
 pub async fn a_nonce_that_is_not_in_the_pool_cannot_be_recycled(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let txs = filled(&a, lease, 3).await;
     let recycled = recycling(&a, &txs[2], 2).await;
     a.apply(lease, recycled).await;
@@ -96,8 +93,7 @@ pub async fn a_nonce_that_is_not_in_the_pool_cannot_be_recycled(fixture: &dyn St
 
 /// Who frees a slot must own it.
 pub async fn a_transaction_frees_no_slot_but_its_own(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let txs = filled(&a, lease, 2).await;
     let theft = recycling(&a, &txs[1], 0).await;
     let before = a.record(txs[1].tx_id).await;
@@ -110,9 +106,8 @@ pub async fn a_transaction_frees_no_slot_but_its_own(fixture: &dyn StoreFixture)
 }
 
 /// Of those who reach for one free slot, one gets it.
-pub async fn of_many_transactions_one_gets_a_recycled_slot(fixture: &dyn StoreFixture) {
-    let owner = fixture.node("a").await;
-    let lease = owner.own(submitter(1)).await;
+pub async fn recycled_slot_goes_to_one_of_many_transactions(fixture: &dyn StoreFixture) {
+    let (owner, lease) = fixture.owner().await;
     let txs = filled(&owner, lease, 1).await;
     let recycled = recycling(&owner, &txs[0], 0).await;
     owner.apply(lease, recycled).await;
@@ -135,8 +130,7 @@ pub async fn of_many_transactions_one_gets_a_recycled_slot(fixture: &dyn StoreFi
 
 /// A queued transaction can be given a recycled slot, and one section can mix both kinds.
 pub async fn recycled_and_new_slots_can_be_opened_together(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let txs = filled(&a, lease, 3).await;
     for n in [0, 2] {
         let recycled = recycling(&a, &txs[n], u64::try_from(n).unwrap()).await;
@@ -158,8 +152,7 @@ pub async fn recycled_and_new_slots_can_be_opened_together(fixture: &dyn StoreFi
 
 /// A nonce in a caller's hands goes to nobody else, whatever a transaction says of it.
 pub async fn a_slot_whose_nonce_a_caller_holds_is_not_freed(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let txs = filled(&a, lease, 1).await;
     let ask = Reserve {
         lease,
@@ -185,8 +178,7 @@ pub async fn a_slot_whose_nonce_a_caller_holds_is_not_freed(fixture: &dyn StoreF
 
 /// What is free again is nobody's: neither the hash nor the reason of an earlier use stays with it.
 pub async fn a_slot_that_is_freed_again_forgets_who_used_it(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let txs = filled(&a, lease, 1).await;
     let recycled = recycling(&a, &txs[0], 0).await;
     a.apply(lease, recycled).await;

@@ -43,8 +43,7 @@ async fn states(node: &TestNode) -> Vec<(u64, ReservationState)> {
 
 /// The same cursor as everything else.
 pub async fn a_reservation_takes_the_cursors_nonce(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     a.write_whole(one_slot(lease, 0)).await;
     let wanted = ask(lease);
     let reservation = a.reserve(&a.id, &wanted).await.unwrap().unwrap();
@@ -62,8 +61,7 @@ pub async fn a_reservation_takes_the_cursors_nonce(fixture: &dyn StoreFixture) {
 
 /// What came back is handed out first, lowest first, to somebody else.
 pub async fn the_lowest_recyclable_nonce_is_handed_out_first(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let mut out = Vec::new();
     for n in 0..5 {
         out.push(reserved(&a, lease).await);
@@ -84,8 +82,7 @@ pub async fn the_lowest_recyclable_nonce_is_handed_out_first(fixture: &dyn Store
 
 /// Nothing below what the chain has mined is handed out.
 pub async fn nothing_below_the_floor_is_handed_out(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let out = [reserved(&a, lease).await, reserved(&a, lease).await, reserved(&a, lease).await];
     for reservation in &out {
         give_back(&a, lease, reservation).await;
@@ -100,8 +97,7 @@ pub async fn nothing_below_the_floor_is_handed_out(fixture: &dyn StoreFixture) {
 
 /// A caller that used its nonce has it for good; a late or foreign answer changes nothing.
 pub async fn a_used_nonce_never_comes_back(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let mine = reserved(&a, lease).await;
     let (n, token) = (mine.nonce, mine.owner_token);
     let stranger = Uuid::new_v4();
@@ -129,8 +125,7 @@ pub async fn a_used_nonce_never_comes_back(fixture: &dyn StoreFixture) {
 pub async fn an_expired_reservation_returns_and_its_late_answer_is_refused(
     fixture: &dyn StoreFixture,
 ) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let (late, kept) = (reserved(&a, lease).await, reserved(&a, lease).await);
     assert_eq!(a.expire_reservations(&a.id, lease).await.unwrap(), [], "in time");
     let long_ago = fixture.earlier("deadline", Duration::from_secs(86_400));
@@ -159,9 +154,8 @@ pub async fn an_expired_reservation_returns_and_its_late_answer_is_refused(
 }
 
 /// I3: what the chain has used is spent, whoever did it.
-pub async fn what_the_chain_has_passed_leaves_the_pool(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+pub async fn nonces_that_the_chain_has_passed_leave_the_pool(fixture: &dyn StoreFixture) {
+    let (a, lease) = fixture.owner().await;
     let mut out = Vec::new();
     for _ in 0..4 {
         out.push(reserved(&a, lease).await);
@@ -180,8 +174,7 @@ pub async fn what_the_chain_has_passed_leaves_the_pool(fixture: &dyn StoreFixtur
 
 /// A hole goes to the pool once, and from there to the next.
 pub async fn a_hole_is_adopted_once_and_then_filled(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     a.write_whole(section(lease).cursor(0, 4)).await;
     let (holes, why) = ([nonce(3), nonce(1)], text("hole"));
     assert_eq!(a.adopt(&a.id, lease, &holes, &why).await, Ok(vec![nonce(1), nonce(3)]));
@@ -195,8 +188,7 @@ pub async fn a_hole_is_adopted_once_and_then_filled(fixture: &dyn StoreFixture) 
 
 /// I3: what somebody has, had or will have is no hole.
 pub async fn a_nonce_that_somebody_has_is_not_adopted(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     a.write_whole(one_slot(lease, 0)).await;
     let (used, _held) = (reserved(&a, lease).await, reserved(&a, lease).await);
     let told = a.reservation_used(&a.id, lease, used.nonce, used.owner_token, hash()).await;
@@ -212,8 +204,7 @@ pub async fn a_nonce_that_somebody_has_is_not_adopted(fixture: &dyn StoreFixture
 pub async fn an_operator_hands_back_what_nobody_has_and_the_audit_trail_says_so(
     fixture: &dyn StoreFixture,
 ) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     a.write_whole(one_slot(lease, 0)).await;
     let (used, _held) = (reserved(&a, lease).await, reserved(&a, lease).await);
     let told = a.reservation_used(&a.id, lease, used.nonce, used.owner_token, hash()).await;
@@ -241,9 +232,8 @@ pub async fn an_operator_hands_back_what_nobody_has_and_the_audit_trail_says_so(
 }
 
 /// I13: callers hold no more than they may.
-pub async fn no_more_are_out_than_allowed(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+pub async fn reservations_are_limited_in_number(fixture: &dyn StoreFixture) {
+    let (a, lease) = fixture.owner().await;
     let at_most = |outstanding_max| Reserve { outstanding_max, ..ask(lease) };
     let first = a.reserve(&a.id, &at_most(2)).await.unwrap().unwrap();
     a.reserve(&a.id, &at_most(2)).await.unwrap().unwrap();
@@ -256,8 +246,7 @@ pub async fn no_more_are_out_than_allowed(fixture: &dyn StoreFixture) {
 
 /// I12: who takes no work hands out nothing.
 pub async fn a_submitter_that_takes_no_work_hands_out_nothing(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let mut pause = section(lease);
     let (from, to) = (SubmitterStatus::Active, SubmitterStatus::Protect);
     pause.status = Some(StatusChange { from, to, reason: text("drift") });
@@ -268,8 +257,7 @@ pub async fn a_submitter_that_takes_no_work_hands_out_nothing(fixture: &dyn Stor
 
 /// Many callers and a writer at once: every nonce once.
 pub async fn concurrent_reservations_and_creates_share_no_nonce(fixture: &dyn StoreFixture) {
-    let owner = fixture.node("a").await;
-    let lease = owner.own(submitter(1)).await;
+    let (owner, lease) = fixture.owner().await;
     let mut tasks = Vec::new();
     for n in 0..6 {
         let node = owner.again(fixture, NodeOptions::PATIENT).await;
@@ -296,8 +284,7 @@ pub async fn concurrent_reservations_and_creates_share_no_nonce(fixture: &dyn St
 
 /// Pages, lowest first, after a nonce.
 pub async fn reservations_are_listed_in_pages(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     for _ in 0..7 {
         reserved(&a, lease).await;
     }

@@ -20,8 +20,7 @@ use crate::wait::{until, within};
 /// An owner's heartbeat does not wait for its own work, however long that takes.
 pub async fn a_renewal_does_not_wait_for_a_batch_of_the_same_lease(fixture: &PgFixture) {
     let fixture: &dyn StoreFixture = fixture;
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     for at in [Checkpoint::BatchGuarded, Checkpoint::BatchWritten] {
         let cursor = a.cursor(submitter(1)).await;
         let mut hold = a.checkpoints.pause_at(at);

@@ -9,9 +9,8 @@ use crate::store_fixture::{NodeOptions, StoreFixture};
 use crate::wait::within;
 
 /// What is asked for is answered, in order, and what is not there is `None`.
-pub async fn a_look_tells_what_is_there_and_what_is_not(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+pub async fn settle_reports_which_transactions_exist(fixture: &dyn StoreFixture) {
+    let (a, lease) = fixture.owner().await;
     let (first, second) = (intent().at(0), intent());
     let written = section(lease).cursor(0, 1).create(first.clone()).create(second.clone());
     a.write_whole(written).await;
@@ -23,9 +22,8 @@ pub async fn a_look_tells_what_is_there_and_what_is_not(fixture: &dyn StoreFixtu
 }
 
 /// A commit whose caller never heard of it is found.
-pub async fn a_commit_that_its_caller_never_heard_of_is_found(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+pub async fn commit_whose_answer_was_lost_is_found(fixture: &dyn StoreFixture) {
+    let (a, lease) = fixture.owner().await;
     let tx = intent().at(0);
     let other = a.again(fixture, NodeOptions::PATIENT).await;
     let mut hold = a.checkpoints.pause_at(Checkpoint::BatchCommitted);
@@ -40,8 +38,7 @@ pub async fn a_commit_that_its_caller_never_heard_of_is_found(fixture: &dyn Stor
 
 /// "It is not there" is only said once it can't come any more: here for a create.
 pub async fn a_create_in_flight_is_not_called_absent(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let tx = intent().at(0);
     let hasty = a.again(fixture, NodeOptions::HASTY).await;
     let mut hold = a.checkpoints.pause_at(Checkpoint::BatchWritten);
@@ -63,10 +60,8 @@ pub async fn a_create_in_flight_is_not_called_absent(fixture: &dyn StoreFixture)
     assert_eq!(settled.submitter.next_nonce.get(), u64::from(landed));
 }
 
-/// … and for a change.
 pub async fn a_change_in_flight_is_not_called_undone(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let tx = intent();
     a.write_whole(section(lease).create(tx.clone())).await;
     let before = a.record(tx.tx_id).await.seen;

@@ -19,8 +19,7 @@ use crate::store_fixture::{NodeOptions, StoreFixture};
 
 /// Tells apart what moved from what was there.
 pub async fn a_change_of_a_row_that_moved_is_lost_and_changes_nothing(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let (tx, other) = (intent(), intent());
     a.write_whole(section(lease).creates([tx.clone(), other.clone()])).await;
     let old = a.record(tx.tx_id).await.seen;
@@ -38,8 +37,7 @@ pub async fn a_change_of_a_row_that_moved_is_lost_and_changes_nothing(fixture: &
 
 /// The same version in another state is not what the writer saw.
 pub async fn a_change_compares_the_state_as_well_as_the_version(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let tx = intent();
     a.write_whole(section(lease).create(tx.clone())).await;
     let mut wrong = a.record(tx.tx_id).await.seen;
@@ -68,9 +66,8 @@ pub async fn a_lease_changes_no_transaction_of_another_submitter(fixture: &dyn S
 }
 
 /// I11: of those who saw the same version, one may act.
-pub async fn of_many_claimants_of_one_version_one_wins(fixture: &dyn StoreFixture) {
-    let owner = fixture.node("a").await;
-    let lease = owner.own(submitter(1)).await;
+pub async fn concurrent_changes_of_one_version_are_applied_once(fixture: &dyn StoreFixture) {
+    let (owner, lease) = fixture.owner().await;
     let tx = intent();
     owner.write_whole(section(lease).create(tx.clone())).await;
     let mut claimants = Vec::new();
@@ -94,8 +91,7 @@ pub async fn of_many_claimants_of_one_version_one_wins(fixture: &dyn StoreFixtur
 
 /// Everything that a change brings is kept, and what it does not bring stays.
 pub async fn a_change_keeps_what_it_brings_and_leaves_the_rest(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let tx = intent().at(0);
     a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
     let created = a.record(tx.tx_id).await;
@@ -144,8 +140,7 @@ pub async fn a_change_keeps_what_it_brings_and_leaves_the_rest(fixture: &dyn Sto
 
 /// I9: a receipt comes, goes with its block, and comes again.
 pub async fn a_receipt_is_set_replaced_and_cleared(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let tx = intent().at(0);
     a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
     a.step(lease, tx.tx_id, TxEvent::NodeAccepted).await;
@@ -192,8 +187,7 @@ pub async fn a_receipt_is_set_replaced_and_cleared(fixture: &dyn StoreFixture) {
 
 /// A queued transaction gets its slot by a change, under the cursor's comparison.
 pub async fn a_queued_transaction_is_given_a_slot_once(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let tx = intent();
     a.write_whole(section(lease).create(tx.clone())).await;
     let seen = a.record(tx.tx_id).await.seen;
@@ -273,8 +267,7 @@ async fn pages_of_history(
 
 /// I9: a final state never flips, and takes not even a note.
 pub async fn a_transaction_ends_once(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let tx = intent().named("order");
     a.write_whole(section(lease).create(tx.clone())).await;
     let open = a.record(tx.tx_id).await.seen;
@@ -300,8 +293,7 @@ pub async fn a_transaction_ends_once(fixture: &dyn StoreFixture) {
 
 /// Attempts are recognised by their hashes, whichever of them was mined (I5).
 pub async fn every_attempts_hash_leads_to_its_transaction(fixture: &dyn StoreFixture) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = fixture.owner().await;
     let tx = intent().at(0);
     a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
     let bump = attempt_of(AttemptKind::Bump);

@@ -12,7 +12,6 @@ use super::FakeChain;
 /// What the chain can be asked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Query {
-    /// All blocks.
     Blocks,
     /// The block of this number.
     Block(u64),
@@ -24,9 +23,7 @@ pub enum Query {
     Occupants,
     /// The transaction counts of an account.
     Counts(Address),
-    /// Fees.
     Fees,
-    /// Balances.
     Balances,
     /// Gas estimates.
     Calls,

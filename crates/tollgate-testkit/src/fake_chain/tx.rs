@@ -18,9 +18,7 @@ const HEADER: usize = 20 + 8 + 32 + 8 + 8 + 1 + 8 + 1 + 20;
 pub struct FakeTx {
     /// The sender.
     pub from: Address,
-    /// The nonce.
     pub nonce: u64,
-    /// The value.
     pub value: U256,
     /// The recipient.
     pub to: Option<Address>,

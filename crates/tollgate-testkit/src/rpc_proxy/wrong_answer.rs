@@ -25,7 +25,6 @@ pub enum WrongAnswer {
 }
 
 impl WrongAnswer {
-    /// Changes the answer to a call.
     pub(super) fn change(self, call: &Value, answer: &mut Value) {
         let Some(result) = answer.get_mut("result") else { return };
         let method = call["method"].as_str().unwrap_or_default();

@@ -33,7 +33,7 @@ async fn send(chain: &FakeChain, raw: &Bytes) -> AnswerClass {
 }
 
 #[test]
-fn what_is_encoded_is_decoded() {
+fn encoded_transaction_is_decoded() {
     let raw = tx(3, 1_000, 10);
     let read = decode(&raw).unwrap();
     assert_eq!((read.nonce, read.fees.max_fee, read.to), (3, price(1_000), Some(TO)));
@@ -61,7 +61,7 @@ async fn a_replacement_pays_a_tenth_more_on_price_and_tip() {
 }
 
 #[tokio::test]
-async fn what_is_too_cheap_stays_in_the_pool_until_the_market_falls() {
+async fn underpriced_transaction_stays_pooled_until_the_base_fee_falls() {
     let chain = FakeChain::new();
     chain.set_base_fee(500);
     chain.set_tip(7);
@@ -78,7 +78,7 @@ async fn what_is_too_cheap_stays_in_the_pool_until_the_market_falls() {
 }
 
 #[tokio::test]
-async fn who_can_not_pay_is_refused_until_funded() {
+async fn send_without_funds_is_refused_until_funded() {
     let chain = FakeChain::new();
     let cost = |raw: &Bytes| decode(raw).unwrap().value + U256::from(25_000 * 1_000);
     let (first, second) = (tx(0, 1_000, 10), tx(1, 1_000, 10));
@@ -102,7 +102,7 @@ async fn who_can_not_pay_is_refused_until_funded() {
 }
 
 #[tokio::test]
-async fn scripted_answers_come_in_their_order_and_take_nothing() {
+async fn scripted_answers_are_given_in_order_and_accept_nothing() {
     let chain = FakeChain::new();
     chain.answer(TxMatch::Nonce(1), AnswerClass::PoolFull, 2);
     chain.answer_next(AnswerClass::Accepted);
@@ -120,7 +120,7 @@ async fn scripted_answers_come_in_their_order_and_take_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_held_or_evicted_is_not_mined() {
+async fn held_or_evicted_transaction_is_not_mined() {
     let chain = FakeChain::new();
     let [first, second] = [tx(0, 10, 1), tx(1, 10, 1)];
     send(&chain, &first).await;
@@ -164,7 +164,7 @@ async fn an_outsider_takes_a_slot_and_is_named() {
 }
 
 #[tokio::test]
-async fn each_witness_tells_what_it_has_seen() {
+async fn each_endpoint_reports_the_blocks_that_it_has() {
     let chain = FakeChain::new();
     chain.set_endpoints(3);
     let ours: [TxHash; 1] = [hash_of(&tx(0, 10, 1))];
@@ -213,7 +213,7 @@ async fn pools_show_what_is_due_and_what_waits() {
 }
 
 #[tokio::test]
-async fn questions_can_fail_and_an_account_can_be_kept_waiting() {
+async fn queries_can_fail_and_accounts_can_be_stalled() {
     let chain = FakeChain::new();
     let raw = tx(0, 1_000, 10);
     assert_eq!(send(&chain, &raw).await, AnswerClass::Accepted);

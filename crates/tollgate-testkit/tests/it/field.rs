@@ -24,7 +24,7 @@ fn every_row_of_the_page_has_a_test_that_exists() {
 }
 
 #[test]
-fn a_row_without_a_test_and_a_test_that_is_gone_are_seen() {
+fn row_without_a_test_and_missing_test_are_reported() {
     let read = |path: &str| {
         let text = match path {
             "crates/tollgate-a/tests/it/b.rs" => {

@@ -34,7 +34,7 @@ async fn sqlite(mistake: Overrides) -> SqliteFixture {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_suite_catches_a_guard_that_holds_nothing() {
+async fn suite_catches_a_guard_without_a_lock() {
     let fixture = postgres(EXISTS_GUARD).await;
     caught("I2: a write of", async move {
         fence::a_writer_delayed_before_commit_cannot_land_after_a_takeover(&fixture).await;
@@ -58,7 +58,7 @@ async fn the_suite_catches_a_guard_that_holds_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_suite_catches_a_guard_that_is_not_there() {
+async fn suite_catches_a_missing_guard() {
     let fixture = postgres(SKIPPED_GUARD).await;
     caught("I2: its time was over", async move {
         fence::a_batch_after_expiry_is_refused_even_if_nobody_took_over(&fixture).await;
@@ -103,7 +103,7 @@ async fn a_store_refuses_a_database_whose_token_is_not_a_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_suite_catches_a_takeover_that_answers_from_an_old_picture() {
+async fn suite_catches_a_takeover_that_answers_from_an_old_snapshot() {
     let fixture = postgres(REPEATABLE_READ).await;
     caught("I2: the new owner was given a cursor from before", async move {
         fence::a_takeover_that_waited_for_a_writer_sees_what_it_wrote(&fixture).await;
@@ -112,7 +112,7 @@ async fn the_suite_catches_a_takeover_that_answers_from_an_old_picture() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_suite_catches_a_feed_that_is_numbered_by_a_sequence() {
+async fn suite_catches_a_feed_numbered_by_a_sequence() {
     let fixture = postgres(PLAIN_SEQUENCE_FEED).await;
     fixture.execute(FEED_SEQUENCE).await.unwrap();
     caught("I10: a reader missed", async move {
@@ -122,7 +122,7 @@ async fn the_suite_catches_a_feed_that_is_numbered_by_a_sequence() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_suite_catches_a_slot_without_a_unique_key() {
+async fn suite_catches_a_slot_without_a_unique_key() {
     let fixtures: [Box<dyn StoreFixture>; 2] =
         [Box::new(PgFixture::new().await), Box::new(SqliteFixture::new().await)];
     for fixture in fixtures {
@@ -135,7 +135,7 @@ async fn the_suite_catches_a_slot_without_a_unique_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_suite_catches_a_request_without_a_unique_key() {
+async fn suite_catches_a_request_without_a_unique_key() {
     let fixtures: [Box<dyn StoreFixture>; 2] =
         [Box::new(PgFixture::new().await), Box::new(SqliteFixture::new().await)];
     for fixture in fixtures {
@@ -149,7 +149,7 @@ async fn the_suite_catches_a_request_without_a_unique_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_suite_catches_a_transaction_that_begins_without_its_lock() {
+async fn suite_catches_a_deferred_begin() {
     let fixture = sqlite(SQLITE_DEFERRED_BEGIN).await;
     caught("I1: a batch that holds its lease was undone", async move {
         fence::a_guarded_batch_commits_whatever_its_neighbours_do(&fixture).await;

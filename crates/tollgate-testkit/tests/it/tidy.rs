@@ -252,7 +252,7 @@ fn has_absolute_path(line: &str, folder: &str) -> bool {
 // The rules' own test.
 
 #[test]
-fn rules_report_a_bad_tree_and_pass_a_good_one() {
+fn each_rule_reports_its_own_violations_only() {
     let good = || {
         vec![
             File::new(

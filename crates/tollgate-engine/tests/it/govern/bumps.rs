@@ -32,7 +32,7 @@ async fn cheap_cluster() -> Cluster {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_market_left_behind_offers_more_and_is_mined() {
+async fn underpriced_transaction_is_bumped_and_mined() {
     let cluster = cheap_cluster().await;
     let engine = cluster.node_with("a", patient(), bumping());
     let ids = transfers(&engine, [10, 11]).await;
@@ -47,7 +47,7 @@ async fn what_the_market_left_behind_offers_more_and_is_mined() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn when_the_older_attempt_is_mined_it_is_recognised_once() {
+async fn older_attempt_mined_after_a_bump_ends_the_transaction_once() {
     let cluster = cheap_cluster().await;
     let engine = cluster.node("a", patient());
     let ids = transfers(&engine, [10]).await;
@@ -71,7 +71,7 @@ async fn when_the_older_attempt_is_mined_it_is_recognised_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cap_holds_it_with_an_alert_until_the_market_comes_down() {
+async fn fee_cap_holds_a_bump_with_an_alert_until_the_market_falls() {
     let cluster = cheap_cluster().await;
     let max_fee_per_gas = Some(GasPrice::from_wei(30 * GWEI).unwrap());
     let fee_caps = FeeCaps { max_fee_per_gas, max_tx_fee: None };
@@ -94,7 +94,7 @@ async fn a_cap_holds_it_with_an_alert_until_the_market_comes_down() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_offered_where_price_is_not_the_cause() {
+async fn stuck_transaction_is_not_bumped_where_price_is_not_the_cause() {
     let cluster = cheap_cluster().await;
     cluster.chain.hold(TxMatch::Value(10));
     let engine = cluster.node_with("a", patient(), bumping());

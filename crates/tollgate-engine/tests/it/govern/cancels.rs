@@ -14,9 +14,8 @@ use crate::support::{Cluster, account, options};
 const CANCELLED: TxState = TxState::Failed(Failed::Cancelled);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_queued_one_ends_at_once_and_uses_no_nonce() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", window(1));
+async fn cancel_of_a_queued_transaction_ends_it_at_once_without_a_nonce() {
+    let (cluster, engine) = Cluster::with_node(window(1)).await;
     let ids = transfers(&engine, [10, 11, 12]).await;
     assert_eq!(act(&engine, ids[1], Action::Cancel).await, Ok(Acted::Withdrawn));
     let record = cluster.record(ids[1]).await;
@@ -28,7 +27,7 @@ async fn a_queued_one_ends_at_once_and_uses_no_nonce() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_may_be_with_a_node_is_closed_by_a_transfer_to_self() {
+async fn cancel_of_a_possibly_sent_transaction_closes_its_slot_by_a_self_transfer() {
     let cluster = Cluster::pipelined().await;
     cluster.chain.answer(TxMatch::Value(10), AnswerClass::Transient, 4);
     let engine = cluster.node("a", patient());
@@ -42,9 +41,8 @@ async fn one_that_may_be_with_a_node_is_closed_by_a_transfer_to_self() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_waits_in_a_pool_is_replaced_and_its_successors_are_mined() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+async fn cancel_of_a_pooled_transaction_replaces_it_and_successors_are_mined() {
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let ids = transfers(&engine, 10..15).await;
     for id in &ids {
         cluster.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
@@ -61,9 +59,8 @@ async fn one_that_waits_in_a_pool_is_replaced_and_its_successors_are_mined() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_is_mined_stays_what_it_is() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+async fn cancelling_a_mined_transaction_is_refused() {
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let ids = transfers(&engine, [10]).await;
     cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
     cluster.chain.mine();
@@ -76,9 +73,8 @@ async fn one_that_is_mined_stays_what_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_race_with_mining_is_decided_by_what_is_mined() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+async fn cancel_racing_with_mining_is_decided_by_the_block() {
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let ids = transfers(&engine, [10, 11]).await;
     cluster.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
     let intent = cluster.attempts(ids[0]).await[0].tx_hash;
@@ -98,9 +94,8 @@ async fn a_race_with_mining_is_decided_by_what_is_mined() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn asked_twice_it_is_cancelled_once_and_can_be_sped_up() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+async fn second_cancel_signs_nothing_and_the_cancel_can_be_sped_up() {
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let ids = transfers(&engine, [10]).await;
     cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
     sign(&cluster, &engine, ids[0], Action::Cancel).await;
@@ -115,9 +110,8 @@ async fn asked_twice_it_is_cancelled_once_and_can_be_sped_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_done_and_why_is_in_the_history() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+async fn actions_and_their_reasons_are_in_the_history() {
+    let (cluster, engine) = Cluster::with_node(options()).await;
     let ids = transfers(&engine, [10]).await;
     cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
     act(&engine, ids[0], Action::Cancel).await.unwrap();
@@ -133,7 +127,7 @@ async fn what_is_done_and_why_is_in_the_history() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_every_node_refuses_as_too_high_is_cancelled_below_that_price() {
+async fn attempt_refused_everywhere_as_too_high_is_cancelled_below_its_price() {
     let cluster = Cluster::pipelined().await;
     cluster.chain.answer(TxMatch::Value(10), AnswerClass::FeeTooHigh, usize::MAX);
     let engine = cluster.node("a", patient());
@@ -154,9 +148,8 @@ async fn what_every_node_refuses_as_too_high_is_cancelled_below_that_price() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replacement_that_every_node_refuses_as_too_high_need_not_be_beaten() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+async fn replacement_refused_everywhere_as_too_high_need_not_be_outbid() {
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let ids = transfers(&engine, [10]).await;
     cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
     cluster.chain.answer(TxMatch::Value(10), AnswerClass::FeeTooHigh, 1);

@@ -25,9 +25,8 @@ async fn create(engine: &Engine, intent: Intent) -> TxId {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_expires_while_it_waits_ends_without_a_nonce() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", window(1));
+async fn queued_transaction_that_expires_ends_without_a_nonce() {
+    let (cluster, engine) = Cluster::with_node(window(1)).await;
     cluster.chain.hold(TxMatch::Value(10));
     let first = transfers(&engine, [10]).await;
     let late = create(&engine, brief(&engine, 11)).await;
@@ -43,9 +42,8 @@ async fn what_expires_while_it_waits_ends_without_a_nonce() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_over_before_it_begins_is_refused_and_nothing_is_created() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+async fn create_that_has_expired_is_refused_and_leaves_nothing() {
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let over = Intent { valid_until: Some(engine.now().unix_micros()), ..transfer(1) };
     let refused = engine.create(account(1), None, over).await;
     assert_eq!(refused, Err(CreateError::Expired));
@@ -54,8 +52,7 @@ async fn what_is_over_before_it_begins_is_refused_and_nothing_is_created() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_was_accepted_in_time_is_answered_also_later() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let intent = brief(&engine, 1);
     let first = engine.create(account(1), request("r"), intent.clone()).await.unwrap();
     cluster.mine_until_final(&[first.tx_id()]).await;
@@ -65,9 +62,8 @@ async fn a_request_that_was_accepted_in_time_is_answered_also_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_a_slot_it_is_stuck_and_tracked_until_somebody_decides() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", crate::support::options());
+async fn expired_transaction_with_a_slot_is_stuck_and_tracked() {
+    let (cluster, engine) = Cluster::with_node(crate::support::options()).await;
     cluster.chain.hold(TxMatch::Value(10));
     let tx = create(&engine, brief(&engine, 10)).await;
     let next = transfers(&engine, [11]).await;
@@ -89,7 +85,7 @@ async fn with_a_slot_it_is_stuck_and_tracked_until_somebody_decides() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_policy_closes_the_slot_of_what_expired() {
+async fn policy_closes_the_slot_of_an_expired_transaction() {
     let cluster = Cluster::pipelined().await;
     let rule = RuleSpec {
         reason: Some("expired".to_owned()),

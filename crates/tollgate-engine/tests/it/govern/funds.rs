@@ -17,7 +17,7 @@ use crate::support::{Cluster, account, options};
 const ETHER: u64 = 1_000_000_000_000_000_000;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_poor_account_is_held_with_an_alert_and_mined_in_order_after_funding() {
+async fn account_without_funds_is_held_with_an_alert_and_mined_in_order_after_funding() {
     let cluster = Cluster::pipelined().await;
     let address = account(1).address;
     let engine = cluster.node("a", options());

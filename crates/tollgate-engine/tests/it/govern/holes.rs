@@ -33,7 +33,7 @@ async fn with_a_hole(options: EngineOptions) -> (Cluster, tollgate_engine::Engin
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hole_is_seen_against_the_mined_count_and_told() {
+async fn hole_below_the_mined_count_raises_an_alert() {
     let (cluster, engine, _) = with_a_hole(policy(RejectedSlot::Hold, patient())).await;
     let found = engine.reconcile(account(1)).await.unwrap();
     assert!(found.steps.iter().any(|step| step.contains("hole 0 to 0")), "{found:?}");
@@ -55,7 +55,7 @@ async fn a_hole_is_closed_by_a_placeholder_where_the_policy_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hole_is_filled_by_whoever_waits() {
+async fn hole_is_filled_by_the_next_queued_transaction() {
     let options = policy(RejectedSlot::Recycle, window(1));
     let (cluster, engine, mut ids) = with_a_hole(options).await;
     ids.extend(transfers(&engine, [11]).await);
@@ -66,7 +66,7 @@ async fn a_hole_is_filled_by_whoever_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_outsider_brings_back_meanwhile_is_not_overwritten() {
+async fn hole_that_an_outsider_fills_meanwhile_is_not_overwritten() {
     let (cluster, engine, ids) = with_a_hole(policy(RejectedSlot::Placeholder, patient())).await;
     engine.reconcile(account(1)).await.unwrap();
     cluster.chain.outsider_sends(account(1).address, 0, 10_000_000_000);

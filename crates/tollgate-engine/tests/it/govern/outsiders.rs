@@ -30,8 +30,7 @@ fn settle(cluster: &Cluster) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pipelined_goes_on_behind_what_an_outsider_used() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", watchful(options()));
+    let (cluster, engine) = Cluster::with_node(watchful(options())).await;
     let first = transfers(&engine, [10]).await;
     cluster.mine_until_final(&first).await;
     cluster.chain.outsider_mines(account(1).address);
@@ -89,8 +88,7 @@ async fn no_slot_is_called_taken_while_an_endpoint_is_silent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn strict_is_protected_within_one_interval_takes_nothing_and_goes_on_when_resumed() {
-    let cluster = Cluster::with_mode(Mode::Strict).await;
-    let engine = cluster.node("a", watchful(strict()));
+    let (cluster, engine) = Cluster::strict_with_node(watchful(strict())).await;
     let first = transfers(&engine, [10]).await;
     cluster.mine_until_final(&first).await;
     cluster.chain.outsider_mines(account(1).address);
@@ -150,8 +148,7 @@ async fn an_open_strict_slot_that_an_outsider_took_protects_and_ends_together() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chain_that_lost_our_past_is_not_resumed() {
-    let cluster = Cluster::with_mode(Mode::Strict).await;
-    let engine = cluster.node("a", strict());
+    let (cluster, engine) = Cluster::strict_with_node(strict()).await;
     let ids = transfers(&engine, [10]).await;
     cluster.mine_until_final(&ids).await;
     // Deeper than finality: the chain forgets what was final.
@@ -276,8 +273,7 @@ async fn create_does_not_wait_for_a_search_that_hangs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn strict_count_that_lags_delays_and_never_protects() {
-    let cluster = Cluster::with_mode(Mode::Strict).await;
-    let engine = cluster.node("a", watchful(strict()));
+    let (cluster, engine) = Cluster::strict_with_node(watchful(strict())).await;
     let first = transfers(&engine, [10]).await;
     cluster.mine_until_final(&first).await;
     // The endpoints that are asked for counts have not seen the block of the first one.
@@ -324,8 +320,7 @@ async fn strict_view_that_lags_below_a_final_slot_never_protects() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn strict_goes_on_if_a_reorg_undoes_what_an_outsider_used() {
-    let cluster = Cluster::with_mode(Mode::Strict).await;
-    let engine = cluster.node("a", watchful(strict()));
+    let (cluster, engine) = Cluster::strict_with_node(watchful(strict())).await;
     let first = transfers(&engine, [10]).await;
     cluster.mine_until_final(&first).await;
     cluster.chain.outsider_mines(account(1).address);
@@ -339,9 +334,8 @@ async fn strict_goes_on_if_a_reorg_undoes_what_an_outsider_used() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn our_own_is_not_called_foreign_by_nodes_that_lost_its_receipt() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", watchful(options()));
+async fn own_transaction_without_receipts_is_not_called_foreign() {
+    let (cluster, engine) = Cluster::with_node(watchful(options())).await;
     let ids = transfers(&engine, [10]).await;
     cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
     engine.stop().await;

@@ -46,7 +46,7 @@ async fn patience_with_the_next_begins_when_it_becomes_the_head() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_somebody_acted_on_is_waited_for_anew() {
+async fn patience_restarts_after_an_operator_action() {
     let cluster = Cluster::pipelined().await;
     cluster.chain.hold(TxMatch::Value(10));
     let engine = cluster.node("a", impatient());
@@ -62,9 +62,8 @@ async fn what_somebody_acted_on_is_waited_for_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn when_one_hold_is_over_the_others_are_tried_at_once() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+async fn end_of_one_hold_retries_the_others_at_once() {
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let values: Vec<u64> = (0..4).map(|n| ETHER + n).collect();
     for value in &values[1..] {
         cluster.chain.answer(TxMatch::Value(*value), AnswerClass::InsufficientFunds, 1);
@@ -80,7 +79,7 @@ async fn when_one_hold_is_over_the_others_are_tried_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_of_an_action_is_sent_before_it_is_durable() {
+async fn action_is_durable_before_it_is_sent() {
     for action in [Action::Resubmit, Action::Cancel, Action::SpeedUp] {
         let cluster = Cluster::pipelined().await;
         let engine = cluster.node("a", patient());
@@ -101,7 +100,7 @@ async fn nothing_of_an_action_is_sent_before_it_is_durable() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_node_knows_by_its_hash_leaves_the_grey_zone() {
+async fn transaction_known_to_a_node_by_hash_leaves_the_grey_zone() {
     let cluster = Cluster::pipelined().await;
     // Everything is taken, and no answer ever comes.
     cluster.chain.lose_answers(usize::MAX);

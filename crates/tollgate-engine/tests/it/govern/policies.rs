@@ -156,9 +156,8 @@ async fn a_lost_head_among_fifty_is_resolved_by_resubmit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn by_default_nothing_is_done_but_an_alert_and_it_stays_tracked() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", watchful());
+async fn default_policy_raises_an_alert_and_keeps_tracking() {
+    let (cluster, engine) = Cluster::with_node(watchful()).await;
     let ids = stuck_line(&cluster, &engine).await;
     cluster.clock.advance(MINUTE);
     cluster.eventually("an alert", async || !cluster.alerts.of(AlertKind::Stuck).is_empty()).await;
@@ -212,7 +211,7 @@ impl StuckPolicy for Dies {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_that_dies_has_decided_nothing_and_somebody_is_told() {
+async fn policy_that_panics_decides_nothing_and_raises_an_alert() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node_with("a", watchful(), policies(Dies));
     let ids = stuck_line(&cluster, &engine).await;
@@ -267,7 +266,7 @@ impl StuckPolicy for Numbered {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_to_a_question_of_before_is_nobodys() {
+async fn policy_answer_to_an_outdated_question_is_ignored() {
     let cluster = Cluster::pipelined().await;
     let policy = Arc::new(Numbered::default());
     let stuck = Policies { stuck: policy.clone(), ..Policies::default() };
@@ -296,7 +295,7 @@ async fn an_answer_to_a_question_of_before_is_nobodys() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operator_has_the_policy_asked_at_once() {
+async fn operator_can_have_the_policy_asked_at_once() {
     let cluster = Cluster::pipelined().await;
     let engine = cluster.node_with("a", patient(), policies(Always::new(StuckAction::Cancel)));
     let ids = stuck_line(&cluster, &engine).await;
@@ -308,7 +307,7 @@ async fn an_operator_has_the_policy_asked_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backlog_that_is_deep_or_old_is_asked_about() {
+async fn deep_or_old_backlog_is_put_to_the_policy() {
     for deep in [true, false] {
         let cluster = Cluster::pipelined().await;
         let stuck = StuckThresholds {
@@ -356,7 +355,7 @@ async fn resends_that_bring_nothing_mark_the_head_stuck_and_evidence_still_moves
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_overall_time_out_marks_and_never_drops() {
+async fn overall_timeout_marks_stuck_and_never_drops() {
     let cluster = Cluster::pipelined().await;
     let timeout = Some(MINUTE);
     let resubmit = ResubmitRules { timeout, ..patient().resubmit };

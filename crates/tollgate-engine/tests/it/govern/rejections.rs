@@ -22,7 +22,7 @@ fn bad() -> Intent {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn held_it_stays_stuck_with_an_alert_and_keeps_its_slot() {
+async fn rejected_transaction_under_hold_stays_stuck_with_an_alert_and_its_slot() {
     let cluster = Cluster::pipelined().await;
     cluster.chain.reject_calls_to(BAD);
     let engine = cluster.node("a", policy(RejectedSlot::Hold));
@@ -101,7 +101,7 @@ async fn rejections_after_a_batch_whose_answer_was_lost_recycle_no_slot_of_it() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_proof_the_slot_goes_to_the_next_one() {
+async fn rejected_slot_that_is_proven_free_goes_to_the_next_transaction() {
     let cluster = Cluster::pipelined().await;
     cluster.chain.reject_calls_to(BAD);
     let engine = cluster.node("a", policy(RejectedSlot::Recycle));

@@ -12,8 +12,7 @@ const WAITING: TxState = TxState::Queued(Queued::Waiting);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_submitter_takes_work_and_opens_no_slot_until_it_is_resumed() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", window(1));
+    let (cluster, engine) = Cluster::with_node(window(1)).await;
     let ids = transfers(&engine, [10, 11]).await;
     assert_eq!(cluster.record(ids[1]).await.seen.state, WAITING);
     let paused = engine.pause(account(1), reason("audit")).await.unwrap();
@@ -35,8 +34,7 @@ async fn a_paused_submitter_takes_work_and_opens_no_slot_until_it_is_resumed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pause_survives_the_death_of_the_node() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     engine.pause(account(1), reason("audit")).await.unwrap();
     let held = transfers(&engine, [10]).await;
     engine.stop().await;
@@ -52,8 +50,7 @@ async fn a_pause_survives_the_death_of_the_node() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pausing_and_resuming_twice_changes_nothing() {
-    let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", patient());
+    let (cluster, engine) = Cluster::with_node(patient()).await;
     let active = SubmitterStatus::Active;
     let resumed = engine.resume(account(1), reason("why not")).await.unwrap();
     assert_eq!(resumed, Standstill { was: active, is: active });

@@ -1,11 +1,10 @@
-//! The two real chains under one set of words: mine, reorg, take money away, make calls fail.
+//! The two real chains behind one interface: mine, reorg, set balances, make calls fail.
 //!
 //! Blocks come only when a test asks for them, so that a test decides what lies at which depth.
 
 use serde_json::{Value, json};
 use tollgate_devchain::chain::{BaseFee, Beyond, DroppedTxs, FinalityDistances, Reorg};
-use tollgate_devchain::fault::{Fault, FaultRule, Loss};
-use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, RunningView, ViewOptions};
+use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain};
 use tollgate_model::port::Attempt;
 use tollgate_model::{Address, Bytes, TxHash, U256};
 use tollgate_testkit::rpc_proxy::RpcProxy;
@@ -83,13 +82,8 @@ impl TestChain {
     }
 
     /// One more endpoint, which can be broken without harm to the first one.
-    pub(crate) async fn breakable(&self) -> Breakable {
-        match self {
-            Self::Devchain(chain) => {
-                Breakable::View(chain.second_view(ViewOptions::default()).await.unwrap())
-            }
-            Self::Anvil(anvil) => Breakable::Proxy(RpcProxy::to(anvil.url()).await),
-        }
+    pub(crate) async fn breakable(&self) -> RpcProxy {
+        RpcProxy::to(&self.url()).await
     }
 
     pub(crate) async fn call(&self, method: &str, params: Value) -> Value {
@@ -218,81 +212,4 @@ fn reverting_code(reason: &str) -> Vec<u8> {
     let mut code = vec![0x60, length, 0x60, 12, 0x60, 0, 0x39, 0x60, length, 0x60, 0, 0xfd];
     code.extend(data);
     code
-}
-
-/// An endpoint with faults of its own: a view of the dev chain, or a proxy in front of anvil.
-pub(crate) enum Breakable {
-    View(RunningView),
-    Proxy(RpcProxy),
-}
-
-impl Breakable {
-    pub(crate) fn url(&self) -> String {
-        match self {
-            Self::View(view) => view.url(),
-            Self::Proxy(proxy) => proxy.url().to_owned(),
-        }
-    }
-
-    fn set(&self, view: &RunningView, method: &str, params: Value) {
-        view.call(method, &params).unwrap();
-    }
-
-    /// Nobody gets through, or everybody again.
-    pub(crate) fn set_down(&self, is_down: bool) {
-        match self {
-            Self::View(view) => view.refuse_connections(is_down),
-            Self::Proxy(proxy) => proxy.change(|faults| faults.is_down = is_down),
-        }
-    }
-
-    /// It answers from so many blocks ago.
-    pub(crate) fn set_lag(&self, blocks: u64) {
-        match self {
-            Self::View(view) => self.set(view, "devchain_setLag", json!([blocks])),
-            Self::Proxy(proxy) => proxy.change(|faults| faults.lag_blocks = blocks),
-        }
-    }
-
-    /// Its counts are wrong by so much.
-    pub(crate) fn set_nonce_offset(&self, offset: i64) {
-        match self {
-            Self::View(view) => self.set(view, "devchain_setNonceOffset", json!([offset])),
-            Self::Proxy(proxy) => proxy.change(|faults| faults.nonce_offset = offset),
-        }
-    }
-
-    /// The node takes what is sent, and nobody hears of it; so many times, or always.
-    pub(crate) fn lose_answers(&self, times: Option<u32>) {
-        let method = "eth_sendRawTransaction";
-        match self {
-            Self::View(view) => {
-                let fault = Fault::LoseAnswer { how: Loss::Close };
-                assert!(view.fail(FaultRule { times, ..FaultRule::always(method, fault) }));
-            }
-            Self::Proxy(proxy) => {
-                proxy.change(|faults| faults.lost_sends = times.unwrap_or(u32::MAX));
-            }
-        }
-    }
-
-    /// Its node has neither `eth_getBlockReceipts` nor `eth_feeHistory`.
-    pub(crate) fn lack_what_old_nodes_lack(&self) {
-        match self {
-            Self::View(view) => {
-                self.set(view, "devchain_setFeature", json!(["blockReceipts", false]));
-                self.set(view, "devchain_setFeature", json!(["feeHistory", false]));
-            }
-            Self::Proxy(proxy) => proxy.change(|faults| faults.is_old_node = true),
-        }
-    }
-
-    /// It takes no WebSockets.
-    pub(crate) fn lack_web_socket(&self) {
-        match self {
-            Self::View(view) => self.set(view, "devchain_setFeature", json!(["webSocket", false])),
-            // The proxy speaks nothing but HTTP.
-            Self::Proxy(_) => {}
-        }
-    }
 }

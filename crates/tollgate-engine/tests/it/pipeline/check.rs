@@ -150,7 +150,7 @@ fn way(state: TxState) -> u8 {
 
 /// A checker that can't fail proves nothing.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_checker_sees_what_is_missing_doubled_swapped_or_ended_otherwise() {
+async fn checker_notices_missing_doubled_swapped_and_wrongly_ended_transactions() {
     let pipeline = Arc::new(Pipeline::on(StoreKind::Sqlite, ChainKind::Devchain).await);
     let engine = pipeline.node("a", options()).await;
     let sent = pipeline.send(&engine, account(0), 0..3).await;

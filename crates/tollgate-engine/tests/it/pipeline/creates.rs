@@ -5,8 +5,7 @@ use tollgate_engine::{CreateError, Created, EngineOptions, Simulated, Unserved};
 use tollgate_model::nonce::NonceRules;
 use tollgate_model::refusal::RefusalKind;
 
-use super::chains::ChainKind;
-use super::support::{Pipeline, Sent, StoreKind, account, options, transfer};
+use super::support::{Pipeline, Sent, account, options, transfer};
 use crate::support::request;
 
 everywhere! {
@@ -16,10 +15,8 @@ everywhere! {
 }
 
 async fn a_thousand_concurrent_creates_have_the_nonces_0_to_999_and_each_payload_once(
-    store: StoreKind,
-    chain: ChainKind,
+    pipeline: Pipeline,
 ) {
-    let pipeline = Pipeline::on(store, chain).await;
     let nonces = NonceRules { window: 250, ..options().nonces };
     let engine = pipeline.node("a", EngineOptions { nonces, ..options() }).await;
     let sent = pipeline.send(&engine, account(0), 0..1_000).await;
@@ -27,11 +24,7 @@ async fn a_thousand_concurrent_creates_have_the_nonces_0_to_999_and_each_payload
     pipeline.verify(account(0), &sent).await;
 }
 
-async fn a_request_that_is_made_a_hundred_times_is_one_transaction(
-    store: StoreKind,
-    chain: ChainKind,
-) {
-    let pipeline = Pipeline::on(store, chain).await;
+async fn a_request_that_is_made_a_hundred_times_is_one_transaction(pipeline: Pipeline) {
     let engine = pipeline.node("a", options()).await;
     let creates = (0..100).map(|_| engine.create(account(0), request("order"), transfer(5)));
     let answers: Vec<_> = join_all(creates).await.into_iter().map(Result::unwrap).collect();
@@ -48,11 +41,7 @@ async fn a_request_that_is_made_a_hundred_times_is_one_transaction(
     pipeline.verify(account(0), &sent).await;
 }
 
-async fn a_repeat_is_the_same_transaction_whatever_the_chain_says_by_then(
-    store: StoreKind,
-    chain: ChainKind,
-) {
-    let pipeline = Pipeline::on(store, chain).await;
+async fn a_repeat_is_the_same_transaction_whatever_the_chain_says_by_then(pipeline: Pipeline) {
     let endpoint = pipeline.chain.breakable().await;
     let engine = pipeline.node_over("a", options(), &[endpoint.url()]).await;
     let other = pipeline.node_over("b", options(), &[endpoint.url()]).await;
@@ -69,7 +58,7 @@ async fn a_repeat_is_the_same_transaction_whatever_the_chain_says_by_then(
     assert_eq!(engine.create(account(0), request("order"), transfer(5)).await, known);
     assert_eq!(other.create(account(0), request("order"), transfer(5)).await, known);
 
-    endpoint.set_down(true);
+    endpoint.change(|faults| faults.is_down = true);
     let new = engine.create(account(0), request("another"), transfer(5)).await;
     assert!(
         matches!(new, Err(CreateError::Unserved(Unserved::Unavailable(_)))),

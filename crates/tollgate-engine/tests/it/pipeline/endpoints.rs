@@ -1,8 +1,9 @@
 //! Several endpoints, one of which is down, behind, or wrong: work goes on through the others, and
 //! nothing goes back on one endpoint's word (I4, I14).
 
-use super::chains::{Breakable, ChainKind};
-use super::support::{Pipeline, Sent, StoreKind, account, options};
+use tollgate_testkit::rpc_proxy::RpcFaults;
+
+use super::support::{Pipeline, Sent, account, options};
 
 everywhere! {
     an_endpoint_that_goes_down_holds_nothing_up,
@@ -14,8 +15,7 @@ everywhere! {
 /// Nobody listens here: the port is reserved.
 const DEAD: &str = "http://127.0.0.1:1";
 
-async fn an_endpoint_that_goes_down_holds_nothing_up(store: StoreKind, chain: ChainKind) {
-    let pipeline = Pipeline::on(store, chain).await;
+async fn an_endpoint_that_goes_down_holds_nothing_up(pipeline: Pipeline) {
     let (a, b) = (pipeline.chain.breakable().await, pipeline.chain.breakable().await);
     let urls = [DEAD.to_owned(), a.url(), b.url()];
     let engine = pipeline.node_over("a", options(), &urls).await;
@@ -23,46 +23,42 @@ async fn an_endpoint_that_goes_down_holds_nothing_up(store: StoreKind, chain: Ch
     for (round, (a_is_down, b_is_down)) in
         (0..).zip([(false, false), (true, false), (false, true), (false, false)])
     {
-        a.set_down(a_is_down);
-        b.set_down(b_is_down);
+        a.change(|faults| faults.is_down = a_is_down);
+        b.change(|faults| faults.is_down = b_is_down);
         sent.extend(work(&pipeline, &engine, round).await);
     }
     pipeline.verify(account(0), &sent).await;
     pipeline.verify_never_back(&sent).await;
 }
 
-async fn an_endpoint_that_falls_behind_takes_nothing_back(store: StoreKind, chain: ChainKind) {
-    let moods: [fn(&Breakable); 3] = [|a| a.set_lag(8), |a| a.set_lag(0), |a| a.set_lag(12)];
-    beside_a_good_one(store, chain, &moods).await;
+async fn an_endpoint_that_falls_behind_takes_nothing_back(pipeline: Pipeline) {
+    let lags = [8, 0, 12].map(|lag_blocks| RpcFaults { lag_blocks, ..RpcFaults::default() });
+    beside_a_good_one(pipeline, lags).await;
 }
 
-async fn an_endpoint_whose_counts_are_too_high_opens_no_gap(store: StoreKind, chain: ChainKind) {
-    let moods: [fn(&Breakable); 3] =
-        [|a| a.set_nonce_offset(1_000), |a| a.set_nonce_offset(0), |a| a.set_nonce_offset(1)];
-    beside_a_good_one(store, chain, &moods).await;
+async fn an_endpoint_whose_counts_are_too_high_opens_no_gap(pipeline: Pipeline) {
+    beside_a_good_one(pipeline, [1_000, 0, 1].map(wrong_counts)).await;
 }
 
-async fn an_endpoint_whose_counts_are_too_low_gives_no_nonce_twice(
-    store: StoreKind,
-    chain: ChainKind,
-) {
-    let moods: [fn(&Breakable); 3] =
-        [|a| a.set_nonce_offset(-1), |a| a.set_nonce_offset(0), |a| a.set_nonce_offset(-1_000)];
-    beside_a_good_one(store, chain, &moods).await;
+async fn an_endpoint_whose_counts_are_too_low_gives_no_nonce_twice(pipeline: Pipeline) {
+    beside_a_good_one(pipeline, [-1, 0, -1_000].map(wrong_counts)).await;
 }
 
-/// Works through all moods of one endpoint, with a new node in each: it has nothing but the
+fn wrong_counts(nonce_offset: i64) -> RpcFaults {
+    RpcFaults { nonce_offset, ..RpcFaults::default() }
+}
+
+/// Works through all faults of one endpoint, with a new node in each: it has nothing but the
 /// endpoints' word to start from.
-async fn beside_a_good_one(store: StoreKind, chain: ChainKind, moods: &[fn(&Breakable)]) {
-    let pipeline = Pipeline::on(store, chain).await;
+async fn beside_a_good_one(pipeline: Pipeline, rounds: [RpcFaults; 3]) {
     pipeline.chain.mine(20).await;
     let odd = pipeline.chain.breakable().await;
     let urls = [odd.url(), pipeline.chain.url()];
     let mut sent = Vec::new();
-    for (round, mood) in (0..).zip(moods) {
+    for (round, fault) in (0..).zip(rounds) {
         let engine = pipeline.node_over("a", options(), &urls).await;
         sent.extend(work(&pipeline, &engine, 2 * round).await);
-        mood(&odd);
+        odd.change(|faults| *faults = fault);
         sent.extend(work(&pipeline, &engine, 2 * round + 1).await);
         engine.stop().await;
     }

@@ -6,8 +6,8 @@ use tollgate_model::finality::FinalityRule;
 use tollgate_model::{Address, Bytes, Failed, Intent, TxState, U256, Wei};
 use tollgate_testkit::rpc::number;
 
-use super::chains::{ChainKind, SAFE_DISTANCE};
-use super::support::{FINALITY, Pipeline, Sent, StoreKind, account, is_mined, is_pending, options};
+use super::chains::SAFE_DISTANCE;
+use super::support::{FINALITY, Pipeline, Sent, account, is_mined, is_pending, options};
 use crate::support::id;
 
 everywhere! {
@@ -17,11 +17,7 @@ everywhere! {
     the_finalized_block_settles_what_it_has_reached_and_nothing_above,
 }
 
-async fn a_revert_fails_with_its_reason_at_the_threshold_and_not_before(
-    store: StoreKind,
-    chain: ChainKind,
-) {
-    let pipeline = Pipeline::on(store, chain).await;
+async fn a_revert_fails_with_its_reason_at_the_threshold_and_not_before(pipeline: Pipeline) {
     let engine = pipeline.node("a", options()).await;
     let target = Address::repeat_byte(0xbb);
     pipeline.chain.revert_calls_to(target, "out of stock").await;
@@ -47,11 +43,7 @@ async fn a_revert_fails_with_its_reason_at_the_threshold_and_not_before(
     pipeline.verify(account(0), &sent).await;
 }
 
-async fn deployment_has_its_contract_and_fee_as_the_chain_has_them(
-    store: StoreKind,
-    chain: ChainKind,
-) {
-    let pipeline = Pipeline::on(store, chain).await;
+async fn deployment_has_its_contract_and_fee_as_the_chain_has_them(pipeline: Pipeline) {
     let engine = pipeline.node("a", options()).await;
     // Returns one byte of code: STOP.
     let data = Bytes::from_static(&[0x60, 0x00, 0x60, 0x00, 0x53, 0x60, 0x01, 0x60, 0x00, 0xf3]);
@@ -74,22 +66,15 @@ async fn deployment_has_its_contract_and_fee_as_the_chain_has_them(
     assert_eq!(mined.fee(), Some(Wei(fee)));
 }
 
-async fn the_safe_block_settles_what_it_has_reached_and_nothing_above(
-    store: StoreKind,
-    chain: ChainKind,
-) {
-    by_tag(store, chain, FinalityRule::Safe, "safe").await;
+async fn the_safe_block_settles_what_it_has_reached_and_nothing_above(pipeline: Pipeline) {
+    by_tag(pipeline, FinalityRule::Safe, "safe").await;
 }
 
-async fn the_finalized_block_settles_what_it_has_reached_and_nothing_above(
-    store: StoreKind,
-    chain: ChainKind,
-) {
-    by_tag(store, chain, FinalityRule::Finalized, "finalized").await;
+async fn the_finalized_block_settles_what_it_has_reached_and_nothing_above(pipeline: Pipeline) {
+    by_tag(pipeline, FinalityRule::Finalized, "finalized").await;
 }
 
-async fn by_tag(store: StoreKind, chain: ChainKind, finality: FinalityRule, tag: &str) {
-    let pipeline = Pipeline::on(store, chain).await;
+async fn by_tag(pipeline: Pipeline, finality: FinalityRule, tag: &str) {
     // Past the first blocks, where every tag stands at block 0.
     pipeline.chain.mine(SAFE_DISTANCE * 3).await;
     let engine = pipeline.node("a", EngineOptions { finality, ..options() }).await;

@@ -2,21 +2,20 @@
 //! exactly once.
 
 use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use tollgate_engine::{CreateError, Engine, EngineOptions, Unserved};
+use tollgate_engine::{Engine, EngineOptions};
 use tollgate_model::port::{Checkpoint, LeaseTerms};
 use tollgate_testkit::PausePoints;
 
-use super::chains::ChainKind;
-use super::support::{Pipeline, Sent, StoreKind, account, options, transfer};
-use crate::support::{id, request};
+use super::support::{Pipeline, Sent, account, options, transfer};
+use crate::support::{create_when_owned, request};
 
 everywhere! {
-    what_nodes_killed_at_work_leave_is_finished_by_another_exactly_once,
-    what_nodes_killed_at_the_worst_moments_leave_is_finished_by_another_exactly_once,
+    work_of_nodes_killed_at_any_time_is_finished_by_another_exactly_once,
+    work_of_nodes_killed_at_checkpoints_is_finished_by_another_exactly_once,
 }
 
 /// Requests that each node is given.
@@ -33,17 +32,13 @@ enum Death {
     At(Checkpoint),
 }
 
-async fn what_nodes_killed_at_work_leave_is_finished_by_another_exactly_once(
-    store: StoreKind,
-    chain: ChainKind,
-) {
+async fn work_of_nodes_killed_at_any_time_is_finished_by_another_exactly_once(pipeline: Pipeline) {
     let deaths = [Death::After(0), Death::After(1), Death::After(25)];
-    kill(store, chain, &deaths).await;
+    kill(pipeline, &deaths).await;
 }
 
-async fn what_nodes_killed_at_the_worst_moments_leave_is_finished_by_another_exactly_once(
-    store: StoreKind,
-    chain: ChainKind,
+async fn work_of_nodes_killed_at_checkpoints_is_finished_by_another_exactly_once(
+    pipeline: Pipeline,
 ) {
     let deaths = [
         Death::At(Checkpoint::AttemptsSigned),
@@ -53,11 +48,11 @@ async fn what_nodes_killed_at_the_worst_moments_leave_is_finished_by_another_exa
         Death::At(Checkpoint::ReceiptsSeen),
         Death::At(Checkpoint::FinalityJudged),
     ];
-    kill(store, chain, &deaths).await;
+    kill(pipeline, &deaths).await;
 }
 
-async fn kill(store: StoreKind, chain: ChainKind, deaths: &[Death]) {
-    let pipeline = Arc::new(Pipeline::on(store, chain).await);
+async fn kill(pipeline: Pipeline, deaths: &[Death]) {
+    let pipeline = Arc::new(pipeline);
     // Blocks come all the while, so that work is interrupted at every stage.
     let at = pipeline.clone();
     let miner = tokio::spawn(async move {
@@ -129,17 +124,8 @@ fn live_and_die(pipeline: &Arc<Pipeline>, round: u64, death: Death) {
     runtime.shutdown_background();
 }
 
-/// Asks until the lease of whoever died is over.
+/// Asks until the lease of the killed node is over.
 async fn insist(engine: &Engine, value: u64) -> Sent {
-    let begun = Instant::now();
-    loop {
-        let name = request(&format!("request-{value}"));
-        match engine.create(account(0), name, transfer(value)).await {
-            Ok(created) => return Sent::new(id(created), value),
-            Err(CreateError::Unserved(Unserved::NotOwner(_) | Unserved::Unavailable(_))) => {}
-            Err(error) => panic!("{value}: {error}"),
-        }
-        assert!(begun.elapsed() < PATIENCE, "{value} is never taken");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let name = request(&format!("request-{value}"));
+    Sent::new(create_when_owned(engine, account(0), name, transfer(value)).await, value)
 }

@@ -140,7 +140,7 @@ async fn a_create_whose_commit_never_arrived_is_refused_and_leaves_no_gap() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_create_whose_commit_lost_its_answer_and_then_its_lease_is_still_told_the_truth() {
+async fn create_whose_commit_lost_its_answer_and_then_its_lease_is_answered_truthfully() {
     let proxied = Proxied::new().await;
     let mut hold = proxied.hold_commit_of_creates();
     let first = proxied.create(10);
@@ -185,7 +185,7 @@ async fn a_commit_that_is_still_on_its_way_when_its_lease_ends_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_settlement_that_fails_is_made_up_for_before_anything_is_read_back() {
+async fn failed_settlement_is_repeated_before_anything_is_read_back() {
     let proxied = Proxied::new().await;
     let hang = proxied.fixture.hang_commits("managed_tx", account(0)).await;
     let first = proxied.create(10);

@@ -2,24 +2,25 @@
 
 use serde_json::json;
 
-use super::chains::{ChainKind, Era};
-use super::support::{Pipeline, StoreKind, account, options};
+use super::support::{Pipeline, account, options};
 
 everywhere! {
-    a_node_without_block_receipts_and_fee_history_will_do,
-    a_chain_without_a_base_fee_gets_legacy_transactions,
-    a_node_without_web_socket_will_do,
+    node_without_block_receipts_and_fee_history_suffices,
+    node_without_web_socket_suffices,
 }
 
-async fn a_node_without_block_receipts_and_fee_history_will_do(store: StoreKind, chain: ChainKind) {
-    let pipeline = Pipeline::on(store, chain).await;
+everywhere! {
+    in Berlin:
+    a_chain_without_a_base_fee_gets_legacy_transactions,
+}
+
+async fn node_without_block_receipts_and_fee_history_suffices(pipeline: Pipeline) {
     let endpoint = pipeline.chain.breakable().await;
-    endpoint.lack_what_old_nodes_lack();
+    endpoint.change(|faults| faults.is_old_node = true);
     run(&pipeline, &[endpoint.url()]).await;
 }
 
-async fn a_chain_without_a_base_fee_gets_legacy_transactions(store: StoreKind, chain: ChainKind) {
-    let pipeline = Pipeline::in_era(store, chain, Era::Berlin).await;
+async fn a_chain_without_a_base_fee_gets_legacy_transactions(pipeline: Pipeline) {
     let urls = [pipeline.chain.ws_url()];
     run(&pipeline, &urls).await;
     let head = pipeline.chain.call("eth_getBlockByNumber", json!(["latest", false])).await;
@@ -31,11 +32,9 @@ async fn a_chain_without_a_base_fee_gets_legacy_transactions(store: StoreKind, c
     }
 }
 
-async fn a_node_without_web_socket_will_do(store: StoreKind, chain: ChainKind) {
-    let pipeline = Pipeline::on(store, chain).await;
+async fn node_without_web_socket_suffices(pipeline: Pipeline) {
     let endpoint = pipeline.chain.breakable().await;
-    endpoint.lack_web_socket();
-    // Somebody may still have put down its address as one.
+    // The proxy speaks HTTP only; its address may still be configured as a WebSocket.
     let refused = endpoint.url().replacen("http", "ws", 1);
     run(&pipeline, &[refused, endpoint.url()]).await;
 }

@@ -2,8 +2,7 @@
 
 use tollgate_model::{Text, TxState, U256};
 
-use super::chains::ChainKind;
-use super::support::{Pipeline, Sent, StoreKind, account, options, transfer};
+use super::support::{Pipeline, Sent, account, options, transfer};
 use crate::support::id;
 
 everywhere! {
@@ -11,10 +10,8 @@ everywhere! {
 }
 
 async fn a_submitter_without_funds_delays_no_other_and_goes_on_when_it_has_some(
-    store: StoreKind,
-    chain: ChainKind,
+    pipeline: Pipeline,
 ) {
-    let pipeline = Pipeline::on(store, chain).await;
     let engine = pipeline.node("a", options()).await;
     let (poor, rich) = (account(1), account(0));
     engine.pause(poor, Text::lossy("the money goes elsewhere")).await.unwrap();

@@ -2,9 +2,10 @@
 
 use tollgate_devchain::dev_accounts;
 use tollgate_model::port::batch::Fees;
-use tollgate_model::port::signer::{SignedTx, Signer, TxDraft, TxKind};
-use tollgate_model::{Address, Bytes, GasPrice, Nonce, Submitter, U256, Wei};
-use tollgate_signer::{Key, LocalSigner};
+use tollgate_model::port::signer::{SignedTx, Signer};
+use tollgate_model::{GasPrice, Nonce, Submitter};
+use tollgate_testkit::builders::draft;
+use tollgate_testkit::cluster::dev_signer;
 
 /// Price and tip in gwei: enough to be mined.
 pub(crate) const MODEST: (u64, u64) = (20, 1);
@@ -18,21 +19,9 @@ pub(crate) async fn signed(
     value: u64,
     (price, tip): (u64, u64),
 ) -> SignedTx {
-    let accounts = dev_accounts();
-    let key = accounts.iter().find(|key| key.address == of.address).unwrap();
-    let signer = LocalSigner::new([Key::from_bytes(&key.private_key).unwrap()]);
+    let key = dev_accounts().iter().position(|key| key.address == of.address).unwrap();
+    let signer = dev_signer([key]);
     let gwei = |n: u64| GasPrice::from_wei(u128::from(n) * 1_000_000_000).unwrap();
     let fees = Fees { gas_limit: 25_000, max_fee: gwei(price), max_priority_fee: Some(gwei(tip)) };
-    let draft = TxDraft {
-        chain_id: of.chain_id,
-        from: of.address,
-        nonce,
-        to: Some(Address::repeat_byte(0xee)),
-        value: Wei(U256::from(value)),
-        data: Bytes::new(),
-        access_list: Vec::new(),
-        fees,
-        kind: TxKind::DynamicFee,
-    };
-    signer.sign(vec![draft]).await.remove(0).unwrap()
+    signer.sign(vec![draft(of, nonce, value, fees)]).await.remove(0).unwrap()
 }

@@ -5,8 +5,8 @@ use tollgate_engine::Engine;
 use tollgate_model::port::TxRecord;
 use tollgate_model::{Tracking, TxState};
 
-use super::chains::{ChainKind, Gone};
-use super::support::{FINALITY, Pipeline, Sent, StoreKind, account, is_mined, is_pending, options};
+use super::chains::Gone;
+use super::support::{FINALITY, Pipeline, Sent, account, is_mined, is_pending, options};
 
 everywhere! {
     a_transaction_that_a_reorg_puts_into_another_block_ends_once,
@@ -14,29 +14,23 @@ everywhere! {
     a_transaction_that_goes_with_its_blocks_is_sent_again_when_the_chain_has_grown_back,
 }
 
-async fn a_transaction_that_a_reorg_puts_into_another_block_ends_once(
-    store: StoreKind,
-    chain: ChainKind,
-) {
-    at_all_depths(store, chain, Gone::ToAnotherBlock).await;
+async fn a_transaction_that_a_reorg_puts_into_another_block_ends_once(pipeline: Pipeline) {
+    at_all_depths(pipeline, Gone::ToAnotherBlock).await;
 }
 
 async fn a_transaction_that_a_reorg_drops_goes_back_is_sent_again_and_ends_once(
-    store: StoreKind,
-    chain: ChainKind,
+    pipeline: Pipeline,
 ) {
-    at_all_depths(store, chain, Gone::Altogether).await;
+    at_all_depths(pipeline, Gone::Altogether).await;
 }
 
 async fn a_transaction_that_goes_with_its_blocks_is_sent_again_when_the_chain_has_grown_back(
-    store: StoreKind,
-    chain: ChainKind,
+    pipeline: Pipeline,
 ) {
-    at_all_depths(store, chain, Gone::WithItsBlocks).await;
+    at_all_depths(pipeline, Gone::WithItsBlocks).await;
 }
 
-async fn at_all_depths(store: StoreKind, chain: ChainKind, gone: Gone) {
-    let pipeline = Pipeline::on(store, chain).await;
+async fn at_all_depths(pipeline: Pipeline, gone: Gone) {
     let engine = pipeline.node("a", options()).await;
     let mut sent = Vec::new();
     for depth in 1..FINALITY {

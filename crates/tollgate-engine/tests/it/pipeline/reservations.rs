@@ -4,9 +4,8 @@ use tollgate_engine::{Engine, EngineOptions, ReservationLimits};
 use tollgate_model::Text;
 use tollgate_model::port::{Reservation, ReservationState};
 
-use super::chains::ChainKind;
 use super::outsider::{MODEST, signed};
-use super::support::{Pipeline, StoreKind, account, options};
+use super::support::{Pipeline, account, options};
 
 everywhere! {
     transactions_and_reservations_side_by_side_leave_no_double_and_no_hole,
@@ -26,10 +25,8 @@ async fn use_up(pipeline: &Pipeline, engine: &Engine, mine: Reservation, value: 
 }
 
 async fn transactions_and_reservations_side_by_side_leave_no_double_and_no_hole(
-    store: StoreKind,
-    chain: ChainKind,
+    pipeline: Pipeline,
 ) {
-    let pipeline = Pipeline::on(store, chain).await;
     let engine = pipeline.node("a", open()).await;
     let from = account(0);
     let creates = async {
@@ -70,8 +67,7 @@ async fn transactions_and_reservations_side_by_side_leave_no_double_and_no_hole(
     assert_eq!(pipeline.cursor(from).await, paid.len() as u64);
 }
 
-async fn a_pool_that_changed_behind_the_worker_is_read_again(store: StoreKind, chain: ChainKind) {
-    let pipeline = Pipeline::on(store, chain).await;
+async fn a_pool_that_changed_behind_the_worker_is_read_again(pipeline: Pipeline) {
     let engine = pipeline.node("a", open()).await;
     let from = account(0);
     let mine = engine.reserve(from, None).await.unwrap();

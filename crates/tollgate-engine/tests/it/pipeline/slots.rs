@@ -1,19 +1,17 @@
 //! What two endpoints of a real chain say of one slot: who is in it, who was, who waits for it.
 
-use std::time::Duration;
-
-use tollgate_devchain::dev_accounts;
-use tollgate_evm::chain::{ChainConfig, EvmChain};
-use tollgate_evm::endpoint::EndpointConfig;
+use tollgate_evm::chain::EvmChain;
 use tollgate_model::port::Fees;
 use tollgate_model::port::chain::{Chain, SlotSearch, Speed};
-use tollgate_model::port::signer::{SignedTx, Signer, TxDraft, TxKind};
+use tollgate_model::port::signer::{SignedTx, Signer};
 use tollgate_model::reconcile::{Looked, Search, judge_search};
-use tollgate_model::{Address, Bytes, Nonce, TxHash, U256, Wei};
-use tollgate_signer::{Key, LocalSigner};
+use tollgate_model::{Nonce, TxHash};
+use tollgate_testkit::builders::draft;
+use tollgate_testkit::cluster::{chain_config, dev_signer};
+use tollgate_testkit::rpc_proxy::RpcProxy;
 use tollgate_testkit::wait::until;
 
-use super::chains::{Breakable, ChainKind, Era, TestChain};
+use super::chains::{ChainKind, Era, TestChain};
 use super::support::account;
 
 const NEVER_SENT: TxHash = TxHash::repeat_byte(9);
@@ -22,28 +20,16 @@ fn nonce(nonce: u64) -> Nonce {
     Nonce::new(nonce).unwrap()
 }
 
-async fn connect(chain: &TestChain, other: &Breakable) -> EvmChain {
-    let endpoints = [chain.url(), other.url()].map(EndpointConfig::new).to_vec();
-    let poll_interval = Duration::from_millis(20);
-    EvmChain::connect(ChainConfig { poll_interval, ..ChainConfig::new(endpoints) }).await.unwrap()
+async fn connect(chain: &TestChain, other: &RpcProxy) -> EvmChain {
+    EvmChain::connect(chain_config([chain.url(), other.url()])).await.unwrap()
 }
 
 async fn signed(evm: &EvmChain, slot: u64) -> SignedTx {
     let quote = evm.fee_quote(Speed::Normal).await.unwrap();
     let (max_fee, max_priority_fee) = (quote.max_fee, quote.max_priority_fee);
-    let draft = TxDraft {
-        chain_id: account(0).chain_id,
-        from: account(0).address,
-        nonce: nonce(slot),
-        to: Some(Address::repeat_byte(0xee)),
-        value: Wei(U256::from(slot)),
-        data: Bytes::new(),
-        access_list: Vec::new(),
-        fees: Fees { gas_limit: 21_000, max_fee, max_priority_fee },
-        kind: TxKind::DynamicFee,
-    };
-    let key = Key::from_hex(&dev_accounts()[0].private_key.to_string()).unwrap();
-    LocalSigner::new(vec![key]).sign(vec![draft]).await.remove(0).unwrap()
+    let fees = Fees { gas_limit: 21_000, max_fee, max_priority_fee };
+    let draft = draft(account(0), nonce(slot), slot, fees);
+    dev_signer([0]).sign(vec![draft]).await.remove(0).unwrap()
 }
 
 /// What the endpoints say of one attempt, in an order of their own.
@@ -63,7 +49,7 @@ async fn occupant(evm: &EvmChain, slot: u64, lookback: u64) -> Option<TxHash> {
     search.seen.first().map(|seen| seen.tx_hash)
 }
 
-async fn a_slot_is_looked_at_from_everywhere(kind: ChainKind) {
+async fn slot_search_reports_each_endpoint(kind: ChainKind) {
     let chain = TestChain::start(kind, Era::London).await;
     let other = chain.breakable().await;
     let evm = connect(&chain, &other).await;
@@ -116,26 +102,26 @@ async fn a_slot_is_looked_at_from_everywhere(kind: ChainKind) {
         assert_eq!(word.knows_it, Some(false));
     }
 
-    other.set_lag(head);
+    other.change(|faults| faults.lag_blocks = head);
     assert_eq!(said(&evm, 0, NEVER_SENT).await, [Looked::NotThere, Looked::Behind]);
-    other.set_lag(0);
-    other.set_down(true);
+    other.change(|faults| faults.lag_blocks = 0);
+    other.change(|faults| faults.is_down = true);
     assert_eq!(said(&evm, 0, NEVER_SENT).await, [Looked::NotThere, Looked::NoAnswer]);
     assert_eq!(occupant(&evm, 0, head).await, None, "I8: one endpoint's word");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slot_is_looked_at_from_everywhere_devchain() {
-    a_slot_is_looked_at_from_everywhere(ChainKind::Devchain).await;
+async fn slot_search_reports_each_endpoint_devchain() {
+    slot_search_reports_each_endpoint(ChainKind::Devchain).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slot_is_looked_at_from_everywhere_anvil() {
-    a_slot_is_looked_at_from_everywhere(ChainKind::Anvil).await;
+async fn slot_search_reports_each_endpoint_anvil() {
+    slot_search_reports_each_endpoint(ChainKind::Anvil).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_without_an_archive_names_the_occupant_all_the_same() {
+async fn occupant_is_found_without_an_archive_node() {
     let chain = TestChain::start(ChainKind::Devchain, Era::London).await;
     let other = chain.breakable().await;
     let evm = connect(&chain, &other).await;
@@ -144,12 +130,10 @@ async fn a_node_without_an_archive_names_the_occupant_all_the_same() {
     evm.send(&mined.raw).await;
     chain.mine(40).await;
     let states = serde_json::json!([4]);
-    chain.call("devchain_setStates", states.clone()).await;
-    tollgate_testkit::rpc::call(&other.url(), "devchain_setStates", states).await;
+    chain.call("devchain_setStates", states).await;
     for dialect in ["besu", "erigon", "nethermind", "reth", "geth"] {
         let dialect = serde_json::json!([dialect]);
         chain.call("devchain_setDialect", dialect.clone()).await;
-        tollgate_testkit::rpc::call(&other.url(), "devchain_setDialect", dialect.clone()).await;
         assert_eq!(occupant(&evm, 0, 100).await, Some(mined.tx_hash), "{dialect}");
     }
     until("the new head is seen", || async {

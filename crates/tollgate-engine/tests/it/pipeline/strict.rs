@@ -4,8 +4,7 @@ use tollgate_engine::EngineOptions;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::{Mode, NonceRules, SubmitterStatus};
 
-use super::chains::ChainKind;
-use super::support::{Pipeline, StoreKind, account, options};
+use super::support::{Pipeline, account, options};
 
 everywhere! {
     endpoint_that_counts_too_little_does_not_stop_a_strict_account,
@@ -16,10 +15,8 @@ everywhere! {
 const CONFIRMATIONS: u64 = 2;
 
 async fn thirty_strict_intents_are_mined_in_order_each_after_the_last_was_final(
-    store: StoreKind,
-    chain: ChainKind,
+    pipeline: Pipeline,
 ) {
-    let pipeline = Pipeline::on(store, chain).await;
     let nonces = NonceRules { mode: Mode::Strict, ..options().nonces };
     let finality = FinalityRule::Confirmations(CONFIRMATIONS);
     let engine = pipeline.node("a", EngineOptions { nonces, finality, ..options() }).await;
@@ -39,11 +36,7 @@ async fn thirty_strict_intents_are_mined_in_order_each_after_the_last_was_final(
 
 /// I15: two endpoints, one of which lacks three of the account's transactions. The node that finds them
 /// so has nothing but their word to start from.
-async fn endpoint_that_counts_too_little_does_not_stop_a_strict_account(
-    store: StoreKind,
-    chain: ChainKind,
-) {
-    let pipeline = Pipeline::on(store, chain).await;
+async fn endpoint_that_counts_too_little_does_not_stop_a_strict_account(pipeline: Pipeline) {
     let odd = pipeline.chain.breakable().await;
     let urls = [odd.url(), pipeline.chain.url()];
     let nonces = NonceRules { mode: Mode::Strict, ..options().nonces };
@@ -57,7 +50,7 @@ async fn endpoint_that_counts_too_little_does_not_stop_a_strict_account(
         }
         pipeline.mine_until_final(&sent).await;
         engine.stop().await;
-        odd.set_nonce_offset(-3);
+        odd.change(|faults| faults.nonce_offset = -3);
     }
     let mined = pipeline.verify(account(0), &sent).await;
     assert!(mined.iter().map(|tx| tx.value).eq(0..8), "in the order of the intents");

@@ -8,12 +8,11 @@ use tollgate_model::TxState;
 use tollgate_model::bump::BumpRules;
 use tollgate_model::port::AttemptKind;
 
-use super::super::chains::ChainKind;
-use super::super::support::{Pipeline, Setup, StoreKind, account};
+use super::super::support::{Pipeline, Setup, account};
 use super::{DEAR_BASE_FEE, patient};
 
 everywhere! {
-    what_the_market_left_behind_offers_more_by_itself_and_is_mined,
+    underpriced_transaction_is_bumped_by_itself_and_mined,
     an_older_attempt_that_is_mined_after_a_bump_is_recognised_once,
 }
 
@@ -24,11 +23,7 @@ fn bumping() -> Setup {
     Setup { policies, fee_cache: Some(Duration::ZERO), ..patient().into() }
 }
 
-async fn what_the_market_left_behind_offers_more_by_itself_and_is_mined(
-    store: StoreKind,
-    chain: ChainKind,
-) {
-    let pipeline = Pipeline::on(store, chain).await;
+async fn underpriced_transaction_is_bumped_by_itself_and_mined(pipeline: Pipeline) {
     let engine = pipeline.node("a", bumping()).await;
     let sent = pipeline.pending(&engine, account(0), [10, 11]).await;
     pipeline.chain.set_base_fee(DEAR_BASE_FEE).await;
@@ -45,11 +40,7 @@ async fn what_the_market_left_behind_offers_more_by_itself_and_is_mined(
     }
 }
 
-async fn an_older_attempt_that_is_mined_after_a_bump_is_recognised_once(
-    store: StoreKind,
-    chain: ChainKind,
-) {
-    let pipeline = Pipeline::on(store, chain).await;
+async fn an_older_attempt_that_is_mined_after_a_bump_is_recognised_once(pipeline: Pipeline) {
     let engine = pipeline.node("a", patient()).await;
     let sent = pipeline.pending(&engine, account(0), [10]).await;
     let newer = pipeline.sign(&engine, sent[0].id, Action::SpeedUp).await;

@@ -5,23 +5,20 @@ use tollgate_model::TxState;
 use tollgate_model::port::{AttemptKind, Checkpoint};
 use tollgate_testkit::PausePoints;
 
-use super::super::chains::ChainKind;
 use super::super::check::CANCELLED;
-use super::super::support::{Pipeline, StoreKind, account, is_mined};
+use super::super::support::{Pipeline, account, is_mined};
 use super::patient;
 use crate::govern::act;
 
 everywhere! {
-    a_pending_one_is_closed_by_a_transfer_to_self_and_its_successors_are_mined,
+    cancel_of_a_pending_transaction_closes_its_slot_and_successors_are_mined,
     an_intent_that_is_mined_before_its_cancellation_is_sent_is_confirmed,
     a_cancellation_that_is_mined_before_its_answer_is_known_cancels,
 }
 
-async fn a_pending_one_is_closed_by_a_transfer_to_self_and_its_successors_are_mined(
-    store: StoreKind,
-    chain: ChainKind,
+async fn cancel_of_a_pending_transaction_closes_its_slot_and_successors_are_mined(
+    pipeline: Pipeline,
 ) {
-    let pipeline = Pipeline::on(store, chain).await;
     let engine = pipeline.node("a", patient()).await;
     let mut sent = pipeline.pending(&engine, account(0), 10..15).await;
     let hash = pipeline.sign(&engine, sent[1].id, Action::Cancel).await;
@@ -36,11 +33,7 @@ async fn a_pending_one_is_closed_by_a_transfer_to_self_and_its_successors_are_mi
     assert_eq!(kinds, [AttemptKind::Intent, AttemptKind::Cancellation]);
 }
 
-async fn an_intent_that_is_mined_before_its_cancellation_is_sent_is_confirmed(
-    store: StoreKind,
-    chain: ChainKind,
-) {
-    let pipeline = Pipeline::on(store, chain).await;
+async fn an_intent_that_is_mined_before_its_cancellation_is_sent_is_confirmed(pipeline: Pipeline) {
     let checkpoints = PausePoints::new();
     let engine = pipeline.watched_node("a", patient(), checkpoints.clone()).await;
     let sent = pipeline.pending(&engine, account(0), [10, 11]).await;
@@ -60,11 +53,7 @@ async fn an_intent_that_is_mined_before_its_cancellation_is_sent_is_confirmed(
     assert_eq!(record.mined.unwrap().tx_hash, attempts[0].tx_hash);
 }
 
-async fn a_cancellation_that_is_mined_before_its_answer_is_known_cancels(
-    store: StoreKind,
-    chain: ChainKind,
-) {
-    let pipeline = Pipeline::on(store, chain).await;
+async fn a_cancellation_that_is_mined_before_its_answer_is_known_cancels(pipeline: Pipeline) {
     let checkpoints = PausePoints::new();
     let engine = pipeline.watched_node("a", patient(), checkpoints.clone()).await;
     let mut sent = pipeline.pending(&engine, account(0), [10, 11]).await;

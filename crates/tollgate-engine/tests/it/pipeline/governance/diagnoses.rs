@@ -5,15 +5,15 @@ use tollgate_model::diagnose::Diagnosis;
 use tollgate_model::port::TxRecord;
 use tollgate_model::{Nonce, TxId};
 
-use super::super::chains::ChainKind;
+use super::super::chains::TestChain;
 use super::super::outsider::{DEAR, signed};
-use super::super::support::{POLL_INTERVAL, Pipeline, StoreKind, account};
+use super::super::support::{POLL_INTERVAL, Pipeline, account};
 use super::patient;
 use crate::govern::act;
 
 everywhere! {
-    one_that_a_pool_lost_is_called_probably_lost_until_it_is_sent_again,
-    one_whose_place_a_stranger_took_is_called_replaced_where_pools_show_it,
+    transaction_dropped_by_a_pool_is_diagnosed_lost_until_it_is_resent,
+    transaction_replaced_by_an_outsider_is_diagnosed_where_pools_show_it,
 }
 
 fn curious() -> EngineOptions {
@@ -28,11 +28,7 @@ async fn in_pool(pipeline: &Pipeline, id: TxId) {
     pipeline.until(id, "in a pool", |tx| says(tx, Diagnosis::InPool)).await;
 }
 
-async fn one_that_a_pool_lost_is_called_probably_lost_until_it_is_sent_again(
-    store: StoreKind,
-    chain: ChainKind,
-) {
-    let pipeline = Pipeline::on(store, chain).await;
+async fn transaction_dropped_by_a_pool_is_diagnosed_lost_until_it_is_resent(pipeline: Pipeline) {
     let engine = pipeline.node("a", curious()).await;
     let sent = pipeline.pending(&engine, account(0), [10]).await;
     let id = sent[0].id;
@@ -48,20 +44,16 @@ async fn one_that_a_pool_lost_is_called_probably_lost_until_it_is_sent_again(
     assert_eq!(pipeline.record(id).await.attempts, 1, "advice only: nothing was signed");
 }
 
-async fn one_whose_place_a_stranger_took_is_called_replaced_where_pools_show_it(
-    store: StoreKind,
-    chain: ChainKind,
-) {
-    let pipeline = Pipeline::on(store, chain).await;
+async fn transaction_replaced_by_an_outsider_is_diagnosed_where_pools_show_it(pipeline: Pipeline) {
     let engine = pipeline.node("a", curious()).await;
     let id = pipeline.pending(&engine, account(0), [10]).await[0].id;
     in_pool(&pipeline, id).await;
     let stranger = signed(account(0), Nonce::MIN, 900, DEAR).await;
     pipeline.chain.send(&stranger.raw).await;
-    let what = match chain {
-        ChainKind::Devchain => Diagnosis::ReplacedByAnother { hash: stranger.tx_hash },
+    let what = match &pipeline.chain {
+        TestChain::Devchain(_) => Diagnosis::ReplacedByAnother { hash: stranger.tx_hash },
         // It counts the slot, and does not show with what.
-        ChainKind::Anvil => Diagnosis::Unknown,
+        TestChain::Anvil(_) => Diagnosis::Unknown,
     };
     pipeline.until(id, "replaced", |tx| says(tx, what)).await;
 }

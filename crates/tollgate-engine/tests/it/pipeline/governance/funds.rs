@@ -3,20 +3,17 @@
 use tollgate_model::port::AlertKind;
 use tollgate_model::{Text, U256};
 
-use super::super::chains::ChainKind;
-use super::super::support::{Pipeline, StoreKind, account, options};
+use super::super::support::{Pipeline, account, options};
 
 everywhere! {
-    what_an_account_cannot_pay_for_is_held_told_and_mined_in_order_after_funding,
+    unfunded_transactions_are_held_with_an_alert_and_mined_in_order_after_funding,
 }
 
 const ETHER: u64 = 1_000_000_000_000_000_000;
 
-async fn what_an_account_cannot_pay_for_is_held_told_and_mined_in_order_after_funding(
-    store: StoreKind,
-    chain: ChainKind,
+async fn unfunded_transactions_are_held_with_an_alert_and_mined_in_order_after_funding(
+    pipeline: Pipeline,
 ) {
-    let pipeline = Pipeline::on(store, chain).await;
     let engine = pipeline.node("a", options()).await;
     let from = account(0);
     engine.pause(from, Text::lossy("the money goes elsewhere")).await.unwrap();

@@ -5,9 +5,8 @@ use tollgate_model::nonce::{Mode, NonceRules, SubmitterStatus};
 use tollgate_model::port::AlertKind;
 use tollgate_model::{Nonce, Queued, TxState};
 
-use super::super::chains::ChainKind;
 use super::super::outsider::{MODEST, signed};
-use super::super::support::{FINALITY, Pipeline, StoreKind, account, options};
+use super::super::support::{FINALITY, Pipeline, account, options};
 use super::MINUTE;
 use crate::govern::reason;
 
@@ -23,10 +22,8 @@ fn nonce(nonce: u64) -> Nonce {
 }
 
 async fn pipelined_goes_on_behind_what_an_outsider_mined_or_pooled_and_reuses_nothing(
-    store: StoreKind,
-    chain: ChainKind,
+    pipeline: Pipeline,
 ) {
-    let pipeline = Pipeline::on(store, chain).await;
     let engine = pipeline.node("a", options()).await;
     let from = account(0);
     let mut sent = pipeline.send(&engine, from, 0..3).await;
@@ -54,10 +51,8 @@ async fn pipelined_goes_on_behind_what_an_outsider_mined_or_pooled_and_reuses_no
 }
 
 async fn strict_is_protected_after_one_interval_takes_nothing_and_goes_on_when_resumed(
-    store: StoreKind,
-    chain: ChainKind,
+    pipeline: Pipeline,
 ) {
-    let pipeline = Pipeline::on(store, chain).await;
     let nonces = NonceRules { mode: Mode::Strict, ..options().nonces };
     let engine_options = EngineOptions { nonces, reconcile_interval: MINUTE, ..options() };
     let engine = pipeline.node("a", engine_options).await;

@@ -10,8 +10,7 @@ use tollgate_model::port::{AlertKind, Attempt, AttemptKind, TxRecord};
 use tollgate_model::stuck::StuckThresholds;
 use tollgate_model::stuck::rules::{RuleSpec, StuckRules};
 
-use super::super::chains::ChainKind;
-use super::super::support::{POLL_INTERVAL, Pipeline, Sent, Setup, StoreKind, account};
+use super::super::support::{POLL_INTERVAL, Pipeline, Sent, Setup, account};
 use super::{DEAR_BASE_FEE, MINUTE, patient};
 
 everywhere! {
@@ -88,8 +87,7 @@ async fn decided(pipeline: &Pipeline, head: Sent, action: &str) {
     assert_eq!(told[0].tx_id, Some(head.id), "it was seen: {told:?}");
 }
 
-async fn a_lost_head_among_twenty_is_sent_again_by_a_rule(store: StoreKind, chain: ChainKind) {
-    let pipeline = Pipeline::on(store, chain).await;
+async fn a_lost_head_among_twenty_is_sent_again_by_a_rule(pipeline: Pipeline) {
     let diagnosis = Some("probably_lost".to_owned());
     let rule = RuleSpec { diagnosis, ..head_stuck("resubmit") };
     let engine = pipeline.node("a", ruled_by(rule)).await;
@@ -104,8 +102,7 @@ async fn a_lost_head_among_twenty_is_sent_again_by_a_rule(store: StoreKind, chai
     assert_eq!(pipeline.record(sent[0].id).await.attempts, 1, "the same bytes");
 }
 
-async fn a_lost_head_among_twenty_is_cancelled_by_a_rule(store: StoreKind, chain: ChainKind) {
-    let pipeline = Pipeline::on(store, chain).await;
+async fn a_lost_head_among_twenty_is_cancelled_by_a_rule(pipeline: Pipeline) {
     let rule = RuleSpec { depth_at_least: Some(BEHIND), ..head_stuck("cancel") };
     let engine = pipeline.node("a", ruled_by(rule)).await;
     let mut sent = lost(&pipeline, &engine).await;
@@ -119,11 +116,7 @@ async fn a_lost_head_among_twenty_is_cancelled_by_a_rule(store: StoreKind, chain
     pipeline.verify(account(0), &sent).await;
 }
 
-async fn a_head_among_twenty_that_is_too_cheap_is_replaced_by_a_rule(
-    store: StoreKind,
-    chain: ChainKind,
-) {
-    let pipeline = Pipeline::on(store, chain).await;
+async fn a_head_among_twenty_that_is_too_cheap_is_replaced_by_a_rule(pipeline: Pipeline) {
     let engine = pipeline.node("a", ruled_by(head_stuck("replace"))).await;
     let mut sent = pipeline.pending(&engine, account(0), [1_000]).await;
     pipeline.chain.set_base_fee(DEAR_BASE_FEE).await;

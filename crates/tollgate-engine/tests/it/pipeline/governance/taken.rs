@@ -4,24 +4,19 @@ use tollgate_engine::EngineOptions;
 use tollgate_model::Nonce;
 use tollgate_model::port::AlertKind;
 
-use super::super::chains::ChainKind;
 use super::super::check::NONCE_TAKEN;
 use super::super::outsider::{DEAR, signed};
-use super::super::support::{FINALITY, Pipeline, StoreKind, account};
+use super::super::support::{FINALITY, Pipeline, account};
 use super::{MINUTE, patient};
 
 everywhere! {
-    a_slot_that_an_outsider_took_is_called_so_after_both_endpoints_were_asked,
+    slot_taken_by_an_outsider_ends_after_both_endpoints_were_asked,
 }
 
 /// How often it is compared while one endpoint can't tell: each time could be the wrong one.
 const LOOKS: u32 = 3;
 
-async fn a_slot_that_an_outsider_took_is_called_so_after_both_endpoints_were_asked(
-    store: StoreKind,
-    chain: ChainKind,
-) {
-    let pipeline = Pipeline::on(store, chain).await;
+async fn slot_taken_by_an_outsider_ends_after_both_endpoints_were_asked(pipeline: Pipeline) {
     let other = pipeline.chain.breakable().await;
     let urls = [pipeline.chain.url(), other.url()];
     let watchful = EngineOptions { reconcile_interval: MINUTE, ..patient() };
@@ -30,7 +25,7 @@ async fn a_slot_that_an_outsider_took_is_called_so_after_both_endpoints_were_ask
     let mut sent = pipeline.pending(&engine, from, [10, 11]).await;
     let stranger = signed(from, Nonce::MIN, 900, DEAR).await;
     pipeline.chain.send(&stranger.raw).await;
-    other.set_down(true);
+    other.change(|faults| faults.is_down = true);
     pipeline.chain.mine(FINALITY * 3).await;
     let (head, id) = (pipeline.chain.head().await, sent[0].id);
     // Settled for the one that can be asked.
@@ -39,13 +34,13 @@ async fn a_slot_that_an_outsider_took_is_called_so_after_both_endpoints_were_ask
         engine.reconcile(from).await.unwrap();
         assert!(!pipeline.record(id).await.seen.state.is_final(), "I8: the other one is silent");
     }
-    other.set_lag(head);
-    other.set_down(false);
+    other.change(|faults| faults.lag_blocks = head);
+    other.change(|faults| faults.is_down = false);
     for _ in 0..LOOKS {
         engine.reconcile(from).await.unwrap();
         assert!(!pipeline.record(id).await.seen.state.is_final(), "I8: the other one is behind");
     }
-    other.set_lag(0);
+    other.change(|faults| faults.lag_blocks = 0);
     sent[0].ends = NONCE_TAKEN;
     pipeline.mine_until_final(&sent).await;
     pipeline.verify_beside(from, &sent, &[stranger.tx_hash]).await;

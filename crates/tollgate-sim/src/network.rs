@@ -1,7 +1,7 @@
-//! One node's life and its connections: every call of it goes through here.
+//! The network and the process of one node: every call of it goes through here.
 //!
-//! A node that is dead never gets an answer again. One that is paused gets it after the pause, and
-//! then goes on with whatever it wanted to do. What was sent before a death may still arrive.
+//! A crashed node never gets an answer again. A paused one gets it after the pause, and continues.
+//! What was sent before a crash may still arrive.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -13,13 +13,13 @@ use tollgate_model::port::clock::Clock;
 
 use crate::world::World;
 
-/// How long a caller waits for what never comes.
-const PATIENCE: Duration = Duration::from_millis(PATIENCE_MILLIS);
-const PATIENCE_MILLIS: u64 = 4_000;
+/// The time limit of a call.
+const CALL_LIMIT: Duration = Duration::from_millis(CALL_LIMIT_MILLIS);
+const CALL_LIMIT_MILLIS: u64 = 4_000;
 
-/// Who is called.
+/// The called side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Far {
+pub(crate) enum Peer {
     Store,
     Chain,
 }
@@ -28,15 +28,15 @@ pub(crate) enum Far {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Lost;
 
-/// A node's life.
-pub(crate) struct Line {
+/// One node's process and connections.
+pub(crate) struct Network {
     world: Weak<World>,
     pub(crate) name: String,
-    life: Mutex<Life>,
+    state: Mutex<State>,
     died: Notify,
 }
 
-struct Life {
+struct State {
     is_dead: bool,
     paused_until: Instant,
     store_cut_until: Instant,
@@ -44,10 +44,10 @@ struct Life {
     clock_ahead_micros: i64,
 }
 
-impl Line {
+impl Network {
     pub(crate) fn new(world: &Arc<World>, name: String) -> Self {
         let now = Instant::now();
-        let life = Life {
+        let state = State {
             is_dead: false,
             paused_until: now,
             store_cut_until: now,
@@ -55,25 +55,25 @@ impl Line {
             clock_ahead_micros: 0,
         };
         let world = Arc::downgrade(world);
-        Self { world, name, life: Mutex::new(life), died: Notify::new() }
+        Self { world, name, state: Mutex::new(state), died: Notify::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Life> {
-        self.life.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn is_dead(&self) -> bool {
         self.lock().is_dead
     }
 
-    /// From now on no call of it returns.
+    /// Crashes the node: no call of it returns any more.
     pub(crate) fn kill(&self) {
         self.lock().is_dead = true;
         self.died.notify_waiters();
     }
 
-    /// Waits for its death.
-    pub(crate) async fn death(&self) {
+    /// Waits for its crash.
+    pub(crate) async fn crash(&self) {
         loop {
             let died = self.died.notified();
             if self.is_dead() {
@@ -87,11 +87,11 @@ impl Line {
         self.lock().paused_until = Instant::now() + length;
     }
 
-    pub(crate) fn cut(&self, from: Far, length: Duration) {
+    pub(crate) fn cut(&self, from: Peer, length: Duration) {
         let until = Instant::now() + length;
         match from {
-            Far::Store => self.lock().store_cut_until = until,
-            Far::Chain => self.lock().chain_cut_until = until,
+            Peer::Store => self.lock().store_cut_until = until,
+            Peer::Chain => self.lock().chain_cut_until = until,
         }
     }
 
@@ -102,18 +102,18 @@ impl Line {
     /// Ends pauses, cuts and wrong clocks.
     pub(crate) fn heal(&self) {
         let now = Instant::now();
-        let mut life = self.lock();
-        life.store_cut_until = now;
-        life.chain_cut_until = now;
-        life.clock_ahead_micros = 0;
+        let mut state = self.lock();
+        state.store_cut_until = now;
+        state.chain_cut_until = now;
+        state.clock_ahead_micros = 0;
     }
 
-    /// Waits until the node can do something; for ever if it is dead.
-    pub(crate) async fn be_awake(&self) {
+    /// Waits until the node runs; for ever if it has crashed.
+    pub(crate) async fn until_running(&self) {
         loop {
             let (is_dead, until) = {
-                let life = self.lock();
-                (life.is_dead, life.paused_until)
+                let state = self.lock();
+                (state.is_dead, state.paused_until)
             };
             if is_dead {
                 std::future::pending::<()>().await;
@@ -125,7 +125,7 @@ impl Line {
         }
     }
 
-    async fn may_die(&self, world: &World, what: &'static str) {
+    async fn may_crash(&self, world: &World, what: &'static str) {
         if world.strikes(|faults| faults.crash_at_call) {
             world.note(format_args!("{} dies at {what}", self.name));
             self.kill();
@@ -133,52 +133,52 @@ impl Line {
         }
     }
 
-    fn is_cut(&self, from: Far) -> bool {
-        let life = self.lock();
+    fn is_cut(&self, from: Peer) -> bool {
+        let state = self.lock();
         let until = match from {
-            Far::Store => life.store_cut_until,
-            Far::Chain => life.chain_cut_until,
+            Peer::Store => state.store_cut_until,
+            Peer::Chain => state.chain_cut_until,
         };
         until > Instant::now()
     }
 
-    /// The way there: how long the call travels, unless it is lost.
-    pub(crate) async fn depart(&self, to: Far, what: &'static str) -> Result<Duration, Lost> {
-        self.be_awake().await;
+    /// Sends a call: how long it travels, unless it is lost.
+    pub(crate) async fn depart(&self, to: Peer, what: &'static str) -> Result<Duration, Lost> {
+        self.until_running().await;
         let Some(world) = self.world.upgrade() else { return std::future::pending().await };
-        self.may_die(&world, what).await;
+        self.may_crash(&world, what).await;
         let is_lost = self.is_cut(to)
             || world.strikes(|faults| match to {
-                Far::Store => faults.lose_store,
-                Far::Chain => faults.lose_chain,
+                Peer::Store => faults.lose_store,
+                Peer::Chain => faults.lose_chain,
             });
         if is_lost {
             world.note(format_args!("{} {what}: lost", self.name));
-            sleep(PATIENCE).await;
-            self.be_awake().await;
+            sleep(CALL_LIMIT).await;
+            self.until_running().await;
             return Err(Lost);
         }
         Ok(world.travel_time())
     }
 
-    /// The way back.
+    /// Receives an answer.
     pub(crate) async fn arrive(&self, what: &'static str) {
         let Some(world) = self.world.upgrade() else { return std::future::pending().await };
         sleep(world.short_time()).await;
-        self.be_awake().await;
-        self.may_die(&world, what).await;
+        self.until_running().await;
+        self.may_crash(&world, what).await;
     }
 
-    /// The way back of an answer that gets lost: a connection breaks at once, or patience ends.
+    /// Waits for an answer that is lost: the connection breaks at once, or the time limit passes.
     pub(crate) async fn arrive_lost(&self, what: &'static str) {
         let Some(world) = self.world.upgrade() else { return std::future::pending().await };
-        sleep(world.between(20, PATIENCE_MILLIS)).await;
+        sleep(world.between(20, CALL_LIMIT_MILLIS)).await;
         drop(world);
         self.arrive(what).await;
     }
 }
 
-impl Clock for Line {
+impl Clock for Network {
     fn now(&self) -> Timestamp {
         let ahead = self.lock().clock_ahead_micros;
         let now = self.world.upgrade().map_or(Timestamp::EPOCH, |world| world.now());

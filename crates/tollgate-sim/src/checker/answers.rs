@@ -1,14 +1,20 @@
-//! What callers are told: one request, one transaction, and it is stored (I6, I7).
+//! Answers to callers: one request is one transaction, and it is stored (I6, I7).
 
 use tollgate_model::port::TxStore;
 use tollgate_model::{Intent, Submitter, TxId, U256};
 
-use super::Told;
+use super::AnsweredRequest;
 use crate::world::World;
 
 impl World {
     /// A caller was told that its request, which pays `value`, is this transaction.
-    pub(crate) async fn told(&self, submitter: Submitter, request: &str, value: u64, tx_id: TxId) {
+    pub(crate) async fn create_answered(
+        &self,
+        submitter: Submitter,
+        request: &str,
+        value: u64,
+        tx_id: TxId,
+    ) {
         self.note(format_args!("told {request} {value} is {tx_id}"));
         let Ok(Some(record)) = self.store.tx(tx_id).await else {
             let what = format!("{request} was accepted as {tx_id}, which is not stored");
@@ -27,7 +33,7 @@ impl World {
         let key = (submitter, request.to_owned());
         let known = {
             let mut seen = self.checker.lock();
-            *seen.requests.entry(key).or_insert(Told { tx_id, value })
+            *seen.requests.entry(key).or_insert(AnsweredRequest { tx_id, value })
         };
         if known.tx_id != tx_id {
             let what = format!("{request} is {} and {tx_id}", known.tx_id);
@@ -36,7 +42,7 @@ impl World {
     }
 
     /// Whether a caller of this very payment was told its transaction.
-    pub(crate) fn is_told(&self, submitter: Submitter, request: &str, value: u64) -> bool {
+    pub(crate) fn was_answered(&self, submitter: Submitter, request: &str, value: u64) -> bool {
         let key = (submitter, request.to_owned());
         self.checker.lock().requests.get(&key).is_some_and(|known| known.value == value)
     }
@@ -48,13 +54,13 @@ impl World {
 
     /// I7: a request that was accepted is answered with its transaction, whatever the chain and the
     /// clock say now.
-    pub(crate) fn told_no(&self, submitter: Submitter, request: &str, why: &str) {
+    pub(crate) fn refused_after_acceptance(&self, submitter: Submitter, request: &str, why: &str) {
         let what = format!("{request} of {submitter} was accepted, and is refused now: {why}");
         self.checker.fail(self, "I7", what);
     }
 
     /// A caller was told that its request belongs to another payload.
-    pub(crate) fn told_conflict(&self, submitter: Submitter, request: &str, value: u64) {
+    pub(crate) fn answered_conflict(&self, submitter: Submitter, request: &str, value: u64) {
         let key = (submitter, request.to_owned());
         let known = self.checker.lock().requests.get(&key).copied();
         if let Some(known) = known.filter(|known| known.value == value) {

@@ -1,4 +1,4 @@
-//! What happens in a world: blocks, callers, and the weather.
+//! The workload and the faults of a run: blocks, callers, outsiders, and what goes wrong.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use tollgate_model::{GasPrice, Intent, RequestId, Submitter, Timestamp, U256};
 
 use crate::chain::{BLOCK_GAS, PAID, REVERTS, accounts};
 use crate::checker::NO_NODE_TAKES_IT;
-use crate::line::Far;
+use crate::network::Peer;
 use crate::plan::Lie;
 use crate::world::World;
 
 /// How long a caller waits for a node.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// The weather changes so often.
-const GUST: Duration = Duration::from_millis(500);
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+/// How often faults are drawn.
+const FAULT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Mines for ever.
 pub(crate) async fn mine(world: Arc<World>) {
@@ -32,14 +32,14 @@ pub(crate) async fn mine(world: Arc<World>) {
 
 /// An intent that differs from all others by its value.
 #[derive(Clone)]
-struct Wish {
+struct PlannedCreate {
     submitter: Submitter,
     request: String,
     value: u64,
     intent: Intent,
 }
 
-fn wish(world: &World, number: u64) -> Wish {
+fn draw_create(world: &World, number: u64) -> PlannedCreate {
     let submitters = world.submitters();
     let submitter = submitters[world.below(submitters.len() as u64) as usize];
     // The values of two chains differ, so that one's request is never the other's.
@@ -67,42 +67,42 @@ fn wish(world: &World, number: u64) -> Wish {
         7 => intent.data = vec![1; 400].into(),
         _ => {}
     }
-    Wish { submitter, request: format!("r{number}"), value, intent }
+    PlannedCreate { submitter, request: format!("r{number}"), value, intent }
 }
 
 /// All callers of a run; done when each has its answer.
-pub(crate) async fn call(world: Arc<World>) {
+pub(crate) async fn create_all(world: Arc<World>) {
     let mut callers = JoinSet::new();
     let storm = u64::try_from(world.plan.storm.as_millis()).unwrap_or(u64::MAX);
     for number in 0..world.plan.intents as u64 {
-        let wish = wish(&world, number);
+        let planned = draw_create(&world, number);
         let starts = world.between(0, storm * 3 / 4);
         let doubles =
             if world.strikes(|faults| faults.duplicates) { 1 + world.below(3) } else { 0 };
         for _ in 0..=doubles {
             let starts = starts + world.between(0, 20);
-            callers.spawn(insist(world.clone(), wish.clone(), starts));
+            callers.spawn(create_until_answered(world.clone(), planned.clone(), starts));
         }
         if world.chance(0.15) {
             // The same again, when the chain has moved on and the first has ended, or not.
             let later = starts + world.between(5_000, storm + 20_000);
-            callers.spawn(insist(world.clone(), wish.clone(), later));
+            callers.spawn(create_until_answered(world.clone(), planned.clone(), later));
         }
         if world.chance(0.03) {
             // The same name for another payment: one of them is refused.
-            let value = wish.value + 100_000;
-            world.note_as_spoiling(wish.submitter, wish.value, value);
-            let intent = Intent { value: U256::from(value), ..wish.intent.clone() };
-            let other = Wish { value, intent, ..wish };
-            callers.spawn(insist(world.clone(), other, starts));
+            let value = planned.value + 100_000;
+            world.note_as_spoiling(planned.submitter, planned.value, value);
+            let intent = Intent { value: U256::from(value), ..planned.intent.clone() };
+            let other = PlannedCreate { value, intent, ..planned };
+            callers.spawn(create_until_answered(world.clone(), other, starts));
         }
     }
     while callers.join_next().await.is_some() {}
 }
 
-/// Repeats a request until there is an answer to it.
-async fn insist(world: Arc<World>, wish: Wish, starts: Duration) {
-    let Wish { submitter, request, value, intent } = wish;
+/// Repeats a create until there is an answer to it.
+async fn create_until_answered(world: Arc<World>, planned: PlannedCreate, starts: Duration) {
+    let PlannedCreate { submitter, request, value, intent } = planned;
     let Ok(request_id) = RequestId::new(request.clone()) else { return };
     sleep(starts).await;
     loop {
@@ -110,22 +110,22 @@ async fn insist(world: Arc<World>, wish: Wish, starts: Duration) {
             sleep(world.between(100, 600)).await;
             continue;
         };
-        let was_told = world.is_told(submitter, &request, value);
+        let was_answered = world.was_answered(submitter, &request, value);
         let asked = node.engine.create(submitter, Some(request_id.clone()), intent.clone());
-        let answer = timeout(PATIENCE, asked).await;
+        let answer = timeout(ANSWER_LIMIT, asked).await;
         if let Ok(Err(error)) = &answer {
-            world.note(format_args!("{} refuses {request}: {error}", node.line.name));
+            world.note(format_args!("{} refuses {request}: {error}", node.network.name));
         }
-        // A dead node tells nobody anything.
-        match answer.ok().filter(|_| !node.line.is_dead()) {
+        // A crashed node gives no answers.
+        match answer.ok().filter(|_| !node.network.is_dead()) {
             Some(Ok(created)) => {
-                return world.told(submitter, &request, value, created.tx_id()).await;
+                return world.create_answered(submitter, &request, value, created.tx_id()).await;
             }
             Some(Err(CreateError::RequestIdConflict(_))) => {
-                return world.told_conflict(submitter, &request, value);
+                return world.answered_conflict(submitter, &request, value);
             }
-            Some(Err(error @ (CreateError::Expired | CreateError::Refused(_)))) if was_told => {
-                return world.told_no(submitter, &request, &error.to_string());
+            Some(Err(error @ (CreateError::Expired | CreateError::Refused(_)))) if was_answered => {
+                return world.refused_after_acceptance(submitter, &request, &error.to_string());
             }
             Some(Err(CreateError::Expired)) => return,
             // The chain would never take it, and the client knows.
@@ -149,7 +149,7 @@ async fn insist(world: Arc<World>, wish: Wish, starts: Duration) {
     }
 }
 
-/// Somebody else with the same key sends something.
+/// An outsider with the same key sends a transaction.
 pub(crate) fn outsider(world: &World, of: Submitter, nonce: u64, mines: bool) {
     let Some(account) = accounts().into_iter().find(|it| it.address == of.address) else { return };
     let Some(tx) = world.chain.outsiders_tx(&account, nonce, world.below(1_000_000)) else {
@@ -168,16 +168,16 @@ pub(crate) fn outsider(world: &World, of: Submitter, nonce: u64, mines: bool) {
     }
 }
 
-/// The weather, while it is bad.
-pub(crate) async fn blow(world: Arc<World>) {
+/// Injects faults until the calm.
+pub(crate) async fn inject_faults(world: Arc<World>) {
     let mut breaks_at = world.plan.faults.breaks_finality.then(|| 10 + world.below(30));
     while !world.is_calm() {
-        sleep(GUST).await;
+        sleep(FAULT_INTERVAL).await;
         if world.is_calm() {
             return;
         }
-        gust_at_nodes(&world);
-        gust_at_chain(&world);
+        inject_node_faults(&world);
+        inject_chain_faults(&world);
         if let Some(left) = &mut breaks_at {
             *left = left.saturating_sub(1);
             if *left == 0 {
@@ -191,43 +191,43 @@ pub(crate) async fn blow(world: Arc<World>) {
     }
 }
 
-/// Whether something with a rate per second happens in this gust.
-fn comes(world: &World, rate: f64) -> bool {
-    rate > 0.0 && world.chance(rate * GUST.as_secs_f64())
+/// Whether something with a rate per second happens in this interval.
+fn happens(world: &World, rate: f64) -> bool {
+    rate > 0.0 && world.chance(rate * FAULT_INTERVAL.as_secs_f64())
 }
 
-fn gust_at_nodes(world: &World) {
+fn inject_node_faults(world: &World) {
     let faults = world.plan.faults;
-    if comes(world, faults.blackout) {
+    if happens(world, faults.blackout) {
         let length = world.between(3_000, 20_000);
         world.note(format_args!("nobody reaches the chain for {length:?}"));
-        world.alive().iter().for_each(|node| node.line.cut(Far::Chain, length));
+        world.alive().iter().for_each(|node| node.network.cut(Peer::Chain, length));
     }
     let Some(node) = world.any_node() else { return };
-    let name = &node.line.name;
-    if comes(world, faults.pause) {
+    let name = &node.network.name;
+    if happens(world, faults.pause) {
         let length = world.between(200, 12_000);
         world.note(format_args!("{name} is paused for {length:?}"));
-        node.line.pause(length);
+        node.network.pause(length);
     }
-    if comes(world, faults.cut_store) {
+    if happens(world, faults.cut_store) {
         let length = world.between(500, 8_000);
         world.note(format_args!("{name} is cut off the store for {length:?}"));
-        node.line.cut(Far::Store, length);
+        node.network.cut(Peer::Store, length);
     }
-    if comes(world, faults.cut_chain) {
+    if happens(world, faults.cut_chain) {
         let length = world.between(500, 8_000);
         world.note(format_args!("{name} is cut off the chain for {length:?}"));
-        node.line.cut(Far::Chain, length);
+        node.network.cut(Peer::Chain, length);
     }
-    if comes(world, faults.clock_jump) {
+    if happens(world, faults.clock_jump) {
         let ahead = i64::try_from(world.below(60_000_000)).unwrap_or(0) - 30_000_000;
         world.note(format_args!("{name} clock {ahead}us ahead"));
-        node.line.set_clock_ahead(ahead);
+        node.network.set_clock_ahead(ahead);
     }
-    if comes(world, faults.restart) {
+    if happens(world, faults.restart) {
         world.note(format_args!("{name} is killed"));
-        node.line.kill();
+        node.network.kill();
     }
 }
 
@@ -240,23 +240,23 @@ fn fate(world: &World) -> DroppedTxs {
     }
 }
 
-fn gust_at_chain(world: &World) {
+fn inject_chain_faults(world: &World) {
     let faults = world.plan.faults;
-    if comes(world, faults.lag) {
+    if happens(world, faults.lag) {
         world.chain.set_lag(world.below(4));
     }
-    if comes(world, faults.evict) {
+    if happens(world, faults.evict) {
         let gone = world.chain.evict(0.5);
         world.note(format_args!("evicted {gone:?}"));
     }
-    if comes(world, faults.reorg) {
+    if happens(world, faults.reorg) {
         let depth = 1 + world.below(world.plan.confirmations);
         let (fate, shorter) = (fate(world), world.below(2));
         let done = world.chain.reorg(depth, fate, shorter, Beyond::Nothing);
         world.note(format_args!("reorg of {depth} {fate:?} {done}"));
         world.check_chain();
     }
-    if comes(world, faults.foreign) {
+    if happens(world, faults.foreign) {
         let submitters = world.submitters();
         let of = submitters[world.below(submitters.len() as u64) as usize];
         let nonce = world.chain.lock().count(of.address) + world.below(2);

@@ -1,5 +1,5 @@
-//! Callers that take nonces and send by themselves: some give theirs back, some say nothing, some
-//! send what they promised and keep sending it, and a few never do.
+//! Callers that reserve nonces and send by themselves: some return theirs, some let it expire, most
+//! send what they reported, and a few never do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub(crate) async fn reserve(world: Arc<World>) {
         let of = submitters[world.below(submitters.len() as u64) as usize];
         let hold = world.between(1_000, 8_000);
         let asked = timeout(PATIENCE, node.engine.reserve(of, Some(hold))).await;
-        match asked.ok().filter(|_| !node.line.is_dead()) {
+        match asked.ok().filter(|_| !node.network.is_dead()) {
             Some(Ok(reservation)) => {
                 has_reserved = true;
                 world.checker.note_reservation();
@@ -127,7 +127,7 @@ async fn sign_and_tell(
         };
         let used = node.engine.reservation_used(of, held.nonce, held.owner_token, tx.hash);
         let answer = timeout(PATIENCE, used).await;
-        if node.line.is_dead() {
+        if node.network.is_dead() {
             continue;
         }
         match answer {
