@@ -66,7 +66,7 @@ impl ChainReader {
     /// Notes the height and the submitters' nonces.
     pub(super) async fn connect(url: &str, plan: &Plan) -> Result<Self, Failure> {
         let config = EndpointConfig { timeout: CALL_TIMEOUT, ..EndpointConfig::new(url) };
-        let endpoint = Arc::new(Endpoint::new(config, None)?);
+        let endpoint = Arc::new(Endpoint::new(config)?);
         let client = ask(&endpoint, "web3_clientVersion", json!([])).await.unwrap_or_default();
         let start: U64 = ask(&endpoint, "eth_blockNumber", json!([])).await?;
         let mut next_nonces = Vec::new();
