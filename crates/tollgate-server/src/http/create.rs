@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tollgate_api::{Create, ErrorCode, Simulation, Tx};
-use tollgate_engine::{CreateError, Created, PendingCreate, PreparedCreate, Simulated};
+use tollgate_engine::{CreateError, Created, PendingCreate, PreparedCreate, Simulated, Unserved};
 use tollgate_model::{Submitter, TxId};
 use utoipa::ToSchema;
 

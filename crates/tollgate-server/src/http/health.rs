@@ -13,7 +13,7 @@ use super::problem::Problem;
 
 may_fail! {
     LiveProblems: ;
-    ReadyProblems: Draining, StoreUnavailable, Unavailable;
+    ReadyProblems: Draining, Unavailable, StoreUnavailable;
 }
 
 /// The process answers.
