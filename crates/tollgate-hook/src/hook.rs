@@ -17,8 +17,8 @@ use tracing::warn;
 use crate::answer;
 use crate::options::{HookOptions, pause_before};
 
-/// Questions that are out at once (I13): a node may have many submitters that stand still for the
-/// same reason, and the receiver must not be run over by all of them.
+/// Questions at a time (I13): many submitters of a node may be stuck for the same reason, and the
+/// receiver must not get all their questions at once.
 const CONCURRENCY: usize = 16;
 
 /// A policy that asks a URL.
@@ -29,14 +29,14 @@ pub struct HttpHook {
     places: Semaphore,
 }
 
-/// What came of one try.
+/// The result of one try.
 enum Tried {
     /// An answer.
     Decided(StuckDecision),
-    /// An answer that can't be used: asking again would bring the same.
+    /// An answer that can't be used; a retry would bring the same.
     Refused(String),
-    /// None, or a passing trouble.
-    Nothing(String),
+    /// No answer, or a temporary failure.
+    Failed(String),
 }
 
 impl HttpHook {
@@ -66,7 +66,7 @@ impl HttpHook {
             let why = match self.try_once(&id, body.clone()).await {
                 Tried::Decided(decision) => return Ok(decision),
                 Tried::Refused(why) => return Err(why),
-                Tried::Nothing(why) => why,
+                Tried::Failed(why) => why,
             };
             if retries == self.options.retries {
                 let tries = match retries {
@@ -88,7 +88,7 @@ impl HttpHook {
         let limit = self.options.timeout;
         let posted = timeout(limit, self.poster.post(&self.options.uri, headers, body)).await;
         match posted {
-            Err(_) => Tried::Nothing(format!("the hook did not answer within {limit:?}")),
+            Err(_) => Tried::Failed(format!("the hook did not answer within {limit:?}")),
             Ok(Err(error)) => no_answer(&error),
             Ok(Ok(posted)) => judge(&posted),
         }
@@ -121,9 +121,9 @@ fn id(context: &StuckContext) -> String {
 
 fn no_answer(error: &PostError) -> Tried {
     match error {
-        PostError::Unreachable(why) => Tried::Nothing(format!("the hook can't be reached: {why}")),
-        PostError::NoAnswer(why) => Tried::Nothing(format!("the hook did not answer: {why}")),
-        PostError::CutOff { .. } => Tried::Nothing(format!("the hook: {error}")),
+        PostError::Unreachable(why) => Tried::Failed(format!("the hook can't be reached: {why}")),
+        PostError::NoAnswer(why) => Tried::Failed(format!("the hook did not answer: {why}")),
+        PostError::CutOff { .. } => Tried::Failed(format!("the hook: {error}")),
         PostError::TooLong { .. } => Tried::Refused(format!("the hook: {error}")),
     }
 }
@@ -134,15 +134,15 @@ fn judge(posted: &Posted) -> Tried {
             Ok(decision) => Tried::Decided(decision),
             Err(why) => Tried::Refused(format!("the hook's answer can't be used: {why}")),
         },
-        status if is_passing(status) => Tried::Nothing(format!("the hook answered {status}")),
+        status if is_temporary(status) => Tried::Failed(format!("the hook answered {status}")),
         // Whom the question is for was configured; a redirect would have somebody else decide.
         status @ 300..=399 => Tried::Refused(format!("the hook answered {status}, a redirect")),
         status => Tried::Refused(format!("the hook answered {status}")),
     }
 }
 
-/// Whether a status speaks of a trouble that may be over soon.
-const fn is_passing(status: u16) -> bool {
+/// Whether a status means a temporary failure.
+const fn is_temporary(status: u16) -> bool {
     status == 429 || status >= 500
 }
 

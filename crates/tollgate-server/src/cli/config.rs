@@ -1,4 +1,4 @@
-//! `tollgate config`: what would be in force, and what can be.
+//! `tollgate config`: shows the configuration and the settings that exist.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -17,9 +17,9 @@ pub(super) struct ConfigArgs {
 
 #[derive(Subcommand)]
 enum ConfigCommand {
-    /// What `serve` would run with, and where each value is from; or all that is wrong.
+    /// Show the configuration that `serve` would use and where each value comes from, or all errors.
     Check(CheckArgs),
-    /// A complete tollgate.toml with the defaults, each explained.
+    /// Print a complete tollgate.toml with the defaults, each explained.
     Example,
 }
 
@@ -27,7 +27,7 @@ enum ConfigCommand {
 struct CheckArgs {
     #[command(flatten)]
     flags: NodeFlags,
-    /// JSON instead of a table.
+    /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
 }

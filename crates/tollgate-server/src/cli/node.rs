@@ -22,11 +22,10 @@ use super::{log, runtime};
 use crate::compose::{Database, Failure, Keyring, Node, NodeConfig, bind, start};
 use crate::config::{Loaded, NodeFlags, Purpose, Refused, Settings, duration, load};
 
-/// How long callers have to get their answers once the node is told to stop, and the node to let
-/// its leases go.
+/// The time for each step of a shutdown: answering callers, releasing leases, leaving the list of nodes.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Accounts that `dev` names.
+/// Accounts that `dev` prints.
 const ACCOUNTS_SHOWN: usize = 3;
 
 #[derive(Args)]
@@ -39,7 +38,7 @@ pub(super) struct ServeArgs {
 pub(super) struct DevArgs {
     #[command(flatten)]
     flags: NodeFlags,
-    /// How often the dev chain makes a block.
+    /// Time between two blocks of the dev chain.
     #[arg(long, default_value = "1s", value_parser = duration, value_name = "DURATION")]
     block_interval: Duration,
 }
@@ -54,7 +53,7 @@ pub(super) fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
         let config = NodeConfig::new(&settings, listener.local_addr()?);
         let node = start(config, signer).await?;
         info!(address = %listener.local_addr()?, no_auth = settings.no_auth, "listening");
-        run_until_told(node, listener).await
+        run_until_stopped(node, listener).await
     })
 }
 
@@ -85,13 +84,13 @@ pub(super) fn dev(args: DevArgs) -> Result<ExitCode, Failure> {
         for account in accounts.iter().take(ACCOUNTS_SHOWN) {
             println!("account    {account}");
         }
-        let done = run_until_told(node, listener).await;
+        let done = run_until_stopped(node, listener).await;
         drop(made);
         done
     })
 }
 
-/// A dev chain for this process, and a database that lives as long, unless another one was named.
+/// Starts a dev chain, and makes a database that is deleted with the process unless one is configured.
 async fn make_chain(
     settings: &mut Settings,
     block_interval: Duration,
@@ -120,9 +119,12 @@ fn begin_log(loaded: &Loaded, default_level: &str) {
     }
 }
 
-/// Serves until it is told to stop, then lets every lease go. Told twice, it stops at once.
-pub(super) async fn run_until_told(node: Node, listener: TcpListener) -> Result<ExitCode, Failure> {
-    let told = told_to_stop();
+/// Serves until a stop signal arrives, then releases every lease. A second signal ends the process at once.
+pub(super) async fn run_until_stopped(
+    node: Node,
+    listener: TcpListener,
+) -> Result<ExitCode, Failure> {
+    let stop_requested = stop_signal();
     let (stop, stopped) = oneshot::channel::<()>();
     let stopped = async {
         let _ = stopped.await;
@@ -130,31 +132,30 @@ pub(super) async fn run_until_told(node: Node, listener: TcpListener) -> Result<
     let routes = router(node.api.clone());
     let mut serving = tokio::spawn(serve_http(listener, routes, node.connections, stopped));
     tokio::select! {
-        () = told => {}
+        () = stop_requested => {}
         ended = &mut serving => ended?,
     }
-    info!("stopping");
+    info!("shutting down");
     tokio::spawn(async {
-        told_to_stop().await;
+        stop_signal().await;
         std::process::exit(130);
     });
     if tokio::time::timeout(STOP_PATIENCE + node.drain_wait(), node.drain()).await.is_err() {
-        warn!("not all leases were let go: they run out by themselves");
+        warn!("not all leases were released; they will expire");
     }
     let _ = stop.send(());
     if tokio::time::timeout(STOP_PATIENCE, &mut serving).await.is_err() {
-        warn!("callers that still waited were cut off");
+        warn!("open requests were aborted");
         serving.abort();
     }
     if tokio::time::timeout(STOP_PATIENCE, node.stop()).await.is_err() {
-        warn!("not taken off the list of nodes: the entry grows old by itself");
+        warn!("node was not removed from the list of nodes; its entry will expire");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// An interrupt from the keyboard, or the system's wish that it ends. Heard from the moment on that
-/// this is called, not only once it is waited for.
-pub(super) fn told_to_stop() -> impl Future<Output = ()> + Send {
+/// Waits for SIGINT or SIGTERM. Signals count from the call on, not only once the future is polled.
+pub(super) fn stop_signal() -> impl Future<Output = ()> + Send {
     use tokio::signal::unix::{SignalKind, signal};
     let signals = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
     async move {
@@ -164,7 +165,7 @@ pub(super) fn told_to_stop() -> impl Future<Output = ()> + Send {
             .map(|mut signal| async move { signal.recv().await })
             .collect();
         if heard.next().await.is_none() {
-            // No signal can be heard here: only the outright kind ends it.
+            // No signal handler could be installed: only SIGKILL ends the process.
             std::future::pending().await
         }
     }
