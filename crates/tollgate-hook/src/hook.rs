@@ -30,7 +30,7 @@ pub struct HttpHook {
 }
 
 /// The result of one try.
-enum Tried {
+enum TryOutcome {
     /// An answer.
     Decided(StuckDecision),
     /// An answer that can't be used; a retry would bring the same.
@@ -64,9 +64,9 @@ impl HttpHook {
         let mut retries = 0;
         loop {
             let why = match self.try_once(&id, body.clone()).await {
-                Tried::Decided(decision) => return Ok(decision),
-                Tried::Refused(why) => return Err(why),
-                Tried::Failed(why) => why,
+                TryOutcome::Decided(decision) => return Ok(decision),
+                TryOutcome::Refused(why) => return Err(why),
+                TryOutcome::Failed(why) => why,
             };
             if retries == self.options.retries {
                 let tries = match retries {
@@ -80,15 +80,17 @@ impl HttpHook {
         }
     }
 
-    async fn try_once(&self, id: &str, body: Bytes) -> Tried {
+    async fn try_once(&self, id: &str, body: Bytes) -> TryOutcome {
         let headers = match self.headers(id, &body) {
             Ok(headers) => headers,
-            Err(error) => return Tried::Refused(format!("the question has no header: {error}")),
+            Err(error) => {
+                return TryOutcome::Refused(format!("the question has no header: {error}"));
+            }
         };
         let limit = self.options.timeout;
         let posted = timeout(limit, self.poster.post(&self.options.uri, headers, body)).await;
         match posted {
-            Err(_) => Tried::Failed(format!("the hook did not answer within {limit:?}")),
+            Err(_) => TryOutcome::Failed(format!("the hook did not answer within {limit:?}")),
             Ok(Err(error)) => no_answer(&error),
             Ok(Ok(posted)) => judge(&posted),
         }
@@ -119,25 +121,29 @@ fn id(context: &StuckContext) -> String {
     format!("{}:{}:{question}", tx.tx_id, tx.fencing_token)
 }
 
-fn no_answer(error: &PostError) -> Tried {
+fn no_answer(error: &PostError) -> TryOutcome {
     match error {
-        PostError::Unreachable(why) => Tried::Failed(format!("the hook can't be reached: {why}")),
-        PostError::NoAnswer(why) => Tried::Failed(format!("the hook did not answer: {why}")),
-        PostError::CutOff { .. } => Tried::Failed(format!("the hook: {error}")),
-        PostError::TooLong { .. } => Tried::Refused(format!("the hook: {error}")),
+        PostError::Unreachable(why) => {
+            TryOutcome::Failed(format!("the hook can't be reached: {why}"))
+        }
+        PostError::NoAnswer(why) => TryOutcome::Failed(format!("the hook did not answer: {why}")),
+        PostError::CutOff { .. } => TryOutcome::Failed(format!("the hook: {error}")),
+        PostError::TooLong { .. } => TryOutcome::Refused(format!("the hook: {error}")),
     }
 }
 
-fn judge(posted: &Posted) -> Tried {
+fn judge(posted: &Posted) -> TryOutcome {
     match posted.status {
         200 => match answer::read(&posted.body) {
-            Ok(decision) => Tried::Decided(decision),
-            Err(why) => Tried::Refused(format!("the hook's answer can't be used: {why}")),
+            Ok(decision) => TryOutcome::Decided(decision),
+            Err(why) => TryOutcome::Refused(format!("the hook's answer can't be used: {why}")),
         },
-        status if is_temporary(status) => Tried::Failed(format!("the hook answered {status}")),
+        status if is_temporary(status) => TryOutcome::Failed(format!("the hook answered {status}")),
         // Whom the question is for was configured; a redirect would have somebody else decide.
-        status @ 300..=399 => Tried::Refused(format!("the hook answered {status}, a redirect")),
-        status => Tried::Refused(format!("the hook answered {status}")),
+        status @ 300..=399 => {
+            TryOutcome::Refused(format!("the hook answered {status}, a redirect"))
+        }
+        status => TryOutcome::Refused(format!("the hook answered {status}")),
     }
 }
 
