@@ -15,7 +15,6 @@ use crate::tx::OperatorTx;
 #[serde(deny_unknown_fields)]
 pub struct Reason {
     /// For the audit trail: up to 500 bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::ReasonText>)]
     pub reason: Option<String>,
 }
@@ -27,18 +26,14 @@ pub struct Replacement {
     /// The price for a unit of gas, in wei: signed as it is. Below what a replacement needs it is
     /// refused with that minimum, above a cap with the cap. Without it, what a replacement needs and
     /// the market asks, within the caps.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Number>)]
     pub max_fee_per_gas: Option<Number>,
     /// The tip, in the same way; at most `maxFeePerGas`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Number>)]
     pub max_priority_fee_per_gas: Option<Number>,
     /// Another call, where the create said `replaceable`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<NewPayload>,
     /// For the audit trail: up to 500 bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::ReasonText>)]
     pub reason: Option<String>,
 }
@@ -48,19 +43,15 @@ pub struct Replacement {
 #[serde(deny_unknown_fields)]
 pub struct NewPayload {
     /// What is called; left out to create a contract from `data`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Address>)]
     pub to: Option<String>,
     /// What is paid, in wei; 0 if left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Number>)]
     pub value: Option<Number>,
     /// The call's data as 0x-hex.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Hex>)]
     pub data: Option<String>,
     /// The most gas it may use; estimated if left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Number>)]
     pub gas: Option<Number>,
 }

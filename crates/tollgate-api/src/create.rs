@@ -20,46 +20,36 @@ use crate::tx::Tx;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Create {
     /// Refused if the node works on another chain.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Number>)]
     pub chain_id: Option<Number>,
     /// The account that sends, in any letter case; mixed case must be a right EIP-55 checksum.
     /// Needed with a `payload`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Address>)]
     pub submitter: Option<String>,
     /// The caller's own name for the request: up to 256 bytes, no control characters. The same id
     /// with the same payload is the same transaction.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::RequestId>)]
     pub request_id: Option<String>,
     /// What to call. Needed without a `rawTx`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Payload>,
     /// A signed transaction (EIP-2718) instead of `submitter` and `payload`. Its nonce must be the
     /// next one of the account that signed it. Without a `requestId` its hash is its name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Hex>)]
     pub raw_tx: Option<String>,
     /// The price level.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Speed>)]
     pub speed: Option<String>,
     /// The most to pay for a unit of gas, in wei. Where the market is above it, the transaction
     /// waits.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Number>)]
     pub max_fee_per_gas: Option<Number>,
     /// Until when it is wanted. Without a slot by then it ends as CANCELLED; with one, the stuck
     /// policy is asked what becomes of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Time>)]
     pub valid_until: Option<String>,
     /// `true`: a policy or an operator may put another call in its place.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub replaceable: Option<bool>,
     /// The caller's own notes: any JSON, up to 16384 bytes as text. Given back with the transaction.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = schema::Anything, required = false)]
     pub metadata: Option<Box<RawValue>>,
 }
@@ -69,27 +59,22 @@ pub struct Create {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Payload {
     /// What is called; left out to create a contract from `data`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Address>)]
     pub to: Option<String>,
     /// What is paid, in wei; 0 if left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Number>)]
     pub value: Option<Number>,
     /// The call's data as 0x-hex.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Hex>)]
     pub data: Option<String>,
     /// The most gas it may use; estimated if left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Number>)]
     pub gas: Option<Number>,
     /// The tip for a unit of gas, in wei; at most `maxFeePerGas`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Number>)]
     pub max_priority_fee_per_gas: Option<Number>,
     /// How it is encoded; what the chain has if left out.
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "type")]
     #[schema(value_type = Option<schema::Kind>)]
     pub kind: Option<String>,
     /// Storage that it says it will touch.

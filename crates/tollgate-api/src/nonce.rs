@@ -62,7 +62,6 @@ pub struct ReservationPage {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Reserve {
     /// After so many seconds it comes back by itself; `reservations.hold` if left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Number>)]
     pub hold_seconds: Option<Number>,
 }

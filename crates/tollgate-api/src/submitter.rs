@@ -184,7 +184,6 @@ pub struct FillNonces {
     pub with: Option<String>,
     /// Also nonces that callers reserved and said to use: with `true` the operator vouches that what
     /// they signed will not be sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub used: Option<bool>,
     /// For the submitter's audit trail: up to 500 bytes, not empty.
     #[schema(value_type = schema::ReasonText, required)]

@@ -16,7 +16,7 @@ pub(crate) const BYTES_MAX: usize = 64 * 1024;
 /// The longest of the hook's own fields: what the audit trail keeps.
 const FIELDS_BYTES_MAX: usize = 2_000;
 
-/// Each member unread: so that what is wrong can be named, and nothing of it quoted.
+/// Each member is read by itself, so that an error can name it without quoting its value.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer<'a> {
@@ -34,7 +34,7 @@ struct Answer<'a> {
     fields: Option<&'a RawValue>,
 }
 
-/// Understands the body of a 200.
+/// Reads the body of a 200.
 pub(crate) fn read(body: &[u8]) -> Result<StuckDecision, String> {
     let text = std::str::from_utf8(body).map_err(|_| "it is not UTF-8".to_owned())?;
     let answer: Answer<'_> =
@@ -59,7 +59,7 @@ pub(crate) fn read(body: &[u8]) -> Result<StuckDecision, String> {
     })
 }
 
-/// An object and nothing after it. A list of the members' values would do for the library, too.
+/// Reads an object and nothing after it. The library would also take an array of the members' values.
 fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
     if !text.trim_start().starts_with('{') {
         return Err("it does not start with {".to_owned());
@@ -108,7 +108,7 @@ fn string(name: &str, raw: &RawValue) -> Result<String, String> {
     serde_json::from_str(raw.get()).map_err(|_| format!("{name} must be a text"))
 }
 
-/// The hook's own words, as they are: numbers keep all of their digits.
+/// The hook's own fields, unchanged: numbers keep all of their digits.
 fn fields(raw: &RawValue) -> Result<Text<FIELDS_BYTES_MAX>, String> {
     let text = raw.get();
     // Whoever reads the audit trail must be able to: not nested without end, no numbers beyond all.

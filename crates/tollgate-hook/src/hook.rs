@@ -17,8 +17,8 @@ use tracing::warn;
 use crate::answer;
 use crate::options::{HookOptions, pause_before};
 
-/// Questions that are out at once (I13): a node may have many submitters that stand still for the
-/// same reason, and the receiver must not be run over by all of them.
+/// Questions at a time (I13): many submitters of a node may be stuck for the same reason, and the
+/// receiver must not get all their questions at once.
 const CONCURRENCY: usize = 16;
 
 /// A policy that asks a URL.
@@ -29,14 +29,14 @@ pub struct HttpHook {
     places: Semaphore,
 }
 
-/// What came of one try.
-enum Tried {
+/// The result of one try.
+enum TryOutcome {
     /// An answer.
     Decided(StuckDecision),
-    /// An answer that can't be used: asking again would bring the same.
+    /// An answer that can't be used; a retry would bring the same.
     Refused(String),
-    /// None, or a passing trouble.
-    Nothing(String),
+    /// No answer, or a temporary failure.
+    Failed(String),
 }
 
 impl HttpHook {
@@ -64,9 +64,9 @@ impl HttpHook {
         let mut retries = 0;
         loop {
             let why = match self.try_once(&id, body.clone()).await {
-                Tried::Decided(decision) => return Ok(decision),
-                Tried::Refused(why) => return Err(why),
-                Tried::Nothing(why) => why,
+                TryOutcome::Decided(decision) => return Ok(decision),
+                TryOutcome::Refused(why) => return Err(why),
+                TryOutcome::Failed(why) => why,
             };
             if retries == self.options.retries {
                 let tries = match retries {
@@ -80,15 +80,17 @@ impl HttpHook {
         }
     }
 
-    async fn try_once(&self, id: &str, body: Bytes) -> Tried {
+    async fn try_once(&self, id: &str, body: Bytes) -> TryOutcome {
         let headers = match self.headers(id, &body) {
             Ok(headers) => headers,
-            Err(error) => return Tried::Refused(format!("the question has no header: {error}")),
+            Err(error) => {
+                return TryOutcome::Refused(format!("the question has no header: {error}"));
+            }
         };
         let limit = self.options.timeout;
         let posted = timeout(limit, self.http.post(&self.options.uri, headers, body)).await;
         match posted {
-            Err(_) => Tried::Nothing(format!("the hook did not answer within {limit:?}")),
+            Err(_) => TryOutcome::Failed(format!("the hook did not answer within {limit:?}")),
             Ok(Err(error)) => no_answer(&error),
             Ok(Ok(posted)) => judge(&posted),
         }
@@ -119,30 +121,34 @@ fn id(context: &StuckContext) -> String {
     format!("{}:{}:{question}", tx.tx_id, tx.fencing_token)
 }
 
-fn no_answer(error: &HttpError) -> Tried {
+fn no_answer(error: &HttpError) -> TryOutcome {
     match error {
-        HttpError::Unreachable(why) => Tried::Nothing(format!("the hook can't be reached: {why}")),
-        HttpError::NoAnswer(why) => Tried::Nothing(format!("the hook did not answer: {why}")),
-        HttpError::CutOff { .. } => Tried::Nothing(format!("the hook: {error}")),
-        HttpError::TooLong { .. } => Tried::Refused(format!("the hook: {error}")),
+        HttpError::Unreachable(why) => {
+            TryOutcome::Failed(format!("the hook can't be reached: {why}"))
+        }
+        HttpError::NoAnswer(why) => TryOutcome::Failed(format!("the hook did not answer: {why}")),
+        HttpError::CutOff { .. } => TryOutcome::Failed(format!("the hook: {error}")),
+        HttpError::TooLong { .. } => TryOutcome::Refused(format!("the hook: {error}")),
     }
 }
 
-fn judge(posted: &HttpResponse) -> Tried {
+fn judge(posted: &HttpResponse) -> TryOutcome {
     match posted.status {
         200 => match answer::read(&posted.body) {
-            Ok(decision) => Tried::Decided(decision),
-            Err(why) => Tried::Refused(format!("the hook's answer can't be used: {why}")),
+            Ok(decision) => TryOutcome::Decided(decision),
+            Err(why) => TryOutcome::Refused(format!("the hook's answer can't be used: {why}")),
         },
-        status if is_passing(status) => Tried::Nothing(format!("the hook answered {status}")),
+        status if is_temporary(status) => TryOutcome::Failed(format!("the hook answered {status}")),
         // Whom the question is for was configured; a redirect would have somebody else decide.
-        status @ 300..=399 => Tried::Refused(format!("the hook answered {status}, a redirect")),
-        status => Tried::Refused(format!("the hook answered {status}")),
+        status @ 300..=399 => {
+            TryOutcome::Refused(format!("the hook answered {status}, a redirect"))
+        }
+        status => TryOutcome::Refused(format!("the hook answered {status}")),
     }
 }
 
-/// Whether a status speaks of a trouble that may be over soon.
-const fn is_passing(status: u16) -> bool {
+/// Whether a status means a temporary failure.
+const fn is_temporary(status: u16) -> bool {
     status == 429 || status >= 500
 }
 

@@ -1,8 +1,8 @@
-//! The stuck policy that asks a URL: the business decides (`docs/stuck-hook.md`).
+//! The stuck policy that asks a URL (`docs/stuck-hook.md`).
 //!
-//! [`HttpHook`] is a [`StuckPolicy`](tollgate_model::port::policy::StuckPolicy): it puts the
-//! question as signed JSON and understands the answer. Whatever is not a valid answer, in time, is a
-//! noop that says what was wrong. Decides nothing by itself, acts on nothing, and keeps nothing
+//! [`HttpHook`] is a [`StuckPolicy`](tollgate_model::port::policy::StuckPolicy): it sends
+//! the question as signed JSON and reads the answer. Without a valid answer in time, the decision is a
+//! noop with the reason. Decides nothing by itself, acts on nothing, and keeps nothing
 //! between two questions.
 
 mod answer;

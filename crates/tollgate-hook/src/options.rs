@@ -1,4 +1,4 @@
-//! What can be set about a hook.
+//! The options of a hook.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use crate::secret::HookSecret;
 const PAUSE_FIRST: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// Where a hook is and how patient its caller is.
+/// The URL of a hook, and the limits of a question.
 #[derive(Clone)]
 pub struct HookOptions {
-    /// Where it is. A path may hold a key of the receiver's, so that it is never shown.
+    /// Its URL. Never shown: the path may hold a key of the receiver.
     pub(crate) uri: Uri,
     /// What questions are signed with.
     pub(crate) secret: HookSecret,
     /// How long one try may take (`stuck.hook.timeout`).
     pub(crate) timeout: Duration,
-    /// How often a question without an answer is put again (`stuck.hook.retries`).
+    /// How often a question without an answer is repeated (`stuck.hook.retries`).
     pub(crate) retries: u32,
 }
 
@@ -48,13 +48,13 @@ impl HookOptions {
     /// Tries after the first.
     pub const RETRIES: u32 = 2;
 
-    /// A hook with the default patience.
+    /// A hook with the default limits.
     pub fn new(url: &str, secret: HookSecret) -> Result<Self, BadHook> {
         let uri = Self::check_url(url)?;
         Ok(Self { uri, secret, timeout: Self::TIMEOUT, retries: Self::RETRIES })
     }
 
-    /// The same with another patience.
+    /// The same with another timeout and number of retries.
     #[must_use]
     pub fn with_patience(self, timeout: Duration, retries: u32) -> Self {
         Self { timeout, retries, ..self }

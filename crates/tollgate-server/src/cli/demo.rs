@@ -1,4 +1,4 @@
-//! `tollgate demo`: the main job on embedded defaults, with a death in the middle.
+//! `tollgate demo`: sends payments through two nodes and kills one of them while it works.
 //!
 //! Two nodes share a SQLite file and a dev chain. One of them is killed while it works; the other
 //! takes over. The verdict is read from the chain's own blocks, not from Tollgate's records. With
@@ -25,7 +25,7 @@ use tollgate_model::{Address, Intent, RequestId, Seq, Submitter, Text, TxState, 
 use tollgate_server::Api;
 use tollgate_signer::{Key, LocalSigner};
 
-use super::node::{run_until_told, told_to_stop};
+use super::node::{run_until_stopped, stop_signal};
 use super::{log, runtime};
 use crate::compose::{Node, bind, start};
 use crate::config::{DatabaseUrl, LogFormat, NodeName, Settings, defaults};
@@ -34,23 +34,23 @@ use crate::failure::Failure;
 const SUBMITTERS: usize = 4;
 /// The node that stays.
 const SECOND: &str = "second";
-/// No demo takes longer.
+/// The longest that a demo may take.
 const PATIENCE: Duration = Duration::from_secs(55);
 
 #[derive(Args)]
 pub(super) struct DemoArgs {
-    /// How many intents.
+    /// Number of payments.
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(10..=5_000))]
     intents: u64,
-    /// Stay up after the verdict, with the API on loopback.
+    /// Keep the second node running after the check, with its API on loopback.
     #[arg(long)]
     keep: bool,
-    /// The port of the API with --keep; a free one where that is taken.
+    /// Port of the API with --keep; a free one if it is taken.
     #[arg(long, default_value_t = 8550, requires = "keep")]
     port: u16,
 }
 
-/// What the chain itself says.
+/// What the blocks of the chain show.
 #[derive(Clone, Copy, Default)]
 struct Verdict {
     mined: usize,
@@ -92,18 +92,18 @@ pub(super) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
         // From here on an interrupt is a wish to stop, not to break off.
         interrupted.abort();
         tell_where(listener.local_addr()?, &chain);
-        stage.block_on(run_until_told(second, listener))?;
+        stage.block_on(run_until_stopped(second, listener))?;
     } else {
         stage.block_on(second.stop());
     }
     Ok(code)
 }
 
-/// Broken off, a demo leaves nothing behind.
+/// An interrupted demo leaves nothing behind.
 async fn clean_up_when_told(folder: PathBuf) {
-    told_to_stop().await;
+    stop_signal().await;
     let _ = std::fs::remove_dir_all(folder);
-    eprintln!("\nbroken off");
+    eprintln!("\ninterrupted");
     std::process::exit(130);
 }
 
@@ -154,7 +154,7 @@ fn signer() -> Result<LocalSigner, Failure> {
     Ok(LocalSigner::new(keys?))
 }
 
-/// How the play went.
+/// How the run went.
 struct Played {
     confirmed: usize,
     takeover: Option<Duration>,
@@ -275,7 +275,7 @@ fn judge(chain: &RunningDevChain, intents: u64) -> Result<Verdict, Failure> {
     Ok(verdict)
 }
 
-/// Whether everything is there exactly once, by Tollgate's own word and by the chain's.
+/// Whether every payment was made exactly once, by Tollgate's records and by the chain's.
 fn is_good(intents: u64, confirmed: usize, verdict: &Verdict) -> bool {
     confirmed as u64 == intents
         && verdict.mined as u64 == intents

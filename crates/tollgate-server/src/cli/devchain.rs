@@ -1,4 +1,4 @@
-//! `tollgate devchain`: the chain that can be broken, alone.
+//! `tollgate devchain`: runs a dev chain alone.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use clap::Args;
 use tollgate_devchain::chain::ChainConfig;
 use tollgate_devchain::{DevChain, DevChainOptions, dev_accounts};
 
-use super::node::told_to_stop;
+use super::node::stop_signal;
 use super::runtime;
 use crate::clock::unix_micros;
 use crate::config::duration;
@@ -15,13 +15,13 @@ use crate::failure::Failure;
 
 #[derive(Args)]
 pub(super) struct DevchainArgs {
-    /// On 127.0.0.1; 0 takes a free one.
+    /// Port on 127.0.0.1; 0 takes a free one.
     #[arg(long, default_value_t = 8545)]
     port: u16,
-    /// How often a block comes.
+    /// Time between two blocks.
     #[arg(long, default_value = "1s", value_parser = duration)]
     block_interval: Duration,
-    /// The chain's id: another one for each chain that is to share a database.
+    /// Chain id; chains that share a database need different ones.
     #[arg(long, default_value_t = ChainConfig::default().chain_id)]
     chain_id: u64,
 }
@@ -46,15 +46,15 @@ pub(super) fn run(args: &DevchainArgs) -> Result<ExitCode, Failure> {
     options.port = args.port;
     options.chain.chain_id = args.chain_id;
     runtime()?.block_on(async {
-        // Heard from here on, so that whoever has read the lines below can stop it.
-        let told = told_to_stop();
+        // From here on, so that a reader of the lines below can stop it.
+        let stop_requested = stop_signal();
         let chain = DevChain::start(options).await?;
         println!("JSON-RPC  {}  {}", chain.url(), chain.ws_url());
         println!("Funded accounts (their keys are public: never use them elsewhere):");
         for account in dev_accounts() {
             println!("  {}  {}", account.address, account.private_key);
         }
-        told.await;
+        stop_requested.await;
         Ok(ExitCode::SUCCESS)
     })
 }

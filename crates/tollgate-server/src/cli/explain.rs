@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 #[derive(Args)]
 pub(super) struct ExplainArgs {
-    /// What the node said. Without it, JSON lines {code?, status?, message} are read from stdin.
+    /// The node's error message. Without it, JSON lines {code?, status?, message} are read from stdin.
     message: Option<String>,
     /// The JSON-RPC error code.
     #[arg(long, allow_hyphen_values = true)]

@@ -56,7 +56,7 @@ pub(super) fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
         let address = listener.local_addr()?;
         let node = start(&settings, address, signer).await?;
         info!(%address, no_auth = settings.node.no_auth, "listening");
-        run_until_told(node, listener).await
+        run_until_stopped(node, listener).await
     })
 }
 
@@ -89,7 +89,7 @@ pub(super) fn dev(args: DevArgs) -> Result<ExitCode, Failure> {
         for account in accounts.iter().take(ACCOUNTS_SHOWN) {
             println!("account    {account}");
         }
-        let done = run_until_told(node, listener).await;
+        let done = run_until_stopped(node, listener).await;
         drop(made);
         done
     })
@@ -127,8 +127,8 @@ fn begin_log(loaded: &Loaded, default_level: &str) {
 
 /// Serves until a signal, then releases every lease and stops. A second signal ends the process at
 /// once.
-pub(super) async fn run_until_told(node: Node, listener: TcpListener) -> Result<ExitCode, Failure> {
-    let told = told_to_stop();
+pub(super) async fn run_until_stopped(node: Node, listener: TcpListener) -> Result<ExitCode, Failure> {
+    let stop_requested = stop_signal();
     let (stop, stopped) = oneshot::channel::<()>();
     let stopped = async {
         let _ = stopped.await;
@@ -136,12 +136,12 @@ pub(super) async fn run_until_told(node: Node, listener: TcpListener) -> Result<
     let routes = router(node.api.clone());
     let mut serving = tokio::spawn(serve_http(listener, routes, node.connections, stopped));
     tokio::select! {
-        () = told => {}
+        () = stop_requested => {}
         ended = &mut serving => ended?,
     }
-    info!("stopping");
+    info!("shutting down");
     tokio::spawn(async {
-        told_to_stop().await;
+        stop_signal().await;
         std::process::exit(130);
     });
     if tokio::time::timeout(STOP_TIMEOUT + node.drain_wait(), node.drain()).await.is_err() {
@@ -159,7 +159,7 @@ pub(super) async fn run_until_told(node: Node, listener: TcpListener) -> Result<
 }
 
 /// Completes at SIGINT or SIGTERM. Listens from the call on, not only from the first poll.
-pub(super) fn told_to_stop() -> impl Future<Output = ()> + Send {
+pub(super) fn stop_signal() -> impl Future<Output = ()> + Send {
     use tokio::signal::unix::{SignalKind, signal};
     let signals = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
     async move {

@@ -13,8 +13,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, Method, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use tollgate_api::ErrorCode;
-use tollgate_model::secret::masked;
+use tollgate_api::{ErrorCode, quoted};
 
 use super::Api;
 use super::problem::Problem;
@@ -22,8 +21,6 @@ use super::problem::Problem;
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
-/// How much of a refused header value is quoted in the answer.
-const QUOTED_CHARS_MAX: usize = 100;
 
 /// Which `Host` and `Origin` headers a node accepts. The default accepts every host and the node's
 /// own origin.
@@ -220,13 +217,6 @@ fn address_of(host: &str) -> Option<IpAddr> {
 fn is_loopback(host: &str) -> bool {
     host == "localhost"
         || address_of(host).is_some_and(|address| address.to_canonical().is_loopback())
-}
-
-fn quoted(text: &str) -> String {
-    let text = masked(text);
-    let start: String = text.chars().take(QUOTED_CHARS_MAX).collect();
-    let more = if start.len() < text.len() { "…" } else { "" };
-    format!("{start:?}{more}")
 }
 
 #[cfg(test)]

@@ -26,15 +26,15 @@ use tollgate_api::ErrorCode;
 
 use super::problem::Problem;
 
-/// How long a connection of the reserve has to send its request: it is needed by others.
+/// How long a connection of the reserve has to send its request; others wait for its place.
 const RESERVE_HEADER_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a caller may leave what was sent to it unacknowledged before it is cut off.
+/// How long a caller may leave data unacknowledged before its connection is closed.
 const UNREAD_TIMEOUT: Duration = Duration::from_secs(60);
-/// The pause after the system gave no connection, for want of files or memory.
+/// The pause after a failed accept, when the system has no files or memory left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How often the same trouble is logged at most.
+/// The shortest time between two log lines about the same failure.
 const WARN_EVERY: Duration = Duration::from_secs(10);
-/// What the reserve is for.
+/// The paths that are served over a connection of the reserve.
 const HEALTH_PATHS: [&str; 2] = ["/livez", "/readyz"];
 
 /// How many connections are served, and how long they may be without a request.
@@ -75,7 +75,7 @@ pub async fn serve(
     let (ordinary, reserve) =
         (Arc::new(Semaphore::new(max)), Arc::new(Semaphore::new(ConnectionLimits::RESERVE)));
     let (stopping, stopped) = watch::channel(false);
-    let (mut full, mut failing) = (Seldom::default(), Seldom::default());
+    let (mut full, mut failing) = (RateLimitedLog::default(), RateLimitedLog::default());
     let mut stop = std::pin::pin!(stop);
     loop {
         let accepted = tokio::select! {
@@ -88,7 +88,7 @@ pub async fn serve(
             Err(error) if is_callers(&error) => continue,
             Err(error) => {
                 if let Some(times) = failing.due() {
-                    warn!(%error, times, "no connection can be accepted; trying again");
+                    warn!(%error, times, "accept failed; retrying");
                 }
                 sleep(ACCEPT_PAUSE).await;
                 continue;
@@ -99,7 +99,7 @@ pub async fn serve(
             Err(_) => (reserve.clone().try_acquire_owned().ok(), true),
         };
         if is_reserve && let Some(times) = full.due() {
-            warn!(max, times, "all connections are taken: only health checks are answered");
+            warn!(max, times, "connection limit reached; only health checks are answered");
         }
         if let Some(permit) = permit {
             let connection = Connection { stream, limits, is_reserve, _permit: permit };
@@ -169,7 +169,7 @@ impl Connection {
     }
 }
 
-/// Over a connection of the reserve only health is told.
+/// Refuses everything but health checks over a connection of the reserve.
 pub(crate) async fn refuse_beyond_health(request: Request, next: Next) -> Response {
     let is_reserve = request.extensions().get::<FromReserve>().is_some();
     if is_reserve && !HEALTH_PATHS.contains(&request.uri().path()) {
@@ -179,20 +179,20 @@ pub(crate) async fn refuse_beyond_health(request: Request, next: Next) -> Respon
     next.run(request).await
 }
 
-/// Whether an error of accepting is about one caller and not about this process.
+/// Whether an error of accept is about one caller rather than this process.
 fn is_callers(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-/// Something that happens often and is logged seldom.
+/// Counts a frequent event and limits its log lines.
 #[derive(Default)]
-struct Seldom {
+struct RateLimitedLog {
     last: Option<Instant>,
     times: u64,
 }
 
-impl Seldom {
+impl RateLimitedLog {
     /// How often it happened since it was last logged, if it is to be logged now.
     fn due(&mut self) -> Option<u64> {
         self.times += 1;

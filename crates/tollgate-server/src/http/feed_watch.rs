@@ -1,7 +1,7 @@
 //! Waits for the feed to grow, on behalf of all callers that wait.
 //!
-//! However many wait, one of them looks at the store every [`LOOK_EVERY`] and tells the others;
-//! when nobody waits, nobody looks.
+//! However many callers wait, one of them reads the store every [`LOOK_EVERY`] and wakes the others;
+//! while nobody waits, the store is not read.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use tokio::time::{Instant, sleep_until};
 use tollgate_model::port::{FeedStore, StoreError};
 use tollgate_model::{ChainId, Seq};
 
-/// How often the store is looked at while somebody waits.
+/// How often the store is read while somebody waits.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Where the feed of the node's chain ended when somebody last looked.
+/// The end of the feed of the node's chain, as it was last read.
 pub(crate) struct FeedWatch {
     end: watch::Sender<Seq>,
-    /// Held by the one that looks: when that was last done.
+    /// Held by the caller that reads the store: when it was last read.
     last_look: Mutex<Option<Instant>>,
     is_closed: watch::Sender<bool>,
 }
@@ -32,7 +32,7 @@ impl Default for FeedWatch {
 }
 
 impl FeedWatch {
-    /// Nobody waits any more: the node is being stopped.
+    /// Ends all waits, now and from now on: the node is shutting down.
     pub(crate) fn close(&self) {
         self.is_closed.send_replace(true);
     }
@@ -43,8 +43,8 @@ impl FeedWatch {
         self.end.receiver_count() == 0
     }
 
-    /// Waits until there is something of the node's chain after a place; false if there is nothing by `until`, or if
-    /// nobody may wait any more.
+    /// Waits until the feed of the node's chain goes beyond `after`; false if it does not by `until`, or
+    /// once it is closed.
     pub(crate) async fn has_grown(
         &self,
         feed: &dyn FeedStore,
@@ -71,13 +71,13 @@ impl FeedWatch {
         loop {
             tokio::select! {
                 () = reached(&mut end, |end| *end > after) => return Ok(()),
-                // Whoever looked before is gone: it found what it wanted, or waits no longer.
+                // The caller that read before has what it waited for, or waits no longer.
                 last_look = self.last_look.lock() => self.look(last_look, feed, chain, after).await?,
             }
         }
     }
 
-    /// Looks until there is something after a place.
+    /// Reads the store until the feed goes beyond `after`.
     async fn look(
         &self,
         mut last_look: MutexGuard<'_, Option<Instant>>,

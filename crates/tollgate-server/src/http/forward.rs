@@ -122,7 +122,7 @@ struct RoutedRequest {
 }
 
 /// What came of one try.
-enum Tried {
+enum TryOutcome {
     /// The answer to give.
     Answered(Response),
     /// That node does not own the submitter and did nothing; this is its answer.
@@ -161,22 +161,22 @@ impl RoutedRequest {
                     if to.owns || !engine.serves(submitter) {
                         break;
                     }
-                    Tried::RunHere
+                    TryOutcome::RunHere
                 }
                 Place::There(to) => {
                     asked = Some(to.node.clone());
                     self.forward(submitter, &to).await
                 }
-                Place::Here => Tried::RunHere,
+                Place::Here => TryOutcome::RunHere,
             };
             let tried = match tried {
-                Tried::RunHere => self.judge_own(self.run_here().await),
-                Tried::Answered(_) | Tried::NotOwned(_) => tried,
+                TryOutcome::RunHere => self.judge_own(self.run_here().await),
+                TryOutcome::Answered(_) | TryOutcome::NotOwned(_) => tried,
             };
             match tried {
-                Tried::Answered(response) => return response,
-                Tried::NotOwned(response) => refusal = Some(response),
-                Tried::RunHere => {}
+                TryOutcome::Answered(response) => return response,
+                TryOutcome::NotOwned(response) => refusal = Some(response),
+                TryOutcome::RunHere => {}
             }
             engine.misplaced(submitter);
         }
@@ -205,17 +205,17 @@ impl RoutedRequest {
     }
 
     /// A node that turns out not to be the owner says so before it has done anything.
-    fn judge_own(&self, mut response: Response) -> Tried {
+    fn judge_own(&self, mut response: Response) -> TryOutcome {
         let problem = response.extensions().get::<Problem>();
         if problem.is_some_and(|problem| problem.code == ErrorCode::NotOwner) {
-            return Tried::NotOwned(response);
+            return TryOutcome::NotOwned(response);
         }
         let own = self.api.engine.own_url();
         set_owner(&mut response, own.as_ref().map(|url| url.as_str()), false);
-        Tried::Answered(response)
+        TryOutcome::Answered(response)
     }
 
-    async fn forward(&self, submitter: Submitter, to: &Destination) -> Tried {
+    async fn forward(&self, submitter: Submitter, to: &Destination) -> TryOutcome {
         let Api { engine, peers, .. } = &self.api;
         let path = self.parts.uri.path_and_query().map_or("/", |path| path.as_str());
         let posted = peers.forward(engine, to, path, &self.parts.headers, self.body.clone()).await;
@@ -225,23 +225,25 @@ impl RoutedRequest {
                 tracing::debug!(%submitter, node = to.node.as_str(), why, "owner not reached");
                 engine.misplaced(submitter);
                 return match engine.serves(submitter) {
-                    true => Tried::RunHere,
+                    true => TryOutcome::RunHere,
                     // The account is known, only not here: it must not be called unknown.
-                    false => Tried::NotOwned(Problem::owner_unreached(&to.url).into_response()),
+                    false => {
+                        TryOutcome::NotOwned(Problem::owner_unreached(&to.url).into_response())
+                    }
                 };
             }
             Err(Unanswered::Full) => {
-                return Tried::Answered(Problem::too_many_forwarded().into_response());
+                return TryOutcome::Answered(Problem::too_many_forwarded().into_response());
             }
             Err(Unanswered::NoAnswer(why)) => {
                 engine.misplaced(submitter);
-                return Tried::Answered(Problem::no_answer_from_owner(why).into_response());
+                return TryOutcome::Answered(Problem::no_answer_from_owner(why).into_response());
             }
         };
         match next_step(code_of(&posted), to) {
-            NextStep::Answer => Tried::Answered(to_response(posted, Some(&to.url))),
-            NextStep::FindOwner => Tried::NotOwned(to_response(posted, None)),
-            NextStep::RunHere => Tried::RunHere,
+            NextStep::Answer => TryOutcome::Answered(to_response(posted, Some(&to.url))),
+            NextStep::FindOwner => TryOutcome::NotOwned(to_response(posted, None)),
+            NextStep::RunHere => TryOutcome::RunHere,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The `Idempotency-Key` header: a request id that stands beside the body.
+//! Reads the `Idempotency-Key` header: a request id outside of the body.
 //!
 //! The quoted form of the IETF draft (a structured-field string) and the bare one mean the same.
 
@@ -37,7 +37,7 @@ pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     }
 }
 
-/// What stands before the closing quote, which must be the end (RFC 9651, 4.2.5).
+/// The text before the closing quote, which must be the last character (RFC 9651, 4.2.5).
 fn unquoted(rest: &str) -> Option<String> {
     let mut text = String::with_capacity(rest.len());
     let mut letters = rest.chars();

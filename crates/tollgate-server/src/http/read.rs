@@ -1,4 +1,4 @@
-//! Transactions, read back.
+//! Reads transactions, lists and audit trails.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -187,7 +187,7 @@ fn waits(tx: &TxRecord) -> bool {
     !tx.seen.state.is_final() && tx.mined.is_none()
 }
 
-/// What a transaction waits for, if anything before it stands still.
+/// The transaction that this one waits for, if one before it does not move.
 async fn blocked_by(api: &Api, tx: &TxRecord) -> Result<Option<BlockedBy>, Problem> {
     if !waits(tx) {
         return Ok(None);
@@ -225,7 +225,7 @@ fn check_chain(api: &Api, params: &mut QueryParams) -> Result<(), Problem> {
 const CSV_HEADER: &str = "txId,chainId,submitter,requestId,state,subState,txHash,createdAt,\
      blockNumber,gasUsed,effectiveGasPrice,fee,contractAddress";
 
-/// The same page as text, with the next place in a header.
+/// The page as CSV, with the next cursor in a header.
 fn csv(found: &[Tx], next: Option<&str>) -> Response {
     let mut text = format!("{CSV_HEADER}\r\n");
     for tx in found {

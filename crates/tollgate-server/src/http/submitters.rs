@@ -20,7 +20,7 @@ use super::params::{SubmitterHistoryParams, SubmitterParams, SubmittersParams};
 use super::problem::Problem;
 use super::query::{PathParams, QueryParams, last_of_full_page, submitter_at};
 
-/// How long the chain is waited for: what it can't tell by then is left out.
+/// How long the chain has to answer; fields that need a later answer are null.
 const CHAIN_PATIENCE: Duration = Duration::from_secs(3);
 /// Nonces of holes that are shown (I13).
 const HOLES_MAX: usize = 100;
@@ -167,7 +167,7 @@ struct Holes {
     count: u64,
 }
 
-/// What the chain says of it. Trouble with the chain leaves things out; it is never a problem.
+/// What the chain says of an account. If it can't be asked, fields are left out; it is never an error.
 async fn chain_side(api: &Api, found: &SubmitterOverview) -> Result<ChainSide, Problem> {
     let address = found.record.submitter.address;
     let asked =
@@ -184,7 +184,7 @@ async fn chain_side(api: &Api, found: &SubmitterOverview) -> Result<ChainSide, P
     Ok(ChainSide { nonce, balance: balance.ok().map(|balance| balance.to_string()), holes })
 }
 
-/// The holes of a submitter, by the rule that `reconcile` goes by; `None` if there are too many open
+/// The holes of a submitter, by the same rule as `reconcile`; `None` if there are too many open
 /// slots to read here.
 async fn known_holes(
     api: &Api,

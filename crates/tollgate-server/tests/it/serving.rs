@@ -56,7 +56,7 @@ async fn connection_without_a_file_for_it_is_logged_and_accepted_later() {
     let few = Rlimit { current: Some(3), maximum: getrlimit(Resource::Nofile).maximum };
     let before = prlimit(node, Resource::Nofile, few).unwrap();
     let _caller = TcpStream::connect(("127.0.0.1", ground.port)).await.unwrap();
-    program.line_with("no connection can be accepted").await;
+    program.line_with("accept failed").await;
     prlimit(node, Resource::Nofile, before).unwrap();
     until("the API", || http_get(ground.port, "/livez")).await;
 }
@@ -107,7 +107,7 @@ async fn low_file_limit_lowers_the_connections_and_health_is_told_when_they_are_
     for _ in 0..100 {
         idle.push(TcpStream::connect(("127.0.0.1", ground.port)).await.unwrap());
     }
-    program.line_with("all connections are taken").await;
+    program.line_with("connection limit reached").await;
     idle.clear();
     until("readiness", || async {
         http_get(ground.port, "/readyz").await.filter(|answer| answer.starts_with("HTTP/1.1 200"))
