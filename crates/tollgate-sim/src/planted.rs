@@ -157,42 +157,7 @@ impl Bug {
         match self {
             Self::SkippedGuard => Some(StoreBug::SkippedGuard),
             Self::RewindingTakeover => Some(StoreBug::RewindingTakeover),
-            Self::SlotFreedOnTimeout
-            | Self::SendFirst
-            | Self::OlderHashesForgotten
-            | Self::AnswerFirst
-            | Self::WaitingLeftOut
-            | Self::OwnNames
-            | Self::EarlyFinality
-            | Self::SilenceIsNo
-            | Self::ForksIgnored
-            | Self::FeedSkips
-            | Self::UnclaimedResends
-            | Self::StrictUnchecked
-            | Self::OneVoiceFees
-            | Self::OneVoiceCounts
-            | Self::OneVoiceHeads
-            | Self::OneVoiceBlocks
-            | Self::OneVoiceReceipts
-            | Self::OneVoiceSends
-            | Self::WastedCalls
-            | Self::GivesUpOnErrors
-            | Self::AbsenceIsProof
-            | Self::FirstDoubted
-            | Self::ChainsMixed
-            | Self::FirstPageOnly
-            | Self::KeysPretended
-            | Self::OrphansCutOff
-            | Self::RepeatsForgotten
-            | Self::UsedForgotten
-            | Self::LateCountsBelieved
-            | Self::SilenceAwaited
-            | Self::BalancerTrusted
-            | Self::OneVoiceEstimates
-            | Self::GasGuessed
-            | Self::ResumeForgotten
-            | Self::OneVoiceTags
-            | Self::OneVoiceInAll => None,
+            _ => None,
         }
     }
 
