@@ -24,7 +24,8 @@ pub(super) async fn load(session: &mut Session) -> Result<(), Stop> {
             session.state.load(tx, &session.context.options.resubmit, now);
         }
     }
-    session.state.load_waits(session.context.store.waits(session.submitter).await?);
+    let waits = session.context.store.waits(session.submitter).await?;
+    session.state.waits_mut().load(waits);
     session.journal.set_aside_refused(&mut session.state, now);
     for hash in session.state.in_flight().all_hashes() {
         session.context.attempts.insert(hash, session.submitter);

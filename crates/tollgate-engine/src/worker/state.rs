@@ -7,15 +7,13 @@ mod pool;
 mod queue;
 mod waits;
 
-use std::collections::BTreeSet;
-
 use tollgate_model::ids::InvalidId;
 use tollgate_model::nonce::{
     ChainCount, HandedOut, Mode, NonceRules, NonceView, PoolView, SlotRange, SubmitterStatus,
     hand_out, unblocks,
 };
 use tollgate_model::port::chain::AccountCounts;
-use tollgate_model::port::{OpenTx, Section, Seen, SubmitterRecord, SubmitterWait};
+use tollgate_model::port::{OpenTx, Section, Seen, SubmitterRecord};
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{Nonce, Timestamp, TxHash, TxId};
 
@@ -128,10 +126,6 @@ impl SubmitterState {
         }
     }
 
-    pub(super) fn load_waits(&mut self, waits: Vec<SubmitterWait>) {
-        self.waits = SubmitterWaits::stored(waits);
-    }
-
     /// A section was committed: cursor, status and mode are what it made of them.
     pub(super) fn note_committed(&mut self, section: &Section) {
         if let Some(step) = section.cursor {
@@ -191,11 +185,6 @@ impl SubmitterState {
         Ok(())
     }
 
-    /// How many wait behind a slot, with a slot of their own or without.
-    pub(super) fn depth_behind(&self, nonce: Nonce) -> u64 {
-        (self.in_flight.unmined_above(nonce) + self.queue.len()) as u64
-    }
-
     /// When the oldest transaction without a receipt was accepted.
     pub(super) fn oldest(&self) -> Option<Timestamp> {
         let open = self.in_flight.unmined().map(|tx| tx.accepted_at);
@@ -213,7 +202,7 @@ impl SubmitterState {
         range: SlotRange,
         now: Timestamp,
     ) -> Result<Vec<HandedOut>, InvalidId> {
-        hand_out(rules.mode, &self.pool_view(&self.open_in_pool(), rules, now), range)
+        self.with_pool_view(rules, now, |view| hand_out(rules.mode, view, range))
     }
 
     /// Those that came back and that everything waits for.
@@ -223,24 +212,22 @@ impl SubmitterState {
         wanted: u32,
         now: Timestamp,
     ) -> Vec<HandedOut> {
-        unblocks(rules, &self.pool_view(&self.open_in_pool(), rules, now), wanted)
+        self.with_pool_view(rules, now, |view| unblocks(rules, view, wanted))
     }
 
-    /// I3: nonces that came back are judged by a fresh count alone.
-    fn pool_view<'a>(
-        &'a self,
-        open: &'a BTreeSet<Nonce>,
+    /// I3: nonces that came back are judged by a fresh count alone, and by the open slots that lie where the
+    /// pool does: none while it is empty, as it mostly is.
+    fn with_pool_view<T>(
+        &self,
         rules: &NonceRules,
         now: Timestamp,
-    ) -> PoolView<'a> {
+        rule: impl FnOnce(&PoolView<'_>) -> T,
+    ) -> T {
         let chain = self.nonce_view(rules).fresh_count(rules, now);
-        PoolView { recyclable: self.pool.recyclable(), open, chain }
-    }
-
-    /// The open slots that lie where the pool does: none while it is empty, as it mostly is.
-    fn open_in_pool(&self) -> BTreeSet<Nonce> {
-        let lowest = self.pool.recyclable().first();
-        lowest.map(|lowest| self.in_flight.nonces_from(*lowest)).unwrap_or_default()
+        let recyclable = self.pool.recyclable();
+        let lowest = recyclable.first().copied();
+        let open = lowest.map(|lowest| self.in_flight.nonces_from(lowest)).unwrap_or_default();
+        rule(&PoolView { recyclable, open: &open, chain })
     }
 
     /// What the nonce rules are asked about.

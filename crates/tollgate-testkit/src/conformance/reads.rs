@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{
-    AttemptKind, Confirmations, Evidence, Lease, ListFilter, NewTx, OpenTx, StateFilter, TxRecord,
-    TxUpdate,
+    AttemptKind, Confirmations, Evidence, Lease, ListFilter, NewTx, OpenTx, Schedule, Section,
+    StateFilter, SubmitterWait, TxRecord, TxUpdate, WaitKind,
 };
 use tollgate_model::resubmit::Patience;
 use tollgate_model::transition::Verdict;
 use tollgate_model::{
-    Allocated, Failed, Queued, StuckReason, Submitter, Timestamp, Tracking, TxEvent, TxId, TxState,
+    Allocated, Failed, Queued, StuckReason, Submitter, Text, Timestamp, Tracking, TxEvent, TxId,
+    TxState,
 };
 
 use crate::builders::{
@@ -401,4 +402,47 @@ pub async fn list_by_time_finds_transactions_committed_late(fixture: &dyn StoreF
             assert_eq!(found.iter().map(|tx| tx.tx_id).collect::<Vec<_>>(), [tx.tx_id]);
         }
     }
+}
+
+/// What a submitter waits for is replaced with each write of it, and is nobody else's.
+pub async fn waits_of_a_submitter_are_replaced_as_a_whole(world: &dyn World) {
+    let (a, b) = (world.node("a").await, world.node("b").await);
+    let (lease, other) = (a.own(submitter(1)).await, a.own(submitter(2)).await);
+    let wait = |kind, at: u64| SubmitterWait {
+        kind,
+        nonce: nonce(at),
+        since: Timestamp::from_unix_micros(1_700_000_000_000_000),
+    };
+    let write = async |lease: Lease, waits: Vec<SubmitterWait>| {
+        let mut section = Section::new(lease);
+        section.waits = Some(waits);
+        a.write_whole(section).await;
+    };
+    let first = [wait(WaitKind::Hole, 3), wait(WaitKind::Hole, 9), wait(WaitKind::Unexplained, 0)];
+    write(lease, first.to_vec()).await;
+    write(other, vec![wait(WaitKind::UnsentReservation, 1)]).await;
+    assert_eq!(b.waits(submitter(1)).await.unwrap(), first);
+    write(lease, first[1..2].to_vec()).await;
+    assert_eq!(b.waits(submitter(1)).await.unwrap(), first[1..2]);
+    write(lease, Vec::new()).await;
+    assert_eq!(b.waits(submitter(1)).await.unwrap(), []);
+    assert_eq!(b.waits(submitter(2)).await.unwrap().len(), 1, "nobody else's");
+}
+
+/// What nodes said on the way is out of date once a receipt is final, and nothing is sent any more.
+pub async fn error_of_a_transaction_is_removed_when_its_receipt_is_final(world: &dyn World) {
+    let a = world.node("a").await;
+    let lease = a.own(submitter(1)).await;
+    let tx = intent().at(0);
+    a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
+    let mut note = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "held");
+    note.last_error = Some(Text::lossy("insufficient funds"));
+    note.schedule = Schedule::In(Duration::from_secs(60));
+    a.apply(lease, note).await;
+    let held = a.record(tx.tx_id).await;
+    assert!(held.last_error.is_some() && held.next_resubmit_at.is_some(), "{held:?}");
+    a.mine(lease, tx.tx_id, 7).await;
+    a.step(lease, tx.tx_id, TxEvent::Finalised(Verdict::Executed)).await;
+    let done = a.record(tx.tx_id).await;
+    assert_eq!((done.last_error, done.next_resubmit_at), (None, None));
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision, StuckPolicy};
 use tollgate_model::port::{AlertKind, Attempt, TxRecord, TxUpdate};
 use tollgate_model::stuck::{LineView, Trigger, trigger};
-use tollgate_model::{Timestamp, TxId};
+use tollgate_model::{Nonce, Timestamp, TxId};
 use tracing::{info, warn};
 
 use super::{ActionFailure, ActionOrigin, Commands, carry_out_action};
@@ -70,7 +70,7 @@ impl StuckQuestions {
             head: head.seen.state,
             head_since: head.sending.patience().since,
             asked_at: head.decisions.asked_at,
-            depth: session.state.depth_behind(head.nonce),
+            depth: depth_behind(session, head.nonce),
             oldest: session.state.oldest().unwrap_or(now),
         };
         let tx_id = head.tx_id;
@@ -84,7 +84,7 @@ impl StuckQuestions {
         tx.decisions.asked_at = Some(now);
         let (nonce, last_answer, diagnosis) = (tx.nonce, tx.answers.last(), tx.diagnosis);
         let age = now.since(tx.accepted_at);
-        let depth = session.state.depth_behind(nonce);
+        let depth = depth_behind(session, nonce);
         let kind = match why {
             Trigger::HeadStuck | Trigger::MarkedStuck => Some(AlertKind::Stuck),
             Trigger::BacklogOld | Trigger::BacklogDeep => Some(AlertKind::Backlog),
@@ -195,6 +195,12 @@ async fn note_noop(
         tx.decisions.noted = Some(noted);
     }
     Ok(())
+}
+
+/// How many wait behind a slot, with a slot of their own or without.
+fn depth_behind(session: &Session, nonce: Nonce) -> u64 {
+    let state = &session.state;
+    (state.in_flight().unmined_above(nonce) + state.queue().len()) as u64
 }
 
 async fn read(context: &Context, tx_id: TxId) -> Result<(TxRecord, Vec<Attempt>), String> {

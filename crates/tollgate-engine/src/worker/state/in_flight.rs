@@ -84,7 +84,7 @@ impl InFlightSet {
     }
 
     /// How many without a receipt lie above a nonce.
-    pub(super) fn unmined_above(&self, nonce: Nonce) -> usize {
+    pub(in crate::worker) fn unmined_above(&self, nonce: Nonce) -> usize {
         let above = self.by_nonce.range((Bound::Excluded(nonce), Bound::Unbounded));
         above.filter(|(_, tx)| tx.mined.is_none()).count()
     }

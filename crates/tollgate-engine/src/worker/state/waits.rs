@@ -14,10 +14,10 @@ pub(in crate::worker) struct SubmitterWaits {
 }
 
 impl SubmitterWaits {
-    /// What the store has.
-    pub(in crate::worker) fn stored(waits: Vec<SubmitterWait>) -> Self {
-        let since = waits.iter().map(|wait| ((wait.kind, wait.nonce), wait.since)).collect();
-        Self { since, stored: waits }
+    /// Takes over what the store has.
+    pub(in crate::worker) fn load(&mut self, waits: Vec<SubmitterWait>) {
+        self.since = waits.iter().map(|wait| ((wait.kind, wait.nonce), wait.since)).collect();
+        self.stored = waits;
     }
 
     /// Since when this is waited for: since now, if it is new.

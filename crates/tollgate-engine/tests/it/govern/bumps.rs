@@ -154,6 +154,11 @@ async fn another_call_stands_in_its_place_only_where_the_caller_allows_it() {
     cluster.mine_until_final(&[fixed, free]).await;
     assert_eq!(cluster.paid(account(1)), [10, 77]);
     assert_eq!(cluster.record(free).await.seen.state, TxState::Confirmed);
+    let history = cluster.history(free).await;
+    let details = history.iter().filter_map(|entry| entry.detail.as_ref());
+    let details: Vec<_> = details.map(|detail| detail.as_str()).collect();
+    let tells = |words: &str| details.iter().any(|detail| detail.contains(words));
+    assert!(tells("\"value\":\"11\"") && tells("\"value\":\"77\""), "{details:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
