@@ -79,7 +79,7 @@ impl Database {
                 Err(StoreError::Unavailable(why))
                     if matches!(self.backend, Backend::Postgres(_)) && Instant::now() < until =>
                 {
-                    warn!(database = self.redacted_url, why, "the database does not answer yet");
+                    warn!(database = self.redacted_url, %why, "the database does not answer yet");
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
                 answer => return answer.map_err(|error| self.describe(&error).into()),
@@ -91,7 +91,7 @@ impl Database {
     fn describe(&self, error: &StoreError) -> String {
         let what = match error {
             StoreError::Unavailable(why) => format!("can't be reached or opened: {why}"),
-            StoreError::Unsafe(why) | StoreError::Defect(why) => why.clone(),
+            StoreError::Unsafe(why) | StoreError::Defect(why) => why.to_string(),
             other => other.to_string(),
         };
         format!("database {}: {}", self.redacted_url, what.replace('\n', " "))

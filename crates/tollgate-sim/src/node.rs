@@ -57,7 +57,8 @@ impl Node {
             }),
         };
         let chain = chain_client(world, &network);
-        let store = NodeStore { world: world.clone(), network: network.clone(), chain: chain.clone() };
+        let store =
+            NodeStore { world: world.clone(), network: network.clone(), chain: chain.clone() };
         let store = Arc::new(store);
         let live = LiveNode {
             node: node.clone(),

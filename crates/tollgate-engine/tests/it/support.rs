@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tollgate_engine::{CreateError, Created, Engine, EngineOptions};
+use tollgate_engine::{CreateError, Created, Engine, EngineOptions, Unserved};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::LeaseTerms;
 use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft};
@@ -40,7 +40,7 @@ pub(crate) async fn create_when_owned(
     wait::until("a create to be taken", || async {
         match engine.create(from, request.clone(), intent.clone()).await {
             Ok(created) => Some(created.tx_id()),
-            Err(CreateError::NotOwner(_) | CreateError::Unavailable(_)) => None,
+            Err(CreateError::Unserved(Unserved::NotOwner(_) | Unserved::Unavailable(_))) => None,
             Err(error) => panic!("{error}"),
         }
     })

@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
-use tollgate_engine::CreateError;
+use tollgate_engine::{CreateError, Unserved};
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::Page;

@@ -127,7 +127,10 @@ fn begin_log(loaded: &Loaded, default_level: &str) {
 
 /// Serves until a signal, then releases every lease and stops. A second signal ends the process at
 /// once.
-pub(super) async fn run_until_stopped(node: Node, listener: TcpListener) -> Result<ExitCode, Failure> {
+pub(super) async fn run_until_stopped(
+    node: Node,
+    listener: TcpListener,
+) -> Result<ExitCode, Failure> {
     let stop_requested = stop_signal();
     let (stop, stopped) = oneshot::channel::<()>();
     let stopped = async {

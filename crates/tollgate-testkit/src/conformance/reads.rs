@@ -405,8 +405,8 @@ pub async fn list_by_time_finds_transactions_committed_late(fixture: &dyn StoreF
 }
 
 /// What a submitter waits for is replaced with each write of it, and is nobody else's.
-pub async fn waits_of_a_submitter_are_replaced_as_a_whole(world: &dyn World) {
-    let (a, b) = (world.node("a").await, world.node("b").await);
+pub async fn waits_of_a_submitter_are_replaced_as_a_whole(fixture: &dyn StoreFixture) {
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let (lease, other) = (a.own(submitter(1)).await, a.own(submitter(2)).await);
     let wait = |kind, at: u64| SubmitterWait {
         kind,
@@ -430,8 +430,8 @@ pub async fn waits_of_a_submitter_are_replaced_as_a_whole(world: &dyn World) {
 }
 
 /// What nodes said on the way is out of date once a receipt is final, and nothing is sent any more.
-pub async fn error_of_a_transaction_is_removed_when_its_receipt_is_final(world: &dyn World) {
-    let a = world.node("a").await;
+pub async fn error_of_a_transaction_is_removed_when_its_receipt_is_final(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let tx = intent().at(0);
     a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;

@@ -12,7 +12,7 @@ use tollgate_testkit::mistakes::{
     SQLITE_DEFERRED_BEGIN, SQLITE_SKIPPED_GUARD,
 };
 use tollgate_testkit::store_fixture::NodeOptions;
-use tollgate_testkit::{PgFixture, SqliteFixture, World};
+use tollgate_testkit::{PgFixture, SqliteFixture, StoreFixture};
 
 /// Runs a test of the suite that must fail with a message that names the promise.
 async fn caught(promise: &str, test: impl Future<Output = ()> + Send + 'static) {

@@ -110,7 +110,7 @@ impl Site {
             policies: Policies::default(),
             alerts: Arc::new(LoggedAlerts),
         };
-        let engine = Engine::start(world, options);
+        let engine = Engine::start(ports, options);
         let faults = Arc::new(Faults::default());
         let api = Api::new(engine.clone(), Arc::new(store.clone()));
         let routes = router(api).layer(middleware::from_fn_with_state(faults.clone(), inject));

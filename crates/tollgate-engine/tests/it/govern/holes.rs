@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tollgate_engine::EngineOptions;
-use tollgate_model::port::{AlertKind, TxStore};
+use tollgate_model::port::AlertKind;
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::stuck::StuckThresholds;
 use tollgate_model::{TxId, TxState};
