@@ -391,7 +391,9 @@ mod tests {
             (ActError::Unserved(Unserved::NotOwner(None)), "not_owner", 409),
             (ActError::Unserved(Unserved::Busy), "busy", 429),
             (
-                ActError::Unserved(Unserved::Unavailable(Cause::Other("later".to_owned()))),
+                ActError::Unserved(Unserved::Unavailable(tollgate_engine::Cause::Other(
+                    "later".to_owned(),
+                ))),
                 "unavailable",
                 503,
             ),

@@ -10,7 +10,7 @@ use tollgate_model::port::{
 use tollgate_model::{Address, B256, ChainId, NodeId, Submitter};
 
 use super::NodeStore;
-use crate::planted::Bug;
+use crate::planted::{self, Bug};
 
 /// What the planted bug sees of them.
 const FEW_ORPHANS: u32 = 20;
@@ -35,7 +35,7 @@ impl LeaseStore for NodeStore {
             self.write("acquire", move |world, name| async move { change(&world, &name).await });
         let answer = answer.await?;
         self.line.arrive("acquire").await;
-        answer
+        answer.map(|granted| planted::unstrict(&self.world, granted))
     }
 
     async fn renew(
