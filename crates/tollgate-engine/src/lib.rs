@@ -54,5 +54,3 @@ pub use placement::{Destination, Place};
 pub use reserve::ReserveError;
 pub use view::{ChainView, Standing};
 
-/// This build contains the deliberate defects of the feature `planted-bugs`.
-pub const PLANTED_BUGS: bool = cfg!(feature = "planted-bugs");

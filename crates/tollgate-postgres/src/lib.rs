@@ -34,9 +34,6 @@ pub use options::{PgOptions, SessionLimits};
 
 use db::Pools;
 
-/// This build contains the deliberate defects of the feature `planted-bugs`.
-pub const PLANTED_BUGS: bool = cfg!(feature = "planted-bugs");
-
 /// A node's handle to the shared database. Cheap to clone.
 #[derive(Clone)]
 pub struct PgStore {

@@ -16,7 +16,7 @@ use crate::chain::CHAIN_ID;
 use crate::plan::{Lie, Plan, Steady};
 use crate::world::World;
 pub(crate) use chain::{PlantedChain, PlantedMemory};
-pub(crate) use store::{answer_first, forget_older, send_first, unclaimed, with_claims};
+pub(crate) use store::{answer_first, forget_older, send_first, unclaimed, unstrict, with_claims};
 
 /// What a new owner sees of the open work that there is.
 const SHORT_PAGE: usize = 100;

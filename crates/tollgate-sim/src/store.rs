@@ -291,14 +291,14 @@ over_network! {
         terms: &LeaseTerms,
     ) -> Result<Acquisition, StoreError> {
         let (node, terms) = (node.clone(), *terms);
-        self.write_and_hear("acquire", move |world, name| async move {
+        let answer = self.write_and_hear("acquire", move |world, name| async move {
             let answer = world.store.acquire(submitter, &node, &terms).await;
             let Ok(Acquisition::Granted { lease, kind, .. }) = &answer else { return answer };
             world.note(format_args!("{name} lease of {submitter} {} {kind:?}", lease.token.get()));
             world.granted(*lease, &node).await;
             answer
-        })
-        .await
+        });
+        answer.await.map(|granted| planted::unstrict(&self.world, granted))
     }
 
     async fn renew(

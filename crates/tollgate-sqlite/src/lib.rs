@@ -37,9 +37,6 @@ pub use options::{SqliteOptions, SqlitePath, Threads};
 
 use db::Db;
 
-/// This build contains the deliberate defects of the feature `planted-bugs`.
-pub const PLANTED_BUGS: bool = cfg!(feature = "planted-bugs");
-
 /// A database, as one node sees it. Clones share its threads; they end with the last clone.
 ///
 /// A call whose future is dropped before its turn has come does nothing; one that has begun is

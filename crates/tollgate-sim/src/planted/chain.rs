@@ -8,7 +8,6 @@ use async_trait::async_trait;
 use tokio::time::sleep;
 use tollgate_model::answer::{AnswerAction, AnswerClass, action_for};
 use tollgate_model::diagnose::EndpointWord;
-use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainLimits,
     ChainUnavailable, FeeQuote, Funds, OccupantSearch, PastCount, SendAnswer, Sighting, SlotSearch,
@@ -16,7 +15,7 @@ use tollgate_model::port::chain::{
 };
 use tollgate_model::port::{MinedIn, TxStore};
 use tollgate_model::reconcile::Looked;
-use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, Submitter, Text, TxHash, Wei};
+use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, Text, TxHash, Wei, keccak256};
 
 use super::Bug;
 use crate::world::World;
@@ -79,7 +78,7 @@ impl PlantedChain {
             Bug::SlotFreedOnTimeout,
             Bug::OlderHashesForgotten,
             Bug::ForksIgnored,
-            Bug::StrictUnchecked,
+            Bug::AnswerFirst,
             Bug::FirstDoubted,
         ];
         match here.into_iter().any(|bug| world.has(bug)) {
@@ -96,12 +95,16 @@ impl PlantedChain {
         self.has(Bug::OlderHashesForgotten) && self.world.planted.is_older(hash)
     }
 
-    /// [`Bug::StrictUnchecked`]: no count is above the cursor of a strict submitter.
-    async fn explained(&self, of: Address, count: Nonce) -> Nonce {
-        let submitter = Submitter::new(self.inner.chain_id(), of);
-        let record = self.world.store.submitter(submitter).await.ok().flatten();
-        let record = record.filter(|record| record.mode == Mode::Strict);
-        record.map_or(count, |record| count.min(record.next_nonce))
+    /// [`Bug::AnswerFirst`]: how many of these are durable, from the first on. An engine that answers before its
+    /// commit still sends after it (I5).
+    async fn durable(&self, raws: &[Bytes]) -> usize {
+        if !self.has(Bug::AnswerFirst) {
+            return raws.len();
+        }
+        let hashes: Vec<TxHash> = raws.iter().map(keccak256).collect();
+        let known = self.world.store.tx_ids_by_hash(&hashes).await.unwrap_or_default();
+        let is_known = |hash: &&TxHash| known.iter().any(|(known, _)| known == *hash);
+        hashes.iter().take_while(is_known).count()
     }
 }
 
@@ -166,20 +169,11 @@ impl Chain for PlantedChain {
             // Whatever was sent and not answered is nowhere.
             return Ok(AccountCounts::confirmed(counts.mined, counts.mined));
         }
-        if self.has(Bug::StrictUnchecked) {
-            let (mined, pending) =
-                (self.explained(of, counts.mined).await, self.explained(of, counts.pending).await);
-            return Ok(AccountCounts::confirmed(mined, pending));
-        }
         Ok(counts)
     }
 
     async fn count_at(&self, of: Address, block: u64) -> Result<PastCount, ChainUnavailable> {
-        let past = self.inner.count_at(of, block).await?;
-        if self.has(Bug::StrictUnchecked) {
-            return Ok(PastCount::undisputed(self.explained(of, past.count).await));
-        }
-        Ok(past)
+        self.inner.count_at(of, block).await
     }
 
     async fn search(&self, of: Address, nonce: Nonce, attempts: &[TxHash]) -> SlotSearch {
@@ -228,7 +222,12 @@ impl Chain for PlantedChain {
     }
 
     async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
-        let mut answers = self.inner.send_in_order(raws).await;
+        let durable = self.durable(raws).await;
+        let mut answers = self.inner.send_in_order(&raws[..durable]).await;
+        if answers.len() == durable && durable < raws.len() {
+            let said = "not durable yet".to_owned();
+            answers.push(SendAnswer { class: AnswerClass::Transient, said });
+        }
         if self.has(Bug::SlotFreedOnTimeout) {
             let unclear = answers.iter_mut().filter(|answer| is_unclear(answer));
             unclear.for_each(|answer| answer.class = AnswerClass::Invalid);

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use tollgate_model::Timestamp;
+use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::{
-    CreateAnswer, FencedBatch, Section, SectionOutcome, TxStore, UpdateAnswer,
+    Acquisition, CreateAnswer, FencedBatch, Section, SectionOutcome, TxStore, UpdateAnswer,
 };
 
 use super::Bug;
@@ -50,6 +51,16 @@ fn done(section: &Section, at: Timestamp) -> SectionOutcome {
         creates: vec![CreateAnswer::Created; section.creates.len()],
         updates: vec![UpdateAnswer::Applied; section.updates.len()],
     }
+}
+
+/// [`Bug::StrictUnchecked`]: a strict submitter is taken for a pipelined one.
+pub(crate) fn unstrict(world: &World, mut granted: Acquisition) -> Acquisition {
+    if let Acquisition::Granted { submitter, .. } = &mut granted
+        && world.has(Bug::StrictUnchecked)
+    {
+        submitter.mode = Mode::Pipelined;
+    }
+    granted
 }
 
 /// [`Bug::UnclaimedResends`]: what is sent again is not written.

@@ -430,7 +430,9 @@ pub async fn waits_of_a_submitter_are_replaced_as_a_whole(fixture: &dyn StoreFix
 }
 
 /// What nodes said on the way is out of date once a receipt is final, and nothing is sent any more.
-pub async fn error_of_a_transaction_is_removed_when_its_receipt_is_final(fixture: &dyn StoreFixture) {
+pub async fn error_of_a_transaction_is_removed_when_its_receipt_is_final(
+    fixture: &dyn StoreFixture,
+) {
     let a = fixture.node("a").await;
     let lease = a.own(submitter(1)).await;
     let tx = intent().at(0);

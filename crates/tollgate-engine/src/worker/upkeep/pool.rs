@@ -143,7 +143,7 @@ async fn retire_passed(session: &mut Session, now: Timestamp) -> Result<(), Stop
     let Some(lowest) = session.state.pool().lowest() else { return Ok(()) };
     let chain = session.state.chain();
     let is_fresh = chain.is_some_and(|chain| now.since(chain.read_at) < COUNT_AGE_MAX);
-    if !(is_fresh && !session.state.has_drift())
+    if !is_fresh || session.state.has_drift()
         && let Err(error) = session.chain_counts().await
     {
         debug!(submitter = %session.submitter, %error, "nonce pool not checked");
