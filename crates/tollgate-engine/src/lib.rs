@@ -53,4 +53,3 @@ pub use options::{EngineOptions, Policies, ReservationLimits};
 pub use placement::{Destination, Place};
 pub use reserve::ReserveError;
 pub use view::{ChainView, Standing};
-

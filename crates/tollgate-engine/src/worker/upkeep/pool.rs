@@ -143,9 +143,8 @@ async fn retire_passed(session: &mut Session, now: Timestamp) -> Result<(), Stop
     let Some(lowest) = session.state.pool().lowest() else { return Ok(()) };
     let chain = session.state.chain();
     let is_fresh = chain.is_some_and(|chain| now.since(chain.read_at) < COUNT_AGE_MAX);
-    if !is_fresh || session.state.has_drift()
-        && let Err(error) = session.chain_counts().await
-    {
+    let must_ask = !is_fresh || session.state.has_drift();
+    if must_ask && let Err(error) = session.chain_counts().await {
         debug!(submitter = %session.submitter, %error, "nonce pool not checked");
         return Ok(());
     }

@@ -227,7 +227,11 @@ mod tests {
             (CannotChangeMode::InUse { open: 1, reserved: 0 }.into(), "cannot_change_mode", 409),
             (ActError::Unserved(Unserved::NotOwner(None)), "not_owner", 409),
             (ActError::Unserved(Unserved::Busy), "busy", 429),
-            (ActError::Unserved(Unserved::Unavailable(Cause::Other("later".to_owned()))), "unavailable", 503),
+            (
+                ActError::Unserved(Unserved::Unavailable(Cause::Other("later".to_owned()))),
+                "unavailable",
+                503,
+            ),
         ] {
             let code = Problem::from(error).code;
             assert_eq!((code.name(), code.status()), (name, status));
