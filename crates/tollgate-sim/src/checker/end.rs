@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use alloy_consensus::Transaction as _;
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{Page, TxStore};
-use tollgate_model::{Address, Failed, Submitter, TxHash, TxId, TxState, U256};
+use tollgate_model::{Address, Failed, StuckReason, Submitter, TxHash, TxId, TxState, U256};
 
 use super::{AnsweredRequest, Sent};
 use crate::world::World;
@@ -161,11 +161,18 @@ impl World {
         }
     }
 
-    /// Whether nobody can prove any more what became of a transaction: its receipt is nowhere, it is
-    /// STUCK, and says so.
+    /// Whether the outcome of a STUCK transaction can't be proven: its receipt is pruned everywhere, or an
+    /// outsider used its slot and only one of two endpoints can show by what.
     async fn is_past_proof(&self, tx_id: TxId) -> bool {
         let state = self.store.tx(tx_id).await.ok().flatten().map(|tx| tx.seen.state);
-        self.plan.steady.receipts_kept.is_some() && matches!(state, Some(TxState::Stuck(_)))
+        let steady = &self.plan.steady;
+        let lacks_a_witness =
+            self.plan.faults.foreign > 0.0 && self.plan.endpoints == 2 && steady.lie.is_some();
+        match state {
+            Some(TxState::Stuck(StuckReason::Unproven)) if lacks_a_witness => true,
+            Some(TxState::Stuck(_)) => steady.receipts_kept.is_some(),
+            _ => false,
+        }
     }
 
     /// Everything at rest: each accepted intent was executed once, or ended and was not.

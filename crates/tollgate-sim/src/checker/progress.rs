@@ -165,16 +165,16 @@ impl World {
         }
     }
 
-    /// I16: a cursor goes no further than what it gives out, what the chain and its pools count, and
-    /// a window.
-    pub(crate) fn check_step(&self, section: &Section, before: Option<Nonce>) {
+    /// I16: a cursor moves by no more than the slots that are opened, what the chain and its pools count,
+    /// and a window. The store compares the step's start with its row, which reservations move as well.
+    pub(crate) fn check_step(&self, section: &Section) {
         let Some(step) = section.cursor else { return };
         let of = section.lease.submitter.address;
         let counted = {
             let state = self.chain.lock();
             state.pending_count(of).max(state.peak(of))
         };
-        let base = before.map_or(0, Nonce::get).max(counted);
+        let base = step.from.get().max(counted);
         let most = base + section.slots().count() as u64 + u64::from(self.plan.window);
         if step.to.get() > most {
             let what = format!("the cursor of {of} goes to {}, {most} can be explained", step.to);

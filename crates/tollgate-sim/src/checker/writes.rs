@@ -97,8 +97,7 @@ impl World {
             if let Some(what) = fault {
                 self.checker.fail(self, "I2", what);
             }
-            let before = self.checker.lock().cursors.get(&submitter).copied();
-            self.check_step(section, before);
+            self.check_step(section);
             self.check_cursor(section.lease).await;
         }
         if ends {

@@ -66,7 +66,16 @@ pub(super) async fn sign_attempt(
             if with.call.is_some() && !closes {
                 judge_replacement(session, tx.nonce, draft.value, &fees).await?;
             }
-            sign_at(session, &mut draft, kind, fees).await
+            let mut fees = fees;
+            loop {
+                let attempt = sign_at(session, &mut draft, kind, fees).await?;
+                if !tx.hashes().contains(&attempt.tx_hash) {
+                    return Ok(attempt);
+                }
+                // A transfer of nothing to self that closes a slot of the same at the same price. One more
+                // unit of gas makes it another attempt, and costs nothing.
+                fees.gas_limit += 1;
+            }
         }
         Raise::AboveCap(reached) => Err(ActError::AboveCap(reached)),
         Raise::TooLow(minimum) => Err(ActError::FeeTooLow(minimum)),

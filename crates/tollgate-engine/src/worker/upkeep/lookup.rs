@@ -99,7 +99,8 @@ struct Wanted {
 impl HashLookups {
     /// Begins the next lookup, if one is wanted and none is under way.
     pub(super) fn begin(&mut self, session: &Session) {
-        if self.task.is_some() {
+        // A task that panicked is finished without a result.
+        if self.task.as_ref().is_some_and(|task| !task.is_finished()) {
             return;
         }
         let wanted = session.state.in_flight().unmined().filter(|tx| tx.lookup.is_wanted);

@@ -119,7 +119,7 @@ async fn base_fee_above_the_newest_offer_is_shown_on_the_transaction_until_it_co
     let engine = cluster.node_with("a", options, policies);
     let ids = transfers(&engine, [10]).await;
     cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
-    cluster.chain.set_base_fee(1_000_000);
+    cluster.chain.set_base_fee(100_000_000_000);
     cluster.clock.advance(3 * TIMEOUT);
     let is_told = |tx: &TxRecord| {
         tx.last_error.as_ref().is_some_and(|told| told.as_str().contains("base fee"))

@@ -2,7 +2,7 @@
 
 use tollgate_engine::EngineOptions;
 use tollgate_model::answer::AnswerClass;
-use tollgate_model::port::{AlertKind, Checkpoint};
+use tollgate_model::port::{AlertKind, Checkpoint, TxStore};
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::{Address, Allocated, Failed, Intent, StuckReason, TxState, U256};
 use tollgate_testkit::fake_chain::TxMatch;
@@ -45,6 +45,22 @@ async fn a_placeholder_closes_the_slot_and_successors_are_mined() {
     cluster.mine_until_final(&[tx, next[0]]).await;
     assert_eq!(cluster.record(tx).await.seen.state, TxState::Failed(Failed::Rejected));
     assert_eq!(cluster.paid(account(1)), [0, 10]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn placeholder_that_equals_the_rejected_intent_is_signed_as_another_attempt() {
+    let cluster = Cluster::pipelined().await;
+    let own = account(1).address;
+    cluster.chain.answer(TxMatch::To(own), AnswerClass::Invalid, 1);
+    let engine = cluster.node("a", policy(RejectedSlot::Placeholder));
+    let intent = Intent::transfer(own, U256::ZERO);
+    let tx = id(engine.create(account(1), None, intent).await.unwrap());
+    cluster.mine_until_final(&[tx]).await;
+    assert_eq!(cluster.record(tx).await.seen.state, TxState::Failed(Failed::Rejected));
+    assert!(cluster.alerts.of(AlertKind::Stuck).is_empty(), "nothing that can't be written");
+    let hashes: Vec<_> = cluster.store.attempts(tx).await.unwrap();
+    assert_ne!(hashes[0].tx_hash, hashes[1].tx_hash);
+    assert_eq!(hashes[0].fees.max_fee, hashes[1].fees.max_fee, "at no higher price");
 }
 
 #[tokio::test(flavor = "multi_thread")]

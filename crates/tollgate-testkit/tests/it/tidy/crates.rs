@@ -4,8 +4,9 @@ use super::{File, check, text_of};
 
 /// `(crate, the Tollgate crates that it may depend on)`, without the prefix `tollgate-`. Lists every
 /// crate. ARCHITECTURE.md shows the same lines under "Direction". Development dependencies are free.
-const DIRECTIONS: [(&str, &str); 17] = [
+const DIRECTIONS: [(&str, &str); 18] = [
     ("model", ""),
+    ("api", "model"),
     ("http", ""),
     ("devchain", ""),
     ("proofs", ""),
@@ -14,11 +15,11 @@ const DIRECTIONS: [(&str, &str); 17] = [
     ("sqlite", "model"),
     ("signer", "model"),
     ("evm", "http model"),
-    ("hook", "http model"),
+    ("hook", "api http model"),
     ("client", "http model signer"),
     ("load", "client evm http model"),
-    ("server", "client devchain engine evm hook http load model postgres signer sqlite"),
-    ("testkit", "model postgres sqlite"),
+    ("server", "api client devchain engine evm hook http load model postgres signer sqlite"),
+    ("testkit", "devchain engine evm model postgres signer sqlite"),
     ("sim", "devchain engine evm model sqlite"),
     ("chaos", "devchain testkit"),
     ("bench", "model postgres sqlite testkit"),
