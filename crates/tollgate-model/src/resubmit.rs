@@ -159,12 +159,13 @@ pub enum ResubmitDecision {
 pub fn decide(rules: &ResubmitRules, view: &ResubmitView, now: Timestamp) -> ResubmitDecision {
     match sending(view.state) {
         Sending::No => return ResubmitDecision::Leave,
+        Sending::OnceUnhindered if view.hindrance_is_over => return ResubmitDecision::Resend,
+        Sending::OnceUnhindered => return ResubmitDecision::Leave,
         Sending::Impatiently if view.is_head => {
             if let Some(reason) = out_of_patience(rules, view, now) {
                 return ResubmitDecision::AskPolicy(reason);
             }
         }
-        Sending::ForEver if view.hindrance_is_over => return ResubmitDecision::Resend,
         Sending::Impatiently | Sending::ForEver => {}
     }
     // It would be refused again: the missing one is sent first.
@@ -183,7 +184,7 @@ pub fn decide(rules: &ResubmitRules, view: &ResubmitView, now: Timestamp) -> Res
 
 /// Whether a transaction in this state is resent automatically.
 pub const fn is_resent(state: TxState) -> bool {
-    !matches!(sending(state), Sending::No)
+    !matches!(sending(state), Sending::No | Sending::OnceUnhindered)
 }
 
 /// Whether an event restarts the wait for a receipt: the transaction got its slot, a node accepted it, a
@@ -241,6 +242,8 @@ pub const fn hold(state: TxState, last_answer: Option<AnswerClass>) -> Option<St
 /// Whether a transaction is resent automatically, and whether it can become STUCK.
 enum Sending {
     No,
+    /// It became STUCK without a known cause: it is sent again once a cause that was found later is gone.
+    OnceUnhindered,
     Impatiently,
     ForEver,
 }
@@ -251,16 +254,14 @@ const fn sending(state: TxState) -> Sending {
             Allocated::Unsent | Allocated::UnknownSubmitResult | Allocated::InsufficientFunds,
         )
         | TxState::Tracking(Tracking::Pending | Tracking::Stale) => Sending::Impatiently,
-        // I15: the cause of a hold may go away at any time, and so may an outage, a pool that dropped the
-        // transaction or a clock that jumped; none of them may block an account for ever. Resending the
-        // same bytes, with the longest pause, does no harm.
+        // The cause of a hold may go away at any time, and so may an outage; neither may block an account for
+        // ever. Resending the same bytes does no harm.
         TxState::Stuck(
-            StuckReason::InsufficientFunds
-            | StuckReason::FeeCap
-            | StuckReason::GreyZone
-            | StuckReason::TimedOut
-            | StuckReason::ResubmitsExhausted,
+            StuckReason::InsufficientFunds | StuckReason::FeeCap | StuckReason::GreyZone,
         ) => Sending::ForEver,
+        TxState::Stuck(StuckReason::TimedOut | StuckReason::ResubmitsExhausted) => {
+            Sending::OnceUnhindered
+        }
         TxState::Stuck(
             StuckReason::Rejected
             | StuckReason::Expired

@@ -422,8 +422,12 @@ impl InFlightTx {
 
     /// Why it waits although nodes answer: for something that may come by itself.
     pub(super) fn hold(&self) -> Option<StuckReason> {
-        let hindered_by = self.holds.hindrance.map(Hindrance::reason);
-        hold(self.seen.state, self.answers.last).or(hindered_by)
+        self.refused_for().or(self.holds.hindrance.map(Hindrance::reason))
+    }
+
+    /// The same, by the nodes' answers alone: a node that accepts it ends such a hold.
+    pub(super) fn refused_for(&self) -> Option<StuckReason> {
+        hold(self.seen.state, self.answers.last)
     }
 
     /// What is asked about where a node lacks a lower nonce.

@@ -106,6 +106,11 @@ impl World {
                 TxState::Stuck(StuckReason::Expired) => {
                     return Some("an intent whose time ran out in its slot");
                 }
+                TxState::Stuck(StuckReason::TimedOut | StuckReason::ResubmitsExhausted)
+                    if self.plan.faults.clock_jump > 0.0 =>
+                {
+                    return Some("a clock that jumped used up the patience with a transaction");
+                }
                 TxState::Stuck(StuckReason::Unproven)
                     if self.plan.steady.receipts_kept.is_some() =>
                 {

@@ -26,7 +26,7 @@ pub(in crate::worker) async fn record_answers(
     for outcome in answers {
         let Some(tx) = session.state.tx_mut(outcome.tx_id) else { continue };
         let class = outcome.answer.class;
-        hold_is_over |= tx.hold().is_some() && action_for(class) == AnswerAction::Track;
+        hold_is_over |= tx.refused_for().is_some() && action_for(class) == AnswerAction::Track;
         let is_first = tx.attempts.len() > 1 && !tx.answers.has_newest();
         tx.note_answer(&outcome.raw, class, outcome.doubted);
         if is_first {
@@ -58,7 +58,7 @@ pub(in crate::worker) async fn record_answers(
     }
     if hold_is_over {
         // Somebody has paid in, or the market came down: what else was held is due now.
-        let held = |tx: &&mut InFlightTx| tx.hold().is_some() && tx.mined.is_none();
+        let held = |tx: &&mut InFlightTx| tx.refused_for().is_some() && tx.mined.is_none();
         in_flight.iter_mut().filter(held).for_each(|tx| tx.sending.make_due(now));
     }
     if !follow_up.used.is_empty() {

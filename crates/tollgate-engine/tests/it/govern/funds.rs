@@ -126,6 +126,14 @@ async fn base_fee_above_the_newest_offer_is_shown_on_the_transaction_until_it_co
     };
     cluster.until(ids[0], "told of the base fee", is_told).await;
     assert!(!cluster.alerts.of(AlertKind::FeeCap).is_empty());
+    // A node that has it already says nothing new: the pauses go on.
+    let resubmits = cluster.record(ids[0]).await.resubmits;
+    for _ in 0..4 {
+        cluster.clock.advance(std::time::Duration::from_millis(600));
+        tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+    }
+    let resent = cluster.record(ids[0]).await.resubmits - resubmits;
+    assert!(resent <= 1, "{resent} resends within some seconds");
     cluster.chain.set_base_fee(100);
     cluster.clock.advance(TIMEOUT);
     cluster.until(ids[0], "had nothing in its way", |tx| tx.last_error.is_none()).await;
