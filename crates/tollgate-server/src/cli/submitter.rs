@@ -42,7 +42,7 @@ enum SubmitterCommand {
     Resume(StatusArgs),
     /// Change a submitter's mode, while none of its transactions is open and no nonce reserved.
     Mode(ModeArgs),
-    /// Compare the next nonce and the open slots with the chain now.
+    /// Compare the next nonce, and the open slots, with the chain.
     Reconcile(ShowArgs),
     /// Fill nonces that the chain waits for and nobody has.
     Fill(FillArgs),

@@ -2,7 +2,7 @@
 
 use tollgate_engine::EngineOptions;
 use tollgate_model::answer::AnswerClass;
-use tollgate_model::port::{AlertKind, Checkpoint, TxStore};
+use tollgate_model::port::{AlertKind, Checkpoint};
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::{Address, Allocated, Failed, Intent, StuckReason, TxState, U256};
 use tollgate_testkit::fake_chain::TxMatch;
