@@ -242,7 +242,7 @@ pub const fn hold(state: TxState, last_answer: Option<AnswerClass>) -> Option<St
 /// Whether a transaction is resent automatically, and whether it can become STUCK.
 enum Sending {
     No,
-    /// It became STUCK without a known cause: it is sent again once a cause that was found later is gone.
+    /// STUCK without a known cause: sent again once a cause that was found later is gone.
     OnceUnhindered,
     Impatiently,
     ForEver,
