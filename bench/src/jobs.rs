@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tollgate_model::port::{
-    Acquisition, Evidence, FencedBatch, Lease, LeaseTerms, NewTx, Section, SectionOutcome, Seen,
-    Store, TxUpdate,
+    Acquisition, Evidence, FencedBatch, Lease, LeaseTerms, NewTx, RowVersion, Section,
+    SectionOutcome, Store, TxUpdate,
 };
-use tollgate_model::transition::Verdict;
+use tollgate_model::transition::FinalOutcome;
 use tollgate_model::{Allocated, NodeId, Submitter, TxEvent, TxHash, TxId, TxState};
 use tollgate_testkit::builders::{
     IntentExt, SectionExt, chain, intent, mined_in, node_id, section, setup, submitter,
@@ -105,14 +105,14 @@ pub(crate) async fn accept(node: &Node, submitters: u64, batch: usize, span: Dur
 struct Travelling {
     tx_id: TxId,
     hash: TxHash,
-    seen: Seen,
+    seen: RowVersion,
 }
 
 impl Travelling {
     fn new(tx: &NewTx) -> Self {
         let state = TxState::Allocated(Allocated::Unsent);
         let hash = tx.slot.as_ref().unwrap().attempt.tx_hash;
-        Self { tx_id: tx.tx_id, hash, seen: Seen { state, version: 1 } }
+        Self { tx_id: tx.tx_id, hash, seen: RowVersion { state, version: 1 } }
     }
 
     fn step(&mut self, event: TxEvent) -> TxUpdate {
@@ -128,7 +128,7 @@ impl Travelling {
 /// From accepted to final: each step of the way on its own line, one submitter.
 pub(crate) async fn life(node: &Node, batch: usize, span: Duration) -> Vec<Line> {
     let (lease, mut next) = node.own(submitter(1_000)).await;
-    let finalised = TxEvent::Finalised(Verdict::Executed);
+    let finalised = TxEvent::Finalised(FinalOutcome::Executed);
     let steps = [("sent", TxEvent::NodeAccepted), ("mined", TxEvent::Mined), ("final", finalised)];
     let mut took = [Duration::ZERO; 3];
     let (start, mut batches) = (Instant::now(), 0);

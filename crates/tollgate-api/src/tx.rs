@@ -7,7 +7,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use tollgate_model::Intent;
-use tollgate_model::port::{Attempt as StoredAttempt, HistoryEntry, LineHead, MinedIn, TxRecord};
+use tollgate_model::port::{Attempt as StoredAttempt, HistoryEntry, LineHead, TxReceipt, TxRecord};
 use utoipa::openapi::schema::AnyOfBuilder;
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -258,8 +258,8 @@ impl From<&TxRecord> for Tx {
     }
 }
 
-impl From<&MinedIn> for TxResult {
-    fn from(mined: &MinedIn) -> Self {
+impl From<&TxReceipt> for TxResult {
+    fn from(mined: &TxReceipt) -> Self {
         let details = &mined.details;
         Self {
             block_number: mined.block_number,

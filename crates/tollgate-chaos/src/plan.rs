@@ -20,7 +20,7 @@ const GAP_MILLIS: (u64, u64) = (600, 2_800);
 const FIRST: Duration = Duration::from_secs(3);
 
 /// Nothing goes on after so long before the end.
-const CALM: Duration = Duration::from_secs(6);
+const QUIET_END: Duration = Duration::from_secs(6);
 
 /// What a node needs after it was started or woken up, until it is counted on again.
 const RECOVERY: Duration = Duration::from_secs(2);
@@ -208,7 +208,7 @@ impl Plan {
     /// The plan of a seed for a run of this length.
     pub fn draw(seed: u64, length: Duration) -> Self {
         let mut rng = Rng::new(seed);
-        let end = length.saturating_sub(CALM);
+        let end = length.saturating_sub(QUIET_END);
         // Every second seed, and the one that the test command takes.
         let steady_errors = if seed.is_multiple_of(2) { 0 } else { STEADY_ERRORS };
         let mut plan = Self { faults: Vec::new(), steady_errors };
@@ -332,7 +332,7 @@ mod tests {
         for seed in 0..500 {
             let plan = Plan::draw(seed, TWO_MINUTES);
             assert!(plan.faults.is_sorted_by_key(|fault| fault.at), "seed {seed}");
-            assert!(plan.faults.iter().all(|fault| fault.end() + CALM <= TWO_MINUTES));
+            assert!(plan.faults.iter().all(|fault| fault.end() + QUIET_END <= TWO_MINUTES));
         }
     }
 

@@ -73,8 +73,8 @@ impl Client {
         };
         let ended = run(slot).await;
         match (close(&progress), ended) {
-            (Progress::HandedOut(_), Ok(done)) => Ok(done),
-            (Progress::HandedOut(signed), Err(error)) => {
+            (Progress::SlotToFill(_), Ok(done)) => Ok(done),
+            (Progress::SlotToFill(signed), Err(error)) => {
                 Err(WithNonceError::MaybeSent { nonce, signed: Box::new(signed), error })
             }
             (Progress::Reporting(_), Ok(done)) => Ok(done),

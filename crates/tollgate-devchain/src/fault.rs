@@ -6,5 +6,5 @@
 mod decide;
 mod plan;
 
-pub use decide::{Faults, Verdict};
+pub use decide::{CallFaults, Faults};
 pub use plan::{BlockFault, Fault, FaultPlan, FaultRule, Loss, ReorgFault};

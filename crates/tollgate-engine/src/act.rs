@@ -62,7 +62,7 @@ pub enum Acted {
 
 /// What became of a submitter that was paused or resumed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Standstill {
+pub struct PauseOutcome {
     /// What it was.
     pub was: SubmitterStatus,
     /// What it is.
@@ -182,12 +182,12 @@ impl Engine {
     }
 
     /// Stops opening slots for a submitter. What has one goes on.
-    pub async fn pause(&self, of: Submitter, reason: Text<500>) -> Result<Standstill, ActError> {
+    pub async fn pause(&self, of: Submitter, reason: Text<500>) -> Result<PauseOutcome, ActError> {
         self.command(of, |reply| Command::Pause { reason, reply }).await
     }
 
     /// Lets a submitter that was paused, or is in PROTECT, take work again.
-    pub async fn resume(&self, of: Submitter, reason: Text<500>) -> Result<Standstill, ActError> {
+    pub async fn resume(&self, of: Submitter, reason: Text<500>) -> Result<PauseOutcome, ActError> {
         self.command(of, |reply| Command::Resume { reason, reply }).await
     }
 

@@ -13,7 +13,7 @@ use tollgate_model::NodeId;
 use tollgate_model::port::{FencedBatch, Section, SectionOutcome, Store, StoreError};
 use tracing::error;
 
-use crate::supervisor::{Deaths, supervise};
+use crate::supervisor::{RestartCount, supervise};
 
 /// Two overlap: one waits for the disk while the other is being put together.
 const LANES: usize = 2;
@@ -41,7 +41,7 @@ impl Committer {
         store: &Arc<dyn Store>,
         node: &NodeId,
         batch_max: usize,
-        deaths: &Deaths,
+        deaths: &RestartCount,
     ) -> Self {
         let lane = |_| {
             let (jobs, inbox) = mpsc::channel(WAITING_MAX);
@@ -152,7 +152,7 @@ fn take_batch(waiting: &mut VecDeque<Job>, batch_max: usize) -> Vec<Job> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate_model::port::{CursorMove, Lease, Seen, TxUpdate};
+    use tollgate_model::port::{CursorMove, Lease, RowVersion, TxUpdate};
     use tollgate_model::{Address, ChainId, FencingToken, Nonce, Queued, Submitter, TxId, TxState};
 
     fn job(account: u8, mark: u64) -> Job {
@@ -183,7 +183,7 @@ mod tests {
     /// A section of so many changes.
     fn sized(account: u8, mark: u64, size: u128) -> Job {
         let mut job = job(account, mark);
-        let seen = Seen { state: TxState::Queued(Queued::Waiting), version: 1 };
+        let seen = RowVersion { state: TxState::Queued(Queued::Waiting), version: 1 };
         let id = |n| TxId::from_uuid(uuid::Uuid::from_u128(n));
         let noted = |n| TxUpdate::noted(id(n), seen, "noted");
         job.section.updates = (0..size).map(noted).collect();

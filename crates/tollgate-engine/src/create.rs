@@ -1,7 +1,7 @@
 //! What is asked of an engine, and what it answers.
 
 use thiserror::Error;
-use tollgate_model::ids::InvalidId;
+use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::signer::PreSigned;
 use tollgate_model::port::{AttemptKind, Fees, KnownRequest, NewAttempt, TxRecord};
 use tollgate_model::refusal::{NoEstimate, Refusal};
@@ -69,7 +69,7 @@ impl SignedIntent {
     }
 
     /// The name of the request: the caller's, or else the transaction's hash.
-    pub(crate) fn request_id(&self, given: Option<RequestId>) -> Result<RequestId, InvalidId> {
+    pub(crate) fn request_id(&self, given: Option<RequestId>) -> Result<RequestId, InvalidValue> {
         given.map_or_else(|| RequestId::new(self.attempt.tx_hash.to_string()), Ok)
     }
 }
@@ -80,7 +80,7 @@ impl SignedIntent {
 pub enum CreateError {
     /// The intent itself is wrong.
     #[error("{0}")]
-    Invalid(#[from] InvalidId),
+    Invalid(#[from] InvalidValue),
     /// The submitter's worker can't be asked, or could not go on.
     #[error(transparent)]
     Unserved(#[from] Unserved),

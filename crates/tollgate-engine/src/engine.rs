@@ -9,7 +9,7 @@ use tollgate_model::port::chain::{AccountCounts, Chain, ChainUnavailable};
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::ids::Ids;
 use tollgate_model::port::signer::Signer;
-use tollgate_model::port::{Alerts, Checkpoints, MinedIn, Store};
+use tollgate_model::port::{Alerts, Checkpoints, Store, TxReceipt};
 use tollgate_model::{Address, B256, ChainId, NodeId, Submitter, Timestamp, Wei};
 
 use crate::committer::Committer;
@@ -20,7 +20,7 @@ use crate::mailbox::{Mailbox, WorkerEvent};
 use crate::options::{EngineOptions, Policies};
 use crate::orphans::{adopt, wake_idle};
 use crate::placement::Placement;
-use crate::supervisor::{Deaths, supervise};
+use crate::supervisor::{RestartCount, supervise};
 use crate::tracker::{ReaderSetup, ReceiptReader, Tracker, WorkerNotifier};
 use crate::view::ChainView;
 use crate::watch;
@@ -43,7 +43,7 @@ pub struct EnginePorts {
     pub clock: Arc<dyn Clock>,
     /// New ids.
     pub ids: Arc<dyn Ids>,
-    /// Who wants to know how far the work is; `Unwatched` outside of tests.
+    /// Who wants to know how far the work is; `NoCheckpoints` outside of tests.
     pub checkpoints: Arc<dyn Checkpoints>,
     /// Who decides where there is a choice.
     pub policies: Policies,
@@ -78,7 +78,7 @@ impl Workers {
 }
 
 impl WorkerNotifier for Workers {
-    fn mined(&self, submitter: Submitter, receipts: Vec<MinedIn>) {
+    fn mined(&self, submitter: Submitter, receipts: Vec<TxReceipt>) {
         if let Some(handle) = self.lock().get(&submitter) {
             handle.mailbox.post(receipts.into_iter().map(WorkerEvent::Mined));
         }
@@ -96,7 +96,7 @@ impl Engine {
     pub fn start(ports: EnginePorts, options: EngineOptions) -> Self {
         let EnginePorts { node, store, chain, signer, clock, ids, checkpoints, policies, alerts } =
             ports;
-        let deaths = Deaths::default();
+        let deaths = RestartCount::default();
         let committer = Committer::start(&store, &node, options.batch_max, &deaths);
         let keeper = Keeper::start(store.clone(), node.clone(), options.lease, &deaths);
         let lookup = RequestLookup::start(&store, &deaths);

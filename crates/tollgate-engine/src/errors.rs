@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 use tollgate_model::IllegalMove;
-use tollgate_model::ids::InvalidId;
+use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::chain::ChainUnavailable;
 use tollgate_model::port::signer::SignError;
 use tollgate_model::port::{Owner, StoreError};
@@ -68,7 +68,7 @@ pub enum Cause {
     Signer(#[from] SignError),
     /// A value that no store can hold.
     #[error(transparent)]
-    Invalid(#[from] InvalidId),
+    Invalid(#[from] InvalidValue),
     /// A transaction was not in the state that it was taken for.
     #[error(transparent)]
     IllegalMove(#[from] IllegalMove),

@@ -8,7 +8,7 @@ use tollgate_model::fees::first_offer;
 use tollgate_model::port::chain::Call;
 use tollgate_model::port::{Attempt, CreateAnswer, Fees, NewAttempt, OpenTx, Page, Payload};
 use tollgate_model::refusal::{
-    Demand, OpenCosts, estimated_gas, gas_for_estimate, judge_funds, judge_gas, judge_price,
+    OpenCosts, PricedTx, estimated_gas, gas_for_estimate, judge_funds, judge_gas, judge_price,
 };
 use tollgate_model::{GasPrice, Intent, Nonce, RequestId, Submitter, TxId, Wei};
 
@@ -146,7 +146,7 @@ impl Engine {
         let Context { chain, options, .. } = self.context.as_ref();
         let quote = chain.fee_quote(intent.speed).await?;
         let fees = first_offer(intent, &quote, gas, &options.fee_caps).0;
-        let demand = Demand::of(intent, fees);
+        let demand = PricedTx::of(intent, fees);
         judge_gas(&demand, &chain.limits(), &self.context.tx_limits())?;
         judge_price(&demand, quote.base_fee, &options.fee_caps)?;
         let open = self.open_costs(submitter).await?;
@@ -273,10 +273,10 @@ impl Engine {
             value: Wei(intent.value),
             data: intent.data.clone(),
         };
-        let estimate = estimated_gas(self.context.chain.try_call(&call).await?)?;
+        let estimate = estimated_gas(self.context.chain.estimate_call(&call).await?)?;
         let price = GasPrice::default();
         let unpriced = Fees { gas_limit: estimate, max_fee: price, max_priority_fee: None };
-        let demand = Demand::of(&intent, unpriced);
+        let demand = PricedTx::of(&intent, unpriced);
         let (limits, of_tx) = (self.context.chain.limits(), self.context.tx_limits());
         intent.gas = Some(gas_for_estimate(estimate, &demand, &limits, &of_tx)?);
         Ok(intent)

@@ -13,7 +13,7 @@ use tollgate_model::{NodeId, Submitter};
 use tracing::warn;
 
 use crate::mailbox::{Mailbox, WorkerEvent};
-use crate::supervisor::{Deaths, supervise};
+use crate::supervisor::{RestartCount, supervise};
 
 /// The leases of a node, and whom to tell when one is lost.
 #[derive(Clone)]
@@ -36,7 +36,7 @@ impl Keeper {
         store: Arc<dyn Store>,
         node: NodeId,
         terms: LeaseTerms,
-        deaths: &Deaths,
+        deaths: &RestartCount,
     ) -> Self {
         let leases = Arc::new(Leases::default());
         let held = Arc::downgrade(&leases);

@@ -42,7 +42,7 @@ mod view;
 mod watch;
 mod worker;
 
-pub use act::{ActError, Acted, Action, Fill, Filled, ModeChanged, Reconciled, Standstill};
+pub use act::{ActError, Acted, Action, Fill, Filled, ModeChanged, PauseOutcome, Reconciled};
 pub use alerts::LoggedAlerts;
 pub use create::{CreateError, Created, SignedIntent, Simulated};
 pub use engine::{Engine, EnginePorts};

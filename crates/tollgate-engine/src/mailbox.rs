@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 use tollgate_model::port::chain::{Occupant, SendAnswer};
 use tollgate_model::port::policy::StuckDecision;
-use tollgate_model::port::{Lease, MinedIn};
-use tollgate_model::reconcile::Looked;
+use tollgate_model::port::{Lease, TxReceipt};
+use tollgate_model::reconcile::ReceiptLookup;
 use tollgate_model::stuck::Trigger;
 use tollgate_model::{B256, Bytes, Nonce, TxHash, TxId};
 
@@ -17,7 +17,7 @@ use tollgate_model::{B256, Bytes, Nonce, TxHash, TxId};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum WorkerEvent {
     /// A receipt of one of its attempts was seen.
-    Mined(MinedIn),
+    Mined(TxReceipt),
     /// A block below the view that was in the evidence of its transactions is not canonical, by two
     /// answers in a row.
     BlockLeft { number: u64, hash: B256 },
@@ -53,8 +53,8 @@ pub(crate) struct SlotFindings {
     /// The attempts that were looked for, first to last.
     pub(crate) attempts: Vec<TxHash>,
     /// What each endpoint says of the receipt of each attempt.
-    pub(crate) looked: Vec<Vec<Looked>>,
-    pub(crate) receipt: Option<MinedIn>,
+    pub(crate) looked: Vec<Vec<ReceiptLookup>>,
+    pub(crate) receipt: Option<TxReceipt>,
     /// The transaction that a block shows in the slot.
     pub(crate) seen: Option<Occupant>,
     /// Why none was seen, for people.
@@ -69,7 +69,7 @@ pub(crate) struct LookupFindings {
     pub(crate) attempts: Vec<TxHash>,
     /// How many answers to sends had been received when the lookup began.
     pub(crate) answers: u64,
-    pub(crate) receipts: Vec<MinedIn>,
+    pub(crate) receipts: Vec<TxReceipt>,
     /// Each question for a receipt was answered.
     pub(crate) is_answered: bool,
     /// A pool has one of the attempts.

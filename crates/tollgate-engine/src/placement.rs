@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_model::ownership::{Manners, ServedSets, preferred_but};
+use tollgate_model::ownership::{HandoverTimings, ServedSets, preferred_but};
 use tollgate_model::port::{LeaseTerms, LiveNode, Owner, ServedSet, Store, StoreError};
 use tollgate_model::{Address, ChainId, NodeId, Submitter, Text};
 use tracing::debug;
@@ -51,7 +51,7 @@ pub struct Destination {
 
 /// What a look at the lease and the list shows.
 #[derive(Clone)]
-enum Whose {
+enum OwnerLookup {
     /// This node has it, should have it, or must find out by trying.
     Mine,
     /// Another one has it, or should.
@@ -64,13 +64,13 @@ enum Whose {
 pub(crate) struct Placement {
     me: NodeId,
     chain_id: ChainId,
-    manners: Manners,
+    manners: HandoverTimings,
     draining: AtomicBool,
     /// The accounts that this node serves.
     served: Arc<ServedSet>,
     nodes: Mutex<Arc<Vec<LiveNode>>>,
     sets: Mutex<ServedSets>,
-    owners: Mutex<BTreeMap<Submitter, (Whose, Instant)>>,
+    owners: Mutex<BTreeMap<Submitter, (OwnerLookup, Instant)>>,
     moves: Mutex<Moves>,
 }
 
@@ -94,7 +94,7 @@ impl Placement {
         Self {
             me,
             chain_id,
-            manners: Manners::of(terms),
+            manners: HandoverTimings::of(terms),
             draining: AtomicBool::new(false),
             served: Arc::new(served),
             nodes: Mutex::default(),
@@ -288,7 +288,11 @@ impl Placement {
     }
 
     /// Who owns a submitter that this node does not work for, or who should.
-    async fn look_up(&self, submitter: Submitter, store: &dyn Store) -> Result<Whose, StoreError> {
+    async fn look_up(
+        &self,
+        submitter: Submitter,
+        store: &dyn Store,
+    ) -> Result<OwnerLookup, StoreError> {
         if let Some((known, at)) = lock(&self.owners).get(&submitter)
             && at.elapsed() < OWNER_BELIEVED
         {
@@ -307,7 +311,7 @@ impl Placement {
         Ok(found)
     }
 
-    fn judge(&self, submitter: Submitter, owner: Option<Owner>) -> Whose {
+    fn judge(&self, submitter: Submitter, owner: Option<Owner>) -> OwnerLookup {
         let preferred = self.preferred(submitter);
         let owner =
             owner.filter(|owner| !self.merely_follows(submitter, owner, preferred.as_ref()));
@@ -315,18 +319,18 @@ impl Placement {
             return match advertise_url {
                 // An owner that is silent, or not on the list at all, can't be asked.
                 Some(url) if node != self.me && self.is_listed(&node) => {
-                    Whose::Anothers(Destination { node, url, owns: true })
+                    OwnerLookup::Anothers(Destination { node, url, owns: true })
                 }
-                Some(_) | None => Whose::Mine,
+                Some(_) | None => OwnerLookup::Mine,
             };
         }
         match preferred {
             Some(LiveNode { node, advertise_url, .. }) if node != self.me => {
                 let url = advertise_url.as_str().to_owned();
-                Whose::Anothers(Destination { node, url, owns: false })
+                OwnerLookup::Anothers(Destination { node, url, owns: false })
             }
-            Some(_) => Whose::Mine,
-            None => Whose::Nobodys,
+            Some(_) => OwnerLookup::Mine,
+            None => OwnerLookup::Nobodys,
         }
     }
 
@@ -357,7 +361,7 @@ impl Engine {
             return Ok(Place::Here);
         }
         Ok(match placement.look_up(submitter, self.context.store.as_ref()).await? {
-            Whose::Anothers(there)
+            OwnerLookup::Anothers(there)
                 if there.owns
                     || self.serves(submitter)
                     || placement.is_served(submitter, &there.node) == Some(true) =>
@@ -365,9 +369,9 @@ impl Engine {
                 Place::There(there)
             }
             // Nobody's, and no account of this node: it knows what to say to that.
-            Whose::Anothers(_) | Whose::Mine => Place::Here,
-            Whose::Nobodys if draining && self.serves(submitter) => Place::Nowhere,
-            Whose::Nobodys => Place::Here,
+            OwnerLookup::Anothers(_) | OwnerLookup::Mine => Place::Here,
+            OwnerLookup::Nobodys if draining && self.serves(submitter) => Place::Nowhere,
+            OwnerLookup::Nobodys => Place::Here,
         })
     }
 

@@ -16,14 +16,14 @@ use tracing::error;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// An actor that lived this long died of something new.
-const CALM: Duration = Duration::from_secs(60);
+/// After an actor has run this long, its next failure gets the shortest pause again.
+const RESET_AFTER: Duration = Duration::from_secs(60);
 
-/// How many actors died since the start.
+/// The number of actor restarts since the start.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Deaths(Arc<AtomicU64>);
+pub(crate) struct RestartCount(Arc<AtomicU64>);
 
-impl Deaths {
+impl RestartCount {
     pub(crate) fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -31,7 +31,7 @@ impl Deaths {
 
 /// Runs an actor until it ends by itself. One that dies is started again: the first time at once,
 /// then after growing pauses.
-pub(crate) fn supervise<A, F>(deaths: &Deaths, actor: &'static str, start: A)
+pub(crate) fn supervise<A, F>(deaths: &RestartCount, actor: &'static str, start: A)
 where
     A: Fn() -> F + Send + 'static,
     F: Future<Output = ()> + Send + 'static,
@@ -50,7 +50,7 @@ where
                     error!(actor, %died, "actor panicked; restarting");
                 }
             }
-            if begun.elapsed() > CALM {
+            if begun.elapsed() > RESET_AFTER {
                 pause = Duration::ZERO;
             }
             tokio::time::sleep(pause).await;
@@ -67,7 +67,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_actor_that_dies_is_started_again_until_it_ends_by_itself() {
         let (starts, mut started) = mpsc::channel(10);
-        let deaths = Deaths::default();
+        let deaths = RestartCount::default();
         let lives = Arc::new(AtomicU64::new(0));
         let life = lives.clone();
         supervise(&deaths, "test", move || {
@@ -87,7 +87,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn pauses_between_restarts_grow_to_their_cap_and_no_further() {
         let (starts, mut started) = mpsc::channel(1);
-        supervise(&Deaths::default(), "test", move || {
+        supervise(&RestartCount::default(), "test", move || {
             let starts = starts.clone();
             async move {
                 starts.send(Instant::now()).await.unwrap();

@@ -21,7 +21,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
 use tollgate_model::finality::FinalityRule;
-use tollgate_model::port::MinedIn;
+use tollgate_model::port::TxReceipt;
 use tollgate_model::port::chain::{Block, BlockRef, BlockTag, Chain, ChainUnavailable};
 use tollgate_model::{B256, Submitter};
 use tracing::{debug, warn};
@@ -47,7 +47,7 @@ const GAP_MAX: u64 = 4_096;
 
 /// Notifies the worker of a submitter. No method blocks.
 pub(crate) trait WorkerNotifier: Send + Sync + 'static {
-    fn mined(&self, submitter: Submitter, receipts: Vec<MinedIn>);
+    fn mined(&self, submitter: Submitter, receipts: Vec<TxReceipt>);
 
     /// A block below the view that the worker asked about is no longer canonical.
     fn block_left(&self, submitter: Submitter, number: u64, hash: B256);

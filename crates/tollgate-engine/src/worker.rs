@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::Instant;
-use tollgate_model::ids::InvalidId;
+use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::chain::ChainUnavailable;
 use tollgate_model::port::{Acquisition, AlertKind, Lease, Owner, StoreError, SubmitterRecord};
 use tollgate_model::{IllegalMove, Submitter};
@@ -126,7 +126,7 @@ macro_rules! restart_for {
     };
 }
 
-restart_for!(InvalidId, IllegalMove, ChainUnavailable);
+restart_for!(InvalidValue, IllegalMove, ChainUnavailable);
 
 /// What a worker knows over its restarts, because the store does not have it.
 struct Retained {

@@ -39,12 +39,12 @@ use router::{Needs, Router, unavailable};
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
-use tollgate_model::diagnose::EndpointWord;
-use tollgate_model::port::MinedIn;
+use tollgate_model::diagnose::EndpointReport;
+use tollgate_model::port::TxReceipt;
 use tollgate_model::port::chain::{
-    AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainLimits,
-    ChainUnavailable, FeeQuote, Funds, OccupantSearch, PastCount, SendAnswer, Sighting, SlotSearch,
-    Speed, Trial,
+    AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, CallEstimate, Chain,
+    ChainLimits, ChainUnavailable, FeeQuote, Funds, OccupantSearch, PastCount, SendAnswer,
+    SlotSearch, Speed, TxLocation,
 };
 use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, Text, TxHash, U256, Wei};
 
@@ -291,15 +291,15 @@ impl Chain for EvmChain {
         receipts::receipts(&self.router, block, self.size_of(block.hash), of).await
     }
 
-    async fn revert_reason(&self, of: &MinedIn) -> Option<Text<2000>> {
+    async fn revert_reason(&self, of: &TxReceipt) -> Option<Text<2000>> {
         receipts::revert_reason(&self.router, of).await
     }
 
-    async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {
+    async fn receipt(&self, of: TxHash) -> Result<Option<TxReceipt>, ChainUnavailable> {
         receipts::receipt(&self.router, of).await
     }
 
-    async fn sighting(&self, of: TxHash) -> Result<Option<Sighting>, ChainUnavailable> {
+    async fn sighting(&self, of: TxHash) -> Result<Option<TxLocation>, ChainUnavailable> {
         let now = Instant::now();
         let mut readers = self.router.readers(Needs::Head, now);
         // Resting endpoints are not waited for, unless there are no others.
@@ -325,12 +325,12 @@ impl Chain for EvmChain {
             let Some(seen) = seen.filter(|seen| seen.hash.0 == of) else { continue };
             // One endpoint may have it in a block while another still has it in the pool.
             if let (Some(number), Some(hash)) = (seen.block_number, seen.block_hash) {
-                return Ok(Some(Sighting::InBlock { number: number.0, hash: hash.0 }));
+                return Ok(Some(TxLocation::InBlock { number: number.0, hash: hash.0 }));
             }
             pending = true;
         }
         match answered {
-            true => Ok(pending.then_some(Sighting::Pending)),
+            true => Ok(pending.then_some(TxLocation::Pending)),
             false => Err(unavailable("eth_getTransactionByHash", &refusals)),
         }
     }
@@ -349,7 +349,7 @@ impl Chain for EvmChain {
         search::search(&self.router, of, nonce, attempts).await
     }
 
-    async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointWord> {
+    async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointReport> {
         pools::pools(&self.router, of, attempts).await
     }
 
@@ -377,8 +377,8 @@ impl Chain for EvmChain {
         fees::quote(&self.router, &self.fees, speed).await
     }
 
-    async fn try_call(&self, call: &Call) -> Result<Trial, ChainUnavailable> {
-        estimate::try_call(&self.router, call).await
+    async fn estimate_call(&self, call: &Call) -> Result<CallEstimate, ChainUnavailable> {
+        estimate::estimate_call(&self.router, call).await
     }
 
     async fn send(&self, raw: &Bytes) -> SendAnswer {

@@ -39,7 +39,7 @@ pub struct RpcAnswer<'a> {
 
 /// A class and its reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Verdict {
+pub struct Classification {
     /// The class of the answer.
     pub class: AnswerClass,
     /// What the class rests on.
@@ -100,12 +100,12 @@ pub fn classify_with(answer: &RpcAnswer<'_>, overrides: &Overrides) -> AnswerCla
 }
 
 /// Classifies an answer, with the reason.
-pub fn judge(answer: &RpcAnswer<'_>, overrides: &Overrides) -> Verdict {
+pub fn judge(answer: &RpcAnswer<'_>, overrides: &Overrides) -> Classification {
     let reading = Reading::of(answer);
     let (class, reason) = built_in(answer, &reading);
     match overrides.find(&reading, class) {
-        Some((place, class)) => Verdict { class, reason: Reason::Override(place) },
-        None => Verdict { class, reason },
+        Some((place, class)) => Classification { class, reason: Reason::Override(place) },
+        None => Classification { class, reason },
     }
 }
 

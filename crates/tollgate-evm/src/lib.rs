@@ -13,6 +13,7 @@ pub mod endpoint;
 mod explain;
 
 pub use classify::{
-    BadOverride, Override, Overrides, Reason, RpcAnswer, Verdict, classify, classify_with, judge,
+    BadOverride, Classification, Override, Overrides, Reason, RpcAnswer, classify, classify_with,
+    judge,
 };
 pub use explain::{Explanation, explain, explain_line, explain_lines, explain_with};

@@ -5,7 +5,7 @@ use std::fmt;
 use alloy_primitives::U256;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::InvalidId;
+use crate::ids::InvalidValue;
 
 /// An amount of the chain's native token in its smallest unit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -35,18 +35,16 @@ impl GasPrice {
     pub const MAX: Self = Self(i64::MAX as u64);
 
     /// Takes a price in wei.
-    pub fn from_wei(wei: u128) -> Result<Self, InvalidId> {
-        u64::try_from(wei)
-            .ok()
-            .filter(|wei| *wei <= Self::MAX.0)
-            .map(Self)
-            .ok_or_else(|| InvalidId::new("gasPrice", format!("{wei} wei is above {}", Self::MAX)))
+    pub fn from_wei(wei: u128) -> Result<Self, InvalidValue> {
+        u64::try_from(wei).ok().filter(|wei| *wei <= Self::MAX.0).map(Self).ok_or_else(|| {
+            InvalidValue::new("gasPrice", format!("{wei} wei is above {}", Self::MAX))
+        })
     }
 
     /// Decodes a stored price.
-    pub fn from_i64(wei: i64) -> Result<Self, InvalidId> {
+    pub fn from_i64(wei: i64) -> Result<Self, InvalidValue> {
         u128::try_from(wei)
-            .map_err(|_| InvalidId::new("gasPrice", format!("{wei} is negative")))
+            .map_err(|_| InvalidValue::new("gasPrice", format!("{wei} is negative")))
             .and_then(Self::from_wei)
     }
 
@@ -62,9 +60,9 @@ impl GasPrice {
 }
 
 impl TryFrom<u64> for GasPrice {
-    type Error = InvalidId;
+    type Error = InvalidValue;
 
-    fn try_from(wei: u64) -> Result<Self, InvalidId> {
+    fn try_from(wei: u64) -> Result<Self, InvalidValue> {
         Self::from_wei(u128::from(wei))
     }
 }

@@ -137,7 +137,7 @@ impl Raise {
     /// Lowers the fees to at most this price, unless more is demanded (I16); a cap that is reached stays
     /// reached.
     #[must_use]
-    pub fn at_most(self, most: Option<GasPrice>, demand: &Demand) -> Self {
+    pub fn at_most(self, most: Option<GasPrice>, demand: &RequestedPrice) -> Self {
         let (Self::To(fees), Some(most)) = (self, most) else { return self };
         let tip = demand.max_priority_fee.filter(|_| fees.max_priority_fee.is_some());
         let least = demand.max_fee.max(tip).unwrap_or_default();
@@ -199,7 +199,7 @@ impl fmt::Display for Minimum {
 /// A price demanded by a caller, an operator or a policy. It is signed exactly or not at all; a field
 /// that is `None` is filled in by [`raise`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Demand {
+pub struct RequestedPrice {
     /// `maxFeePerGas`, or the gas price of a legacy transaction.
     pub max_fee: Option<GasPrice>,
     /// `maxPriorityFeePerGas`. Only a dynamic-fee transaction can have one ([`Self::check`]).
@@ -214,7 +214,7 @@ pub struct NoTip {
     pub kind: TxKind,
 }
 
-impl Demand {
+impl RequestedPrice {
     /// Checks that a transaction of this kind can be signed as demanded.
     ///
     /// # Errors
@@ -242,7 +242,7 @@ pub fn raise(
     last: &Fees,
     quote: &FeeQuote,
     ceiling: &Ceiling,
-    demand: &Demand,
+    demand: &RequestedPrice,
 ) -> Raise {
     let floor_tip = last.max_priority_fee.map(|tip| rules.floor(tip));
     let demanded_tip = demand.max_priority_fee.filter(|_| floor_tip.is_some());
@@ -275,7 +275,12 @@ pub fn raise(
 /// which nodes may have refused as too high.
 ///
 /// A demanded price is signed exactly, as by [`raise`]: the price follows a demanded tip.
-pub fn offer_anew(last: &Fees, quote: &FeeQuote, ceiling: &Ceiling, demand: &Demand) -> Raise {
+pub fn offer_anew(
+    last: &Fees,
+    quote: &FeeQuote,
+    ceiling: &Ceiling,
+    demand: &RequestedPrice,
+) -> Raise {
     let (most, cap) = ceiling.price_for(last.gas_limit);
     let demanded_tip = demand.max_priority_fee.filter(|_| last.max_priority_fee.is_some());
     let least = demanded_tip.unwrap_or_default();
@@ -304,7 +309,13 @@ impl BumpPolicy for BumpRules {
         decide(self, view, now)
     }
 
-    fn raise(&self, last: &Fees, quote: &FeeQuote, ceiling: &Ceiling, demand: &Demand) -> Raise {
+    fn raise(
+        &self,
+        last: &Fees,
+        quote: &FeeQuote,
+        ceiling: &Ceiling,
+        demand: &RequestedPrice,
+    ) -> Raise {
         raise(self, last, quote, ceiling, demand)
     }
 }
@@ -440,7 +451,7 @@ pub fn decide(rules: &BumpRules, view: &BumpView, now: Timestamp) -> BumpDecisio
     if now < until {
         return BumpDecision::Wait { until };
     }
-    match raise(rules, &view.last, &view.quote, &view.ceiling, &Demand::default()) {
+    match raise(rules, &view.last, &view.quote, &view.ceiling, &RequestedPrice::default()) {
         Raise::To(to) => BumpDecision::Bump { to },
         Raise::AboveCap(reached) => BumpDecision::HoldAtCap { why: reached.cap },
         // Unreachable in practice: this rule demands no price.

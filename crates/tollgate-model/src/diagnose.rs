@@ -69,7 +69,7 @@ pub struct PoolContent {
 
 /// One endpoint's knowledge of a sender. The default is an endpoint that did not answer.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct EndpointWord {
+pub struct EndpointReport {
     /// The sender's part of its pool, if the endpoint exposes it.
     pub pool: Option<PoolContent>,
     /// Whether it knows any of the attempts by hash; `None` if not all look-ups were answered.
@@ -84,7 +84,7 @@ pub struct DiagnosisView<'a> {
     /// The hashes of all its attempts.
     pub attempts: &'a [TxHash],
     /// The answer of each endpoint of the chain, including those that did not answer.
-    pub endpoints: &'a [EndpointWord],
+    pub endpoints: &'a [EndpointReport],
     /// The account's counts, if the chain answered.
     pub counts: Option<AccountCounts>,
 }
@@ -132,7 +132,7 @@ pub fn diagnose(view: &DiagnosisView<'_>) -> Diagnosis {
 
 /// Whether an endpoint has none of the attempts. The caller has handled pools that show something else in
 /// the slot, so either kind of answer will do.
-const fn denies(word: &EndpointWord) -> bool {
+const fn denies(word: &EndpointReport) -> bool {
     match word.knows_it {
         Some(known) => !known,
         None => word.pool.is_some(),
@@ -160,24 +160,24 @@ mod tests {
         Some(AccountCounts::confirmed(nonce(mined), nonce(pending)))
     }
 
-    fn pool(pending: Option<TxHash>, queued: Option<TxHash>) -> EndpointWord {
+    fn pool(pending: Option<TxHash>, queued: Option<TxHash>) -> EndpointReport {
         let at = |hash: Option<TxHash>| hash.map(|hash| (nonce(7), hash)).into_iter().collect();
         let content = PoolContent { pending: at(pending), queued: at(queued) };
-        EndpointWord { pool: Some(content), knows_it: None }
+        EndpointReport { pool: Some(content), knows_it: None }
     }
 
-    fn by_hash(knows_it: bool) -> EndpointWord {
-        EndpointWord { pool: None, knows_it: Some(knows_it) }
+    fn by_hash(knows_it: bool) -> EndpointReport {
+        EndpointReport { pool: None, knows_it: Some(knows_it) }
     }
 
-    fn check(endpoints: &[EndpointWord], counts: Option<AccountCounts>) -> Diagnosis {
+    fn check(endpoints: &[EndpointReport], counts: Option<AccountCounts>) -> Diagnosis {
         let attempts = &[OLDER, OURS];
         diagnose(&DiagnosisView { nonce: nonce(7), attempts, endpoints, counts })
     }
 
     #[test]
     fn any_attempt_in_any_pool_is_in_the_pool() {
-        let silent = EndpointWord::default();
+        let silent = EndpointReport::default();
         assert_eq!(check(&[silent.clone(), pool(Some(OLDER), None)], None), Diagnosis::InPool);
         assert_eq!(check(&[by_hash(false), by_hash(true)], counts(7, 7)), Diagnosis::InPool);
         let both = [pool(Some(FOREIGN), None), pool(Some(OURS), None)];
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn one_node_of_several_can_not_call_it_lost() {
         let lost = Diagnosis::ProbablyLost;
-        let silent = EndpointWord::default();
+        let silent = EndpointReport::default();
         assert_eq!(check(&[by_hash(false)], counts(7, 7)), lost);
         assert_eq!(check(&[by_hash(false), silent.clone()], counts(7, 7)), Diagnosis::Unknown);
         let two = [by_hash(false), pool(None, None), silent.clone()];

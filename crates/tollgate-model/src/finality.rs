@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::port::AttemptKind;
-use crate::transition::Verdict;
+use crate::transition::FinalOutcome;
 
 /// When a block counts as settled.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -120,15 +120,15 @@ pub fn stall(
 }
 
 /// The result of a transaction whose receipt is at the threshold.
-pub const fn verdict(mined: AttemptKind, succeeded: bool) -> Verdict {
+pub const fn verdict(mined: AttemptKind, succeeded: bool) -> FinalOutcome {
     match (mined, succeeded) {
-        (AttemptKind::Cancellation, _) => Verdict::Cancelled,
-        (AttemptKind::Placeholder, _) => Verdict::Replaced,
+        (AttemptKind::Cancellation, _) => FinalOutcome::Cancelled,
+        (AttemptKind::Placeholder, _) => FinalOutcome::Replaced,
         (AttemptKind::Intent | AttemptKind::Bump | AttemptKind::Replacement, true) => {
-            Verdict::Executed
+            FinalOutcome::Executed
         }
         (AttemptKind::Intent | AttemptKind::Bump | AttemptKind::Replacement, false) => {
-            Verdict::Reverted
+            FinalOutcome::Reverted
         }
     }
 }
@@ -182,10 +182,10 @@ mod tests {
 
     #[test]
     fn whichever_attempt_is_mined_decides() {
-        assert_eq!(verdict(AttemptKind::Bump, true), Verdict::Executed);
-        assert_eq!(verdict(AttemptKind::Intent, false), Verdict::Reverted);
-        assert_eq!(verdict(AttemptKind::Cancellation, true), Verdict::Cancelled);
-        assert_eq!(verdict(AttemptKind::Placeholder, true), Verdict::Replaced);
+        assert_eq!(verdict(AttemptKind::Bump, true), FinalOutcome::Executed);
+        assert_eq!(verdict(AttemptKind::Intent, false), FinalOutcome::Reverted);
+        assert_eq!(verdict(AttemptKind::Cancellation, true), FinalOutcome::Cancelled);
+        assert_eq!(verdict(AttemptKind::Placeholder, true), FinalOutcome::Replaced);
     }
 
     #[test]

@@ -16,14 +16,14 @@ use crate::time::Timestamp;
 /// A value that no store can hold, with the name of the field it was meant for.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{field}: {problem}")]
-pub struct InvalidId {
+pub struct InvalidValue {
     /// The field's name in the API.
     pub field: &'static str,
     /// The problem.
     pub problem: String,
 }
 
-impl InvalidId {
+impl InvalidValue {
     pub(crate) fn new(field: &'static str, problem: impl Into<String>) -> Self {
         Self { field, problem: problem.into() }
     }
@@ -43,11 +43,11 @@ macro_rules! stored_number {
             pub const MAX: Self = Self(i64::MAX as u64);
 
             /// Takes a number that a store can hold.
-            pub fn new(value: u64) -> Result<Self, InvalidId> {
+            pub fn new(value: u64) -> Result<Self, InvalidValue> {
                 if (Self::MIN.0..=Self::MAX.0).contains(&value) {
                     Ok(Self(value))
                 } else {
-                    Err(InvalidId::new(
+                    Err(InvalidValue::new(
                         $field,
                         format!("{value} is not {} to {}", Self::MIN.0, Self::MAX.0),
                     ))
@@ -55,9 +55,9 @@ macro_rules! stored_number {
             }
 
             /// Takes a number as a store gives it back.
-            pub fn from_i64(value: i64) -> Result<Self, InvalidId> {
+            pub fn from_i64(value: i64) -> Result<Self, InvalidValue> {
                 u64::try_from(value)
-                    .map_err(|_| InvalidId::new($field, format!("{value} is negative")))
+                    .map_err(|_| InvalidValue::new($field, format!("{value} is negative")))
                     .and_then(Self::new)
             }
 
@@ -72,10 +72,10 @@ macro_rules! stored_number {
             }
 
             /// The number `by` further on, if a store can still hold it.
-            pub fn forward(self, by: u64) -> Result<Self, InvalidId> {
+            pub fn forward(self, by: u64) -> Result<Self, InvalidValue> {
                 self.0
                     .checked_add(by)
-                    .ok_or_else(|| InvalidId::new($field, format!("{} + {by} overflows", self.0)))
+                    .ok_or_else(|| InvalidValue::new($field, format!("{} + {by} overflows", self.0)))
                     .and_then(Self::new)
             }
         }
@@ -143,8 +143,8 @@ impl fmt::Debug for Submitter {
 ///
 /// All-lower and all-upper hex carry no checksum and are taken as they are; mixed case is an
 /// EIP-55 checksum and must be right, because a wrong one is a typing error with money behind it.
-pub fn parse_address(text: &str) -> Result<Address, InvalidId> {
-    let problem = |why: &str| InvalidId::new("address", format!("{why}: {:?}", shorten(text)));
+pub fn parse_address(text: &str) -> Result<Address, InvalidValue> {
+    let problem = |why: &str| InvalidValue::new("address", format!("{why}: {:?}", shorten(text)));
     let digits = text.strip_prefix("0x").ok_or_else(|| problem("must start with 0x"))?;
     if digits.len() != 40 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Err(problem("must be 40 hex digits after 0x"));
@@ -187,12 +187,12 @@ impl TxId {
 }
 
 impl FromStr for TxId {
-    type Err = InvalidId;
+    type Err = InvalidValue;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Uuid::try_parse(text)
             .map(Self)
-            .map_err(|_| InvalidId::new("txId", format!("not a UUID: {:?}", shorten(text))))
+            .map_err(|_| InvalidValue::new("txId", format!("not a UUID: {:?}", shorten(text))))
     }
 }
 
@@ -220,7 +220,7 @@ impl RequestId {
     pub const MAX_BYTES: usize = 256;
 
     /// Takes an id of 1 to [`Self::MAX_BYTES`] bytes without control characters, not all blank.
-    pub fn new(text: impl Into<String>) -> Result<Self, InvalidId> {
+    pub fn new(text: impl Into<String>) -> Result<Self, InvalidValue> {
         let text = text.into();
         let problem = if text.trim().is_empty() {
             "must not be blank".to_owned()
@@ -231,7 +231,7 @@ impl RequestId {
         } else {
             return Ok(Self(text));
         };
-        Err(InvalidId::new("requestId", problem))
+        Err(InvalidValue::new("requestId", problem))
     }
 
     /// The text as the caller gave it.
@@ -257,7 +257,7 @@ impl NodeId {
     pub const MAX_NAME_BYTES: usize = 100;
 
     /// Joins a node's name and the boot id of this start.
-    pub fn new(name: &str, boot_id: Uuid) -> Result<Self, InvalidId> {
+    pub fn new(name: &str, boot_id: Uuid) -> Result<Self, InvalidValue> {
         let bad = |c: char| c.is_control() || c.is_whitespace() || c == '/';
         if name.is_empty() || name.len() > Self::MAX_NAME_BYTES || name.contains(bad) {
             let problem = format!(
@@ -265,7 +265,7 @@ impl NodeId {
                 Self::MAX_NAME_BYTES,
                 shorten(name)
             );
-            return Err(InvalidId::new("nodeName", problem));
+            return Err(InvalidValue::new("nodeName", problem));
         }
         Ok(Self(format!("{name}/{}", boot_id.simple())))
     }

@@ -4,7 +4,7 @@ use alloy_primitives::{Address, Bytes, U256};
 use serde::{Deserialize, Serialize};
 
 use crate::amount::GasPrice;
-use crate::ids::{InvalidId, TxHash};
+use crate::ids::{InvalidValue, TxHash};
 use crate::metadata;
 use crate::port::batch::Payload;
 use crate::port::chain::Speed;
@@ -77,7 +77,7 @@ impl Intent {
 
     /// The stored encoding: JSON with the fields in the order above. The digest depends on the meaning of
     /// the metadata, not on white space and order ([`metadata::canonical`]).
-    pub fn to_payload(&self) -> Result<Payload, InvalidId> {
+    pub fn to_payload(&self) -> Result<Payload, InvalidValue> {
         let kept = self.to_bytes()?;
         match self.metadata.as_deref().and_then(metadata::canonical) {
             Some(text) if self.metadata.as_ref() != Some(&text) => {
@@ -88,15 +88,16 @@ impl Intent {
         }
     }
 
-    fn to_bytes(&self) -> Result<Bytes, InvalidId> {
+    fn to_bytes(&self) -> Result<Bytes, InvalidValue> {
         let text = serde_json::to_vec(self)
-            .map_err(|error| InvalidId::new("payload", error.to_string()))?;
+            .map_err(|error| InvalidValue::new("payload", error.to_string()))?;
         Ok(text.into())
     }
 
     /// Decodes what [`Self::to_payload`] encoded.
-    pub fn from_payload(bytes: &[u8]) -> Result<Self, InvalidId> {
-        serde_json::from_slice(bytes).map_err(|error| InvalidId::new("payload", error.to_string()))
+    pub fn from_payload(bytes: &[u8]) -> Result<Self, InvalidValue> {
+        serde_json::from_slice(bytes)
+            .map_err(|error| InvalidValue::new("payload", error.to_string()))
     }
 }
 

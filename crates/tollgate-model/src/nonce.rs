@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-use crate::ids::{InvalidId, Nonce};
+use crate::ids::{InvalidValue, Nonce};
 use crate::port::chain::AccountCounts;
 use crate::state::{StuckReason, Tracking, TxState};
 use crate::time::Timestamp;
@@ -206,7 +206,7 @@ pub struct SlotRange {
 
 impl SlotRange {
     /// The nonce after the last one: the new cursor.
-    pub fn end(&self) -> Result<Nonce, InvalidId> {
+    pub fn end(&self) -> Result<Nonce, InvalidValue> {
         self.first.forward(u64::from(self.count))
     }
 }
@@ -228,7 +228,7 @@ pub fn decide(
     view: &NonceView,
     wanted: u32,
     now: Timestamp,
-) -> Result<NonceDecision, InvalidId> {
+) -> Result<NonceDecision, InvalidValue> {
     if view.status != SubmitterStatus::Active {
         return Ok(NonceDecision::Held);
     }
@@ -317,7 +317,7 @@ pub struct PoolView<'a> {
 
 /// A slot to open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct HandedOut {
+pub struct SlotToFill {
     /// The nonce.
     pub nonce: Nonce,
     /// It comes from the pool, not from the cursor.
@@ -329,11 +329,11 @@ pub struct HandedOut {
 ///
 /// I3: nothing below what the chain counts. A nonce that only a pool counts may belong to a caller that
 /// sent it after its deadline. I12: strict mode has no pool.
-pub fn hand_out(
+pub fn slots_to_fill(
     mode: Mode,
     pool: &PoolView<'_>,
     range: SlotRange,
-) -> Result<Vec<HandedOut>, InvalidId> {
+) -> Result<Vec<SlotToFill>, InvalidValue> {
     let count = range.count as usize;
     let floor = match (mode, pool.chain) {
         (Mode::Pipelined, Some(chain)) => chain.mined.max(chain.pending),
@@ -341,10 +341,10 @@ pub fn hand_out(
     };
     let free = pool.recyclable.range(floor.min(range.first)..range.first);
     let recycled = free.filter(|nonce| !pool.open.contains(nonce)).take(count);
-    let mut handed: Vec<HandedOut> =
-        recycled.map(|nonce| HandedOut { nonce: *nonce, recycled: true }).collect();
+    let mut handed: Vec<SlotToFill> =
+        recycled.map(|nonce| SlotToFill { nonce: *nonce, recycled: true }).collect();
     for ahead in 0..count.saturating_sub(handed.len()) {
-        handed.push(HandedOut { nonce: range.first.forward(ahead as u64)?, recycled: false });
+        handed.push(SlotToFill { nonce: range.first.forward(ahead as u64)?, recycled: false });
     }
     Ok(handed)
 }
@@ -354,7 +354,7 @@ pub fn hand_out(
 /// `window` of the mined count, so no more than two windows are open.
 ///
 /// I3: nothing below what the chain or a pool counts, and nothing without a fresh count.
-pub fn unblocks(rules: &NonceRules, pool: &PoolView<'_>, wanted: u32) -> Vec<HandedOut> {
+pub fn unblocks(rules: &NonceRules, pool: &PoolView<'_>, wanted: u32) -> Vec<SlotToFill> {
     let Some(chain) = pool.chain.filter(|_| rules.mode == Mode::Pipelined) else {
         return Vec::new();
     };
@@ -363,7 +363,7 @@ pub fn unblocks(rules: &NonceRules, pool: &PoolView<'_>, wanted: u32) -> Vec<Han
         .map_while(|nonce| Nonce::new(nonce).ok())
         .take_while(|nonce| pool.open.contains(nonce) || pool.recyclable.contains(nonce))
         .filter(|nonce| !pool.open.contains(nonce))
-        .map(|nonce| HandedOut { nonce, recycled: true })
+        .map(|nonce| SlotToFill { nonce, recycled: true })
         .take(wanted as usize)
         .collect()
 }

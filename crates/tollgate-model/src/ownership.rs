@@ -114,7 +114,7 @@ const GRACE_MIN: Duration = Duration::from_secs(1);
 
 /// The timeouts of ownership changes, derived from the lease terms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Manners {
+pub struct HandoverTimings {
     /// A node without a heartbeat for longer counts as dead. Never later than its leases expire, so that no
     /// node waits for a dead one.
     pub live_within: Duration,
@@ -130,7 +130,7 @@ pub struct Manners {
     pub unserved_for: Duration,
 }
 
-impl Manners {
+impl HandoverTimings {
     /// The timings for these lease terms.
     pub fn of(terms: &LeaseTerms) -> Self {
         let beat = terms.renew_interval();
@@ -313,7 +313,7 @@ mod tests {
         let seconds = Duration::from_secs;
         for (duration, renew) in [(10, 3), (10, 1), (9, 4)] {
             let terms = LeaseTerms::new(seconds(duration), seconds(renew), seconds(1)).unwrap();
-            let manners = Manners::of(&terms);
+            let manners = HandoverTimings::of(&terms);
             // The lease was renewed at most one interval before the last heartbeat.
             assert!(manners.live_within + terms.renew_interval() <= terms.duration());
             assert!(manners.live_within > terms.renew_interval());
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn orphans_go_to_the_preferred_node_at_once_and_to_others_after_the_grace() {
-        let manners = Manners::of(&LeaseTerms::default());
+        let manners = HandoverTimings::of(&LeaseTerms::default());
         let (me, other) = (node(1).node, node(2).node);
         let short = Duration::ZERO;
         assert!(manners.adopts(&me, Some(&me), short));
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn unserved_work_is_followed_by_the_preferred_node_first_and_by_others_after_the_grace() {
-        let manners = Manners::of(&LeaseTerms::default());
+        let manners = HandoverTimings::of(&LeaseTerms::default());
         let (me, other) = (node(1).node, node(2).node);
         let (moment, after) = (Duration::from_millis(1), manners.unserved_for);
         assert!(!manners.follows(&me, Some(&me), after - moment), "a restart takes a while");

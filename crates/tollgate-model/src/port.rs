@@ -27,19 +27,19 @@ pub use alert::{Alert, AlertKind, Alerts};
 pub use batch::{
     AttemptKind, BatchLimits, Confirmations, CreateAnswer, CursorMove, Evidence, Fees, FencedBatch,
     Judgement, ModeChange, NewAttempt, NewEvent, NewTx, Payload, Schedule, Section, SectionFacts,
-    SectionOutcome, Slot, StatusChange, SubmitterNote, TxUpdate, UpdateAnswer, judge,
+    SectionOutcome, Slot, StatusChange, SubmitterAuditEntry, TxUpdate, UpdateAnswer, judge,
 };
-pub use checkpoint::{Checkpoint, Checkpoints, Unwatched};
+pub use checkpoint::{Checkpoint, Checkpoints, NoCheckpoints};
 pub use error::{Cause, StoreError};
 pub use feed::{Completion, FeedPage, FeedStore, OutboxEvent};
 pub use lease::{Acquisition, GrantKind, Lease, LeaseStore, LeaseTerms, OrphanPage, Owner};
 pub use node::{LiveNode, NodeStore, ServedSet};
 pub use record::{
-    Attempt, ChainRegistration, HistoryEntry, KnownRequest, LineHead, MinedIn, OpenTx,
-    ReceiptDetails, Seen, SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup,
+    Attempt, ChainRegistration, HistoryEntry, KnownRequest, LineHead, OpenTx, ReceiptDetails,
+    RowVersion, SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, TxReceipt,
     TxRecord,
 };
-pub use reservation::{HandBack, Reservation, ReservationState, ReservationStore, Reserve};
+pub use reservation::{Reservation, ReservationState, ReservationStore, Reserve, ReturnedNonces};
 pub use tx::{ListFilter, Page, Settled, StateFilter, TxStore};
 pub use wait::{SubmitterWait, WaitKind};
 

@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use crate::TxHash;
 use crate::diagnose::witnesses_needed;
-use crate::ids::{InvalidId, Nonce};
+use crate::ids::{InvalidValue, Nonce};
 use crate::nonce::{Mode, SubmitterStatus, Unexplained, unexplained};
 use crate::port::batch::CursorMove;
 use crate::port::chain::{AccountCounts, Occupant};
@@ -23,7 +23,7 @@ use crate::state::{StuckReason, Tracking, TxState};
 
 /// One endpoint's answer about the receipt of one attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Looked {
+pub enum ReceiptLookup {
     /// The receipt exists.
     Found,
     /// There is no receipt, although the endpoint's own count is past the slot.
@@ -68,10 +68,10 @@ pub enum Search {
 /// enough endpoints have no receipt of any attempt.
 pub fn judge_search(
     attempts: &[TxHash],
-    looked: &[impl AsRef<[Looked]>],
+    looked: &[impl AsRef<[ReceiptLookup]>],
     seen: Option<Occupant>,
 ) -> Search {
-    let found = looked.iter().position(|said| said.as_ref().contains(&Looked::Found));
+    let found = looked.iter().position(|said| said.as_ref().contains(&ReceiptLookup::Found));
     if let Some(attempt) = found {
         return Search::Ours { attempt };
     }
@@ -79,8 +79,8 @@ pub fn judge_search(
     if let Some(attempt) = attempts.iter().position(|hash| *hash == seen.tx_hash) {
         return Search::ReceiptMissing { attempt, seen };
     }
-    let denied = |said: &[Looked]| {
-        let witnesses = said.iter().filter(|word| **word == Looked::NotThere).count();
+    let denied = |said: &[ReceiptLookup]| {
+        let witnesses = said.iter().filter(|word| **word == ReceiptLookup::NotThere).count();
         witnesses >= witnesses_needed(said.len())
     };
     if !looked.is_empty() && looked.iter().all(|said| denied(said.as_ref())) {
@@ -247,7 +247,7 @@ pub struct Hole {
 
 /// Compares and returns the steps: PROTECT first, then the cursor, then slots and holes from the lowest
 /// up.
-pub fn reconcile(view: &ReconcileView<'_>) -> Result<Vec<ReconcileStep>, InvalidId> {
+pub fn reconcile(view: &ReconcileView<'_>) -> Result<Vec<ReconcileStep>, InvalidValue> {
     let mined = view.counts.mined;
     let slots: Vec<_> = view.open.iter().flat_map(|slot| steps_for(slot, view)).collect();
     let mut steps = Vec::new();
@@ -334,7 +334,7 @@ pub fn holes(
     counts: AccountCounts,
     open: &BTreeSet<Nonce>,
     reserved: &BTreeSet<Nonce>,
-) -> Result<Vec<Hole>, InvalidId> {
+) -> Result<Vec<Hole>, InvalidValue> {
     let mut holes = Vec::new();
     let mut next = counts.mined;
     let ours: BTreeSet<Nonce> = open.union(reserved).copied().collect();

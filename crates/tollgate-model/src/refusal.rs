@@ -16,7 +16,7 @@ use crate::fees::{FeeCaps, cost, first_offer, gas_limit};
 use crate::ids::Nonce;
 use crate::intent::Intent;
 use crate::port::batch::{AttemptKind, BatchLimits, Fees};
-use crate::port::chain::{ChainLimits, FeeQuote, Funds, Trial};
+use crate::port::chain::{CallEstimate, ChainLimits, FeeQuote, Funds};
 use crate::port::signer::AccessListEntry;
 
 pub use kind::{FundsShort, Refusal, RefusalKind, RefusedField};
@@ -85,14 +85,14 @@ pub const fn refusal_of_estimate(class: AnswerClass) -> Option<RefusalKind> {
 ///
 /// # Errors
 /// [`NoEstimate`]: the caller's mistake, or a node's trouble.
-pub fn estimated_gas(trial: Trial) -> Result<u64, NoEstimate> {
+pub fn estimated_gas(trial: CallEstimate) -> Result<u64, NoEstimate> {
     let answer = match trial {
-        Trial::Gas(gas) => return Ok(gas),
-        Trial::Reverts(reason) => {
+        CallEstimate::Gas(gas) => return Ok(gas),
+        CallEstimate::Reverts(reason) => {
             let detail = format!("the call would revert: {reason}");
             return Err(NoEstimate::Refused(Refusal::new(RefusalKind::WouldRevert, detail)));
         }
-        Trial::Refused(answer) => answer,
+        CallEstimate::Refused(answer) => answer,
     };
     Err(match refusal_of_estimate(answer.class) {
         Some(kind) => {
@@ -105,7 +105,7 @@ pub fn estimated_gas(trial: Trial) -> Result<u64, NoEstimate> {
 
 /// A transaction, complete except for nonce and signature.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Demand<'a> {
+pub struct PricedTx<'a> {
     /// The called contract or recipient; `None` creates a contract.
     pub to: Option<Address>,
     /// The value to transfer.
@@ -120,7 +120,7 @@ pub struct Demand<'a> {
     pub fees: Fees,
 }
 
-impl<'a> Demand<'a> {
+impl<'a> PricedTx<'a> {
     /// An intent at these fees.
     pub fn of(intent: &'a Intent, fees: Fees) -> Self {
         Self {
@@ -141,7 +141,7 @@ impl<'a> Demand<'a> {
 
 /// The minimum gas limit of a transaction on any chain, or on one with a floor for call data (EIP-7623),
 /// which also has EIP-3860. Chains that charge more, such as rollups, say so in their answers.
-pub fn least_gas(demand: &Demand<'_>, has_calldata_floor: bool) -> u64 {
+pub fn least_gas(demand: &PricedTx<'_>, has_calldata_floor: bool) -> u64 {
     let bytes = demand.data.len() as u64;
     let zeros = demand.data.iter().filter(|byte| **byte == 0).count() as u64;
     let priced = |zero: u64, other: u64| zeros * zero + (bytes - zeros) * other;
@@ -165,7 +165,7 @@ pub fn least_gas(demand: &Demand<'_>, has_calldata_floor: bool) -> u64 {
 /// It is longer than nodes accept, or its gas is below the intrinsic gas, above the chain's limit for a
 /// transaction, or above a block's.
 pub fn judge_gas(
-    demand: &Demand<'_>,
+    demand: &PricedTx<'_>,
     limits: &ChainLimits,
     of_tx: &TxLimits,
 ) -> Result<(), Refusal> {
@@ -193,12 +193,14 @@ fn gas_max(limits: &ChainLimits) -> u64 {
 
 /// The gas limit of a zero-value self-transfer, by a node's estimate. An impossible estimate is ignored:
 /// the slot that it should close would stay open.
-pub fn gas_to_self(trial: Option<&Trial>, limits: &ChainLimits) -> u64 {
+pub fn gas_to_self(trial: Option<&CallEstimate>, limits: &ChainLimits) -> u64 {
     match trial {
-        Some(Trial::Gas(estimate)) if *estimate <= gas_max(limits) => {
+        Some(CallEstimate::Gas(estimate)) if *estimate <= gas_max(limits) => {
             gas_limit(*estimate).clamp(TX_GAS, gas_max(limits).max(TX_GAS))
         }
-        Some(Trial::Gas(_) | Trial::Reverts(_) | Trial::Refused(_)) | None => TX_GAS,
+        Some(CallEstimate::Gas(_) | CallEstimate::Reverts(_) | CallEstimate::Refused(_)) | None => {
+            TX_GAS
+        }
     }
 }
 
@@ -211,12 +213,12 @@ pub fn gas_to_self(trial: Option<&Trial>, limits: &ChainLimits) -> u64 {
 /// caller gave no gas.
 pub fn gas_for_estimate(
     estimate: u64,
-    demand: &Demand<'_>,
+    demand: &PricedTx<'_>,
     limits: &ChainLimits,
     of_tx: &TxLimits,
 ) -> Result<u64, NoEstimate> {
     let least = least_gas(demand, limits.has_calldata_floor);
-    let estimated = Demand { access_list: &[], ..*demand };
+    let estimated = PricedTx { access_list: &[], ..*demand };
     let least_without_list = least_gas(&estimated, limits.has_calldata_floor);
     let block_gas = gas_max(limits);
     if gas_limit(estimate) < least_without_list || estimate > block_gas {
@@ -234,7 +236,7 @@ pub fn gas_for_estimate(
 /// # Errors
 /// It is below a tenth of the base fee; the refusal names the cap.
 pub fn judge_price(
-    demand: &Demand<'_>,
+    demand: &PricedTx<'_>,
     base_fee: Option<GasPrice>,
     caps: &FeeCaps,
 ) -> Result<(), Refusal> {
@@ -306,7 +308,7 @@ impl OpenCosts {
     pub fn add_queued(&mut self, intent: &Intent, quote: &FeeQuote, caps: &FeeCaps) {
         let Some(gas_limit) = intent.gas else { return };
         let fees = first_offer(intent, quote, gas_limit, caps).0;
-        self.queued = self.queued.saturating_add(Demand::of(intent, fees).cost());
+        self.queued = self.queued.saturating_add(PricedTx::of(intent, fees).cost());
     }
 
     /// What the account has left for a new transaction, by the endpoint that reports most: one that lags or

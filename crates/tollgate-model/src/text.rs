@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::ids::InvalidId;
+use crate::ids::InvalidValue;
 
 /// At most `MAX` bytes of text that every store can save (PostgreSQL does not allow NUL).
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -10,13 +10,16 @@ pub struct Text<const MAX: usize>(String);
 
 impl<const MAX: usize> Text<MAX> {
     /// Takes text from a caller: too long or with a NUL is the caller's error.
-    pub fn new(field: &'static str, text: impl Into<String>) -> Result<Self, InvalidId> {
+    pub fn new(field: &'static str, text: impl Into<String>) -> Result<Self, InvalidValue> {
         let text = text.into();
         if text.len() > MAX {
-            return Err(InvalidId::new(field, format!("{} bytes are more than {MAX}", text.len())));
+            return Err(InvalidValue::new(
+                field,
+                format!("{} bytes are more than {MAX}", text.len()),
+            ));
         }
         if text.contains('\0') {
-            return Err(InvalidId::new(field, "must not hold NUL"));
+            return Err(InvalidValue::new(field, "must not hold NUL"));
         }
         Ok(Self(text))
     }

@@ -32,7 +32,7 @@ pub enum TxEvent {
     /// The block of its receipt left the canonical chain (I9).
     Orphaned,
     /// The receipt has reached the finality threshold (I8).
-    Finalised(Verdict),
+    Finalised(FinalOutcome),
     /// A foreign transaction in its slot has reached the finality threshold (I8).
     SlotTaken,
     /// Its slot went to another transaction, with proof that no node ever accepted it (I3).
@@ -45,7 +45,7 @@ pub enum TxEvent {
 
 /// The meaning of a receipt at the finality threshold.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Verdict {
+pub enum FinalOutcome {
     /// The intent was executed.
     Executed,
     /// The intent was mined and reverted.
@@ -70,10 +70,10 @@ impl TxEvent {
         Self::Resent,
         Self::Mined,
         Self::Orphaned,
-        Self::Finalised(Verdict::Executed),
-        Self::Finalised(Verdict::Reverted),
-        Self::Finalised(Verdict::Cancelled),
-        Self::Finalised(Verdict::Replaced),
+        Self::Finalised(FinalOutcome::Executed),
+        Self::Finalised(FinalOutcome::Reverted),
+        Self::Finalised(FinalOutcome::Cancelled),
+        Self::Finalised(FinalOutcome::Replaced),
         Self::SlotTaken,
         Self::SlotRecycled,
         Self::GaveUp(StuckReason::TimedOut),
@@ -300,11 +300,11 @@ const fn from_stuck(reason: StuckReason, event: TxEvent) -> Option<TxState> {
     }
 }
 
-const fn finalised(verdict: Verdict) -> TxState {
+const fn finalised(verdict: FinalOutcome) -> TxState {
     match verdict {
-        Verdict::Executed => TxState::Confirmed,
-        Verdict::Reverted => TxState::Failed(Failed::Reverted),
-        Verdict::Cancelled => TxState::Failed(Failed::Cancelled),
-        Verdict::Replaced => TxState::Failed(Failed::Rejected),
+        FinalOutcome::Executed => TxState::Confirmed,
+        FinalOutcome::Reverted => TxState::Failed(Failed::Reverted),
+        FinalOutcome::Cancelled => TxState::Failed(Failed::Cancelled),
+        FinalOutcome::Replaced => TxState::Failed(Failed::Rejected),
     }
 }

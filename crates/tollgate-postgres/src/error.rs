@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use deadpool_postgres::{HookError, PoolError};
 use tokio_postgres::error::{DbError, Error as PgError, SqlState};
-use tollgate_model::ids::InvalidId;
+use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::{Cause, StoreError};
 
 /// Why a statement has no result.
@@ -68,7 +68,9 @@ impl From<SqlError> for StoreError {
             None | Some("08" | "25" | "40" | "53" | "55" | "57" | "58") => {
                 Self::Unavailable(Cause::of(error))
             }
-            Some("22") => Self::Invalid(InvalidId { field: "value", problem: error.to_string() }),
+            Some("22") => {
+                Self::Invalid(InvalidValue { field: "value", problem: error.to_string() })
+            }
             Some(_) => Self::Defect(Cause::of(error)),
         }
     }

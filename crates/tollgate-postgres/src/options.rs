@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_model::port::{Checkpoints, Unwatched};
+use tollgate_model::port::{Checkpoints, NoCheckpoints};
 use tollgate_model::sql::Overrides;
 
 /// How to reach the database.
@@ -55,7 +55,7 @@ impl PgOptions {
             upkeep_connections: 2,
             pool_timeout: Duration::from_secs(3),
             session: SessionLimits::default(),
-            checkpoints: Arc::new(Unwatched),
+            checkpoints: Arc::new(NoCheckpoints),
             overrides: &[],
         }
     }

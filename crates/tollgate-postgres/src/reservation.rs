@@ -5,7 +5,8 @@ use async_trait::async_trait;
 use tokio_postgres::types::ToSql;
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{
-    HandBack, Lease, Page, Reservation, ReservationStore, Reserve, StoreError, SubmitterNote,
+    Lease, Page, Reservation, ReservationStore, Reserve, ReturnedNonces, StoreError,
+    SubmitterAuditEntry,
 };
 use tollgate_model::sql::Query;
 use tollgate_model::time::micros;
@@ -120,16 +121,16 @@ impl ReservationStore for PgStore {
         Ok(free)
     }
 
-    async fn hand_back(
+    async fn return_nonces(
         &self,
         node: &NodeId,
         lease: Lease,
-        wanted: &HandBack,
+        wanted: &ReturnedNonces,
     ) -> Result<Vec<Nonce>, StoreError> {
-        let HandBack { nonces, used, reason } = wanted;
+        let ReturnedNonces { nonces, used, reason } = wanted;
         let query = queries::RESERVATION_HAND_BACK;
         let (tx, free) = self.recycle(node, lease, query, nonces, reason, &[used]).await?;
-        if let Some(note) = SubmitterNote::handed_back(&free, reason.as_str()) {
+        if let Some(note) = SubmitterAuditEntry::handed_back(&free, reason.as_str()) {
             insert_note(&tx, node, lease, &note).await?;
         }
         tx.commit().await?;
@@ -220,7 +221,7 @@ async fn lock_cursor(tx: &Tx, submitter: Submitter) -> Result<Row, StoreError> {
 /// The cursor's nonce, or the floor if the chain is ahead of it; moves the cursor past it (I4).
 async fn advance(tx: &Tx, node: &NodeId, ask: &Reserve, from: Nonce) -> Result<Nonce, StoreError> {
     let nonce = from.max(ask.floor);
-    if let Some(note) = SubmitterNote::skipped(from, nonce) {
+    if let Some(note) = SubmitterAuditEntry::skipped(from, nonce) {
         insert_note(tx, node, ask.lease, &note).await?;
     }
     let (chain_id, address) = key(&ask.lease.submitter);

@@ -45,7 +45,7 @@ pub mod sighting {
     pub const UNREPORTED_COMMIT: &str = "a tx is stored and its caller has no answer";
     /// All work is completed, under more than one owner.
     pub const ALL_STORED: &str = "every tx is stored, under more than one token";
-    /// Seen only if the chain mines.
+    /// RowVersion only if the chain mines.
     pub const ALL_MINED: &str = "every tx is mined";
 }
 
@@ -145,7 +145,7 @@ fn takeover_waits(model: &LeaseModel, world: &World) -> bool {
         && world.nodes.iter().any(|node| node.is_contender())
 }
 
-/// Seen in the state before the second send: the send itself does not change the wire.
+/// RowVersion in the state before the second send: the send itself does not change the wire.
 fn sent_again(world: &World) -> bool {
     world.nodes.iter().any(|node| {
         node.to_send.lowest().is_some_and(|attempt| {

@@ -211,5 +211,5 @@ fn checkpoints() -> Result<Arc<dyn Checkpoints>, Failure> {
 
 #[cfg(not(feature = "failpoints"))]
 fn checkpoints() -> Result<Arc<dyn Checkpoints>, Failure> {
-    Ok(Arc::new(tollgate_model::port::Unwatched))
+    Ok(Arc::new(tollgate_model::port::NoCheckpoints))
 }

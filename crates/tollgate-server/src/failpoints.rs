@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
-use tollgate_model::port::{Checkpoint, Checkpoints, Unwatched};
+use tollgate_model::port::{Checkpoint, Checkpoints, NoCheckpoints};
 
 use crate::failure::Failure;
 
@@ -41,7 +41,7 @@ impl Checkpoints for KillAt {
 
 /// What the environment asks for.
 pub(crate) fn from_env() -> Result<Arc<dyn Checkpoints>, Failure> {
-    let Ok(asked) = std::env::var(VARIABLE) else { return Ok(Arc::new(Unwatched)) };
+    let Ok(asked) = std::env::var(VARIABLE) else { return Ok(Arc::new(NoCheckpoints)) };
     let (name, passes) = asked.split_once(':').unwrap_or((&asked, "0"));
     let at = Checkpoint::from_name(name).ok_or_else(|| format!("{VARIABLE}: no {name:?}"))?;
     let once = std::env::var_os(ONCE).map(PathBuf::from);

@@ -8,7 +8,7 @@ use alloy_primitives::{Signature, keccak256};
 use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
 use secp256k1::{Message, SECP256K1};
 use thiserror::Error;
-use tollgate_model::ids::InvalidId;
+use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::batch::{BatchLimits, Fees};
 use tollgate_model::port::signer::{AccessListEntry, PreSigned, TxDraft, TxKind};
 use tollgate_model::{Address, Bytes, ChainId, GasPrice, Nonce, Wei};
@@ -43,7 +43,7 @@ pub enum RecoverError {
     },
     /// A number is larger than the store can hold.
     #[error(transparent)]
-    OutOfRange(#[from] InvalidId),
+    OutOfRange(#[from] InvalidValue),
     /// The priority fee is above the max fee: no node accepts it.
     #[error("the priority fee is above the max fee")]
     TipAboveFee,

@@ -47,7 +47,7 @@ struct Seen {
     done: BTreeMap<TxId, Completion>,
     /// Everything that left a node.
     sent: BTreeMap<TxHash, Sent>,
-    /// Whose bytes a pool has ever taken in a slot.
+    /// OwnerLookup bytes a pool has ever taken in a slot.
     taken: BTreeMap<(Address, u64), BTreeSet<TxId>>,
     /// Sends that were not tries of an unclear one.
     sends: BTreeMap<TxId, u64>,

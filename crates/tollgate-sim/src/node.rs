@@ -9,12 +9,12 @@ use tollgate_engine::{
 };
 use tollgate_model::bump::BumpRules;
 use tollgate_model::finality::FinalityRule;
-use tollgate_model::ids::InvalidId;
+use tollgate_model::ids::InvalidValue;
 use tollgate_model::nonce::NonceRules;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::ids::Ids;
 use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision, StuckPolicy};
-use tollgate_model::port::{LeaseTerms, LiveNode, NodeStore as _, ServedSet, Unwatched};
+use tollgate_model::port::{LeaseTerms, LiveNode, NoCheckpoints, NodeStore as _, ServedSet};
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::stuck::StuckThresholds;
 use tollgate_model::{ChainId, NodeId, Text, TxId};
@@ -38,7 +38,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    fn start(world: &Arc<World>, index: usize, start: u64) -> Result<Self, InvalidId> {
+    fn start(world: &Arc<World>, index: usize, start: u64) -> Result<Self, InvalidValue> {
         let letter = if world.chain_id().get() == CHAIN_ID { 'n' } else { 'm' };
         let name = format!("{letter}{index}.{start}");
         let network = Arc::new(Network::new(world, name.clone()));
@@ -76,7 +76,7 @@ impl Node {
             signer,
             clock: network.clone(),
             ids,
-            checkpoints: Arc::new(Unwatched),
+            checkpoints: Arc::new(NoCheckpoints),
             policies,
             alerts: Arc::new(LoggedAlerts),
         };
@@ -135,7 +135,7 @@ pub(crate) async fn foreign_node(world: Arc<World>) {
     }
 }
 
-fn options(world: &World) -> Result<EngineOptions, InvalidId> {
+fn options(world: &World) -> Result<EngineOptions, InvalidValue> {
     let plan = &world.plan;
     let millis = Duration::from_millis;
     let finality = match plan.finality {

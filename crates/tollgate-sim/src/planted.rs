@@ -6,7 +6,7 @@ mod store;
 
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::{Mode, StrictAdvance, SubmitterStatus};
-use tollgate_model::port::chain::{Occupant, Trial};
+use tollgate_model::port::chain::{CallEstimate, Occupant};
 use tollgate_model::port::{Completion, FencedBatch, KnownRequest, OpenTx, TxStore};
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::sql::Overrides;
@@ -341,8 +341,8 @@ pub(crate) fn unresumed(world: &World, batch: FencedBatch) -> FencedBatch {
 }
 
 /// [`Bug::GasGuessed`]: what every call needs, whoever is asked.
-pub(crate) fn guessed_gas(world: &World) -> Option<Trial> {
-    world.has(Bug::GasGuessed).then_some(Trial::Gas(TRANSFER_GAS))
+pub(crate) fn guessed_gas(world: &World) -> Option<CallEstimate> {
+    world.has(Bug::GasGuessed).then_some(CallEstimate::Gas(TRANSFER_GAS))
 }
 
 /// [`Bug::BalancerTrusted`]: a transaction of nobody, in the first block, in each slot in which none

@@ -72,7 +72,7 @@ fn typed(draft: &TxDraft) -> Result<TypedTransaction, SignError> {
 }
 
 fn draft_of(tx: &Tx) -> Result<TxDraft, SignError> {
-    let invalid = |error: tollgate_model::ids::InvalidId| SignError::Invalid(error.to_string());
+    let invalid = |error: tollgate_model::ids::InvalidValue| SignError::Invalid(error.to_string());
     let envelope = &tx.envelope;
     let tip = envelope.max_priority_fee_per_gas();
     Ok(TxDraft {

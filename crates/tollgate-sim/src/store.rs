@@ -16,10 +16,11 @@ use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{
     Acquisition, Attempt, ChainRegistration, Confirmations, FeedPage, FeedStore, FencedBatch,
-    HandBack, HistoryEntry, KnownRequest, Lease, LeaseStore, LeaseTerms, LineHead, ListFilter,
-    LiveNode, NodeStore as Nodes, OpenTx, OrphanPage, OutboxEvent, Owner, Page, Reservation,
-    ReservationStore, Reserve, SectionOutcome, ServedSet, Settled, StoreError, SubmitterEntry,
-    SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord, TxStore,
+    HistoryEntry, KnownRequest, Lease, LeaseStore, LeaseTerms, LineHead, ListFilter, LiveNode,
+    NodeStore as Nodes, OpenTx, OrphanPage, OutboxEvent, Owner, Page, Reservation,
+    ReservationStore, Reserve, ReturnedNonces, SectionOutcome, ServedSet, Settled, StoreError,
+    SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord,
+    TxStore,
 };
 use tollgate_model::{
     Address, B256, ChainId, NodeId, Nonce, RequestId, Seq, Submitter, Text, TxHash, TxId,
@@ -252,7 +253,7 @@ over_network! {
         expire_reservations(node: &NodeId, lease: Lease) -> Vec<Nonce>;
         retire_passed(node: &NodeId, lease: Lease, mined: Nonce) -> Vec<Nonce>;
         adopt(node: &NodeId, lease: Lease, nonces: &[Nonce], reason: &Text<500>) -> Vec<Nonce>;
-        hand_back(node: &NodeId, lease: Lease, wanted: &HandBack) -> Vec<Nonce>;
+        return_nonces(node: &NodeId, lease: Lease, wanted: &ReturnedNonces) -> Vec<Nonce>;
         reservations(of: Submitter, after: Option<Nonce>, page: Page) -> Vec<Reservation>;
         used_from(submitter: Submitter, from: Nonce, page: Page) -> Vec<Nonce>;
     }

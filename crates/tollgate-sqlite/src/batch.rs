@@ -11,8 +11,9 @@ mod write;
 use rusqlite::params;
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{
-    Checkpoint, CursorMove, FencedBatch, Judgement, Lease, ModeChange, Section, SectionOutcome,
-    Seen, Settled, StatusChange, StoreError, SubmitterNote, SubmitterWait, UpdateAnswer, judge,
+    Checkpoint, CursorMove, FencedBatch, Judgement, Lease, ModeChange, RowVersion, Section,
+    SectionOutcome, Settled, StatusChange, StoreError, SubmitterAuditEntry, SubmitterWait,
+    UpdateAnswer, judge,
 };
 use tollgate_model::{NodeId, Nonce, Submitter, Timestamp, TxId};
 
@@ -207,7 +208,7 @@ pub(crate) fn insert_note(
     conn: &Connection<'_>,
     node: &NodeId,
     lease: Lease,
-    note: &SubmitterNote,
+    note: &SubmitterAuditEntry,
 ) -> Result<(), QueryError> {
     let Submitter { chain_id, address } = lease.submitter;
     let params = params![
@@ -222,7 +223,10 @@ pub(crate) fn insert_note(
 }
 
 /// The submitter, state and version of a row.
-fn stored(conn: &Connection<'_>, tx_id: TxId) -> Result<Option<(Submitter, Seen)>, QueryError> {
+fn stored(
+    conn: &Connection<'_>,
+    tx_id: TxId,
+) -> Result<Option<(Submitter, RowVersion)>, QueryError> {
     conn.one(queries::TX_LOCK, [tx_id.uuid().into_bytes()], |row| {
         Ok((row::submitter(row)?, row::seen(row)?))
     })

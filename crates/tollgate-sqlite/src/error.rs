@@ -1,7 +1,7 @@
 //! SQLite's errors, translated to what a caller of the store should do.
 
 use rusqlite::ErrorCode;
-use tollgate_model::ids::InvalidId;
+use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::{Cause, StoreError};
 
 /// Why a query or the decoding of a row failed, inside of a transaction. A constraint that refuses one
@@ -34,7 +34,7 @@ impl QueryError {
 
     /// A value from a caller that no column can hold.
     pub(crate) fn invalid(field: &'static str, problem: String) -> Self {
-        Self::Store(StoreError::Invalid(InvalidId { field, problem }))
+        Self::Store(StoreError::Invalid(InvalidValue { field, problem }))
     }
 
     /// Something that this program can't have written, or should not have done.
@@ -56,8 +56,8 @@ impl From<StoreError> for QueryError {
 }
 
 /// Ids are only made from rows here; callers' ids were checked when they were made.
-impl From<InvalidId> for QueryError {
-    fn from(error: InvalidId) -> Self {
+impl From<InvalidValue> for QueryError {
+    fn from(error: InvalidValue) -> Self {
         Self::Store(StoreError::Defect(Cause::new(format!("stored row: {error}"), error)))
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use tollgate_model::Timestamp;
 use tollgate_model::port::clock::Clock;
-use tollgate_model::port::{Checkpoints, Unwatched};
+use tollgate_model::port::{Checkpoints, NoCheckpoints};
 use tollgate_model::sql::Overrides;
 
 /// Where a database is.
@@ -52,7 +52,7 @@ impl SqliteOptions {
             path,
             busy_timeout: Duration::from_secs(5),
             clock: Arc::new(SystemClock),
-            checkpoints: Arc::new(Unwatched),
+            checkpoints: Arc::new(NoCheckpoints),
             threads: Threads::Own,
             overrides: &[],
         }

@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use rusqlite::{Params, ToSql, params};
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{
-    CursorMove, HandBack, Lease, Page, Reservation, ReservationStore, Reserve, StoreError,
-    SubmitterNote,
+    CursorMove, Lease, Page, Reservation, ReservationStore, Reserve, ReturnedNonces, StoreError,
+    SubmitterAuditEntry,
 };
 use tollgate_model::sql::Query;
 use tollgate_model::{NodeId, Nonce, Submitter, Text, TxHash};
@@ -100,18 +100,18 @@ impl ReservationStore for SqliteStore {
         .await
     }
 
-    async fn hand_back(
+    async fn return_nonces(
         &self,
         node: &NodeId,
         lease: Lease,
-        wanted: &HandBack,
+        wanted: &ReturnedNonces,
     ) -> Result<Vec<Nonce>, StoreError> {
         Page::fits(wanted.nonces.len())?;
-        let (by, HandBack { nonces, used, reason }) = (node.clone(), wanted.clone());
+        let (by, ReturnedNonces { nonces, used, reason }) = (node.clone(), wanted.clone());
         self.owned(node, lease, move |conn| {
             let (query, reason) = (queries::RESERVATION_HAND_BACK, reason.as_str());
             let free = recycle(conn, query, lease, nonces, reason, &[&used])?;
-            if let Some(note) = SubmitterNote::handed_back(&free, reason) {
+            if let Some(note) = SubmitterAuditEntry::handed_back(&free, reason) {
                 batch::insert_note(conn, &by, lease, &note)?;
             }
             Ok(free)
@@ -251,7 +251,7 @@ fn advance(
 ) -> Result<Nonce, QueryError> {
     let nonce = from.max(ask.floor);
     let to = nonce.forward(1).map_err(StoreError::Invalid)?;
-    if let Some(note) = SubmitterNote::skipped(from, nonce) {
+    if let Some(note) = SubmitterAuditEntry::skipped(from, nonce) {
         batch::insert_note(conn, node, ask.lease, &note)?;
     }
     batch::move_cursor(conn, ask.lease.submitter, CursorMove { from, to })?;

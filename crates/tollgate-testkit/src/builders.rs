@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use tollgate_model::port::signer::{TxDraft, TxKind};
 use tollgate_model::port::{
-    AttemptKind, ChainRegistration, Confirmations, CursorMove, Fees, Lease, LeaseTerms, MinedIn,
-    NewAttempt, NewEvent, NewTx, Page, Payload, ReceiptDetails, Section, Seen, Slot,
-    SubmitterSetup, TxUpdate,
+    AttemptKind, ChainRegistration, Confirmations, CursorMove, Fees, Lease, LeaseTerms, NewAttempt,
+    NewEvent, NewTx, Page, Payload, ReceiptDetails, RowVersion, Section, Slot, SubmitterSetup,
+    TxReceipt, TxUpdate,
 };
 use tollgate_model::{
     Address, B256, Bytes, ChainId, GasPrice, NodeId, Nonce, RequestId, Seq, Submitter, Text, TxId,
@@ -222,13 +222,13 @@ pub fn one_slot(lease: Lease, n: u64) -> Section {
 }
 
 /// A move of the state machine.
-pub fn moved(tx_id: TxId, seen: Seen, event: TxEvent) -> TxUpdate {
+pub fn moved(tx_id: TxId, seen: RowVersion, event: TxEvent) -> TxUpdate {
     TxUpdate::moved(tx_id, seen, event).unwrap()
 }
 
 /// The block that holds an attempt's receipt.
-pub fn mined_in(tx_hash: B256, block_number: u64) -> MinedIn {
-    MinedIn {
+pub fn mined_in(tx_hash: B256, block_number: u64) -> TxReceipt {
+    TxReceipt {
         tx_hash,
         block_number,
         block_hash: hash(),

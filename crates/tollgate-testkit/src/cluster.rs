@@ -17,8 +17,8 @@ use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{
-    Alert, AlertKind, Alerts, Attempt, ChainRegistration, Completion, HistoryEntry, Page, Store,
-    SubmitterRecord, SubmitterSetup, TxRecord, Unwatched,
+    Alert, AlertKind, Alerts, Attempt, ChainRegistration, Completion, HistoryEntry, NoCheckpoints,
+    Page, Store, SubmitterRecord, SubmitterSetup, TxRecord,
 };
 use tollgate_model::{Address, B256, ChainId, Nonce, Seq, Submitter, TxId};
 use tollgate_signer::{Key, LocalSigner};
@@ -81,7 +81,7 @@ pub fn ports(
         signer,
         clock: Arc::new(TestClock::default()),
         ids: Arc::new(RandomIds),
-        checkpoints: Arc::new(Unwatched),
+        checkpoints: Arc::new(NoCheckpoints),
         policies: Policies::default(),
         alerts: Arc::new(LoggedAlerts),
     }

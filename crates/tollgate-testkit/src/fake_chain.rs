@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::watch;
 use tollgate_model::answer::AnswerClass;
-use tollgate_model::port::MinedIn;
+use tollgate_model::port::TxReceipt;
 use tollgate_model::port::batch::Fees;
 use tollgate_model::port::chain::BlockRef;
 use tollgate_model::{Address, Bytes, GasPrice, TxHash, U256};
@@ -313,7 +313,7 @@ impl FakeChain {
 
     /// The first endpoint shows the receipt of this transaction in searches, although its
     /// block was replaced.
-    pub fn show_orphaned(&self, receipt: MinedIn) {
+    pub fn show_orphaned(&self, receipt: TxReceipt) {
         self.lock().orphaned_receipts.insert(receipt.tx_hash, receipt);
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tollgate_model::port::{
     Acquisition, ChainRegistration, Completion, CreateAnswer, FencedBatch, Lease, LeaseTerms, Page,
-    Section, SectionOutcome, Seen, Store, StoreError, SubmitterRecord, TxRecord, TxUpdate,
+    RowVersion, Section, SectionOutcome, Store, StoreError, SubmitterRecord, TxRecord, TxUpdate,
     UpdateAnswer,
 };
 use tollgate_model::{NodeId, Seq, Submitter, TxEvent, TxId};
@@ -143,20 +143,20 @@ impl TestNode {
     }
 
     /// Applies one change, and says what the row is since.
-    pub async fn apply(&self, lease: Lease, update: TxUpdate) -> Seen {
+    pub async fn apply(&self, lease: Lease, update: TxUpdate) -> RowVersion {
         let applied = update.applied();
         self.write_whole(section(lease).change(update)).await;
         applied
     }
 
     /// Applies a move of the state machine to the row as it stands.
-    pub async fn step(&self, lease: Lease, tx_id: TxId, event: TxEvent) -> Seen {
+    pub async fn step(&self, lease: Lease, tx_id: TxId, event: TxEvent) -> RowVersion {
         let seen = self.record(tx_id).await.seen;
         self.apply(lease, moved(tx_id, seen, event)).await
     }
 
     /// Puts the newest attempt's receipt into a block.
-    pub async fn mine(&self, lease: Lease, tx_id: TxId, block_number: u64) -> Seen {
+    pub async fn mine(&self, lease: Lease, tx_id: TxId, block_number: u64) -> RowVersion {
         let record = self.record(tx_id).await;
         let mut update = moved(tx_id, record.seen, TxEvent::Mined);
         let mined = mined_in(record.newest_hash.unwrap(), block_number);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tollgate_model::port::{Checkpoints, Lease, Store, StoreError, Unwatched};
+use tollgate_model::port::{Checkpoints, Lease, NoCheckpoints, Store, StoreError};
 use tollgate_model::{Submitter, TxId};
 
 use crate::builders::submitter;
@@ -58,7 +58,7 @@ impl NodeOptions {
 
 impl Default for NodeOptions {
     fn default() -> Self {
-        Self { checkpoints: Arc::new(Unwatched), patience: Self::PATIENT }
+        Self { checkpoints: Arc::new(NoCheckpoints), patience: Self::PATIENT }
     }
 }
 

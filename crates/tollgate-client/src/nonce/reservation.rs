@@ -1,7 +1,7 @@
 //! A reserved nonce.
 
 use serde::{Deserialize, Deserializer, de};
-use tollgate_model::ids::InvalidId;
+use tollgate_model::ids::InvalidValue;
 use tollgate_model::{Address, ChainId, Nonce};
 use uuid::Uuid;
 
@@ -33,7 +33,7 @@ fn nonce<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Nonce, D::Error> 
 
 fn number<'de, D: Deserializer<'de>, T>(
     deserializer: D,
-    new: fn(u64) -> Result<T, InvalidId>,
+    new: fn(u64) -> Result<T, InvalidValue>,
 ) -> Result<T, D::Error> {
     new(u64::deserialize(deserializer)?).map_err(de::Error::custom)
 }

@@ -37,7 +37,7 @@ pub(crate) enum Progress {
     /// Signed; the outcome of the report is unknown.
     Reporting(SignedTx),
     /// Reported, and returned to the closure.
-    HandedOut(SignedTx),
+    SlotToFill(SignedTx),
     /// The reservation is no longer ours.
     Lost,
 }
@@ -95,7 +95,7 @@ impl Slot {
     fn check_open(&self) -> Result<(), SlotError> {
         match &*self.progress() {
             Progress::Open => Ok(()),
-            Progress::Reporting(_) | Progress::HandedOut(_) => Err(SlotError::AlreadySigned),
+            Progress::Reporting(_) | Progress::SlotToFill(_) => Err(SlotError::AlreadySigned),
             Progress::Lost => Err(SlotError::Stale),
         }
     }
@@ -106,7 +106,7 @@ impl Slot {
         *self.progress() = Progress::Reporting(signed.clone());
         match self.client.used(&self.reservation, tx_hash).await {
             Ok(()) => {
-                *self.progress() = Progress::HandedOut(signed.clone());
+                *self.progress() = Progress::SlotToFill(signed.clone());
                 Ok(signed)
             }
             // Nothing was written, so no later nonce waits for these bytes.

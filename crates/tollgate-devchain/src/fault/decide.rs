@@ -9,7 +9,7 @@ const RULES_MAX: usize = 1_000;
 
 /// The faults of one call, applied in this order.
 #[derive(Clone, PartialEq, Default, Debug)]
-pub struct Verdict {
+pub struct CallFaults {
     /// The delay before everything else.
     pub delay_ms: u64,
     /// The answer that replaces the execution.
@@ -95,8 +95,8 @@ impl Faults {
     }
 
     /// The faults of a call of `method` at `now_ms`.
-    pub fn decide(&mut self, method: &str, now_ms: u64) -> Verdict {
-        let mut verdict = Verdict::default();
+    pub fn decide(&mut self, method: &str, now_ms: u64) -> CallFaults {
+        let mut verdict = CallFaults::default();
         if self.is_over_rate(now_ms) {
             verdict.instead = Some(Fault::Http { status: 429, retry_after_s: Some(1) });
             return verdict;
@@ -145,7 +145,7 @@ impl Faults {
     }
 }
 
-impl Verdict {
+impl CallFaults {
     /// The first fault that stands instead of the answer wins; delays add up.
     fn take(&mut self, fault: &Fault) {
         match fault {

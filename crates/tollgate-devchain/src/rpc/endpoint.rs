@@ -12,7 +12,7 @@ use super::{answer, control};
 use crate::chain::{Chain, View};
 use crate::dialect::Dialect;
 use crate::error::RpcError;
-use crate::fault::{FaultPlan, Faults, Verdict};
+use crate::fault::{CallFaults, FaultPlan, Faults};
 use crate::options::Features;
 
 /// The settings of an endpoint, apart from faults of single calls.
@@ -166,12 +166,12 @@ impl Endpoint {
     }
 
     /// The faults of a call. Control methods are exempt.
-    pub(super) fn judge(&self, method: &str) -> Verdict {
+    pub(super) fn judge(&self, method: &str) -> CallFaults {
         if method.starts_with("devchain_") {
-            return Verdict::default();
+            return CallFaults::default();
         }
         if self.settings().untruths.is_silent {
-            return Verdict { is_silent: true, ..Verdict::default() };
+            return CallFaults { is_silent: true, ..CallFaults::default() };
         }
         self.faults().decide(method, self.shared.now_ms())
     }
@@ -189,7 +189,7 @@ impl Endpoint {
         &self,
         method: &str,
         params: &Value,
-        verdict: &Verdict,
+        verdict: &CallFaults,
     ) -> Result<Value, RpcError> {
         if verdict.forgets {
             answer::call(self, method, params, true)

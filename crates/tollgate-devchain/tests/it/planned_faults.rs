@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tollgate_devchain::fault::{
-    BlockFault, Fault, FaultPlan, FaultRule, Faults, Loss, ReorgFault, Verdict,
+    BlockFault, CallFaults, Fault, FaultPlan, FaultRule, Faults, Loss, ReorgFault,
 };
 use tollgate_devchain::{DevChain, DevChainOptions};
 
@@ -30,7 +30,7 @@ fn plan(seed: u64) -> FaultPlan {
     }
 }
 
-fn verdicts(seed: u64) -> Vec<Verdict> {
+fn verdicts(seed: u64) -> Vec<CallFaults> {
     let mut faults = Faults::new(plan(seed));
     let methods = ["eth_sendRawTransaction", "eth_blockNumber", "net_version"];
     (0..300).map(|call| faults.decide(methods[call % 3], 0)).collect()
@@ -41,7 +41,7 @@ fn the_same_seed_and_calls_meet_the_same_faults() {
     assert_eq!(verdicts(1), verdicts(1));
     assert_ne!(verdicts(1), verdicts(2));
     let all = verdicts(1);
-    let share = |is: &dyn Fn(&Verdict) -> bool| all.iter().filter(|v| is(v)).count();
+    let share = |is: &dyn Fn(&CallFaults) -> bool| all.iter().filter(|v| is(v)).count();
     assert!((20..60).contains(&share(&|v| v.delay_ms == 3)));
     assert!((15..45).contains(&share(&|v| v.loss == Some(Loss::Close))));
     assert!((15..50).contains(&share(&|v| v.instead.is_some())));
@@ -78,7 +78,7 @@ fn delays_add_up_and_the_first_answer_in_place_of_the_real_one_wins() {
 fn a_rate_limit_counts_within_a_second() {
     let mut faults = Faults::default();
     faults.set_rate(Some(2));
-    let is_limited = |verdict: Verdict| verdict.instead.is_some();
+    let is_limited = |verdict: CallFaults| verdict.instead.is_some();
     let calls = [0, 10, 999, 1_000, 1_001, 1_002].map(|ms| is_limited(faults.decide("x", ms)));
     assert_eq!(calls, [false, false, true, false, false, true]);
 }

@@ -93,10 +93,10 @@ fn what_nobody_serves_is_followed_in_the_end_and_let_go_for_a_node_that_serves_i
 fn request_goes_past_an_owner_that_merely_follows_to_a_node_that_serves_it() {
     let of = account(1);
     let placement = placement_beside(served([1]), served([]));
-    assert!(matches!(placement.judge(of, Some(owner("other"))), Whose::Mine));
+    assert!(matches!(placement.judge(of, Some(owner("other"))), OwnerLookup::Mine));
     let placement = placement_beside(served([]), served([]));
     let judged = placement.judge(of, Some(owner("other")));
-    assert!(matches!(judged, Whose::Anothers(there) if there.owns), "nobody serves it");
+    assert!(matches!(judged, OwnerLookup::Anothers(there) if there.owns), "nobody serves it");
 }
 
 #[tokio::test(start_paused = true)]

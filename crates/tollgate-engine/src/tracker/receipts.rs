@@ -14,7 +14,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout};
 use tollgate_model::port::chain::{Block, BlockReceipts, BlockRef, BlockTag, Chain};
-use tollgate_model::port::{Alert, AlertKind, Alerts, MinedIn};
+use tollgate_model::port::{Alert, AlertKind, Alerts, TxReceipt};
 use tollgate_model::{B256, Submitter, TxHash};
 use tracing::warn;
 
@@ -205,7 +205,7 @@ impl ReceiptReader {
             tokio::select! {
                 biased;
                 Some(failed) = jobs.next(), if !jobs.is_empty() => {
-                    let failed: Vec<(Submitter, MinedIn)> = failed;
+                    let failed: Vec<(Submitter, TxReceipt)> = failed;
                     let told = failed.into_iter().map(|(owner, it)| self.deliver_failure(owner, it));
                     reasons.extend(told);
                 }
@@ -257,7 +257,11 @@ impl ReceiptReader {
     }
 
     /// Does one read; returns failed transactions whose reasons are still to be read.
-    async fn run_job(&self, job: Job, view: &ValueSender<ChainView>) -> Vec<(Submitter, MinedIn)> {
+    async fn run_job(
+        &self,
+        job: Job,
+        view: &ValueSender<ChainView>,
+    ) -> Vec<(Submitter, TxReceipt)> {
         match job {
             Job::Receipts(block, of) => {
                 let read = self.setup.chain.receipts(&block, &of).await;
@@ -308,9 +312,9 @@ impl ReceiptReader {
         block: BlockRef,
         asked: &[TxHash],
         read: BlockReceipts,
-    ) -> Vec<(Submitter, MinedIn)> {
+    ) -> Vec<(Submitter, TxReceipt)> {
         let BlockReceipts { found, problem } = read;
-        let mut by_owner = BTreeMap::<Submitter, Vec<MinedIn>>::new();
+        let mut by_owner = BTreeMap::<Submitter, Vec<TxReceipt>>::new();
         let mut failed = Vec::new();
         let mut alerts = Vec::new();
         {
@@ -346,7 +350,7 @@ impl ReceiptReader {
     }
 
     /// Delivers a failed transaction with its reason, or without it after [`REASON_WITHIN`].
-    async fn deliver_failure(&self, owner: Submitter, mut receipt: MinedIn) {
+    async fn deliver_failure(&self, owner: Submitter, mut receipt: TxReceipt) {
         let replay = async {
             let _place = self.replays.acquire().await.ok()?;
             self.setup.chain.revert_reason(&receipt).await

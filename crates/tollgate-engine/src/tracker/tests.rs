@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::chain::{Block, BlockRef, BlockTag, Chain};
-use tollgate_model::port::{Alert, Alerts, MinedIn};
+use tollgate_model::port::{Alert, Alerts, TxReceipt};
 use tollgate_model::{Address, B256, Submitter};
 use tollgate_testkit::fake_chain::{FakeChain, Query};
 
@@ -24,7 +24,7 @@ struct Ignore;
 struct Told(AtomicUsize);
 
 impl WorkerNotifier for Told {
-    fn mined(&self, _submitter: Submitter, receipts: Vec<MinedIn>) {
+    fn mined(&self, _submitter: Submitter, receipts: Vec<TxReceipt>) {
         self.0.fetch_add(receipts.len(), Ordering::Relaxed);
     }
 
@@ -32,7 +32,7 @@ impl WorkerNotifier for Told {
 }
 
 impl WorkerNotifier for Ignore {
-    fn mined(&self, _submitter: Submitter, _receipts: Vec<MinedIn>) {}
+    fn mined(&self, _submitter: Submitter, _receipts: Vec<TxReceipt>) {}
 
     fn block_left(&self, _submitter: Submitter, _number: u64, _hash: B256) {}
 }

@@ -19,7 +19,7 @@ use super::Stop;
 use super::intake::{Intake, Quotes};
 use super::session::Session;
 use super::upkeep::Upkeep;
-use crate::act::{ActError, Acted, Action, Fill, Filled, ModeChanged, Reconciled, Standstill};
+use crate::act::{ActError, Acted, Action, Fill, Filled, ModeChanged, PauseOutcome, Reconciled};
 use crate::errors::Unserved;
 use crate::reserve::{ReservationCommand, ReserveError};
 pub(super) use actions::{ActionOrigin, carry_out_action, send_attempt};
@@ -39,11 +39,11 @@ pub(crate) enum Command {
     },
     Pause {
         reason: Text<500>,
-        reply: Reply<Standstill>,
+        reply: Reply<PauseOutcome>,
     },
     Resume {
         reason: Text<500>,
-        reply: Reply<Standstill>,
+        reply: Reply<PauseOutcome>,
     },
     ChangeMode {
         to: Mode,
@@ -167,7 +167,7 @@ impl Commands {
                 answer(reply, upkeep.reconcile_now(session, intake).await)
             }
             Command::Fill { fill, reason, reply } => {
-                answer(reply, fill::hand_back(session, fill, &reason).await)
+                answer(reply, fill::return_nonces(session, fill, &reason).await)
             }
             Command::Advance { to, reason, reply } => {
                 answer(reply, fill::advance_cursor(session, to, &reason).await)

@@ -7,9 +7,9 @@ use std::collections::HashSet;
 
 use tollgate_model::finality::{is_settled, verdict};
 use tollgate_model::port::{
-    AttemptKind, Checkpoint, Confirmations, Evidence, MinedIn, Schedule, Section, TxUpdate,
+    AttemptKind, Checkpoint, Confirmations, Evidence, Schedule, Section, TxReceipt, TxUpdate,
 };
-use tollgate_model::transition::Verdict;
+use tollgate_model::transition::FinalOutcome;
 use tollgate_model::{B256, TxEvent, TxId};
 use tracing::warn;
 
@@ -22,7 +22,7 @@ pub(super) use answers::record_answers;
 /// Records receipts of attempts.
 pub(super) async fn record_receipts(
     session: &mut Session,
-    receipts: Vec<MinedIn>,
+    receipts: Vec<TxReceipt>,
     view: &ChainView,
 ) -> Result<(), Stop> {
     let mut section = session.section();
@@ -47,7 +47,7 @@ pub(super) async fn record_receipts(
     record_at(session, section, (Checkpoint::ReceiptsSeen, Checkpoint::ReceiptsRecorded)).await
 }
 
-fn mined(tx: &InFlightTx, receipt: MinedIn, view: &ChainView) -> Result<TxUpdate, Stop> {
+fn mined(tx: &InFlightTx, receipt: TxReceipt, view: &ChainView) -> Result<TxUpdate, Stop> {
     let receipt = match tx.attempt(receipt.tx_hash) {
         Some(signed) => receipt.priced_by(&signed.fees),
         None => receipt,
@@ -69,7 +69,7 @@ pub(super) async fn record_forks(
     blocks_left: &HashSet<(u64, B256)>,
     view: &ChainView,
 ) -> Result<(), Stop> {
-    let left = |mined: &MinedIn| match view.standing(mined.block_number, mined.block_hash) {
+    let left = |mined: &TxReceipt| match view.standing(mined.block_number, mined.block_hash) {
         Standing::Orphaned => true,
         Standing::Older => blocks_left.contains(&(mined.block_number, mined.block_hash)),
         Standing::Canonical | Standing::Ahead => false,
@@ -154,12 +154,12 @@ pub(super) fn check_older(session: &Session, number: u64, hash: B256) {
 }
 
 /// The blocks on top of a receipt, as far down as the view holds them.
-fn confirmations(mined: &MinedIn, view: &ChainView, new_fork: bool) -> Confirmations {
+fn confirmations(mined: &TxReceipt, view: &ChainView, new_fork: bool) -> Confirmations {
     let (first_block, hashes) = view.hashes_from(mined.block_number);
     Confirmations { first_block, hashes, new_fork }
 }
 
-fn verdict_of(tx: &InFlightTx, mined: &MinedIn) -> Verdict {
+fn verdict_of(tx: &InFlightTx, mined: &TxReceipt) -> FinalOutcome {
     let kind = tx.attempt(mined.tx_hash).map_or(AttemptKind::Intent, |signed| signed.kind);
     verdict(kind, mined.succeeded)
 }

@@ -9,7 +9,8 @@ use tollgate_model::diagnose::Diagnosis;
 use tollgate_model::gap::LineSlot;
 use tollgate_model::hindrance::Hindrance;
 use tollgate_model::port::{
-    Attempt, AttemptKind, Evidence, Fees, MinedIn, NewAttempt, OpenTx, Seen, TxRecord, TxUpdate,
+    Attempt, AttemptKind, Evidence, Fees, NewAttempt, OpenTx, RowVersion, TxReceipt, TxRecord,
+    TxUpdate,
 };
 use tollgate_model::reconcile::{BlockStanding, OpenSlot};
 use tollgate_model::resubmit::{Patience, ResubmitRules, hold, renews_patience};
@@ -67,12 +68,12 @@ impl SentAttempt {
 pub(super) struct InFlightTx {
     pub(super) tx_id: TxId,
     pub(super) nonce: Nonce,
-    pub(super) seen: Seen,
+    pub(super) seen: RowVersion,
     pub(super) intent: Intent,
     pub(super) accepted_at: Timestamp,
     /// First to last: whichever is mined is recognised (I5).
     pub(super) attempts: Vec<SentAttempt>,
-    pub(super) mined: Option<MinedIn>,
+    pub(super) mined: Option<TxReceipt>,
     /// Its receipt was once in a block that is not canonical any more.
     pub(super) forked: bool,
     pub(super) sending: Sending,
@@ -292,7 +293,7 @@ impl InFlightTx {
     /// A transaction that was just given a slot.
     pub(super) fn allocated(
         queued: QueuedTx,
-        seen: Seen,
+        seen: RowVersion,
         nonce: Nonce,
         attempt: NewAttempt,
         now: Timestamp,
@@ -403,12 +404,12 @@ impl InFlightTx {
     }
 
     /// It was taken over, and has not been looked for yet: nothing is decided about it before that.
-    pub(super) const fn is_unknown(&self) -> bool {
+    pub(super) const fn awaits_lookup(&self) -> bool {
         self.sending.is_taken_over && !self.lookup.is_done() && self.mined.is_none()
     }
 
     /// Nobody knows whether a node has it.
-    pub(super) fn is_grey(&self) -> bool {
+    pub(super) fn in_grey_zone(&self) -> bool {
         let grey = [Allocated::UnknownSubmitResult, Allocated::InsufficientFunds];
         grey.map(TxState::Allocated).contains(&self.seen.state)
     }

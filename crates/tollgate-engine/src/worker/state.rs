@@ -7,13 +7,13 @@ mod pool;
 mod queue;
 mod waits;
 
-use tollgate_model::ids::InvalidId;
+use tollgate_model::ids::InvalidValue;
 use tollgate_model::nonce::{
-    ChainCount, HandedOut, Mode, NonceRules, NonceView, PoolView, SlotRange, SubmitterStatus,
-    hand_out, unblocks,
+    ChainCount, Mode, NonceRules, NonceView, PoolView, SlotRange, SlotToFill, SubmitterStatus,
+    slots_to_fill, unblocks,
 };
 use tollgate_model::port::chain::AccountCounts;
-use tollgate_model::port::{OpenTx, Section, Seen, SubmitterRecord};
+use tollgate_model::port::{OpenTx, RowVersion, Section, SubmitterRecord};
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{Nonce, Timestamp, TxHash, TxId};
 
@@ -112,7 +112,7 @@ impl SubmitterState {
     }
 
     /// State and version of an open transaction, with a slot or without.
-    pub(super) fn seen(&self, tx_id: TxId) -> Option<Seen> {
+    pub(super) fn seen(&self, tx_id: TxId) -> Option<RowVersion> {
         let queued = || self.queue.get(tx_id).map(|queued| queued.seen);
         self.tx(tx_id).map(|tx| tx.seen).or_else(queued)
     }
@@ -179,7 +179,7 @@ impl SubmitterState {
     }
 
     /// A caller holds this nonce: it is neither in the pool nor at the cursor any more (I3).
-    pub(super) fn note_reserved(&mut self, nonce: Nonce) -> Result<(), InvalidId> {
+    pub(super) fn note_reserved(&mut self, nonce: Nonce) -> Result<(), InvalidValue> {
         self.pool.reserve(nonce);
         self.cursor = self.cursor.max(nonce.forward(1)?);
         Ok(())
@@ -196,13 +196,13 @@ impl SubmitterState {
     }
 
     /// The slots that fill a range, what came back first.
-    pub(super) fn hand_out(
+    pub(super) fn slots_to_fill(
         &self,
         rules: &NonceRules,
         range: SlotRange,
         now: Timestamp,
-    ) -> Result<Vec<HandedOut>, InvalidId> {
-        self.with_pool_view(rules, now, |view| hand_out(rules.mode, view, range))
+    ) -> Result<Vec<SlotToFill>, InvalidValue> {
+        self.with_pool_view(rules, now, |view| slots_to_fill(rules.mode, view, range))
     }
 
     /// Those that came back and that everything waits for.
@@ -211,7 +211,7 @@ impl SubmitterState {
         rules: &NonceRules,
         wanted: u32,
         now: Timestamp,
-    ) -> Vec<HandedOut> {
+    ) -> Vec<SlotToFill> {
         self.with_pool_view(rules, now, |view| unblocks(rules, view, wanted))
     }
 

@@ -69,7 +69,7 @@ impl Upkeep {
         self.reconcile_if_due(session, intake).await?;
         holes::fill_marked(session, intake).await?;
         rejected::settle(session, commands).await?;
-        let is_known = session.state.in_flight().head().is_none_or(|head| !head.is_unknown());
+        let is_known = session.state.in_flight().head().is_none_or(|head| !head.awaits_lookup());
         if is_known {
             self.head.diagnose(session).await?;
         }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tollgate_model::answer::AnswerClass;
-use tollgate_model::port::chain::{Call, ChainUnavailable, SendAnswer, Trial};
+use tollgate_model::port::chain::{Call, CallEstimate, ChainUnavailable, SendAnswer};
 use tollgate_model::refusal::refusal_of_estimate;
 
 use super::pool_member::PoolMember;
@@ -36,7 +36,10 @@ const REVERTS_ENOUGH: usize = 2;
 /// Estimates the gas of a call. A revert decides once two endpoints report it, or no other healthy one
 /// reports something else; a refusal decides once all endpoints were asked, because another one that
 /// lags less may estimate the call.
-pub(super) async fn try_call(router: &Router, call: &Call) -> Result<Trial, ChainUnavailable> {
+pub(super) async fn estimate_call(
+    router: &Router,
+    call: &Call,
+) -> Result<CallEstimate, ChainUnavailable> {
     let readers = router.readers(Needs::Head, Instant::now());
     let object = call_object(call);
     let (mut refused, mut unclear, mut said) = (None, None, Vec::new());
@@ -47,13 +50,13 @@ pub(super) async fn try_call(router: &Router, call: &Call) -> Result<Trial, Chai
             break;
         }
         let error = match estimate(member, &object, until).await {
-            Ok(gas) => return Ok(Trial::Gas(gas)),
+            Ok(gas) => return Ok(CallEstimate::Gas(gas)),
             Err(error) => error,
         };
         let class = class_of(router, &error);
         if class == AnswerClass::Reverted {
             reverts += 1;
-            reverted.get_or_insert_with(|| Trial::Reverts(reason_in(&error)));
+            reverted.get_or_insert_with(|| CallEstimate::Reverts(reason_in(&error)));
             if reverts >= REVERTS_ENOUGH {
                 break;
             }
@@ -70,7 +73,7 @@ pub(super) async fn try_call(router: &Router, call: &Call) -> Result<Trial, Chai
             }
         }
     }
-    let refused = refused.or(unclear).map(Trial::Refused);
+    let refused = refused.or(unclear).map(CallEstimate::Refused);
     reverted.or(refused).ok_or_else(|| unavailable(ESTIMATE, &said))
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use futures_util::future::{join, join_all};
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use tollgate_model::diagnose::{EndpointWord, PoolContent};
+use tollgate_model::diagnose::{EndpointReport, PoolContent};
 use tollgate_model::{Address, Nonce, TxHash};
 
 use super::pool_member::{ChainCheck, PoolMember};
@@ -20,7 +20,11 @@ use crate::endpoint::json::{PoolJson, SlotJson};
 const ENTRIES_MAX: usize = 16_384;
 
 /// Asks all endpoints at once.
-pub(super) async fn pools(router: &Router, of: Address, attempts: &[TxHash]) -> Vec<EndpointWord> {
+pub(super) async fn pools(
+    router: &Router,
+    of: Address,
+    attempts: &[TxHash],
+) -> Vec<EndpointReport> {
     let now = Instant::now();
     let readers = router.all_readers(now);
     join_all(readers.iter().map(async |(member, chain_check)| match chain_check {
@@ -28,10 +32,10 @@ pub(super) async fn pools(router: &Router, of: Address, attempts: &[TxHash]) -> 
             let deadline = router.deadline_for(member, now);
             let asked = join(pool(member, of, deadline), knows_it(member, attempts, deadline));
             let (pool, knows_it) = asked.await;
-            EndpointWord { pool, knows_it }
+            EndpointReport { pool, knows_it }
         }
         // It may be on another chain.
-        ChainCheck::Pending | ChainCheck::Failed(_) => EndpointWord::default(),
+        ChainCheck::Pending | ChainCheck::Failed(_) => EndpointReport::default(),
     }))
     .await
 }

@@ -10,7 +10,7 @@ use futures_util::{StreamExt, stream};
 use serde_json::json;
 use tokio::time::Instant;
 use tollgate_model::port::chain::{BlockReceipts, BlockRef, ChainUnavailable};
-use tollgate_model::port::{MinedIn, ReceiptDetails};
+use tollgate_model::port::{ReceiptDetails, TxReceipt};
 use tollgate_model::{GasPrice, Text, TxHash, Wei};
 
 use super::estimate::class_of;
@@ -53,7 +53,7 @@ fn bulk_is_cheaper(
     bulk_calls < ours
 }
 
-pub(super) fn mined_in(wire: &ReceiptJson) -> Option<MinedIn> {
+pub(super) fn mined_in(wire: &ReceiptJson) -> Option<TxReceipt> {
     // Receipts from before Byzantium have a root instead of a status. One with neither does not tell
     // how the transaction ended.
     let succeeded = match (wire.status, wire.root) {
@@ -62,7 +62,7 @@ pub(super) fn mined_in(wire: &ReceiptJson) -> Option<MinedIn> {
         (None, None) => return None,
     };
     let price = wire.effective_gas_price.and_then(|price| GasPrice::from_wei(price.0).ok());
-    Some(MinedIn {
+    Some(TxReceipt {
         tx_hash: wire.transaction_hash.0,
         block_number: wire.block_number?.0,
         block_hash: wire.block_hash?.0,
@@ -131,7 +131,7 @@ impl ReceiptQuery<'_> {
     async fn read(
         &self,
         wanted: &mut Vec<TxHash>,
-        found: &mut Vec<MinedIn>,
+        found: &mut Vec<TxReceipt>,
     ) -> Result<bool, String> {
         let at_once = self.bulk_is_cheaper(wanted.len());
         let mut error = None;
@@ -191,7 +191,7 @@ impl ReceiptQuery<'_> {
     }
 
     /// All receipts of the block in one call.
-    async fn bulk(&self, wanted: &[TxHash]) -> Result<Vec<MinedIn>, RpcError> {
+    async fn bulk(&self, wanted: &[TxHash]) -> Result<Vec<TxReceipt>, RpcError> {
         let (endpoint, begun) = (&self.member.endpoint, Instant::now());
         let params = json!([quantity(self.block.number)]);
         let deadline = self.router.deadline();
@@ -222,7 +222,7 @@ impl ReceiptQuery<'_> {
     async fn one_by_one(
         &self,
         wanted: &mut Vec<TxHash>,
-        found: &mut Vec<MinedIn>,
+        found: &mut Vec<TxReceipt>,
     ) -> Option<RpcError> {
         // A large block may take long; each call has the endpoint's own time-out.
         let extra = self.router.config.read_deadline * (wanted.len() / 500) as u32;
@@ -256,9 +256,9 @@ impl ReceiptQuery<'_> {
 
 /// Moves the receipts that were read from `wanted` to `found`; returns the error, if there was one.
 fn settle(
-    read: Result<impl IntoIterator<Item = MinedIn>, RpcError>,
+    read: Result<impl IntoIterator<Item = TxReceipt>, RpcError>,
     wanted: &mut Vec<TxHash>,
-    found: &mut Vec<MinedIn>,
+    found: &mut Vec<TxReceipt>,
 ) -> Option<RpcError> {
     match read {
         Ok(receipts) => {
@@ -277,7 +277,7 @@ fn settle(
 pub(super) async fn receipt(
     router: &Router,
     of: TxHash,
-) -> Result<Option<MinedIn>, ChainUnavailable> {
+) -> Result<Option<TxReceipt>, ChainUnavailable> {
     let readers = router.readers(Needs::Head, Instant::now());
     let mut absent = false;
     let found = router
@@ -300,7 +300,11 @@ pub(super) async fn receipt(
 }
 
 /// Adds the revert reason to the receipt of a failure, if it can be found out.
-pub(super) async fn add_revert_reason(router: &Router, member: &PoolMember, receipt: &mut MinedIn) {
+pub(super) async fn add_revert_reason(
+    router: &Router,
+    member: &PoolMember,
+    receipt: &mut TxReceipt,
+) {
     if !receipt.succeeded && receipt.revert_reason.is_none() {
         let soon = Instant::now() + EXPLAIN_WITHIN;
         receipt.revert_reason = replay(router, member, receipt, soon).await;
@@ -308,7 +312,7 @@ pub(super) async fn add_revert_reason(router: &Router, member: &PoolMember, rece
 }
 
 /// The revert reason, by the first endpoint that can tell it.
-pub(super) async fn revert_reason(router: &Router, of: &MinedIn) -> Option<Text<2000>> {
+pub(super) async fn revert_reason(router: &Router, of: &TxReceipt) -> Option<Text<2000>> {
     for member in router.readers(Needs::Block(of.block_number), Instant::now()) {
         if let Some(reason) = replay(router, &member, of, router.deadline()).await {
             return Some(reason);
@@ -322,7 +326,7 @@ pub(super) async fn revert_reason(router: &Router, of: &MinedIn) -> Option<Text<
 async fn replay(
     router: &Router,
     member: &PoolMember,
-    receipt: &MinedIn,
+    receipt: &TxReceipt,
     deadline: Instant,
 ) -> Option<Text<2000>> {
     let hash = json!([receipt.tx_hash.to_string()]);

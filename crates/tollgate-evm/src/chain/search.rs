@@ -9,9 +9,9 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use tollgate_model::port::MinedIn;
+use tollgate_model::port::TxReceipt;
 use tollgate_model::port::chain::SlotSearch;
-use tollgate_model::reconcile::Looked;
+use tollgate_model::reconcile::ReceiptLookup;
 use tollgate_model::{Address, Nonce, TxHash};
 
 use super::pool_member::{ChainCheck, PoolMember};
@@ -21,7 +21,7 @@ use crate::endpoint::json::{Quantity, ReceiptJson};
 use crate::endpoint::{RpcError, RpcErrorKind};
 
 /// One endpoint's answer about one attempt, with the receipt if there is one.
-type ReceiptAnswer = (Looked, Option<MinedIn>);
+type ReceiptAnswer = (ReceiptLookup, Option<TxReceipt>);
 
 /// Asks all endpoints at once.
 pub(super) async fn search(
@@ -61,7 +61,7 @@ fn first_found<'a>(
     readers: &'a [(Arc<PoolMember>, ChainCheck)],
     answers: &[Vec<ReceiptAnswer>],
     attempts: usize,
-) -> Option<(&'a Arc<PoolMember>, MinedIn)> {
+) -> Option<(&'a Arc<PoolMember>, TxReceipt)> {
     (0..attempts).find_map(|place| {
         readers.iter().zip(answers).find_map(|((member, _), answers)| {
             answers[place].1.clone().map(|receipt| (member, receipt))
@@ -70,7 +70,7 @@ fn first_found<'a>(
 }
 
 fn no_answers(attempts: &[TxHash]) -> Vec<ReceiptAnswer> {
-    attempts.iter().map(|_| (Looked::NoAnswer, None)).collect()
+    attempts.iter().map(|_| (ReceiptLookup::NoAnswer, None)).collect()
 }
 
 async fn ask(
@@ -84,11 +84,11 @@ async fn ask(
     let params = json!([of.to_string(), "latest"]);
     let count = endpoint.call_until("eth_getTransactionCount", params, deadline).await;
     let without = match count {
-        Ok(Quantity(count)) if count > nonce.get() => Looked::NotThere,
-        Ok(Quantity::<u64>(_)) => Looked::Behind,
+        Ok(Quantity(count)) if count > nonce.get() => ReceiptLookup::NotThere,
+        Ok(Quantity::<u64>(_)) => ReceiptLookup::Behind,
         // A receipt counts whatever the count; a missing one tells nothing without it.
         Err(RpcError { kind: RpcErrorKind::Node | RpcErrorKind::Unreadable, .. }) => {
-            Looked::NoAnswer
+            ReceiptLookup::NoAnswer
         }
         Err(_) => return no_answers(attempts),
     };
@@ -102,14 +102,14 @@ async fn ask(
 fn read(
     of: TxHash,
     answer: Result<Option<ReceiptJson>, RpcError>,
-    without: Looked,
+    without: ReceiptLookup,
 ) -> ReceiptAnswer {
     match answer {
         Ok(None) => (without, None),
         Ok(Some(wire)) => match mined_in(&wire).filter(|mined| mined.tx_hash == of) {
-            Some(mined) => (Looked::Found, Some(mined)),
-            None => (Looked::NoAnswer, None),
+            Some(mined) => (ReceiptLookup::Found, Some(mined)),
+            None => (ReceiptLookup::NoAnswer, None),
         },
-        Err(_) => (Looked::NoAnswer, None),
+        Err(_) => (ReceiptLookup::NoAnswer, None),
     }
 }

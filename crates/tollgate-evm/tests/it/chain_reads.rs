@@ -6,7 +6,7 @@ use serde_json::json;
 use tollgate_evm::chain::EvmChain;
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_model::answer::AnswerClass;
-use tollgate_model::port::chain::{BlockTag, Call, Chain, Sighting, Speed, Trial};
+use tollgate_model::port::chain::{BlockTag, Call, CallEstimate, Chain, Speed, TxLocation};
 use tollgate_model::{Address, B256, TxHash, U256, Wei};
 
 use crate::fake::{Behaviour, Node, block, config, connect, until};
@@ -240,12 +240,12 @@ async fn a_transaction_is_seen_if_any_endpoint_sees_it() {
     let hash = B256::repeat_byte(7);
     assert_eq!(chain.sighting(hash).await.unwrap(), None);
     two.set().in_pool.insert(hash);
-    assert_eq!(chain.sighting(hash).await.unwrap(), Some(Sighting::Pending));
+    assert_eq!(chain.sighting(hash).await.unwrap(), Some(TxLocation::Pending));
     let at = one.mine(1, 11, vec![hash]);
-    let seen = Sighting::InBlock { number: 11, hash: at.hash };
+    let seen = TxLocation::InBlock { number: 11, hash: at.hash };
     assert_eq!(chain.sighting(hash).await.unwrap(), Some(seen));
     one.set().behaviour = Behaviour::Down;
-    assert_eq!(chain.sighting(hash).await.unwrap(), Some(Sighting::Pending));
+    assert_eq!(chain.sighting(hash).await.unwrap(), Some(TxLocation::Pending));
     two.set().behaviour = Behaviour::Down;
     chain.sighting(hash).await.unwrap_err();
 }
@@ -342,7 +342,7 @@ async fn call_is_estimated_and_a_revert_is_an_answer() {
     let (one, two) = (Node::start().await, Node::start().await);
     let chain = connect(vec![one.http(), two.http()]).await;
     let call = anything();
-    assert_eq!(chain.try_call(&call).await.unwrap(), Trial::Gas(21_000));
+    assert_eq!(chain.estimate_call(&call).await.unwrap(), CallEstimate::Gas(21_000));
 
     let says = |error: serde_json::Value| {
         for node in [&one, &two] {
@@ -350,23 +350,23 @@ async fn call_is_estimated_and_a_revert_is_an_answer() {
         }
     };
     says(json!({"code": 3, "message": "execution reverted: no", "data": "0xdeadbeef"}));
-    let Trial::Reverts(reason) = chain.try_call(&call).await.unwrap() else { panic!() };
+    let CallEstimate::Reverts(reason) = chain.estimate_call(&call).await.unwrap() else { panic!() };
     assert_eq!(reason.as_str(), "custom error 0xdeadbeef");
 
     says(json!({"code": -32000, "message": "insufficient funds for gas * price + value"}));
-    let Trial::Refused(answer) = chain.try_call(&call).await.unwrap() else { panic!() };
+    let CallEstimate::Refused(answer) = chain.estimate_call(&call).await.unwrap() else { panic!() };
     assert_eq!(answer.class, AnswerClass::InsufficientFunds);
 
     says(json!({"code": -32000, "message": "the moon is in the wrong phase"}));
-    let Trial::Refused(answer) = chain.try_call(&call).await.unwrap() else { panic!() };
+    let CallEstimate::Refused(answer) = chain.estimate_call(&call).await.unwrap() else { panic!() };
     assert_eq!(answer.class, AnswerClass::Unknown);
 
     // One that is ill is passed over.
     two.set().fixed.clear();
     one.set().behaviour = Behaviour::BadGateway;
-    assert_eq!(chain.try_call(&call).await.unwrap(), Trial::Gas(21_000));
+    assert_eq!(chain.estimate_call(&call).await.unwrap(), CallEstimate::Gas(21_000));
     two.set().behaviour = Behaviour::Down;
-    chain.try_call(&call).await.unwrap_err();
+    chain.estimate_call(&call).await.unwrap_err();
 }
 
 #[tokio::test]
@@ -378,11 +378,13 @@ async fn refusal_of_one_endpoint_counts_only_after_another_was_asked() {
         let chain = connect(vec![one.http(), two.http()]).await;
         poor_one.set().fixed.insert("eth_estimateGas", Err(poor.clone()));
         other.set().fixed.clear();
-        assert_eq!(chain.try_call(&anything()).await.unwrap(), Trial::Gas(21_000));
+        assert_eq!(chain.estimate_call(&anything()).await.unwrap(), CallEstimate::Gas(21_000));
         // A node in trouble has no word in it.
         let busy = json!({"code": -32005, "message": "rate limit exceeded"});
         other.set().fixed.insert("eth_estimateGas", Err(busy));
-        let Trial::Refused(answer) = chain.try_call(&anything()).await.unwrap() else { panic!() };
+        let CallEstimate::Refused(answer) = chain.estimate_call(&anything()).await.unwrap() else {
+            panic!()
+        };
         assert_eq!(answer.class, AnswerClass::InsufficientFunds);
     }
 }
@@ -398,7 +400,7 @@ async fn an_estimate_is_asked_again_without_the_block_where_nodes_take_one_argum
         node.set().estimates_take_one = Some(json!({"code": code, "message": message}));
         let chain = connect(vec![node.http()]).await;
         for calls in [2, 3, 4] {
-            assert_eq!(chain.try_call(&anything()).await.unwrap(), Trial::Gas(21_000));
+            assert_eq!(chain.estimate_call(&anything()).await.unwrap(), CallEstimate::Gas(21_000));
             assert_eq!(node.calls_of("eth_estimateGas"), calls, "it is remembered");
         }
     }
@@ -410,10 +412,12 @@ async fn parameters_that_a_node_refuses_in_any_form_are_not_the_callers_mistake(
     let says = json!({"code": -32602, "message": "invalid params"});
     node.set().fixed.insert("eth_estimateGas", Err(says));
     let chain = connect(vec![node.http()]).await;
-    let Trial::Refused(answer) = chain.try_call(&anything()).await.unwrap() else { panic!() };
+    let CallEstimate::Refused(answer) = chain.estimate_call(&anything()).await.unwrap() else {
+        panic!()
+    };
     assert_eq!(answer.class, AnswerClass::Unknown);
     node.set().fixed.clear();
     let calls = node.calls_of("eth_estimateGas");
-    assert_eq!(chain.try_call(&anything()).await.unwrap(), Trial::Gas(21_000));
+    assert_eq!(chain.estimate_call(&anything()).await.unwrap(), CallEstimate::Gas(21_000));
     assert_eq!(node.calls_of("eth_estimateGas"), calls + 1, "nothing is remembered of it");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
-use tollgate_model::port::chain::{BlockTag, Call, Chain, Speed, Trial};
+use tollgate_model::port::chain::{BlockTag, Call, CallEstimate, Chain, Speed};
 use tollgate_model::{Address, B256, Bytes, Nonce, U256, Wei};
 
 use crate::fake::{Behaviour, Node, block, config, until};
@@ -193,7 +193,7 @@ async fn revert_of_an_estimate_needs_a_second_endpoint_that_does_not_estimate_it
     .await;
     let (to, value, data) = (Some(SOMEBODY), Wei(U256::ZERO), Bytes::new());
     let call = Call { from: SOMEBODY, to, value, data };
-    let tried = async || chain.try_call(&call).await.unwrap();
+    let tried = async || chain.estimate_call(&call).await.unwrap();
     for (wrong, right) in [(0, 1), (1, 0)] {
         nodes[wrong].set().fixed.insert("eth_estimateGas", reverts());
         nodes[right].set().fixed.clear();
@@ -202,12 +202,12 @@ async fn revert_of_an_estimate_needs_a_second_endpoint_that_does_not_estimate_it
         chain.sighting(B256::ZERO).await.unwrap();
         nodes[right].set().behaviour = Behaviour::Normal;
         let asked = nodes[wrong].calls_of("eth_estimateGas");
-        assert_eq!(tried().await, Trial::Gas(21_000));
+        assert_eq!(tried().await, CallEstimate::Gas(21_000));
         assert_eq!(nodes[wrong].calls_of("eth_estimateGas"), asked + 1);
     }
     nodes[0].set().fixed.insert("eth_estimateGas", reverts());
     nodes[1].set().fixed.insert("eth_estimateGas", reverts());
-    assert!(matches!(tried().await, Trial::Reverts(_)), "two say so");
+    assert!(matches!(tried().await, CallEstimate::Reverts(_)), "two say so");
     nodes[1].set().behaviour = Behaviour::Down;
-    assert!(matches!(tried().await, Trial::Reverts(_)), "nobody says otherwise");
+    assert!(matches!(tried().await, CallEstimate::Reverts(_)), "nobody says otherwise");
 }

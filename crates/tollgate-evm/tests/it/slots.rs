@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tollgate_evm::chain::EvmChain;
 use tollgate_evm::endpoint::{EndpointConfig, Role};
 use tollgate_model::port::chain::{Chain, SlotSearch};
-use tollgate_model::reconcile::{Looked, Search};
+use tollgate_model::reconcile::{ReceiptLookup, Search};
 use tollgate_model::{Address, B256, Nonce, TxHash};
 
 use crate::fake::{Behaviour, Node, block, config, connect, until};
@@ -20,7 +20,7 @@ fn nonce(nonce: u64) -> Nonce {
     Nonce::new(nonce).unwrap()
 }
 
-fn judge_search(looked: &[Vec<Looked>]) -> Search {
+fn judge_search(looked: &[Vec<ReceiptLookup>]) -> Search {
     tollgate_model::reconcile::judge_search(&[OLDER, OURS], looked, None)
 }
 
@@ -29,7 +29,7 @@ async fn search(chain: &EvmChain, slot: u64) -> SlotSearch {
 }
 
 /// What each endpoint says of both attempts, if it says the same of both, in any order of endpoints.
-async fn said(chain: &EvmChain, slot: u64) -> Vec<Looked> {
+async fn said(chain: &EvmChain, slot: u64) -> Vec<ReceiptLookup> {
     let SlotSearch { looked, .. } = search(chain, slot).await;
     assert_eq!(looked[0], looked[1]);
     let mut said = looked[0].clone();
@@ -41,14 +41,17 @@ async fn said(chain: &EvmChain, slot: u64) -> Vec<Looked> {
 async fn every_endpoint_is_asked_and_says_what_it_can() {
     let nodes = [Node::start().await, Node::start().await, Node::start().await];
     let chain = connect(nodes.iter().map(Node::http).collect()).await;
-    assert_eq!(said(&chain, 5).await, [Looked::Behind; 3]);
+    assert_eq!(said(&chain, 5).await, [ReceiptLookup::Behind; 3]);
     for node in &nodes {
         node.set().mined = 6;
     }
-    assert_eq!(said(&chain, 5).await, [Looked::NotThere; 3]);
+    assert_eq!(said(&chain, 5).await, [ReceiptLookup::NotThere; 3]);
     nodes[0].set().mined = 5;
     nodes[1].set().behaviour = Behaviour::BadGateway;
-    assert_eq!(said(&chain, 5).await, [Looked::NotThere, Looked::Behind, Looked::NoAnswer]);
+    assert_eq!(
+        said(&chain, 5).await,
+        [ReceiptLookup::NotThere, ReceiptLookup::Behind, ReceiptLookup::NoAnswer]
+    );
     let search = search(&chain, 5).await;
     assert_eq!(judge_search(&search.looked), Search::InVain, "nothing was seen");
     assert!(nodes.iter().all(|node| node.calls_of("eth_getTransactionCount") >= 3));
@@ -65,7 +68,7 @@ async fn a_receipt_that_one_endpoint_has_is_found_with_its_reason() {
     let at = with.mine(1, 11, vec![OURS]);
     let SlotSearch { looked, found } = search(&chain, 5).await;
     assert_eq!(judge_search(&looked), Search::Ours { attempt: 1 });
-    assert!(looked[0].iter().all(|word| *word != Looked::Found));
+    assert!(looked[0].iter().all(|word| *word != ReceiptLookup::Found));
     let found = found.unwrap();
     assert_eq!((found.tx_hash, found.block_hash, found.succeeded), (OURS, at.hash, false));
     assert_eq!(found.revert_reason.unwrap().as_str(), "custom error 0xdeadbeef");
@@ -97,8 +100,12 @@ async fn endpoint_that_executes_the_slot_after_the_receipt_search_does_not_deny_
     let chain = connect(vec![node.http()]).await;
     node.set().mined = 5;
     node.set().after.insert("eth_getTransactionReceipt", |state| state.mined = 6);
-    assert_eq!(said(&chain, 5).await, [Looked::Behind]);
-    assert_eq!(said(&chain, 5).await, [Looked::NotThere], "asked again, it has executed it before");
+    assert_eq!(said(&chain, 5).await, [ReceiptLookup::Behind]);
+    assert_eq!(
+        said(&chain, 5).await,
+        [ReceiptLookup::NotThere],
+        "asked again, it has executed it before"
+    );
 }
 
 #[tokio::test]
@@ -122,13 +129,13 @@ async fn errors_and_unreadable_answers_are_never_evidence() {
     for answer in answers {
         node.set().fixed.insert("eth_getTransactionReceipt", answer.clone());
         let SlotSearch { looked, found } = search(&chain, 5).await;
-        assert_eq!((looked, found), (vec![vec![Looked::NoAnswer]; 2], None), "{answer:?}");
+        assert_eq!((looked, found), (vec![vec![ReceiptLookup::NoAnswer]; 2], None), "{answer:?}");
     }
     node.set().fixed.clear();
     let lost = json!({"code": -32000, "message": "state is gone"});
     for count in [Err(lost), Ok(json!("many"))] {
         node.set().fixed.insert("eth_getTransactionCount", count);
-        assert_eq!(said(&chain, 5).await, [Looked::NoAnswer], "none, but how far is it?");
+        assert_eq!(said(&chain, 5).await, [ReceiptLookup::NoAnswer], "none, but how far is it?");
     }
     node.mine(1, 11, vec![OURS]);
     assert_eq!(search(&chain, 5).await.found.unwrap().tx_hash, OURS, "a receipt is a receipt");
@@ -143,12 +150,12 @@ async fn send_only_and_wrong_chain_endpoints_do_not_vote_and_unchecked_ones_give
     (relay.set().mined, stranger.set().mined) = (6, 6);
     let relayed = relay.http_as(Role::SendOnly);
     let chain = connect(vec![stranger.http(), ours.http(), relayed]).await;
-    assert_eq!(said(&chain, 5).await, [Looked::NotThere, Looked::NoAnswer]);
+    assert_eq!(said(&chain, 5).await, [ReceiptLookup::NotThere, ReceiptLookup::NoAnswer]);
     assert_eq!(chain.pools(SOMEBODY, &[OURS]).await.len(), 2);
     stranger.set().behaviour = Behaviour::Normal;
     until("it is refused", || async { chain.endpoints()[0].chain_check.contains("is on chain 1") })
         .await;
-    assert_eq!(said(&chain, 5).await, [Looked::NotThere]);
+    assert_eq!(said(&chain, 5).await, [ReceiptLookup::NotThere]);
     assert_eq!(stranger.calls_of("eth_getTransactionCount"), 0);
     assert_eq!(relay.calls_of("eth_getTransactionCount"), 0);
 }
@@ -163,7 +170,7 @@ async fn hanging_endpoint_delays_a_search_for_a_bounded_time() {
     let chain = EvmChain::connect(config).await.unwrap();
     hangs.set().behaviour = Behaviour::Hangs;
     let begun = Instant::now();
-    assert_eq!(said(&chain, 5).await, [Looked::NotThere, Looked::NoAnswer]);
+    assert_eq!(said(&chain, 5).await, [ReceiptLookup::NotThere, ReceiptLookup::NoAnswer]);
     let words = chain.pools(SOMEBODY, &[OURS]).await;
     assert_eq!(words.iter().filter(|word| word.knows_it.is_some()).count(), 1);
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
@@ -181,7 +188,7 @@ async fn resting_endpoint_gets_less_time_than_the_others() {
     until("it is known to be in trouble", || async { chain.endpoints()[0].resting }).await;
     limited.set().behaviour = Behaviour::Hangs;
     let begun = Instant::now();
-    assert_eq!(said(&chain, 5).await, [Looked::NotThere, Looked::NoAnswer]);
+    assert_eq!(said(&chain, 5).await, [ReceiptLookup::NotThere, ReceiptLookup::NoAnswer]);
     assert!(begun.elapsed() < Duration::from_secs(7), "{:?}", begun.elapsed());
 }
 

@@ -9,7 +9,7 @@ use tollgate_model::answer::AnswerClass;
 use tollgate_model::diagnose::Diagnosis;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision, StuckPolicy};
-use tollgate_model::port::{Attempt, AttemptKind, Fees, Seen, TxRecord};
+use tollgate_model::port::{Attempt, AttemptKind, Fees, RowVersion, TxRecord};
 use tollgate_model::stuck::Trigger;
 use tollgate_model::{
     Address, Bytes, ChainId, FencingToken, GasPrice, Intent, Nonce, RequestId, StuckReason,
@@ -97,7 +97,7 @@ pub(crate) fn context() -> StuckContext {
         nonce: Some(Nonce::new(7).unwrap()),
         payload: payload.bytes().clone(),
         payload_digest: payload.digest(),
-        seen: Seen { state: TxState::Stuck(StuckReason::TimedOut), version: 9 },
+        seen: RowVersion { state: TxState::Stuck(StuckReason::TimedOut), version: 9 },
         fencing_token: FencingToken::new(4).unwrap(),
         attempts: 2,
         newest_hash: Some(attempts[1].tx_hash),

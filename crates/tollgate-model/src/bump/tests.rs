@@ -146,12 +146,12 @@ fn the_market_is_paid_by_covering_base_fee_and_tip() {
     assert!(pays_the_market(&fees(100, None), &quote(90, 500, 10)), "a legacy one tips the rest");
 }
 
-fn demand(max_fee: Option<u128>, tip: Option<u128>) -> Demand {
-    Demand { max_fee: max_fee.map(wei), max_priority_fee: tip.map(wei) }
+fn demand(max_fee: Option<u128>, tip: Option<u128>) -> RequestedPrice {
+    RequestedPrice { max_fee: max_fee.map(wei), max_priority_fee: tip.map(wei) }
 }
 
 /// Raises 100 with a tip of 10 in a market that asks 150 with a tip of 10.
-fn demanded(demand: Demand, ceiling: &Ceiling) -> Raise {
+fn demanded(demand: RequestedPrice, ceiling: &Ceiling) -> Raise {
     raise(&on(), &fees(100, Some(10)), &quote(95, 150, 10), ceiling, &demand)
 }
 
@@ -209,26 +209,26 @@ fn closing_a_slot_passes_the_callers_cap_only_where_that_is_set() {
 #[test]
 fn an_attempt_that_replaces_nothing_is_priced_like_a_first_one() {
     let market = quote(95, 150, 10);
-    let anew = |last: Fees, callers: Option<u128>, demand: Demand| {
+    let anew = |last: Fees, callers: Option<u128>, demand: RequestedPrice| {
         let ceiling = Ceiling { callers: callers.map(wei), ..Ceiling::default() };
         offer_anew(&last, &market, &ceiling, &demand)
     };
-    let free = Demand::default();
+    let free = RequestedPrice::default();
     let to = |max_fee, tip| Raise::To(fees(max_fee, tip));
     assert_eq!(anew(fees(100, Some(10)), Some(100), free), to(100, Some(10)), "at the cap itself");
     assert_eq!(anew(fees(900, Some(90)), None, free), to(150, Some(10)), "it may come down");
     assert_eq!(anew(fees(900, None), None, free), to(150, None), "a legacy price");
-    let dear = Demand { max_fee: Some(wei(101)), ..free };
+    let dear = RequestedPrice { max_fee: Some(wei(101)), ..free };
     let Raise::AboveCap(reached) = anew(fees(50, Some(1)), Some(100), dear) else { panic!() };
     assert_eq!((reached.cap, reached.allows, reached.needed), (Cap::Callers, wei(100), 101));
-    let tip = Demand { max_fee: Some(wei(60)), max_priority_fee: Some(wei(3)) };
+    let tip = RequestedPrice { max_fee: Some(wei(60)), max_priority_fee: Some(wei(3)) };
     assert_eq!(anew(fees(50, Some(1)), Some(100), tip), to(60, Some(3)));
 }
 
 #[test]
 fn demanded_tip_of_an_attempt_that_replaces_nothing_is_never_lowered() {
     let market = quote(95, 150, 10);
-    let anew = |callers: Option<u128>, demand: Demand| {
+    let anew = |callers: Option<u128>, demand: RequestedPrice| {
         let ceiling = Ceiling { callers: callers.map(wei), ..Ceiling::default() };
         offer_anew(&fees(100, Some(10)), &market, &ceiling, &demand)
     };
@@ -256,7 +256,7 @@ fn demanded_tip_is_refused_where_the_kind_has_none() {
 fn raise_above_a_cap_offers_the_cap_only_where_that_is_asked_for() {
     let ceiling = Ceiling { callers: Some(wei(105)), ..Ceiling::default() };
     let last = fees(100, Some(10));
-    let above = raise(&on(), &last, &quote(95, 150, 10), &ceiling, &Demand::default());
+    let above = raise(&on(), &last, &quote(95, 150, 10), &ceiling, &RequestedPrice::default());
     assert!(matches!(above, Raise::AboveCap(_)), "{above:?}");
     assert_eq!(above.or_at_cap(&last), Raise::To(fees(105, Some(10))));
     let within = Raise::To(fees(104, Some(11)));
@@ -285,6 +285,7 @@ fn the_next_offer_after_a_refusal_is_an_eighth_below_what_was_refused() {
     assert_eq!(below(&[offer(800, 100, true), offer(9_000, 100, true)], 100), Some(700));
     assert_eq!(below(&[offer(800, 100, true)], 10), Some(7_000), "all of the gas counts");
     assert_eq!(below(&[offer(800, 100, false)], 100), None);
-    let price = Raise::To(offer(900, 100, false).fees).at_most(Some(wei(700)), &Demand::default());
+    let price =
+        Raise::To(offer(900, 100, false).fees).at_most(Some(wei(700)), &RequestedPrice::default());
     assert_eq!(price, Raise::To(offer(700, 100, false).fees), "the tip follows");
 }

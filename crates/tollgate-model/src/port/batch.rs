@@ -13,7 +13,7 @@ mod outcome;
 mod update;
 
 pub use attempt::{AttemptKind, Fees, NewAttempt, Slot};
-pub use audit::SubmitterNote;
+pub use audit::SubmitterAuditEntry;
 pub use create::{NewEvent, NewTx, Payload};
 pub use judge::{Judgement, SectionFacts, judge};
 pub use outcome::{CreateAnswer, SectionOutcome, UpdateAnswer};
@@ -21,7 +21,7 @@ pub use update::{Confirmations, Evidence, Schedule, TxUpdate};
 
 use super::lease::Lease;
 use super::wait::SubmitterWait;
-use crate::ids::{InvalidId, NodeId, Nonce, TxId};
+use crate::ids::{InvalidValue, NodeId, Nonce, TxId};
 use crate::nonce::{Mode, SubmitterStatus};
 use crate::text::Text;
 
@@ -54,7 +54,7 @@ pub struct FencedBatch {
 impl FencedBatch {
     /// Checks everything that can be checked without the database, so that a store never sees an
     /// invalid batch.
-    pub fn new(node: NodeId, sections: Vec<Section>) -> Result<Self, InvalidId> {
+    pub fn new(node: NodeId, sections: Vec<Section>) -> Result<Self, InvalidValue> {
         check::batch(&sections)?;
         Ok(Self { node, sections })
     }
@@ -113,7 +113,7 @@ impl Section {
 
     /// Checks everything that can be checked without the database. A batch that holds an invalid
     /// section is refused as a whole, so the committer checks each section before it joins a batch (I14).
-    pub fn check(&self) -> Result<(), InvalidId> {
+    pub fn check(&self) -> Result<(), InvalidValue> {
         check::section(self)
     }
 

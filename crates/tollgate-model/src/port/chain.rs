@@ -5,15 +5,15 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::record::MinedIn;
+use super::record::TxReceipt;
 use crate::amount::{GasPrice, Wei};
 use crate::ids::{ChainId, Nonce, TxHash};
 use crate::text::Text;
 
 pub use crate::answer::AnswerClass;
 use crate::answer::{AnswerAction, action_for};
-use crate::diagnose::EndpointWord;
-use crate::reconcile::Looked;
+use crate::diagnose::EndpointReport;
+use crate::reconcile::ReceiptLookup;
 
 /// A block's position in the chain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -162,7 +162,7 @@ pub struct Call {
 
 /// The result of an estimated call.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Trial {
+pub enum CallEstimate {
     /// The call succeeds and uses this much gas.
     Gas(u64),
     /// The call reverts with this reason.
@@ -191,7 +191,7 @@ pub struct Funds {
 
 /// Where a transaction was found by its hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sighting {
+pub enum TxLocation {
     /// In a node's pool.
     Pending,
     /// In this block.
@@ -231,16 +231,16 @@ pub struct OccupantSearch {
 pub struct SlotSearch {
     /// For each attempt, in the order asked, the answer of each endpoint; the input of
     /// [`crate::reconcile::judge_search`].
-    pub looked: Vec<Vec<Looked>>,
+    pub looked: Vec<Vec<ReceiptLookup>>,
     /// The receipt of the attempt that was found, if one was.
-    pub found: Option<MinedIn>,
+    pub found: Option<TxReceipt>,
 }
 
 /// The receipts of one block that the endpoints delivered.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BlockReceipts {
     /// The receipts that could be read, each from exactly the requested block.
-    pub found: Vec<MinedIn>,
+    pub found: Vec<TxReceipt>,
     /// Why other receipts could not be read, for operators. Ask again for a missing receipt; its
     /// absence is never evidence (I8).
     pub problem: Option<String>,
@@ -276,16 +276,16 @@ pub trait Chain: Send + Sync {
     async fn receipts(&self, block: &BlockRef, of: &[TxHash]) -> BlockReceipts;
 
     /// Replays a mined transaction to find out why it failed. For operators, never evidence.
-    async fn revert_reason(&self, _of: &MinedIn) -> Option<Text<2000>> {
+    async fn revert_reason(&self, _of: &TxReceipt) -> Option<Text<2000>> {
         None
     }
 
     /// Reads the receipt of one transaction in any block. `None` is an answer, not an error.
-    async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable>;
+    async fn receipt(&self, of: TxHash) -> Result<Option<TxReceipt>, ChainUnavailable>;
 
     /// Finds a transaction at any endpoint. `None` means that no endpoint that answered knows it,
     /// which proves nothing.
-    async fn sighting(&self, of: TxHash) -> Result<Option<Sighting>, ChainUnavailable>;
+    async fn sighting(&self, of: TxHash) -> Result<Option<TxLocation>, ChainUnavailable>;
 
     /// Reads an account's nonce counts.
     async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable>;
@@ -300,7 +300,7 @@ pub trait Chain: Send + Sync {
 
     /// Reads what each readable endpoint has of an account in its pool and whether it knows any of
     /// these attempts by hash. There is one entry per endpoint, including those that did not answer.
-    async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointWord>;
+    async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointReport>;
 
     /// Searches for the transactions that used an account's slots by its count at past blocks, as
     /// far back as there are blocks. Where an endpoint has no old states, `lookback` whole blocks are
@@ -325,7 +325,7 @@ pub trait Chain: Send + Sync {
     async fn fee_quote(&self, speed: Speed) -> Result<FeeQuote, ChainUnavailable>;
 
     /// Estimates a call on the head.
-    async fn try_call(&self, call: &Call) -> Result<Trial, ChainUnavailable>;
+    async fn estimate_call(&self, call: &Call) -> Result<CallEstimate, ChainUnavailable>;
 
     /// Sends signed bytes to nodes. There is no error: an unclear result is
     /// [`AnswerClass::Unknown`], and a rejection such as [`AnswerClass::Invalid`] is returned only if every

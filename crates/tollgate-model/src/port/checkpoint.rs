@@ -101,9 +101,9 @@ pub trait Checkpoints: Send + Sync + 'static {
 
 /// Ignores all checkpoints; used in production.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unwatched;
+pub struct NoCheckpoints;
 
 #[async_trait]
-impl Checkpoints for Unwatched {
+impl Checkpoints for NoCheckpoints {
     async fn reached(&self, _at: Checkpoint) {}
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::ids::{ChainId, InvalidId, Submitter};
+use crate::ids::{ChainId, InvalidValue, Submitter};
 
 /// Why a store operation failed.
 ///
@@ -19,7 +19,7 @@ use crate::ids::{ChainId, InvalidId, Submitter};
 pub enum StoreError {
     /// The input can't be stored. Nothing was written; the same call will fail again.
     #[error("invalid input: {0}")]
-    Invalid(#[from] InvalidId),
+    Invalid(#[from] InvalidValue),
     /// This chain is not registered in the database. Nothing was written.
     #[error("chain {0} is not registered")]
     UnknownChain(ChainId),

@@ -6,7 +6,7 @@ use alloy_primitives::Address;
 use async_trait::async_trait;
 
 use super::{StoreError, SubmitterRecord};
-use crate::ids::{ChainId, FencingToken, InvalidId, NodeId, Submitter};
+use crate::ids::{ChainId, FencingToken, InvalidValue, NodeId, Submitter};
 
 /// The lease's timing parameters. All comparisons use the database's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,19 +22,19 @@ impl LeaseTerms {
         duration: Duration,
         renew_interval: Duration,
         clock_skew_allowance: Duration,
-    ) -> Result<Self, InvalidId> {
+    ) -> Result<Self, InvalidValue> {
         if renew_interval.is_zero() || renew_interval >= duration / 2 {
             let problem = format!(
                 "renew_interval {renew_interval:?} must be above zero and below half of duration \
                  {duration:?}"
             );
-            return Err(InvalidId::new("lease.renew_interval", problem));
+            return Err(InvalidValue::new("lease.renew_interval", problem));
         }
         if clock_skew_allowance >= duration {
             let problem = format!(
                 "clock_skew_allowance {clock_skew_allowance:?} must be below duration {duration:?}"
             );
-            return Err(InvalidId::new("lease.clock_skew_allowance", problem));
+            return Err(InvalidValue::new("lease.clock_skew_allowance", problem));
         }
         Ok(Self { duration, renew_interval, clock_skew_allowance })
     }

@@ -10,7 +10,7 @@ use super::chain::FeeQuote;
 use super::record::{Attempt, TxRecord};
 use crate::amount::GasPrice;
 use crate::answer::AnswerClass;
-use crate::bump::{BumpDecision, BumpView, Ceiling, Demand, Raise};
+use crate::bump::{BumpDecision, BumpView, Ceiling, Raise, RequestedPrice};
 use crate::diagnose::Diagnosis;
 use crate::stuck::Trigger;
 use crate::text::Text;
@@ -89,8 +89,11 @@ pub struct Replacement {
 
 impl Replacement {
     /// The prices that the replacement demands.
-    pub const fn demand(&self) -> Demand {
-        Demand { max_fee: self.max_fee_per_gas, max_priority_fee: self.max_priority_fee_per_gas }
+    pub const fn demand(&self) -> RequestedPrice {
+        RequestedPrice {
+            max_fee: self.max_fee_per_gas,
+            max_priority_fee: self.max_priority_fee_per_gas,
+        }
     }
 }
 
@@ -147,7 +150,13 @@ pub trait BumpPolicy: Send + Sync {
     fn decide(&self, view: &BumpView, now: Timestamp) -> BumpDecision;
 
     /// Computes the fees of an attempt that replaces `last`, at the demanded price if there is one.
-    fn raise(&self, last: &Fees, quote: &FeeQuote, ceiling: &Ceiling, demand: &Demand) -> Raise;
+    fn raise(
+        &self,
+        last: &Fees,
+        quote: &FeeQuote,
+        ceiling: &Ceiling,
+        demand: &RequestedPrice,
+    ) -> Raise;
 }
 
 /// Decides about stuck transactions; never acts. The engine claims the decision under the fence

@@ -2,7 +2,7 @@
 
 use crate::amount::{GasPrice, Wei};
 use crate::ids::{
-    ChainId, FencingToken, InvalidId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId,
+    ChainId, FencingToken, InvalidValue, NodeId, Nonce, RequestId, Submitter, TxHash, TxId,
 };
 use crate::nonce::{Mode, SubmitterStatus};
 use crate::port::batch::{AttemptKind, Fees, NewTx};
@@ -64,7 +64,7 @@ pub struct SubmitterOverview {
 
 /// The version and state of a row as it was read: the condition of the next write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Seen {
+pub struct RowVersion {
     /// The state.
     pub state: TxState,
     /// The row's version; grows by one with each change.
@@ -82,7 +82,7 @@ pub struct KnownRequest {
 
 /// The receipt of one of a transaction's attempts, and the block that holds it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct MinedIn {
+pub struct TxReceipt {
     /// The hash of the mined attempt.
     pub tx_hash: TxHash,
     /// The block's number.
@@ -99,7 +99,7 @@ pub struct MinedIn {
     pub details: ReceiptDetails,
 }
 
-impl MinedIn {
+impl TxReceipt {
     /// Whether both are the receipt of one attempt in one block, whatever details each of them has.
     pub fn is_same_receipt(&self, other: &Self) -> bool {
         (self.tx_hash, self.block_hash) == (other.tx_hash, other.block_hash)
@@ -152,7 +152,7 @@ pub struct TxRecord {
     /// The digest of the intent.
     pub payload_digest: B256,
     /// State and version.
-    pub seen: Seen,
+    pub seen: RowVersion,
     /// The token under which it was last written.
     pub fencing_token: FencingToken,
     /// How many attempts it has.
@@ -168,7 +168,7 @@ pub struct TxRecord {
     /// The last mempool diagnosis. Advice, never evidence.
     pub diagnosis: Option<Text<300>>,
     /// The receipt, while the transaction is mined.
-    pub mined: Option<MinedIn>,
+    pub mined: Option<TxReceipt>,
     /// When the intent expires.
     pub valid_until: Option<Timestamp>,
     /// When the transaction was accepted.
@@ -189,7 +189,7 @@ impl TxRecord {
             nonce: tx.slot.as_ref().map(|slot| slot.nonce),
             payload: tx.payload.bytes().clone(),
             payload_digest: tx.payload.digest(),
-            seen: Seen { state: tx.born(), version: 1 },
+            seen: RowVersion { state: tx.initial_state(), version: 1 },
             fencing_token: lease.token,
             attempts: u16::from(tx.slot.is_some()),
             newest_hash: tx.slot.as_ref().map(|slot| slot.attempt.tx_hash),
@@ -292,16 +292,16 @@ pub struct SubmitterEntry {
 }
 
 /// Decodes a stored state.
-pub fn stored_state(code: i16) -> Result<TxState, InvalidId> {
-    TxState::from_code(code).ok_or_else(|| InvalidId::new("state", format!("no state {code}")))
+pub fn stored_state(code: i16) -> Result<TxState, InvalidValue> {
+    TxState::from_code(code).ok_or_else(|| InvalidValue::new("state", format!("no state {code}")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn mined(details: ReceiptDetails) -> MinedIn {
-        MinedIn {
+    fn mined(details: ReceiptDetails) -> TxReceipt {
+        TxReceipt {
             tx_hash: B256::repeat_byte(1),
             block_number: 1,
             block_hash: B256::repeat_byte(2),
@@ -332,7 +332,7 @@ mod tests {
         let legacy = Fees { gas_limit: 21_000, max_fee: price(9), max_priority_fee: None };
         let dynamic = Fees { max_priority_fee: Some(price(1)), ..legacy };
         let untold = mined(ReceiptDetails::default());
-        let told = |of: MinedIn| of.details.effective_gas_price;
+        let told = |of: TxReceipt| of.details.effective_gas_price;
         assert_eq!(told(untold.clone().priced_by(&legacy)), Some(price(9)));
         assert_eq!(told(untold.priced_by(&dynamic)), None, "the base fee is not known");
         let details =

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::chain::AccountCounts;
 use super::{Lease, Page, StoreError};
-use crate::ids::{InvalidId, NodeId, Nonce, Submitter, TxHash};
+use crate::ids::{InvalidValue, NodeId, Nonce, Submitter, TxHash};
 use crate::text::Text;
 use crate::time::Timestamp;
 
@@ -36,11 +36,11 @@ impl ReservationState {
     }
 
     /// The state that a store keeps under `code`.
-    pub fn from_code(code: i16) -> Result<Self, InvalidId> {
+    pub fn from_code(code: i16) -> Result<Self, InvalidValue> {
         Self::ALL
             .into_iter()
             .find(|state| state.code() == code)
-            .ok_or_else(|| InvalidId::new("reservation", format!("no state {code}")))
+            .ok_or_else(|| InvalidValue::new("reservation", format!("no state {code}")))
     }
 }
 
@@ -88,7 +88,7 @@ impl Reserve {
 
 /// Nonces that an operator returns to the pool.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct HandBack {
+pub struct ReturnedNonces {
     /// The nonces, at most [`Page::MAX`].
     pub nonces: Vec<Nonce>,
     /// Also return nonces that callers reported as used: the operator vouches that they will not be sent.
@@ -159,11 +159,11 @@ pub trait ReservationStore: Send + Sync {
     /// Adds nonces below the cursor to the pool at an operator's request, with an audit entry; returns
     /// those that are recyclable now. A nonce that belongs to a managed transaction or a caller keeps
     /// its owner (I3), unless the operator vouches for those reported as used.
-    async fn hand_back(
+    async fn return_nonces(
         &self,
         node: &NodeId,
         lease: Lease,
-        wanted: &HandBack,
+        wanted: &ReturnedNonces,
     ) -> Result<Vec<Nonce>, StoreError>;
 
     /// Lists a submitter's unused reservations after a nonce, lowest first.

@@ -9,11 +9,11 @@ use super::StoreError;
 use super::batch::{Confirmations, FencedBatch, SectionOutcome};
 use super::lease::Lease;
 use super::record::{
-    Attempt, ChainRegistration, HistoryEntry, KnownRequest, LineHead, OpenTx, Seen, SubmitterEntry,
-    SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord,
+    Attempt, ChainRegistration, HistoryEntry, KnownRequest, LineHead, OpenTx, RowVersion,
+    SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord,
 };
 use super::wait::SubmitterWait;
-use crate::ids::{ChainId, InvalidId, Nonce, RequestId, Submitter, TxHash, TxId};
+use crate::ids::{ChainId, InvalidValue, Nonce, RequestId, Submitter, TxHash, TxId};
 use crate::nonce::Mode;
 use crate::state::TxState;
 use crate::time::Timestamp;
@@ -27,20 +27,20 @@ impl Page {
     pub const MAX: u32 = 1_000;
 
     /// Accepts a page size of 1 to [`Self::MAX`].
-    pub fn new(limit: u32) -> Result<Self, InvalidId> {
+    pub fn new(limit: u32) -> Result<Self, InvalidValue> {
         if (1..=Self::MAX).contains(&limit) {
             Ok(Self(limit))
         } else {
-            Err(InvalidId::new("limit", format!("{limit} is not 1 to {}", Self::MAX)))
+            Err(InvalidValue::new("limit", format!("{limit} is not 1 to {}", Self::MAX)))
         }
     }
 
     /// Checks that a list is no longer than the largest page.
-    pub fn fits(length: usize) -> Result<(), InvalidId> {
+    pub fn fits(length: usize) -> Result<(), InvalidValue> {
         match u32::try_from(length) {
             Ok(length) if length <= Self::MAX => Ok(()),
             Ok(_) | Err(_) => {
-                Err(InvalidId::new("list", format!("{length} are more than {}", Self::MAX)))
+                Err(InvalidValue::new("list", format!("{length} are more than {}", Self::MAX)))
             }
         }
     }
@@ -111,7 +111,7 @@ pub struct Settled {
     /// The submitter's row; the unknown commit can no longer change it.
     pub submitter: SubmitterRecord,
     /// The row version of each transaction asked for; `None` if it does not exist.
-    pub rows: Vec<Option<Seen>>,
+    pub rows: Vec<Option<RowVersion>>,
 }
 
 /// Transactions, attempts, history and submitters.

@@ -1,6 +1,6 @@
 //! How long something about a submitter has been waited for.
 
-use crate::ids::{InvalidId, Nonce};
+use crate::ids::{InvalidValue, Nonce};
 use crate::time::Timestamp;
 
 /// What is waited for.
@@ -27,9 +27,9 @@ impl WaitKind {
     }
 
     /// The kind that a store keeps under `code`.
-    pub fn from_code(code: i16) -> Result<Self, InvalidId> {
+    pub fn from_code(code: i16) -> Result<Self, InvalidValue> {
         let kind = Self::ALL.into_iter().find(|kind| kind.code() == code);
-        kind.ok_or_else(|| InvalidId::new("kind", format!("no kind {code} of waits")))
+        kind.ok_or_else(|| InvalidValue::new("kind", format!("no kind {code} of waits")))
     }
 }
 

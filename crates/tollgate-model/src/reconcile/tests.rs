@@ -164,14 +164,14 @@ fn a_foreign_transaction_in_an_open_strict_slot_protects_when_it_is_settled() {
 
 #[test]
 fn search_finds_a_stranger_only_if_seen_and_if_two_endpoints_of_two_have_no_receipt() {
-    use Looked::{Behind, Found, NoAnswer, NotThere};
+    use ReceiptLookup::{Behind, Found, NoAnswer, NotThere};
     let attempts = [OLDER, OURS];
-    let judge = |looked: &[&[Looked]], seen| judge_search(&attempts, looked, seen);
+    let judge = |looked: &[&[ReceiptLookup]], seen| judge_search(&attempts, looked, seen);
     let stranger = Some(seen(STRANGER));
     let receipt = judge(&[&[NotThere, NotThere], &[NoAnswer, Found]], stranger);
     assert_eq!(receipt, Search::Ours { attempt: 1 });
     let foreign = Search::Foreign { seen: seen(STRANGER) };
-    let denied: &[&[Looked]] = &[&[NotThere, NotThere], &[NotThere, NotThere, NoAnswer]];
+    let denied: &[&[ReceiptLookup]] = &[&[NotThere, NotThere], &[NotThere, NotThere, NoAnswer]];
     assert_eq!(judge(denied, stranger), foreign);
     assert_eq!(judge(&[&[NotThere], &[NotThere]], stranger), foreign, "the only endpoint");
     assert_eq!(judge(denied, None), Search::InVain, "I8: pruned receipts prove nothing");

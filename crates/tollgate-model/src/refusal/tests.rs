@@ -23,10 +23,10 @@ fn fees(gas_limit: u64, max_fee: u128) -> Fees {
     Fees { gas_limit, max_fee: wei(max_fee), max_priority_fee: None }
 }
 
-fn demand(data: &[u8], gas_limit: u64) -> Demand<'_> {
+fn demand(data: &[u8], gas_limit: u64) -> PricedTx<'_> {
     let to = Some(Address::ZERO);
     let fees = fees(gas_limit, 10);
-    Demand { to, value: U256::ZERO, data, access_list: &[], callers_cap: None, fees }
+    PricedTx { to, value: U256::ZERO, data, access_list: &[], callers_cap: None, fees }
 }
 
 fn kind(judged: Result<(), Refusal>) -> Option<RefusalKind> {
@@ -44,15 +44,15 @@ fn gas_below_the_intrinsic_cost_is_refused_and_at_it_is_not() {
     let entry = AccessListEntry { address: Address::ZERO, storage_keys: vec![B256::ZERO; 2] };
     let transfer = demand(&[], 0);
     let call = demand(&[0, 1, 0, 2], 0);
-    let creation = Demand { to: None, ..call };
-    let listed = Demand { access_list: std::slice::from_ref(&entry), ..transfer };
+    let creation = PricedTx { to: None, ..call };
+    let listed = PricedTx { access_list: std::slice::from_ref(&entry), ..transfer };
     for (demand, least) in [
         (transfer, 21_000),
         (call, 21_000 + 2 * 4 + 2 * 16),
         (creation, 53_000 + 2 * 4 + 2 * 16),
         (listed, 21_000 + 2_400 + 2 * 1_900),
     ] {
-        let judged = |gas| judge_gas(&Demand { fees: fees(gas, 10), ..demand }, &LIMITS, &NONE);
+        let judged = |gas| judge_gas(&PricedTx { fees: fees(gas, 10), ..demand }, &LIMITS, &NONE);
         assert_eq!(kind(judged(least - 1)), Some(RefusalKind::GasTooLow), "{demand:?}");
         assert_eq!(judged(least), Ok(()), "{demand:?}");
     }
@@ -65,7 +65,7 @@ fn call_data_has_a_floor_only_where_the_chain_says_so() {
     assert_eq!(least_gas(&call, false), 21_000 + 1_600);
     assert_eq!(least_gas(&call, true), 21_000 + 4_000);
     let with_floor = ChainLimits { has_calldata_floor: true, ..LIMITS };
-    let between = Demand { fees: fees(23_000, 10), ..call };
+    let between = PricedTx { fees: fees(23_000, 10), ..call };
     assert_eq!(judge_gas(&between, &LIMITS, &NONE), Ok(()));
     assert_eq!(kind(judge_gas(&between, &with_floor, &NONE)), Some(RefusalKind::GasTooLow));
 }
@@ -82,7 +82,7 @@ fn gas_above_the_block_limit_is_refused_where_the_limit_is_known() {
 fn a_price_below_a_tenth_of_the_base_fee_is_refused_and_names_its_cap() {
     let judged = |offer, callers: Option<u128>, caps: FeeCaps| {
         let callers_cap = callers.map(wei);
-        let demand = Demand { fees: fees(21_000, offer), callers_cap, ..demand(&[], 0) };
+        let demand = PricedTx { fees: fees(21_000, offer), callers_cap, ..demand(&[], 0) };
         judge_price(&demand, Some(wei(1_000)), &caps)
     };
     let none = FeeCaps::default();
@@ -177,7 +177,7 @@ fn funds_must_cover_value_and_all_of_the_gas() {
 fn an_estimate_that_fails_is_the_callers_mistake_or_the_nodes_trouble() {
     let tried = |class| {
         let said = "words".to_owned();
-        estimated_gas(Trial::Refused(SendAnswer { class, said }))
+        estimated_gas(CallEstimate::Refused(SendAnswer { class, said }))
     };
     for class in AnswerClass::ALL {
         match (refusal_of_estimate(class), tried(class)) {
@@ -195,20 +195,23 @@ fn an_estimate_that_fails_is_the_callers_mistake_or_the_nodes_trouble() {
     );
     assert_eq!(refusal_of_estimate(AnswerClass::Transient), None);
     assert_eq!(refusal_of_estimate(AnswerClass::Unknown), None, "it may succeed later");
-    assert_eq!(estimated_gas(Trial::Gas(7)), Ok(7));
+    assert_eq!(estimated_gas(CallEstimate::Gas(7)), Ok(7));
 }
 
 #[test]
 fn an_estimate_gets_room_within_the_block_and_the_cost_of_the_access_list() {
-    let gas = |estimate: u64, of: &Demand<'_>| gas_for_estimate(estimate, of, &LIMITS, &NONE);
+    let gas = |estimate: u64, of: &PricedTx<'_>| gas_for_estimate(estimate, of, &LIMITS, &NONE);
     let transfer = demand(&[], 0);
     assert_eq!(gas(21_000, &transfer), Ok(25_200));
     assert_eq!(gas(29_000_000, &transfer), Ok(30_000_000), "no more than a block has");
     assert_eq!(gas(30_000_000, &transfer), Ok(30_000_000));
     let entry = AccessListEntry { address: Address::ZERO, storage_keys: vec![B256::ZERO; 2] };
-    let listed = Demand { access_list: std::slice::from_ref(&entry), ..transfer };
+    let listed = PricedTx { access_list: std::slice::from_ref(&entry), ..transfer };
     let limit = gas(21_000, &listed).unwrap();
-    assert_eq!(kind(judge_gas(&Demand { fees: fees(limit, 10), ..listed }, &LIMITS, &NONE)), None);
+    assert_eq!(
+        kind(judge_gas(&PricedTx { fees: fees(limit, 10), ..listed }, &LIMITS, &NONE)),
+        None
+    );
 }
 
 #[test]
@@ -228,7 +231,7 @@ fn an_impossible_estimate_is_the_nodes_trouble() {
 fn gas_above_what_a_store_holds_is_refused_where_the_chain_names_no_limit() {
     let unlimited = ChainLimits { block_gas: None, ..LIMITS };
     let most = BatchLimits::GAS;
-    let given = |gas| Demand { fees: fees(gas, 10), ..demand(&[], 0) };
+    let given = |gas| PricedTx { fees: fees(gas, 10), ..demand(&[], 0) };
     assert_eq!(kind(judge_gas(&given(most), &unlimited, &NONE)), None);
     let above = kind(judge_gas(&given(most + 1), &unlimited, &NONE));
     assert_eq!(above, Some(RefusalKind::GasAboveBlockLimit));
@@ -237,11 +240,11 @@ fn gas_above_what_a_store_holds_is_refused_where_the_chain_names_no_limit() {
 #[test]
 fn transfer_to_self_ignores_an_estimate_that_cannot_be_true() {
     let unlimited = ChainLimits { block_gas: None, ..LIMITS };
-    let gas = |trial: Option<Trial>, limits| gas_to_self(trial.as_ref(), limits);
-    assert_eq!(gas(Some(Trial::Gas(100_000)), &LIMITS), 120_000);
-    assert_eq!(gas(Some(Trial::Gas(1)), &LIMITS), TX_GAS);
-    assert_eq!(gas(Some(Trial::Gas(30_000_001)), &LIMITS), TX_GAS);
-    assert_eq!(gas(Some(Trial::Gas(u64::MAX)), &unlimited), TX_GAS);
+    let gas = |trial: Option<CallEstimate>, limits| gas_to_self(trial.as_ref(), limits);
+    assert_eq!(gas(Some(CallEstimate::Gas(100_000)), &LIMITS), 120_000);
+    assert_eq!(gas(Some(CallEstimate::Gas(1)), &LIMITS), TX_GAS);
+    assert_eq!(gas(Some(CallEstimate::Gas(30_000_001)), &LIMITS), TX_GAS);
+    assert_eq!(gas(Some(CallEstimate::Gas(u64::MAX)), &unlimited), TX_GAS);
     assert_eq!(gas(None, &LIMITS), TX_GAS);
 }
 
@@ -283,7 +286,7 @@ fn margin_above_an_estimate_ends_at_the_cap_of_a_transaction() {
 fn data_longer_than_nodes_take_is_refused() {
     let limits = on_chain(1);
     let long = vec![1; POOL_TX_BYTES as usize + 1];
-    let judged = |of: Demand<'_>, limits: &TxLimits| limits.judge_size(&of);
+    let judged = |of: PricedTx<'_>, limits: &TxLimits| limits.judge_size(&of);
     assert_eq!(judged(demand(&long[1..], 0), &limits), Ok(()));
     let refused = judged(demand(&long, 0), &limits).unwrap_err();
     assert_eq!((refused.kind, refused.field), (RefusalKind::TxTooLarge, Some(RefusedField::Data)));
@@ -292,7 +295,7 @@ fn data_longer_than_nodes_take_is_refused() {
         "pools have this limit on all chains"
     );
     let entry = AccessListEntry { address: Address::ZERO, storage_keys: vec![B256::ZERO; 2] };
-    let listed = Demand { access_list: std::slice::from_ref(&entry), ..demand(&long[1..], 0) };
+    let listed = PricedTx { access_list: std::slice::from_ref(&entry), ..demand(&long[1..], 0) };
     assert!(judged(listed, &limits).is_err(), "the access list counts");
     assert_eq!(judged(demand(&long, 0), &NONE), Ok(()));
 }
@@ -300,7 +303,7 @@ fn data_longer_than_nodes_take_is_refused() {
 #[test]
 fn code_that_creates_a_contract_has_a_limit_and_a_price_for_each_word() {
     let code = vec![1; EIP_3860_BYTES as usize + 1];
-    let creation = |data| Demand { to: None, ..demand(data, 0) };
+    let creation = |data| PricedTx { to: None, ..demand(data, 0) };
     assert_eq!(on_chain(1).judge_size(&creation(&code[1..])), Ok(()));
     let refused = on_chain(1).judge_size(&creation(&code)).unwrap_err();
     assert_eq!(refused.kind, RefusalKind::TxTooLarge);

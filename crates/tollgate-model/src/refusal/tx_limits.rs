@@ -5,7 +5,7 @@
 
 use crate::ids::ChainId;
 
-use super::{Demand, Refusal, RefusalKind, RefusedField};
+use super::{PricedTx, Refusal, RefusalKind, RefusedField};
 
 /// The maximum gas of a transaction under EIP-7825.
 pub const EIP_7825_GAS: u64 = 1 << 24;
@@ -82,7 +82,7 @@ impl TxLimits {
     ///
     /// # Errors
     /// It is above.
-    pub fn judge_gas(&self, demand: &Demand<'_>) -> Result<(), Refusal> {
+    pub fn judge_gas(&self, demand: &PricedTx<'_>) -> Result<(), Refusal> {
         let given = demand.fees.gas_limit;
         let Some(most) = self.gas.filter(|most| given > *most) else { return Ok(()) };
         let detail = format!(
@@ -97,7 +97,7 @@ impl TxLimits {
     ///
     /// # Errors
     /// Its data, or the whole transaction, is longer than nodes accept.
-    pub fn judge_size(&self, demand: &Demand<'_>) -> Result<(), Refusal> {
+    pub fn judge_size(&self, demand: &PricedTx<'_>) -> Result<(), Refusal> {
         let data = demand.data.len() as u64;
         let refused = |bytes: u64, most: u64, what: &str| {
             let detail = format!("{bytes} bytes are more than {most}, {what}");

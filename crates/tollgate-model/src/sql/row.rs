@@ -8,14 +8,14 @@ use uuid::Uuid;
 
 use crate::amount::{GasPrice, Wei};
 use crate::ids::{
-    ChainId, FencingToken, InvalidId, NodeId, Nonce, RequestId, Seq, Submitter, TxId,
+    ChainId, FencingToken, InvalidValue, NodeId, Nonce, RequestId, Seq, Submitter, TxId,
 };
 use crate::nonce::{Mode, SubmitterStatus};
 use crate::port::record::stored_state;
 use crate::port::{
     Attempt, AttemptKind, Cause, Completion, Confirmations, Fees, HistoryEntry, KnownRequest,
-    LineHead, LiveNode, MinedIn, OpenTx, OutboxEvent, Owner, ReceiptDetails, Reservation,
-    ReservationState, Seen, StoreError, SubmitterEntry, SubmitterRecord, SubmitterWait, TxRecord,
+    LineHead, LiveNode, OpenTx, OutboxEvent, Owner, ReceiptDetails, Reservation, ReservationState,
+    RowVersion, StoreError, SubmitterEntry, SubmitterRecord, SubmitterWait, TxReceipt, TxRecord,
     WaitKind,
 };
 use crate::resubmit::Patience;
@@ -48,7 +48,7 @@ pub fn defect(problem: String) -> StoreError {
 }
 
 /// A value that this program can't have written.
-fn unreadable(error: InvalidId) -> StoreError {
+fn unreadable(error: InvalidValue) -> StoreError {
     StoreError::Defect(Cause::new(format!("stored value: {error}"), error))
 }
 
@@ -134,8 +134,8 @@ pub fn tx_id(row: &impl SqlRow) -> Decoded<TxId> {
 }
 
 /// State and version of a transaction.
-pub fn seen(row: &impl SqlRow) -> Decoded<Seen> {
-    Ok(Seen { state: state(row, "state")?, version: int(row, "version")? })
+pub fn seen(row: &impl SqlRow) -> Decoded<RowVersion> {
+    Ok(RowVersion { state: state(row, "state")?, version: int(row, "version")? })
 }
 
 /// The status of a submitter.
@@ -224,9 +224,9 @@ pub fn open_tx(row: &impl SqlRow) -> Decoded<OpenTx> {
     })
 }
 
-fn mined_in(row: &impl SqlRow) -> Decoded<Option<MinedIn>> {
+fn mined_in(row: &impl SqlRow) -> Decoded<Option<TxReceipt>> {
     let Some(tx_hash) = optional_hash(row, "mined_hash")? else { return Ok(None) };
-    Ok(Some(MinedIn {
+    Ok(Some(TxReceipt {
         tx_hash,
         block_number: int(row, "block_number")?,
         block_hash: hash(row, "block_hash")?,

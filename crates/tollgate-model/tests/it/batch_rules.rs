@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{
     AttemptKind, BatchLimits, CreateAnswer, CursorMove, Evidence, Fees, FencedBatch, Judgement,
-    Lease, MinedIn, ModeChange, NewAttempt, NewTx, Payload, Section, SectionFacts, SectionOutcome,
-    Seen, Slot, TxUpdate, judge,
+    Lease, ModeChange, NewAttempt, NewTx, Payload, RowVersion, Section, SectionFacts,
+    SectionOutcome, Slot, TxReceipt, TxUpdate, judge,
 };
 use tollgate_model::{
     Address, Allocated, B256, Bytes, ChainId, FencingToken, GasPrice, NodeId, Nonce, RequestId,
@@ -98,7 +98,7 @@ fn a_batch_beyond_its_limits_is_refused() {
 #[test]
 fn a_move_without_its_evidence_is_refused() {
     let tx_id = TxId::from_uuid(Uuid::from_u128(1));
-    let seen = Seen { state: TxState::Allocated(Allocated::Unsent), version: 1 };
+    let seen = RowVersion { state: TxState::Allocated(Allocated::Unsent), version: 1 };
     for event in [TxEvent::Mined, TxEvent::SlotRecycled] {
         let updates = vec![TxUpdate::moved(tx_id, seen, event).unwrap()];
         assert_eq!(refusal(Section { updates, ..section() }), "update", "{event:?}");
@@ -108,17 +108,18 @@ fn a_move_without_its_evidence_is_refused() {
 #[test]
 fn what_is_final_takes_not_even_a_note() {
     let tx_id = TxId::from_uuid(Uuid::from_u128(1));
-    let updates = vec![TxUpdate::noted(tx_id, Seen { state: TxState::Confirmed, version: 9 }, "x")];
+    let updates =
+        vec![TxUpdate::noted(tx_id, RowVersion { state: TxState::Confirmed, version: 9 }, "x")];
     assert_eq!(refusal(Section { updates, ..section() }), "update");
 }
 
 #[test]
 fn a_number_that_no_store_holds_is_refused_with_its_name() {
     let tx_id = TxId::from_uuid(Uuid::from_u128(1));
-    let seen = Seen { state: TxState::Allocated(Allocated::Unsent), version: 1 };
+    let seen = RowVersion { state: TxState::Allocated(Allocated::Unsent), version: 1 };
     let mined = |block_number, gas_used| {
         let mut update = TxUpdate::moved(tx_id, seen, TxEvent::Mined).unwrap();
-        update.evidence = Evidence::Set(MinedIn {
+        update.evidence = Evidence::Set(TxReceipt {
             tx_hash: B256::ZERO,
             block_number,
             block_hash: B256::ZERO,
@@ -136,7 +137,7 @@ fn a_number_that_no_store_holds_is_refused_with_its_name() {
 #[test]
 fn an_illegal_move_cannot_be_written_down() {
     let tx_id = TxId::from_uuid(Uuid::from_u128(1));
-    let seen = Seen { state: TxState::Confirmed, version: 9 };
+    let seen = RowVersion { state: TxState::Confirmed, version: 9 };
     assert!(TxUpdate::moved(tx_id, seen, TxEvent::Orphaned).is_err());
 }
 
@@ -222,7 +223,7 @@ proptest! {
 
 #[test]
 fn section_is_split_into_parts_that_a_batch_takes_and_nothing_is_lost() {
-    let seen = Seen { state: TxState::Allocated(Allocated::Unsent), version: 1 };
+    let seen = RowVersion { state: TxState::Allocated(Allocated::Unsent), version: 1 };
     let id = |n| TxId::from_uuid(Uuid::from_u128(n));
     let updates: Vec<_> = (0..12_001).map(|n| TxUpdate::noted(id(n), seen, "noted")).collect();
     let whole = Section { cursor: step(1, 2), updates: updates.clone(), ..section() };

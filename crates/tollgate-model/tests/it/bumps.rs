@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use tollgate_model::amount::{GasPrice, Wei};
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::bump::{
-    BumpDecision, BumpRules, BumpView, Ceiling, Demand, Raise, decide, pays_the_market, raise,
+    BumpDecision, BumpRules, BumpView, Ceiling, Raise, RequestedPrice, decide, pays_the_market,
+    raise,
 };
 use tollgate_model::fees::FeeCaps;
 use tollgate_model::port::Fees;
@@ -68,7 +69,7 @@ proptest! {
     fn a_raise_replaces_on_both_fields_and_exceeds_no_cap(
         rules in any_rules(), last in any_fees(), quote in any_quote(), ceiling in any_ceiling(),
     ) {
-        match raise(&rules, &last, &quote, &ceiling, &Demand::default()) {
+        match raise(&rules, &last, &quote, &ceiling, &RequestedPrice::default()) {
             Raise::To(to) => {
                 let percent = rules.replacement_percent;
                 prop_assert!(replaces(to.max_fee, last.max_fee, percent), "{to:?}");
@@ -98,7 +99,7 @@ proptest! {
         price in 0u64..2_000_000, tip in proptest::option::of(0u64..2_000_000),
     ) {
         let at = |wei: u64| GasPrice::from_wei(u128::from(wei)).unwrap();
-        let demand = Demand { max_fee: Some(at(price)), max_priority_fee: tip.map(at) };
+        let demand = RequestedPrice { max_fee: Some(at(price)), max_priority_fee: tip.map(at) };
         match raise(&rules, &last, &quote, &ceiling, &demand) {
             Raise::To(to) => {
                 prop_assert_eq!(Some(to.max_fee), demand.max_fee);
@@ -126,7 +127,7 @@ proptest! {
         let dearer = GasPrice::from_wei(last.max_fee.wei() + u128::from(more));
         prop_assume!(dearer.is_ok());
         let dearer = Fees { max_fee: dearer.unwrap(), ..last };
-        let (low, high) = (raise(&rules, &last, &quote, &ceiling, &Demand::default()), raise(&rules, &dearer, &quote, &ceiling, &Demand::default()));
+        let (low, high) = (raise(&rules, &last, &quote, &ceiling, &RequestedPrice::default()), raise(&rules, &dearer, &quote, &ceiling, &RequestedPrice::default()));
         match (low, high) {
             (Raise::To(low), Raise::To(high)) => {
                 prop_assert!(low.max_fee <= high.max_fee);
@@ -158,7 +159,7 @@ proptest! {
             prop_assert!(may_sign && is_head && bumps < rules.max_attempts);
             prop_assert!(now.since(view.last_at) >= rules.min_interval);
             prop_assert!(!pays_the_market(&last, &quote) || refused.contains(&answer));
-            prop_assert_eq!(Raise::To(to), raise(&rules, &last, &quote, &ceiling, &Demand::default()));
+            prop_assert_eq!(Raise::To(to), raise(&rules, &last, &quote, &ceiling, &RequestedPrice::default()));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What pools may be believed, for any answers of any number of endpoints.
 
 use proptest::prelude::*;
-use tollgate_model::diagnose::{Diagnosis, DiagnosisView, EndpointWord, PoolContent, diagnose};
+use tollgate_model::diagnose::{Diagnosis, DiagnosisView, EndpointReport, PoolContent, diagnose};
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::{Nonce, TxHash};
 
@@ -21,9 +21,9 @@ fn any_hash() -> impl Strategy<Value = TxHash> {
     (1u8..5).prop_map(TxHash::repeat_byte)
 }
 
-fn any_word() -> impl Strategy<Value = EndpointWord> {
+fn any_word() -> impl Strategy<Value = EndpointReport> {
     (proptest::option::of(any_pool()), proptest::option::of(any::<bool>()))
-        .prop_map(|(pool, knows_it)| EndpointWord { pool, knows_it })
+        .prop_map(|(pool, knows_it)| EndpointReport { pool, knows_it })
 }
 
 fn any_counts() -> impl Strategy<Value = Option<AccountCounts>> {
@@ -32,7 +32,7 @@ fn any_counts() -> impl Strategy<Value = Option<AccountCounts>> {
     proptest::option::of(counts)
 }
 
-fn holds_ours(word: &EndpointWord) -> bool {
+fn holds_ours(word: &EndpointReport) -> bool {
     let at_slot = |part: &std::collections::BTreeMap<Nonce, TxHash>| {
         part.get(&nonce(SLOT)).is_some_and(|hash| OURS.contains(hash))
     };
@@ -52,7 +52,7 @@ proptest! {
         match diagnosis {
             Diagnosis::ProbablyLost => {
                 prop_assert!(!held);
-                let answered = |word: &&EndpointWord| word.pool.is_some() || word.knows_it.is_some();
+                let answered = |word: &&EndpointReport| word.pool.is_some() || word.knows_it.is_some();
                 let witnesses = endpoints.iter().filter(answered).count();
                 prop_assert!(witnesses >= endpoints.len().clamp(1, 2), "{endpoints:?}");
             }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use tollgate_model::transition::Verdict;
+use tollgate_model::transition::FinalOutcome;
 use tollgate_model::{StuckReason, TxEvent, TxState, transition};
 
 /// The page with what stands between `<!-- name -->` and `<!-- /name -->` made anew.
@@ -31,10 +31,10 @@ fn event_words(event: TxEvent) -> String {
     match event {
         TxEvent::Finalised(verdict) => {
             let verdict = match verdict {
-                Verdict::Executed => "executed",
-                Verdict::Reverted => "reverted",
-                Verdict::Cancelled => "cancelled",
-                Verdict::Replaced => "replaced",
+                FinalOutcome::Executed => "executed",
+                FinalOutcome::Reverted => "reverted",
+                FinalOutcome::Cancelled => "cancelled",
+                FinalOutcome::Replaced => "replaced",
             };
             format!("{} ({verdict})", event.name())
         }

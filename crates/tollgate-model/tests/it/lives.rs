@@ -15,7 +15,7 @@ use tollgate_model::resubmit::{
     self, ResubmitDecision, ResubmitRules, ResubmitView, renews_patience,
 };
 use tollgate_model::stuck::{Plan, Subject, plan};
-use tollgate_model::transition::Verdict;
+use tollgate_model::transition::FinalOutcome;
 use tollgate_model::{Allocated, Nonce, Timestamp, TxEvent, TxId, TxState, transition};
 use uuid::Uuid;
 
@@ -225,7 +225,7 @@ proptest! {
                 Step::Policy(action) => life.decided(action),
                 Step::Mined => life.may_move(TxEvent::Mined),
                 Step::Orphaned => life.may_move(TxEvent::Orphaned),
-                Step::Finalised => life.may_move(TxEvent::Finalised(Verdict::Executed)),
+                Step::Finalised => life.may_move(TxEvent::Finalised(FinalOutcome::Executed)),
                 Step::TakeOver => {
                     life.lost();
                     (life.since, life.sent_at) = (life.now, life.now);

@@ -6,7 +6,8 @@ use std::time::Duration;
 use proptest::collection::btree_set;
 use proptest::prelude::*;
 use tollgate_model::nonce::{
-    ChainCount, HandedOut, Mode, NonceRules, PoolView, SlotRange, StrictAdvance, hand_out, unblocks,
+    ChainCount, Mode, NonceRules, PoolView, SlotRange, SlotToFill, StrictAdvance, slots_to_fill,
+    unblocks,
 };
 use tollgate_model::{Nonce, Timestamp};
 
@@ -29,12 +30,12 @@ fn handed(
     open: &BTreeSet<Nonce>,
     chain: Option<ChainCount>,
     (first, count): (u64, u32),
-) -> Vec<HandedOut> {
+) -> Vec<SlotToFill> {
     let range = SlotRange { first: nonce(first), count };
-    hand_out(mode, &PoolView { recyclable, open, chain }, range).unwrap()
+    slots_to_fill(mode, &PoolView { recyclable, open, chain }, range).unwrap()
 }
 
-fn numbers(handed: &[HandedOut]) -> Vec<(u64, bool)> {
+fn numbers(handed: &[SlotToFill]) -> Vec<(u64, bool)> {
     handed.iter().map(|one| (one.nonce.get(), one.recycled)).collect()
 }
 

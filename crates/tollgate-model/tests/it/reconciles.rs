@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tollgate_model::nonce::{Mode, SubmitterStatus, unexplained};
 use tollgate_model::port::chain::{AccountCounts, Occupant};
 use tollgate_model::reconcile::{
-    BlockStanding, Looked, OpenSlot, ReconcileStep, ReconcileView, Search, SettledCount,
+    BlockStanding, OpenSlot, ReceiptLookup, ReconcileStep, ReconcileView, Search, SettledCount,
     judge_search, reconcile, resume,
 };
 use tollgate_model::{Nonce, StuckReason, TxEvent, TxHash, TxState, transition};
@@ -63,12 +63,12 @@ fn any_settled() -> impl Strategy<Value = Option<SettledCount>> {
     }))
 }
 
-fn any_looked() -> impl Strategy<Value = Looked> {
+fn any_looked() -> impl Strategy<Value = ReceiptLookup> {
     prop_oneof![
-        1 => Just(Looked::Found),
-        6 => Just(Looked::NotThere),
-        1 => Just(Looked::Behind),
-        1 => Just(Looked::NoAnswer),
+        1 => Just(ReceiptLookup::Found),
+        6 => Just(ReceiptLookup::NotThere),
+        1 => Just(ReceiptLookup::Behind),
+        1 => Just(ReceiptLookup::NoAnswer),
     ]
 }
 
@@ -178,14 +178,14 @@ proptest! {
     ) {
         let attempts: Vec<_> = (0..looked.len()).map(|at| hash(at as u8)).collect();
         let shown = shown.map(|shown| seen(hash(shown)));
-        let found = looked.iter().any(|said| said.contains(&Looked::Found));
-        let witnessed = |said: &Vec<Looked>| {
-            said.iter().filter(|word| **word == Looked::NotThere).count() >= 2
+        let found = looked.iter().any(|said| said.contains(&ReceiptLookup::Found));
+        let witnessed = |said: &Vec<ReceiptLookup>| {
+            said.iter().filter(|word| **word == ReceiptLookup::NotThere).count() >= 2
         };
         let denied = !looked.is_empty() && looked.iter().all(witnessed);
         let is_ours = shown.is_some_and(|shown| attempts.contains(&shown.tx_hash));
         match judge_search(&attempts, &looked, shown) {
-            Search::Ours { attempt } => prop_assert!(looked[attempt].contains(&Looked::Found)),
+            Search::Ours { attempt } => prop_assert!(looked[attempt].contains(&ReceiptLookup::Found)),
             Search::ReceiptMissing { attempt, seen } => {
                 prop_assert!(!found && seen.tx_hash == attempts[attempt]);
             }

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use tokio_postgres::types::ToSql;
 use tollgate_model::port::{
-    CursorMove, Evidence, MinedIn, NewAttempt, NewEvent, NewTx, ReceiptDetails, Section, Slot,
+    CursorMove, Evidence, NewAttempt, NewEvent, NewTx, ReceiptDetails, Section, Slot, TxReceipt,
     TxUpdate,
 };
 use tollgate_model::time::micros;
@@ -90,7 +90,7 @@ pub(super) fn transactions<'a>(creates: &[Create<'a>], at: Timestamp) -> Columns
         tx.slot.as_ref().map(|slot| slot.nonce.as_i64()),
         tx.payload.bytes().as_ref(),
         tx.payload.digest().to_vec(),
-        tx.born().code(),
+        tx.initial_state().code(),
         section.lease.token.as_i64(),
         tx.valid_until.map(SystemTime::from),
         SystemTime::from(at),
@@ -172,7 +172,7 @@ pub(super) fn history<'a>(
         version: 1,
         event: "created",
         from: None,
-        to: tx.born(),
+        to: tx.initial_state(),
         detail: None,
     });
     let changed = applied.iter().map(|Applied { section, update, .. }| Entry {
@@ -277,7 +277,7 @@ pub(super) fn receipts<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
         }
         _ => None,
     });
-    let rows: Vec<(TxId, &'a MinedIn)> = detailed.collect();
+    let rows: Vec<(TxId, &'a TxReceipt)> = detailed.collect();
     columns!(rows, (tx_id, mined) => [
         tx_id.uuid(),
         mined.block_hash.as_slice(),

@@ -3,7 +3,7 @@
 use futures_util::try_join;
 use tokio_postgres::Statement;
 use tollgate_model::nonce::{Mode, SubmitterStatus};
-use tollgate_model::port::{KnownRequest, Section, SectionFacts, Seen, StoreError};
+use tollgate_model::port::{KnownRequest, RowVersion, Section, SectionFacts, StoreError};
 use tollgate_model::{Nonce, Submitter};
 use uuid::Uuid;
 
@@ -100,7 +100,7 @@ fn assemble(
         Ok((row::nonce(row, "next_nonce")?, row::status(row)?, row::mode(row)?))
     })?;
     let requests: Vec<Option<KnownRequest>> = row::by_place(requests, 0, row::known_request)?;
-    let rows: Vec<Option<(Seen, Submitter)>> =
+    let rows: Vec<Option<(RowVersion, Submitter)>> =
         row::by_place(rows, 0, |row| Ok((row::seen(row)?, row::submitter(row)?)))?;
     let recyclable: Vec<Option<()>> = row::by_place(recyclable, 0, |_| Ok(()))?;
 
@@ -117,7 +117,7 @@ fn assemble(
             } else {
                 (Nonce::MIN, SubmitterStatus::Active, Mode::Pipelined)
             };
-            let own = |row: Option<(Seen, Submitter)>| {
+            let own = |row: Option<(RowVersion, Submitter)>| {
                 row.filter(|(_, of)| *of == submitter).map(|(seen, _)| seen)
             };
             Ok(SectionFacts {

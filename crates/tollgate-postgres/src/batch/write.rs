@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use futures_util::{join, try_join};
 use tollgate_model::port::{
-    Checkpoint, CreateAnswer, Lease, Section, SectionOutcome, StoreError, SubmitterNote,
+    Checkpoint, CreateAnswer, Lease, Section, SectionOutcome, StoreError, SubmitterAuditEntry,
     SubmitterWait, UpdateAnswer,
 };
 use tollgate_model::sql::Query;
@@ -197,7 +197,7 @@ pub(crate) async fn insert_note(
     tx: &Tx,
     node: &NodeId,
     lease: Lease,
-    note: &SubmitterNote,
+    note: &SubmitterAuditEntry,
 ) -> Result<(), StoreError> {
     let (chain_id, address) = key(&lease.submitter);
     let (node, token, detail) = (node.as_str(), lease.token.as_i64(), note.detail.as_str());

@@ -52,7 +52,7 @@ pub(super) struct DemoArgs {
 
 /// What the blocks of the chain show.
 #[derive(Clone, Copy, Default)]
-struct Verdict {
+struct ChainTally {
     mined: usize,
     gaps: usize,
     duplicates: usize,
@@ -246,7 +246,7 @@ async fn follow(
 }
 
 /// Reads every block of the chain: each payment exactly once, each account's nonces without a gap.
-fn judge(chain: &RunningDevChain, intents: u64) -> Result<Verdict, Failure> {
+fn judge(chain: &RunningDevChain, intents: u64) -> Result<ChainTally, Failure> {
     let ask = |method: &str, params: serde_json::Value| {
         chain.view().call(method, &params).map_err(|error| format!("{method}: {error:?}"))
     };
@@ -265,7 +265,7 @@ fn judge(chain: &RunningDevChain, intents: u64) -> Result<Verdict, Failure> {
             nonces.entry(from).or_default().push(number(&tx["nonce"])?);
         }
     }
-    let mut verdict = Verdict { mined: payments.values().sum(), ..Verdict::default() };
+    let mut verdict = ChainTally { mined: payments.values().sum(), ..ChainTally::default() };
     verdict.duplicates = payments.values().map(|count| count - 1).sum();
     verdict.missing = (1..=intents).filter(|value| !payments.contains_key(value)).count();
     for mut used in nonces.into_values() {
@@ -276,13 +276,13 @@ fn judge(chain: &RunningDevChain, intents: u64) -> Result<Verdict, Failure> {
 }
 
 /// Whether every payment was made exactly once, by Tollgate's records and by the chain's.
-fn is_good(intents: u64, confirmed: usize, verdict: &Verdict) -> bool {
+fn is_good(intents: u64, confirmed: usize, verdict: &ChainTally) -> bool {
     confirmed as u64 == intents
         && verdict.mined as u64 == intents
         && verdict.gaps + verdict.duplicates + verdict.missing == 0
 }
 
-fn tell(intents: u64, played: &Played, verdict: &Verdict) -> ExitCode {
+fn tell(intents: u64, played: &Played, verdict: &ChainTally) -> ExitCode {
     let good = is_good(intents, played.confirmed, verdict);
     match played.takeover {
         Some(takeover) => println!("takeover    {:.1} s after the kill", takeover.as_secs_f64()),
@@ -306,11 +306,11 @@ mod tests {
 
     #[test]
     fn a_verdict_is_good_only_if_everything_is_there_exactly_once() {
-        let good = Verdict { mined: 10, gaps: 0, duplicates: 0, missing: 0 };
+        let good = ChainTally { mined: 10, gaps: 0, duplicates: 0, missing: 0 };
         assert!(is_good(10, 10, &good));
         assert!(!is_good(10, 9, &good), "not all were confirmed");
-        assert!(!is_good(10, 10, &Verdict { mined: 11, duplicates: 1, ..good }));
-        assert!(!is_good(10, 10, &Verdict { mined: 9, missing: 1, ..good }));
-        assert!(!is_good(10, 10, &Verdict { gaps: 1, ..good }));
+        assert!(!is_good(10, 10, &ChainTally { mined: 11, duplicates: 1, ..good }));
+        assert!(!is_good(10, 10, &ChainTally { mined: 9, missing: 1, ..good }));
+        assert!(!is_good(10, 10, &ChainTally { gaps: 1, ..good }));
     }
 }

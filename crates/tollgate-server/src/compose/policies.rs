@@ -28,10 +28,10 @@ mod tests {
 
     use tokio::net::TcpListener;
     use tollgate_hook::HookSecret;
-    use tollgate_model::bump::{Ceiling, Demand, Raise};
+    use tollgate_model::bump::{Ceiling, Raise, RequestedPrice};
     use tollgate_model::port::chain::FeeQuote;
     use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision};
-    use tollgate_model::port::{Fees, Seen, TxRecord};
+    use tollgate_model::port::{Fees, RowVersion, TxRecord};
     use tollgate_model::stuck::Trigger;
     use tollgate_model::stuck::rules::{RuleSpec, StuckRules};
     use tollgate_model::{
@@ -53,7 +53,7 @@ mod tests {
             nonce: None,
             payload: Bytes::new(),
             payload_digest: B256::ZERO,
-            seen: Seen { state: TxState::Stuck(reason), version: 1 },
+            seen: RowVersion { state: TxState::Stuck(reason), version: 1 },
             fencing_token: FencingToken::new(1).unwrap(),
             attempts: 1,
             newest_hash: None,
@@ -125,8 +125,12 @@ mod tests {
         let price = |wei| GasPrice::from_wei(wei).unwrap();
         let last = Fees { gas_limit: 21_000, max_fee: price(100), max_priority_fee: None };
         let quote = FeeQuote { base_fee: None, max_fee: price(1), max_priority_fee: None };
-        let raised =
-            policies_with(None).bump.raise(&last, &quote, &Ceiling::default(), &Demand::default());
+        let raised = policies_with(None).bump.raise(
+            &last,
+            &quote,
+            &Ceiling::default(),
+            &RequestedPrice::default(),
+        );
         assert_eq!(raised, Raise::To(Fees { max_fee: price(200), ..last }));
     }
 }

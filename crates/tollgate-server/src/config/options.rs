@@ -4,7 +4,7 @@ use tollgate_engine::{EngineOptions, ReservationLimits};
 use tollgate_hook::{BadHook, HookOptions};
 use tollgate_model::bump::{BumpRules, ClosingPrice};
 use tollgate_model::fees::FeeCaps;
-use tollgate_model::ids::InvalidId;
+use tollgate_model::ids::InvalidValue;
 use tollgate_model::nonce::NonceRules;
 use tollgate_model::port::LeaseTerms;
 use tollgate_model::refusal::TxLimitSettings;
@@ -14,7 +14,7 @@ use tollgate_model::stuck::StuckThresholds;
 use super::settings::Settings;
 
 impl Settings {
-    pub(crate) fn engine_options(&self) -> Result<EngineOptions, InvalidId> {
+    pub(crate) fn engine_options(&self) -> Result<EngineOptions, InvalidValue> {
         let (lease, submitter, chain) = (&self.lease, &self.submitter, &self.chain);
         let reservations = &self.reservations;
         Ok(EngineOptions {

@@ -15,12 +15,12 @@ use tollgate_devchain::{LocalAnswer, LocalChain, LocalView};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::{Carried, Carrier, EndpointConfig, RpcError, RpcErrorKind};
 use tollgate_model::answer::AnswerClass;
-use tollgate_model::diagnose::EndpointWord;
-use tollgate_model::port::MinedIn;
+use tollgate_model::diagnose::EndpointReport;
+use tollgate_model::port::TxReceipt;
 use tollgate_model::port::chain::{
-    AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainLimits,
-    ChainUnavailable, FeeQuote, Funds, OccupantSearch, PastCount, SendAnswer, Sighting, SlotSearch,
-    Speed, Trial,
+    AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, CallEstimate, Chain,
+    ChainLimits, ChainUnavailable, FeeQuote, Funds, OccupantSearch, PastCount, SendAnswer,
+    SlotSearch, Speed, TxLocation,
 };
 use tollgate_model::{Address, Bytes, ChainId, Nonce, Text, TxHash, Wei};
 
@@ -259,17 +259,17 @@ impl Chain for ClientChain {
         self.heard("receipts", read).await
     }
 
-    async fn revert_reason(&self, of: &MinedIn) -> Option<Text<2000>> {
+    async fn revert_reason(&self, of: &TxReceipt) -> Option<Text<2000>> {
         let reason = self.client().await.revert_reason(of).await;
         self.heard("reason", reason).await
     }
 
-    async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {
+    async fn receipt(&self, of: TxHash) -> Result<Option<TxReceipt>, ChainUnavailable> {
         let receipt = self.client_unless(Bug::OneVoiceReceipts).await.receipt(of).await;
         self.heard("receipt", receipt).await
     }
 
-    async fn sighting(&self, of: TxHash) -> Result<Option<Sighting>, ChainUnavailable> {
+    async fn sighting(&self, of: TxHash) -> Result<Option<TxLocation>, ChainUnavailable> {
         let seen = self.client().await.sighting(of).await;
         self.heard("sighting", seen).await
     }
@@ -295,7 +295,7 @@ impl Chain for ClientChain {
         self.heard("search", found).await
     }
 
-    async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointWord> {
+    async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointReport> {
         let words = self.client().await.pools(of, attempts).await;
         self.heard("pools", words).await
     }
@@ -329,8 +329,8 @@ impl Chain for ClientChain {
         self.heard("fees", quote).await
     }
 
-    async fn try_call(&self, call: &Call) -> Result<Trial, ChainUnavailable> {
-        let trial = self.client_unless(Bug::OneVoiceEstimates).await.try_call(call).await;
+    async fn estimate_call(&self, call: &Call) -> Result<CallEstimate, ChainUnavailable> {
+        let trial = self.client_unless(Bug::OneVoiceEstimates).await.estimate_call(call).await;
         let trial = trial.map(|trial| crate::planted::guessed_gas(&self.world).unwrap_or(trial));
         self.heard("try", trial).await
     }

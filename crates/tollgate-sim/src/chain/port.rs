@@ -12,13 +12,14 @@ use tokio::time::sleep;
 use tollgate_devchain::chain::{Block as DevBlock, BlockId, Call as DevCall, CallRefused, Found};
 use tollgate_devchain::chain::{GWEI, View};
 use tollgate_model::answer::{AnswerAction, AnswerClass, action_for};
-use tollgate_model::diagnose::{EndpointWord, PoolContent};
+use tollgate_model::diagnose::{EndpointReport, PoolContent};
 use tollgate_model::port::chain::{
-    AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainUnavailable,
-    FeeQuote, Occupant, OccupantSearch, PastCount, SendAnswer, Sighting, SlotSearch, Speed, Trial,
+    AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, CallEstimate, Chain,
+    ChainUnavailable, FeeQuote, Occupant, OccupantSearch, PastCount, SendAnswer, SlotSearch, Speed,
+    TxLocation,
 };
-use tollgate_model::port::{MinedIn, ReceiptDetails};
-use tollgate_model::reconcile::Looked;
+use tollgate_model::port::{ReceiptDetails, TxReceipt};
+use tollgate_model::reconcile::ReceiptLookup;
 use tollgate_model::{Address, Bytes, ChainId, GasPrice, Nonce, Text, TxHash, Wei};
 
 use super::{SECOND, State, answer};
@@ -53,9 +54,9 @@ fn block_ref(block: &DevBlock) -> BlockRef {
     BlockRef { number: block.number(), hash: block.hash, parent: block.header.parent_hash }
 }
 
-fn receipt_in(block: &DevBlock, at: usize) -> MinedIn {
+fn receipt_in(block: &DevBlock, at: usize) -> TxReceipt {
     let receipt = &block.receipts[at];
-    MinedIn {
+    TxReceipt {
         tx_hash: block.txs[at].hash,
         block_number: block.number(),
         block_hash: block.hash,
@@ -71,7 +72,7 @@ fn receipt_in(block: &DevBlock, at: usize) -> MinedIn {
     }
 }
 
-fn mined(view: &View<'_>, hash: &TxHash) -> Option<MinedIn> {
+fn mined(view: &View<'_>, hash: &TxHash) -> Option<TxReceipt> {
     match view.tx(hash) {
         Some(Found::Mined(block, at)) => Some(receipt_in(&block, at)),
         Some(Found::Pooled(_)) | None => None,
@@ -80,7 +81,7 @@ fn mined(view: &View<'_>, hash: &TxHash) -> Option<MinedIn> {
 
 /// The receipt as an endpoint has it: one of the two never has some of them, and old ones may be
 /// gone.
-fn receipt_at(state: &State<'_>, endpoint: usize, hash: &TxHash) -> Option<MinedIn> {
+fn receipt_at(state: &State<'_>, endpoint: usize, hash: &TxHash) -> Option<TxReceipt> {
     let view = state.view(endpoint);
     let is_second = endpoint == SECOND;
     let (one_in, own) = match state.steady.lie.filter(|_| is_second) {
@@ -91,7 +92,7 @@ fn receipt_at(state: &State<'_>, endpoint: usize, hash: &TxHash) -> Option<Mined
     let lacks = is_second && u64::from(hash[31]).is_multiple_of(one_in);
     let kept = own.or(state.steady.receipts_kept);
     let is_pruned =
-        |mined: &MinedIn| kept.is_some_and(|kept| mined.block_number + kept < view.head());
+        |mined: &TxReceipt| kept.is_some_and(|kept| mined.block_number + kept < view.head());
     mined(&view, hash).filter(|mined| !lacks && !is_pruned(mined))
 }
 
@@ -150,27 +151,35 @@ impl NodeChain {
         endpoint: usize,
         slot: (Address, Nonce),
         of: &TxHash,
-    ) -> Looked {
+    ) -> ReceiptLookup {
         let view = state.view(endpoint);
         let is_silent = self.world.strikes(|faults| faults.lose_chain);
         let word = if is_silent {
-            Looked::NoAnswer
+            ReceiptLookup::NoAnswer
         } else if receipt_at(state, endpoint, of).is_some() {
-            Looked::Found
+            ReceiptLookup::Found
         } else if count_in(&view, slot.0) > slot.1.get() {
-            Looked::NotThere
+            ReceiptLookup::NotThere
         } else {
-            Looked::Behind
+            ReceiptLookup::Behind
         };
         match word {
-            Looked::NoAnswer | Looked::Behind if self.world.has(Bug::SilenceIsNo) => {
-                Looked::NotThere
+            ReceiptLookup::NoAnswer | ReceiptLookup::Behind if self.world.has(Bug::SilenceIsNo) => {
+                ReceiptLookup::NotThere
             }
-            Looked::NoAnswer | Looked::Behind | Looked::Found | Looked::NotThere => word,
+            ReceiptLookup::NoAnswer
+            | ReceiptLookup::Behind
+            | ReceiptLookup::Found
+            | ReceiptLookup::NotThere => word,
         }
     }
 
-    fn word(state: &State<'_>, endpoint: usize, of: Address, attempts: &[TxHash]) -> EndpointWord {
+    fn word(
+        state: &State<'_>,
+        endpoint: usize,
+        of: Address,
+        attempts: &[TxHash],
+    ) -> EndpointReport {
         let view = state.view(endpoint);
         let (pending, queued) = view.pooled(of);
         let entry =
@@ -180,7 +189,7 @@ impl NodeChain {
             queued: queued.into_iter().map(entry).collect(),
         };
         let knows_it = attempts.iter().any(|hash| view.tx(hash).is_some());
-        EndpointWord { pool: Some(content), knows_it: Some(knows_it) }
+        EndpointReport { pool: Some(content), knows_it: Some(knows_it) }
     }
 }
 
@@ -242,18 +251,18 @@ impl Chain for NodeChain {
         read.await.unwrap_or_else(|error| BlockReceipts::unreadable(error.to_string()))
     }
 
-    async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {
+    async fn receipt(&self, of: TxHash) -> Result<Option<TxReceipt>, ChainUnavailable> {
         self.ask("receipt", |state, at| receipt_at(state, at, &of)).await
     }
 
-    async fn sighting(&self, of: TxHash) -> Result<Option<Sighting>, ChainUnavailable> {
+    async fn sighting(&self, of: TxHash) -> Result<Option<TxLocation>, ChainUnavailable> {
         self.ask("sighting", |state, at| match state.view(at).tx(&of)? {
             Found::Mined(block, _) => {
                 // Who has no receipt has no place for the hash either.
                 receipt_at(state, at, &of)?;
-                Some(Sighting::InBlock { number: block.number(), hash: block.hash })
+                Some(TxLocation::InBlock { number: block.number(), hash: block.hash })
             }
-            Found::Pooled(_) => Some(Sighting::Pending),
+            Found::Pooled(_) => Some(TxLocation::Pending),
         })
         .await
     }
@@ -286,24 +295,24 @@ impl Chain for NodeChain {
                 let endpoints = 0..self.world.plan.endpoints;
                 endpoints.map(|at| self.looked(state, at, (of, slot), attempt)).collect()
             };
-            let looked: Vec<Vec<Looked>> = attempts.iter().map(look).collect();
+            let looked: Vec<Vec<ReceiptLookup>> = attempts.iter().map(look).collect();
             let mut words = attempts.iter().zip(&looked);
-            let found = words.find(|(_, words)| words.contains(&Looked::Found));
+            let found = words.find(|(_, words)| words.contains(&ReceiptLookup::Found));
             let found = found.and_then(|(hash, _)| mined(&state.view(0), hash));
             SlotSearch { found, looked }
         };
         // Nobody could be asked: nobody's word.
         self.ask("search", search).await.unwrap_or_else(|_| SlotSearch {
-            looked: vec![vec![Looked::NoAnswer; self.world.plan.endpoints]; attempts.len()],
+            looked: vec![vec![ReceiptLookup::NoAnswer; self.world.plan.endpoints]; attempts.len()],
             found: None,
         })
     }
 
-    async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointWord> {
+    async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointReport> {
         let words = self.ask("pools", |state, _| {
             (0..self.world.plan.endpoints).map(|at| Self::word(state, at, of, attempts)).collect()
         });
-        words.await.unwrap_or_else(|_| vec![EndpointWord::default(); self.world.plan.endpoints])
+        words.await.unwrap_or_else(|_| vec![EndpointReport::default(); self.world.plan.endpoints])
     }
 
     async fn occupants(&self, of: Address, slots: &[Nonce], _lookback: u64) -> OccupantSearch {
@@ -353,7 +362,7 @@ impl Chain for NodeChain {
         })
     }
 
-    async fn try_call(&self, call: &Call) -> Result<Trial, ChainUnavailable> {
+    async fn estimate_call(&self, call: &Call) -> Result<CallEstimate, ChainUnavailable> {
         let Call { from, to, value, data } = call.clone();
         let call = DevCall { from: Some(from), to, value: value.0, data, gas: None };
         let tried = self.ask("try", |state, at| {
@@ -368,11 +377,13 @@ impl Chain for NodeChain {
             return Ok(guessed);
         }
         Ok(match tried {
-            Ok(gas) => Trial::Gas(gas),
-            Err(CallRefused::Reverted(reason)) => Trial::Reverts(Text::lossy(&reason)),
-            Err(CallRefused::GasAboveAllowance(_)) => Trial::Refused(answer(AnswerClass::GasLimit)),
+            Ok(gas) => CallEstimate::Gas(gas),
+            Err(CallRefused::Reverted(reason)) => CallEstimate::Reverts(Text::lossy(&reason)),
+            Err(CallRefused::GasAboveAllowance(_)) => {
+                CallEstimate::Refused(answer(AnswerClass::GasLimit))
+            }
             Err(CallRefused::InsufficientFunds { .. }) => {
-                Trial::Refused(answer(AnswerClass::InsufficientFunds))
+                CallEstimate::Refused(answer(AnswerClass::InsufficientFunds))
             }
         })
     }
@@ -385,7 +396,7 @@ impl Chain for NodeChain {
     /// All of them in one call, as the real client sends: an endpoint takes each by itself, and an
     /// answer that is lost is lost for all of them.
     async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
-        // Looked at as it leaves the node: nothing may leave that is not durable (I5).
+        // ReceiptLookup at as it leaves the node: nothing may leave that is not durable (I5).
         if self.network.is_dead() {
             return std::future::pending().await;
         }

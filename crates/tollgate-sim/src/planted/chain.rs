@@ -7,14 +7,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::time::sleep;
 use tollgate_model::answer::{AnswerAction, AnswerClass, action_for};
-use tollgate_model::diagnose::EndpointWord;
+use tollgate_model::diagnose::EndpointReport;
 use tollgate_model::port::chain::{
-    AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainLimits,
-    ChainUnavailable, FeeQuote, Funds, OccupantSearch, PastCount, SendAnswer, Sighting, SlotSearch,
-    Speed, Trial,
+    AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, CallEstimate, Chain,
+    ChainLimits, ChainUnavailable, FeeQuote, Funds, OccupantSearch, PastCount, SendAnswer,
+    SlotSearch, Speed, TxLocation,
 };
-use tollgate_model::port::{MinedIn, TxStore};
-use tollgate_model::reconcile::Looked;
+use tollgate_model::port::{TxReceipt, TxStore};
+use tollgate_model::reconcile::ReceiptLookup;
 use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, Text, TxHash, Wei, keccak256};
 
 use super::Bug;
@@ -151,15 +151,15 @@ impl Chain for PlantedChain {
         read
     }
 
-    async fn revert_reason(&self, of: &MinedIn) -> Option<Text<2000>> {
+    async fn revert_reason(&self, of: &TxReceipt) -> Option<Text<2000>> {
         self.inner.revert_reason(of).await
     }
 
-    async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {
+    async fn receipt(&self, of: TxHash) -> Result<Option<TxReceipt>, ChainUnavailable> {
         Ok(self.inner.receipt(of).await?.filter(|_| !self.forgets(of)))
     }
 
-    async fn sighting(&self, of: TxHash) -> Result<Option<Sighting>, ChainUnavailable> {
+    async fn sighting(&self, of: TxHash) -> Result<Option<TxLocation>, ChainUnavailable> {
         Ok(self.inner.sighting(of).await?.filter(|_| !self.forgets(of)))
     }
 
@@ -179,13 +179,13 @@ impl Chain for PlantedChain {
     async fn search(&self, of: Address, nonce: Nonce, attempts: &[TxHash]) -> SlotSearch {
         let SlotSearch { mut looked, found } = self.inner.search(of, nonce, attempts).await;
         for (words, _) in looked.iter_mut().zip(attempts).filter(|(_, it)| self.forgets(**it)) {
-            let found = words.iter_mut().filter(|word| **word == Looked::Found);
-            found.for_each(|word| *word = Looked::NotThere);
+            let found = words.iter_mut().filter(|word| **word == ReceiptLookup::Found);
+            found.for_each(|word| *word = ReceiptLookup::NotThere);
         }
         SlotSearch { looked, found: found.filter(|found| !self.forgets(found.tx_hash)) }
     }
 
-    async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointWord> {
+    async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointReport> {
         self.inner.pools(of, attempts).await
     }
 
@@ -213,8 +213,8 @@ impl Chain for PlantedChain {
         self.inner.fee_quote(speed).await
     }
 
-    async fn try_call(&self, call: &Call) -> Result<Trial, ChainUnavailable> {
-        self.inner.try_call(call).await
+    async fn estimate_call(&self, call: &Call) -> Result<CallEstimate, ChainUnavailable> {
+        self.inner.estimate_call(call).await
     }
 
     async fn send(&self, raw: &Bytes) -> SendAnswer {

@@ -2,7 +2,9 @@
 
 use rusqlite::params;
 use tollgate_model::Submitter;
-use tollgate_model::port::{KnownRequest, NewTx, Section, SectionFacts, Seen, Slot, TxUpdate};
+use tollgate_model::port::{
+    KnownRequest, NewTx, RowVersion, Section, SectionFacts, Slot, TxUpdate,
+};
 
 use super::{cursor, stored};
 use crate::db::Connection;
@@ -47,7 +49,7 @@ fn own_row(
     conn: &Connection<'_>,
     submitter: Submitter,
     update: &TxUpdate,
-) -> Result<Option<Seen>, QueryError> {
+) -> Result<Option<RowVersion>, QueryError> {
     let row = stored(conn, update.tx_id)?;
     Ok(row.filter(|(of, _)| *of == submitter).map(|(_, seen)| seen))
 }

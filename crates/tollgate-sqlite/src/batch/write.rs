@@ -3,8 +3,8 @@
 
 use rusqlite::params;
 use tollgate_model::port::{
-    Confirmations, CreateAnswer, Evidence, Lease, MinedIn, NewAttempt, NewEvent, NewTx,
-    ReceiptDetails, Slot, TxUpdate, UpdateAnswer,
+    Confirmations, CreateAnswer, Evidence, Lease, NewAttempt, NewEvent, NewTx, ReceiptDetails,
+    Slot, TxReceipt, TxUpdate, UpdateAnswer,
 };
 use tollgate_model::resubmit::Patience;
 use tollgate_model::{B256, GasPrice, NodeId, Nonce, Submitter, Timestamp, TxId, TxState};
@@ -46,7 +46,7 @@ impl SectionWriter<'_> {
             self.open_slot(slot)?;
             self.attempt(new.tx_id, FIRST, &slot.attempt)?;
         }
-        let to = new.born().code();
+        let to = new.initial_state().code();
         self.history(new.tx_id, FIRST, "created", None, to, None)?;
         self.event(new.tx_id, new.outbox.as_ref())
     }
@@ -108,7 +108,7 @@ impl SectionWriter<'_> {
             new.slot.as_ref().map(|slot| slot.nonce.as_i64()),
             new.payload.bytes().as_ref(),
             new.payload.digest().0,
-            new.born().code(),
+            new.initial_state().code(),
             self.lease.token.as_i64(),
             i64::from(new.slot.is_some()),
             new.valid_until.map(Timestamp::unix_micros),
@@ -122,7 +122,7 @@ impl SectionWriter<'_> {
         let Submitter { chain_id, address } = self.lease.submitter;
         let (evidence, mined) = (update.evidence.code(), update.evidence.mined());
         let (schedule, delay) = (update.schedule.code(), span(update.schedule.delay()));
-        let number = |field, of: fn(&MinedIn) -> u64| {
+        let number = |field, of: fn(&TxReceipt) -> u64| {
             mined.map(|mined| stored_number(field, of(mined))).transpose()
         };
         let params = params![
@@ -158,7 +158,7 @@ impl SectionWriter<'_> {
     }
 
     /// What a receipt says beyond block and status.
-    fn receipt(&self, tx_id: TxId, mined: &MinedIn) -> Result<(), QueryError> {
+    fn receipt(&self, tx_id: TxId, mined: &TxReceipt) -> Result<(), QueryError> {
         let ReceiptDetails { transaction_index, effective_gas_price, l1_fee, contract_address } =
             mined.details;
         let params = params![

@@ -6,12 +6,12 @@ use std::time::Duration;
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{
     Acquisition, Confirmations, CreateAnswer, CursorMove, Evidence, FeedStore, GrantKind,
-    LeaseStore, LeaseTerms, ListFilter, LiveNode, MinedIn, NewEvent, NewTx, NodeStore, Page,
-    Payload, ReservationState, ReservationStore, Reserve, Schedule, SectionOutcome, Seen, Slot,
-    StateFilter, StatusChange, StoreError, SubmitterSetup, TxStore, TxUpdate, Unwatched,
+    LeaseStore, LeaseTerms, ListFilter, LiveNode, NewEvent, NewTx, NoCheckpoints, NodeStore, Page,
+    Payload, ReservationState, ReservationStore, Reserve, RowVersion, Schedule, SectionOutcome,
+    Slot, StateFilter, StatusChange, StoreError, SubmitterSetup, TxReceipt, TxStore, TxUpdate,
     UpdateAnswer,
 };
-use tollgate_model::transition::Verdict;
+use tollgate_model::transition::FinalOutcome;
 use tollgate_model::{
     Address, Allocated, B256, Bytes, Failed, NodeId, Seq, Submitter, Text, Timestamp, Tracking,
     TxEvent, TxId, TxState,
@@ -46,7 +46,7 @@ async fn create(world: &World, at: u64) -> NewTx {
     tx
 }
 
-async fn seen(world: &World, tx_id: TxId) -> Seen {
+async fn seen(world: &World, tx_id: TxId) -> RowVersion {
     world.store.tx(tx_id).await.unwrap().unwrap().seen
 }
 
@@ -57,8 +57,8 @@ async fn apply(world: &World, tx_id: TxId, event: TxEvent, fill: impl FnOnce(&mu
     assert_eq!(answers(outcome.await).1, [UpdateAnswer::Applied]);
 }
 
-fn mined(tx: &NewTx) -> MinedIn {
-    MinedIn {
+fn mined(tx: &NewTx) -> TxReceipt {
+    TxReceipt {
         tx_hash: tx.slot.as_ref().unwrap().attempt.tx_hash,
         block_number: 17,
         block_hash: B256::repeat_byte(0xb1),
@@ -89,14 +89,14 @@ async fn a_transaction_goes_from_its_slot_to_its_outcome() {
         update.schedule = Schedule::Never;
     })
     .await;
-    apply(&world, tx.tx_id, TxEvent::Finalised(Verdict::Executed), |update| {
+    apply(&world, tx.tx_id, TxEvent::Finalised(FinalOutcome::Executed), |update| {
         let key = Text::new("key", "1").unwrap();
         update.outbox = Some(NewEvent { kind: "TxConfirmed", key, body: Bytes::from("{}") });
     })
     .await;
 
     let record = world.store.tx(tx.tx_id).await.unwrap().unwrap();
-    assert_eq!(record.seen, Seen { state: TxState::Confirmed, version: 4 });
+    assert_eq!(record.seen, RowVersion { state: TxState::Confirmed, version: 4 });
     assert_eq!(record.mined, Some(mined(&tx)));
     assert_eq!(record.newest_hash, Some(mined(&tx).tx_hash));
     assert_eq!((record.attempts, record.nonce), (1, Some(nonce(0))));
@@ -174,7 +174,7 @@ async fn what_the_writer_did_not_see_is_stale_or_lost() {
     let record = world.store.submitter(submitter()).await.unwrap().unwrap();
     assert_eq!((record.status, record.status_reason), (SubmitterStatus::Paused, Some(reason)));
 
-    let old = Seen { state: TxState::Allocated(Allocated::Unsent), version: 7 };
+    let old = RowVersion { state: TxState::Allocated(Allocated::Unsent), version: 7 };
     let update = TxUpdate::moved(tx.tx_id, old, TxEvent::NodeAccepted).unwrap();
     let outcome = world.commit(|section| section.updates.push(update)).await;
     assert_eq!(answers(outcome).1, [UpdateAnswer::Lost]);
@@ -305,7 +305,7 @@ async fn two_nodes_share_a_file() {
 /// From the first node's last write to the second node's first, and back.
 async fn hand_over(world: World) {
     let tx = create(&world, 0).await;
-    let other = world.store.another_node(Arc::new(Unwatched)).await.unwrap();
+    let other = world.store.another_node(Arc::new(NoCheckpoints)).await.unwrap();
     let node = NodeId::new("b", Uuid::now_v7()).unwrap();
     let terms = LeaseTerms::default();
     let Acquisition::Held(owner) = other.acquire(submitter(), &node, &terms).await.unwrap() else {

@@ -10,8 +10,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tollgate_model::NodeId;
 use tollgate_model::port::{
-    Acquisition, Checkpoint, Checkpoints, FencedBatch, Lease, Reserve, Section, SectionOutcome,
-    Store, StoreError, Unwatched,
+    Acquisition, Checkpoint, Checkpoints, FencedBatch, Lease, NoCheckpoints, Reserve, Section,
+    SectionOutcome, Store, StoreError,
 };
 use tollgate_postgres::{PgOptions, PgStore};
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
@@ -31,7 +31,7 @@ async fn main() {
 
     let watch: Arc<dyn Checkpoints> = match scenario {
         ChildScenario::MidBatch => Arc::new(StopWhenWritten),
-        ChildScenario::BetweenBatches => Arc::new(Unwatched),
+        ChildScenario::BetweenBatches => Arc::new(NoCheckpoints),
     };
     let store = database.open(watch).await;
     let node = node_id("child");

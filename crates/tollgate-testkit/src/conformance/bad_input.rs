@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tollgate_model::ids::InvalidId;
+use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::{
     BatchLimits, Evidence, FencedBatch, LiveNode, NewTx, Page, Payload, Schedule, Section,
     SectionOutcome, StoreError, TxUpdate,
@@ -132,7 +132,7 @@ pub async fn a_number_beyond_the_database_is_refused_and_nothing_is_written(
     for update in updates {
         let batch = FencedBatch::new(a.id.clone(), vec![section(lease).change(update.clone())]);
         let refused = match batch {
-            Err(InvalidId { .. }) => true,
+            Err(InvalidValue { .. }) => true,
             Ok(batch) => match a.commit(&batch).await {
                 Err(StoreError::Invalid(_)) => true,
                 Ok(outcomes) => matches!(outcomes[..], [SectionOutcome::Refused(_)]),

@@ -13,7 +13,7 @@ use crate::builders::{
 use crate::node::is_committed;
 use crate::store_fixture::StoreFixture;
 
-/// A transaction is born with its slot, its first attempt and its first line of history.
+/// A new transaction has its slot, its first attempt and its first line of history.
 pub async fn a_create_with_a_slot_is_kept_as_it_was_given(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     let mut tx = intent().at(0).named("order-1");

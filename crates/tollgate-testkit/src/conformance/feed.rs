@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
-use tollgate_model::port::{ChainRegistration, Completion, Lease, SectionOutcome, Seen};
-use tollgate_model::transition::Verdict;
+use tollgate_model::port::{ChainRegistration, Completion, Lease, RowVersion, SectionOutcome};
+use tollgate_model::transition::FinalOutcome;
 use tollgate_model::{ChainId, Failed, Seq, TxEvent, TxId, TxState};
 
 use crate::builders::{
@@ -26,7 +26,7 @@ pub async fn a_final_change_writes_its_completion(fixture: &dyn StoreFixture) {
     assert_eq!(a.feed(seq(0), full_page()).await, [], "nothing has ended");
     assert_eq!(a.feed_end(chain().chain_id).await.unwrap(), seq(0));
     a.mine(lease, mined.tx_id, 7).await;
-    a.step(lease, mined.tx_id, TxEvent::Finalised(Verdict::Reverted)).await;
+    a.step(lease, mined.tx_id, TxEvent::Finalised(FinalOutcome::Reverted)).await;
     a.step(lease, withdrawn.tx_id, TxEvent::Withdrawn).await;
 
     let feed = a.feed(seq(0), full_page()).await;
@@ -186,8 +186,8 @@ async fn end_many(node: TestNode, lease: Lease) -> (Lease, Vec<TxId>) {
     for some in txs.chunks(PER_COMMIT) {
         let mut ends = section(lease);
         for tx in some {
-            let born = Seen { state: tx.born(), version: 1 };
-            ends = ends.change(moved(tx.tx_id, born, TxEvent::Withdrawn));
+            let initial_state = RowVersion { state: tx.initial_state(), version: 1 };
+            ends = ends.change(moved(tx.tx_id, initial_state, TxEvent::Withdrawn));
         }
         node.write_whole(ends).await;
     }

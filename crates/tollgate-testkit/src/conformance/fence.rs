@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
-use tollgate_model::port::{Checkpoint, HandBack, Lease, Reserve, SectionOutcome, StoreError};
+use tollgate_model::port::{
+    Checkpoint, Lease, Reserve, ReturnedNonces, SectionOutcome, StoreError,
+};
 use tollgate_model::{NodeId, TxEvent};
 use uuid::Uuid;
 
@@ -266,8 +268,8 @@ async fn refuses_everything(node: &TestNode, lease: Lease, id: &NodeId, ask: &Re
     assert_eq!(node.retire_passed(id, lease, n).await, Err(fenced.clone()), "I2: retire");
     let adopted = node.adopt(id, lease, &[n], &text("hole")).await;
     assert_eq!(adopted, Err(fenced.clone()), "I2: adopt");
-    let wanted = HandBack { nonces: vec![n], used: true, reason: text("late") };
-    let handed_back = node.hand_back(id, lease, &wanted).await;
+    let wanted = ReturnedNonces { nonces: vec![n], used: true, reason: text("late") };
+    let handed_back = node.return_nonces(id, lease, &wanted).await;
     assert_eq!(handed_back, Err(fenced.clone()), "I2: hand back");
     assert_eq!(node.settle(id, lease, &[]).await, Err(fenced), "I2: settle");
     let batch = tollgate_model::port::FencedBatch::new(id.clone(), vec![one_slot(lease, 1)]);

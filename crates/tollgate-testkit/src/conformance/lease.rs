@@ -184,7 +184,7 @@ pub async fn the_token_never_goes_back(fixture: &dyn StoreFixture) {
     }
 }
 
-/// I1, at the moment when a lease is born and when it is taken over.
+/// I1, at the moment when a lease is created and when it is taken over.
 pub async fn concurrent_acquires_grant_the_lease_to_one_node(fixture: &dyn StoreFixture) {
     let mut nodes = Vec::new();
     for n in 0..6 {

@@ -9,7 +9,7 @@ use tollgate_model::port::{
     StateFilter, SubmitterWait, TxRecord, TxUpdate, WaitKind,
 };
 use tollgate_model::resubmit::Patience;
-use tollgate_model::transition::Verdict;
+use tollgate_model::transition::FinalOutcome;
 use tollgate_model::{
     Allocated, Failed, Queued, StuckReason, Submitter, Text, Timestamp, Tracking, TxEvent, TxId,
     TxState,
@@ -39,7 +39,7 @@ pub async fn line_head_is_the_lowest_open_slot_without_a_receipt(fixture: &dyn S
     assert_eq!(head().await, (txs[0].tx_id, 0, unfunded));
     a.mine(lease, txs[0].tx_id, 7).await;
     assert_eq!(head().await.1, 1, "what is mined is in nobody's way");
-    a.step(lease, txs[0].tx_id, TxEvent::Finalised(Verdict::Executed)).await;
+    a.step(lease, txs[0].tx_id, TxEvent::Finalised(FinalOutcome::Executed)).await;
     a.step(lease, txs[1].tx_id, TxEvent::GaveUp(StuckReason::FeeCap)).await;
     assert_eq!(head().await, (txs[1].tx_id, 1, TxState::Stuck(StuckReason::FeeCap)));
     assert_eq!(a.line_head(submitter(2)).await.unwrap(), None, "nobody else's");
@@ -65,7 +65,7 @@ pub async fn open_work_gives_every_open_transaction_with_all_its_attempts(
     }
     a.step(lease, txs[8].tx_id, TxEvent::GaveUp(StuckReason::FeeCap)).await;
     a.mine(lease, txs[0].tx_id, 7).await;
-    a.step(lease, txs[0].tx_id, TxEvent::Finalised(Verdict::Executed)).await;
+    a.step(lease, txs[0].tx_id, TxEvent::Finalised(FinalOutcome::Executed)).await;
     fixture.expire(submitter(1)).await;
     b.lease(submitter(1)).await;
 
@@ -123,7 +123,7 @@ async fn one_of_each(node: &TestNode, lease: Lease, round: u64) -> Vec<TxId> {
     node.write_whole(section(lease).cursor(first, first + 3).creates(all)).await;
     node.step(lease, txs[0].tx_id, TxEvent::NodeAccepted).await;
     node.mine(lease, txs[1].tx_id, 7).await;
-    node.step(lease, txs[1].tx_id, TxEvent::Finalised(Verdict::Executed)).await;
+    node.step(lease, txs[1].tx_id, TxEvent::Finalised(FinalOutcome::Executed)).await;
     node.step(lease, txs[3].tx_id, TxEvent::Withdrawn).await;
     txs.iter().map(|tx| tx.tx_id).chain([queued.tx_id]).collect()
 }
@@ -356,7 +356,7 @@ pub async fn waits_are_kept_while_a_transaction_is_open_and_deleted_when_it_ends
     let work = b.open_work(submitter(1), None, full_page()).await.unwrap();
     assert!(work.iter().all(|open| open.unproven_since == Some(since(2))), "{work:?}");
     a.mine(lease, txs[0].tx_id, 7).await;
-    a.step(lease, txs[0].tx_id, TxEvent::Finalised(Verdict::Executed)).await;
+    a.step(lease, txs[0].tx_id, TxEvent::Finalised(FinalOutcome::Executed)).await;
     for table in ["tx_patience", "tx_unproven"] {
         assert_eq!(fixture.count(table).await, 1, "{table} has the open one alone");
         let ended = format!("{table} where tx_id = {}", fixture.id(txs[0].tx_id));
@@ -373,7 +373,7 @@ pub async fn open_slots_are_read_by_nonce_in_pages(fixture: &dyn StoreFixture) {
     a.write_whole(section(lease).create(intent())).await;
     a.write_whole(section(other).cursor(0, 1).create(intent().at(0))).await;
     a.mine(lease, txs[3].tx_id, 7).await;
-    a.step(lease, txs[3].tx_id, TxEvent::Finalised(Verdict::Executed)).await;
+    a.step(lease, txs[3].tx_id, TxEvent::Finalised(FinalOutcome::Executed)).await;
     let slots = async |from: u64, limit: u32| -> Vec<u64> {
         let found = a.slots_from(submitter(1), nonce(from), page(limit)).await.unwrap();
         found.into_iter().map(|nonce| nonce.get()).collect()
@@ -444,7 +444,7 @@ pub async fn error_of_a_transaction_is_removed_when_its_receipt_is_final(
     let held = a.record(tx.tx_id).await;
     assert!(held.last_error.is_some() && held.next_resubmit_at.is_some(), "{held:?}");
     a.mine(lease, tx.tx_id, 7).await;
-    a.step(lease, tx.tx_id, TxEvent::Finalised(Verdict::Executed)).await;
+    a.step(lease, tx.tx_id, TxEvent::Finalised(FinalOutcome::Executed)).await;
     let done = a.record(tx.tx_id).await;
     assert_eq!((done.last_error, done.next_resubmit_at), (None, None));
 }

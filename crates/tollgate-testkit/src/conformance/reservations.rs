@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{
-    HandBack, Lease, Reservation, ReservationState, Reserve, SectionOutcome, StatusChange,
+    Lease, Reservation, ReservationState, Reserve, ReturnedNonces, SectionOutcome, StatusChange,
 };
 use uuid::Uuid;
 
@@ -211,12 +211,13 @@ pub async fn an_operator_hands_back_what_nobody_has_and_the_audit_trail_says_so(
     assert!(told.unwrap().is_some());
     a.write_whole(section(lease).cursor(3, 6)).await;
     a.adopt(&a.id, lease, &[nonce(4)], &text("hole")).await.unwrap();
-    let hand_back = |used, reason| HandBack { nonces: (0..9).map(nonce).collect(), used, reason };
-    let free = a.hand_back(&a.id, lease, &hand_back(false, text("drill"))).await.unwrap();
+    let return_nonces =
+        |used, reason| ReturnedNonces { nonces: (0..9).map(nonce).collect(), used, reason };
+    let free = a.return_nonces(&a.id, lease, &return_nonces(false, text("drill"))).await.unwrap();
     assert_eq!(free, [nonce(3), nonce(4), nonce(5)], "I3: 0 to 2 have owners, 6 is no slot yet");
     let pool = a.reservations(submitter(1), Some(nonce(2)), full_page()).await.unwrap();
     assert!(pool.iter().all(|one| one.reason == Some(text("drill"))), "{pool:?}");
-    let free = a.hand_back(&a.id, lease, &hand_back(true, text("vouched"))).await.unwrap();
+    let free = a.return_nonces(&a.id, lease, &return_nonces(true, text("vouched"))).await.unwrap();
     assert_eq!(free, [1, 3, 4, 5].map(nonce), "I3: 0 is a transaction's, 2 is held");
     let late = a.reservation_used(&a.id, lease, used.nonce, used.owner_token, hash()).await;
     assert_eq!(late, Ok(None), "its caller is told not to send");
@@ -227,8 +228,8 @@ pub async fn an_operator_hands_back_what_nobody_has_and_the_audit_trail_says_so(
         told[1].detail.as_ref().map(|text| text.as_str()),
         Some("4 nonces from 1 to 5: vouched")
     );
-    let many = HandBack { nonces: vec![nonce(0); 1_001], used: false, reason: text("drill") };
-    assert!(a.hand_back(&a.id, lease, &many).await.is_err(), "I13");
+    let many = ReturnedNonces { nonces: vec![nonce(0); 1_001], used: false, reason: text("drill") };
+    assert!(a.return_nonces(&a.id, lease, &many).await.is_err(), "I13");
 }
 
 /// I13: callers hold no more than they may.

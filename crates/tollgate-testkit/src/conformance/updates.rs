@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tollgate_model::port::{
-    AttemptKind, Evidence, FencedBatch, ListFilter, MinedIn, ReceiptDetails, Schedule,
-    SectionOutcome, TxUpdate, UpdateAnswer,
+    AttemptKind, Evidence, FencedBatch, ListFilter, ReceiptDetails, Schedule, SectionOutcome,
+    TxReceipt, TxUpdate, UpdateAnswer,
 };
-use tollgate_model::transition::Verdict;
+use tollgate_model::transition::FinalOutcome;
 use tollgate_model::{Address, Failed, GasPrice, StuckReason, TxEvent, TxState, U256, Wei};
 
 use crate::builders::{
@@ -145,12 +145,12 @@ pub async fn a_receipt_is_set_replaced_and_cleared(fixture: &dyn StoreFixture) {
     a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
     a.step(lease, tx.tx_id, TxEvent::NodeAccepted).await;
     let tx_hash = tx.slot.unwrap().attempt.tx_hash;
-    let reverted = MinedIn {
+    let reverted = TxReceipt {
         succeeded: false,
         revert_reason: Some(text("no \"funds\"")),
         ..mined_in(tx_hash, 101)
     };
-    let deployed = MinedIn {
+    let deployed = TxReceipt {
         details: ReceiptDetails {
             transaction_index: Some(u32::MAX),
             effective_gas_price: Some(GasPrice::MAX),
@@ -160,7 +160,7 @@ pub async fn a_receipt_is_set_replaced_and_cleared(fixture: &dyn StoreFixture) {
         ..mined_in(tx_hash, 102)
     };
     // A node that tells nothing else; what another block's receipt said is not its own.
-    let bare = MinedIn { details: ReceiptDetails::default(), ..mined_in(tx_hash, 103) };
+    let bare = TxReceipt { details: ReceiptDetails::default(), ..mined_in(tx_hash, 103) };
     for mined in [mined_in(tx_hash, 100), reverted, deployed, bare] {
         let mut update = moved(tx.tx_id, a.record(tx.tx_id).await.seen, TxEvent::Mined);
         update.evidence = Evidence::Set(mined.clone());
@@ -224,7 +224,7 @@ pub async fn history_has_exactly_one_line_for_each_version(fixture: &dyn StoreFi
     let newer = b.lease(submitter(1)).await;
     b.step(newer, tx.tx_id, TxEvent::GaveUp(StuckReason::TimedOut)).await;
     b.mine(newer, tx.tx_id, 7).await;
-    b.step(newer, tx.tx_id, TxEvent::Finalised(Verdict::Executed)).await;
+    b.step(newer, tx.tx_id, TxEvent::Finalised(FinalOutcome::Executed)).await;
 
     let history = b.history(tx.tx_id, 0, full_page()).await.unwrap();
     let record = b.record(tx.tx_id).await;
@@ -233,7 +233,7 @@ pub async fn history_has_exactly_one_line_for_each_version(fixture: &dyn StoreFi
     let events: Vec<_> = history[1..].iter().map(|entry| entry.event.as_str()).collect();
     let named = ["node_accepted", "resubmit_claimed", "gave_up", "mined", "finalised"];
     assert_eq!(events, named);
-    assert_eq!((history[0].from, history[0].to), (None, tx.born()));
+    assert_eq!((history[0].from, history[0].to), (None, tx.initial_state()));
     for pair in history.windows(2) {
         assert_eq!(pair[1].from, Some(pair[0].to), "each line begins where the last ended");
         assert!(pair[1].at >= pair[0].at);

@@ -2,14 +2,14 @@
 
 use async_trait::async_trait;
 use tollgate_model::answer::{AnswerAction, AnswerClass, action_for, combined};
-use tollgate_model::diagnose::{EndpointWord, PoolContent};
-use tollgate_model::port::MinedIn;
+use tollgate_model::diagnose::{EndpointReport, PoolContent};
+use tollgate_model::port::TxReceipt;
 use tollgate_model::port::chain::{
-    AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, Chain, ChainLimits,
-    ChainUnavailable, FeeQuote, Occupant, OccupantSearch, PastCount, SendAnswer, Sighting,
-    SlotSearch, Speed, Trial,
+    AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, CallEstimate, Chain,
+    ChainLimits, ChainUnavailable, FeeQuote, Occupant, OccupantSearch, PastCount, SendAnswer,
+    SlotSearch, Speed, TxLocation,
 };
-use tollgate_model::reconcile::Looked;
+use tollgate_model::reconcile::ReceiptLookup;
 use tollgate_model::{Address, Bytes, ChainId, Nonce, Text, TxHash, Wei};
 
 use super::state::{Endpoint, State, count_in};
@@ -28,22 +28,28 @@ fn nonce(count: u64) -> Nonce {
 }
 
 impl State {
-    fn looked(&self, endpoint: Endpoint, of: Address, slot: Nonce, attempt: TxHash) -> Looked {
+    fn looked(
+        &self,
+        endpoint: Endpoint,
+        of: Address,
+        slot: Nonce,
+        attempt: TxHash,
+    ) -> ReceiptLookup {
         let blocks = self.seen_by(endpoint);
         if endpoint.is_silent {
-            Looked::NoAnswer
+            ReceiptLookup::NoAnswer
         } else if !self.loses_receipts && self.receipt_in(blocks, attempt).is_some() {
-            Looked::Found
+            ReceiptLookup::Found
         } else if count_in(blocks, of) > slot.get() {
-            Looked::NotThere
+            ReceiptLookup::NotThere
         } else {
-            Looked::Behind
+            ReceiptLookup::Behind
         }
     }
 
-    fn word(&self, endpoint: Endpoint, of: Address, attempts: &[TxHash]) -> EndpointWord {
+    fn word(&self, endpoint: Endpoint, of: Address, attempts: &[TxHash]) -> EndpointReport {
         if endpoint.is_silent {
-            return EndpointWord::default();
+            return EndpointReport::default();
         }
         let mut content = PoolContent::default();
         let next = self.pending(of);
@@ -56,7 +62,7 @@ impl State {
             self.pool.values().any(|(held, _)| held == hash)
                 || self.receipt_in(blocks, *hash).is_some()
         };
-        EndpointWord {
+        EndpointReport {
             pool: (!self.hides_pools).then_some(content),
             knows_it: Some(attempts.iter().any(knows)),
         }
@@ -123,7 +129,7 @@ impl Chain for FakeChain {
             }
             let state = self.lock();
             let receipt = state.receipt(*hash).filter(|receipt| receipt.block_hash == block.hash);
-            read.found.extend(receipt.map(|receipt| MinedIn {
+            read.found.extend(receipt.map(|receipt| TxReceipt {
                 revert_reason: receipt.revert_reason.filter(|_| !state.hangs_reasons),
                 ..receipt
             }));
@@ -131,14 +137,14 @@ impl Chain for FakeChain {
         read
     }
 
-    async fn revert_reason(&self, of: &MinedIn) -> Option<Text<2000>> {
+    async fn revert_reason(&self, of: &TxReceipt) -> Option<Text<2000>> {
         if self.lock().hangs_reasons {
             return std::future::pending().await;
         }
         self.lock().receipt(of.tx_hash)?.revert_reason
     }
 
-    async fn receipt(&self, of: TxHash) -> Result<Option<MinedIn>, ChainUnavailable> {
+    async fn receipt(&self, of: TxHash) -> Result<Option<TxReceipt>, ChainUnavailable> {
         self.faults.pass_hash().await;
         self.faults.check(Query::Receipts)?;
         self.faults.check(Query::Receipt(of))?;
@@ -146,13 +152,13 @@ impl Chain for FakeChain {
         Ok(state.receipt(of).filter(|_| !state.loses_receipts))
     }
 
-    async fn sighting(&self, of: TxHash) -> Result<Option<Sighting>, ChainUnavailable> {
+    async fn sighting(&self, of: TxHash) -> Result<Option<TxLocation>, ChainUnavailable> {
         self.faults.pass_hash().await;
         let state = self.lock();
-        if let Some(MinedIn { block_number: number, block_hash: hash, .. }) = state.receipt(of) {
-            return Ok(Some(Sighting::InBlock { number, hash }));
+        if let Some(TxReceipt { block_number: number, block_hash: hash, .. }) = state.receipt(of) {
+            return Ok(Some(TxLocation::InBlock { number, hash }));
         }
-        Ok(state.is_pooled(of).then_some(Sighting::Pending))
+        Ok(state.is_pooled(of).then_some(TxLocation::Pending))
     }
 
     async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
@@ -186,25 +192,25 @@ impl Chain for FakeChain {
             let is_heard = is_heard && self.faults.check(Query::Receipt(*attempt)).is_ok();
             let word = |endpoint: &Endpoint| match is_heard {
                 true => state.looked(*endpoint, of, nonce, *attempt),
-                false => Looked::NoAnswer,
+                false => ReceiptLookup::NoAnswer,
             };
             endpoints.map(word).collect()
         };
-        let mut looked: Vec<Vec<Looked>> = attempts.iter().map(look).collect();
+        let mut looked: Vec<Vec<ReceiptLookup>> = attempts.iter().map(look).collect();
         for (attempt, words) in attempts.iter().zip(&mut looked) {
             let is_orphaned = state.orphaned_receipts.contains_key(attempt);
             if let Some(first) = words.first_mut().filter(|_| is_orphaned) {
-                *first = Looked::Found;
+                *first = ReceiptLookup::Found;
             }
         }
         let mut words = attempts.iter().zip(&looked);
-        let found = words.find(|(_, words)| words.contains(&Looked::Found)).map(|it| it.0);
+        let found = words.find(|(_, words)| words.contains(&ReceiptLookup::Found)).map(|it| it.0);
         let orphaned = found.and_then(|attempt| state.orphaned_receipts.get(attempt).cloned());
         let found = orphaned.or_else(|| state.receipt(*found?));
         SlotSearch { found, looked }
     }
 
-    async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointWord> {
+    async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointReport> {
         let state = self.lock();
         state.endpoints.iter().map(|endpoint| state.word(*endpoint, of, attempts)).collect()
     }
@@ -255,19 +261,19 @@ impl Chain for FakeChain {
         })
     }
 
-    async fn try_call(&self, call: &Call) -> Result<Trial, ChainUnavailable> {
+    async fn estimate_call(&self, call: &Call) -> Result<CallEstimate, ChainUnavailable> {
         self.faults.check(Query::Calls)?;
         if self.faults.set().reverts_all_calls {
-            return Ok(Trial::Reverts(Text::lossy("no")));
+            return Ok(CallEstimate::Reverts(Text::lossy("no")));
         }
         self.faults.pass_call(call).await;
         if call.to.is_some_and(|to| self.lock().reverting.contains(&to)) {
-            return Ok(Trial::Reverts(Text::lossy("no")));
+            return Ok(CallEstimate::Reverts(Text::lossy("no")));
         }
         if call.value.0 > self.lock().balance(call.from) {
-            return Ok(Trial::Refused(answer(AnswerClass::InsufficientFunds)));
+            return Ok(CallEstimate::Refused(answer(AnswerClass::InsufficientFunds)));
         }
-        Ok(Trial::Gas(self.lock().estimate))
+        Ok(CallEstimate::Gas(self.lock().estimate))
     }
 
     async fn send(&self, raw: &Bytes) -> SendAnswer {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::chain::BlockRef;
-use tollgate_model::port::{MinedIn, ReceiptDetails};
+use tollgate_model::port::{ReceiptDetails, TxReceipt};
 use tollgate_model::{Address, B256, Bytes, GasPrice, Text, TxHash, U256, keccak256};
 
 use super::tx::{FakeTx, GAS_USED, decode, hash_of};
@@ -96,7 +96,7 @@ pub(super) struct State {
     /// The block that is safe and finalized, where it is not the head.
     pub(super) tag: Option<u64>,
     /// Receipts in blocks that were replaced, matching the first endpoint still shows in searches.
-    pub(super) orphaned_receipts: HashMap<TxHash, MinedIn>,
+    pub(super) orphaned_receipts: HashMap<TxHash, TxReceipt>,
 }
 
 /// The first block.
@@ -265,16 +265,16 @@ impl State {
         held.is_some_and(|(held, _)| *held == hash)
     }
 
-    pub(super) fn receipt(&self, hash: TxHash) -> Option<MinedIn> {
+    pub(super) fn receipt(&self, hash: TxHash) -> Option<TxReceipt> {
         self.receipt_in(&self.blocks, hash)
     }
 
-    pub(super) fn receipt_in(&self, blocks: &[FakeBlock], hash: TxHash) -> Option<MinedIn> {
+    pub(super) fn receipt_in(&self, blocks: &[FakeBlock], hash: TxHash) -> Option<TxReceipt> {
         let (block, place) = self.places.get(&hash)?;
         let FakeBlock { at, txs, .. } = blocks.get(*block)?;
         let (_, tx) = txs.get(*place)?;
         let reverts = tx.to.is_some_and(|to| self.reverting.contains(&to));
-        Some(MinedIn {
+        Some(TxReceipt {
             tx_hash: hash,
             block_number: at.number,
             block_hash: at.hash,

@@ -2,8 +2,8 @@
 
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::batch::Fees;
-use tollgate_model::port::chain::{Call, Chain, Sighting, SlotSearch, Speed, Trial};
-use tollgate_model::reconcile::{Looked, Search, judge_search};
+use tollgate_model::port::chain::{Call, CallEstimate, Chain, SlotSearch, Speed, TxLocation};
+use tollgate_model::reconcile::{ReceiptLookup, Search, judge_search};
 use tollgate_model::{Address, Bytes, GasPrice, Nonce, TxHash, U256, Wei};
 use tollgate_testkit::fake_chain::{
     FakeChain, FakeTx, Query, Reorged, TxMatch, decode, encode, hash_of,
@@ -90,7 +90,7 @@ async fn send_without_funds_is_refused_until_funded() {
     chain.mine();
     assert_eq!(chain.mined(FROM).len(), 0);
     let call = Call { from: FROM, to: Some(TO), value: Wei(U256::ONE), data: Bytes::new() };
-    assert!(matches!(chain.try_call(&call).await.unwrap(), Trial::Refused(_)));
+    assert!(matches!(chain.estimate_call(&call).await.unwrap(), CallEstimate::Refused(_)));
     chain.set_balance(FROM, cost(&first) + cost(&second));
     assert_eq!(send(&chain, &second).await, AnswerClass::Accepted);
     chain.mine();
@@ -128,14 +128,14 @@ async fn held_or_evicted_transaction_is_not_mined() {
     chain.hold(TxMatch::Hash(hash_of(&first)));
     chain.mine();
     assert_eq!(chain.mined(FROM).len(), 0);
-    assert_eq!(chain.sighting(hash_of(&first)).await.unwrap(), Some(Sighting::Pending));
+    assert_eq!(chain.sighting(hash_of(&first)).await.unwrap(), Some(TxLocation::Pending));
     chain.release(TxMatch::Hash(hash_of(&first)));
     assert!(chain.evict(hash_of(&second)) && !chain.evict(hash_of(&second)));
     chain.mine();
     assert_eq!(chain.mined(FROM).len(), 1);
     assert_eq!(chain.sighting(hash_of(&second)).await.unwrap(), None);
     let seen = chain.sighting(hash_of(&first)).await.unwrap();
-    assert!(matches!(seen, Some(Sighting::InBlock { number: 2, .. })));
+    assert!(matches!(seen, Some(TxLocation::InBlock { number: 2, .. })));
 }
 
 #[tokio::test]
@@ -170,17 +170,23 @@ async fn each_endpoint_reports_the_blocks_that_it_has() {
     let ours: [TxHash; 1] = [hash_of(&tx(0, 10, 1))];
     send(&chain, &tx(0, 10, 1)).await;
     let looked = chain.search(FROM, nonce(0), &ours).await.looked;
-    assert_eq!(looked, [vec![Looked::Behind; 3]]);
+    assert_eq!(looked, [vec![ReceiptLookup::Behind; 3]]);
     chain.outsider_mines(FROM);
     chain.lag_endpoint(1, 1);
     chain.silence_endpoint(2, true);
     let search = chain.search(FROM, nonce(0), &ours).await;
-    assert_eq!(search.looked, [[Looked::NotThere, Looked::Behind, Looked::NoAnswer]]);
+    assert_eq!(
+        search.looked,
+        [[ReceiptLookup::NotThere, ReceiptLookup::Behind, ReceiptLookup::NoAnswer]]
+    );
     let judge = |search: &SlotSearch| judge_search(&ours, &search.looked, None);
     assert_eq!(judge(&search), Search::InVain);
     chain.lag_endpoint(1, 0);
     let search = chain.search(FROM, nonce(0), &ours).await;
-    assert_eq!(search.looked, [[Looked::NotThere, Looked::NotThere, Looked::NoAnswer]]);
+    assert_eq!(
+        search.looked,
+        [[ReceiptLookup::NotThere, ReceiptLookup::NotThere, ReceiptLookup::NoAnswer]]
+    );
     assert_eq!((judge(&search), search.found), (Search::InVain, None), "I8: absence");
     chain.set_endpoints(2);
     chain.lag_endpoint(0, 1);
@@ -188,7 +194,7 @@ async fn each_endpoint_reports_the_blocks_that_it_has() {
     chain.mine();
     let both = [ours[0], hash_of(&tx(1, 10, 1))];
     let search = chain.search(FROM, nonce(1), &both).await;
-    assert_eq!(search.looked[1], [Looked::Behind, Looked::Found]);
+    assert_eq!(search.looked[1], [ReceiptLookup::Behind, ReceiptLookup::Found]);
     assert_eq!(search.found.unwrap().tx_hash, both[1]);
 }
 
@@ -224,7 +230,7 @@ async fn queries_can_fail_and_accounts_can_be_stalled() {
     chain.counts(FROM).await.unwrap_err();
     chain.counts(TO).await.unwrap();
     let search = chain.search(FROM, nonce(0), &[hash_of(&raw)]).await;
-    assert_eq!(search.looked, [[Looked::NoAnswer]]);
+    assert_eq!(search.looked, [[ReceiptLookup::NoAnswer]]);
     assert_eq!(chain.failed(), 3);
     chain.fail(Query::Receipts, false);
     assert!(chain.receipt(hash_of(&raw)).await.unwrap().is_some());

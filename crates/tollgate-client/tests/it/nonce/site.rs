@@ -22,7 +22,8 @@ use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{
-    ChainRegistration, Page, ReservationState, ReservationStore, SubmitterSetup, TxStore, Unwatched,
+    ChainRegistration, NoCheckpoints, Page, ReservationState, ReservationStore, SubmitterSetup,
+    TxStore,
 };
 use tollgate_model::{Address, GasPrice, Intent, NodeId, Nonce, Submitter, Timestamp, U256};
 use tollgate_server::{Api, router};
@@ -106,7 +107,7 @@ impl Site {
             signer: Arc::new(signer()),
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
-            checkpoints: Arc::new(Unwatched),
+            checkpoints: Arc::new(NoCheckpoints),
             policies: Policies::default(),
             alerts: Arc::new(LoggedAlerts),
         };

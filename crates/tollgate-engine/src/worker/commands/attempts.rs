@@ -3,11 +3,11 @@
 //! sends nothing.
 
 use tollgate_model::bump::{Ceiling, Raise, below_refused, offer_anew, to_beat};
-use tollgate_model::port::chain::{Call, Trial};
+use tollgate_model::port::chain::{Call, CallEstimate};
 use tollgate_model::port::policy::{NewCall, Replacement};
 use tollgate_model::port::signer::{TxDraft, TxKind};
 use tollgate_model::port::{AttemptKind, Fees, NewAttempt};
-use tollgate_model::refusal::{Demand, estimated_gas, gas_for_estimate, gas_to_self, judge_gas};
+use tollgate_model::refusal::{PricedTx, estimated_gas, gas_for_estimate, gas_to_self, judge_gas};
 use tollgate_model::rejected::provably_never_accepted;
 use tollgate_model::stuck::Forbidden;
 use tollgate_model::{Bytes, Intent, U256, Wei};
@@ -124,7 +124,7 @@ async fn to_self(session: &Session, mut draft: TxDraft) -> TxDraft {
     draft.value = Wei(U256::ZERO);
     draft.data = Bytes::new();
     draft.access_list.clear();
-    let tried = try_call(session, &draft).await.ok();
+    let tried = estimate_call(session, &draft).await.ok();
     draft.fees.gas_limit = gas_to_self(tried.as_ref(), &session.context.chain.limits());
     draft
 }
@@ -137,7 +137,7 @@ async fn with_call(
     let NewCall { to, value, data, gas } = call;
     (draft.to, draft.value, draft.data) = (*to, Wei(*value), data.clone());
     draft.access_list.clear();
-    let demand = |draft: &TxDraft| Demand {
+    let demand = |draft: &TxDraft| PricedTx {
         to: draft.to,
         value: draft.value.0,
         data: data.as_ref(),
@@ -149,7 +149,7 @@ async fn with_call(
     draft.fees.gas_limit = match gas {
         Some(gas) => *gas,
         None => {
-            let estimate = estimated_gas(try_call(session, &draft).await?)?;
+            let estimate = estimated_gas(estimate_call(session, &draft).await?)?;
             gas_for_estimate(estimate, &demand(&draft), &limits, &of_tx)?
         }
     };
@@ -157,8 +157,8 @@ async fn with_call(
     Ok(draft)
 }
 
-async fn try_call(session: &Session, draft: &TxDraft) -> Result<Trial, ActError> {
+async fn estimate_call(session: &Session, draft: &TxDraft) -> Result<CallEstimate, ActError> {
     let TxDraft { from, to, value, ref data, .. } = *draft;
     let call = Call { from, to, value, data: data.clone() };
-    Ok(session.context.chain.try_call(&call).await?)
+    Ok(session.context.chain.estimate_call(&call).await?)
 }

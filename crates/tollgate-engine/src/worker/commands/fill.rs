@@ -4,7 +4,7 @@
 //! filled from below, through the pool (I3), a window at a time.
 
 use tollgate_model::fill::{FillView, NoncesRefused, advance, fillable};
-use tollgate_model::port::{CursorMove, HandBack, StoreError};
+use tollgate_model::port::{CursorMove, ReturnedNonces, StoreError};
 use tollgate_model::{Nonce, Text};
 use tracing::info;
 
@@ -15,7 +15,7 @@ use crate::errors::Unserved;
 use crate::worker::{Session, Stop};
 
 /// Hands nonces back by an operator's word: fenced, audited, bounded.
-pub(super) async fn hand_back(
+pub(super) async fn return_nonces(
     session: &mut Session,
     fill: Fill,
     reason: &Text<500>,
@@ -36,9 +36,9 @@ pub(super) async fn hand_back(
     })?;
     let all = range.last.get() - range.first.get() + 1;
     let (wanted, reason) = (nonces.len() as u64, with.stored_reason(reason.as_str()));
-    let wanted_back = HandBack { nonces, used, reason };
+    let wanted_back = ReturnedNonces { nonces, used, reason };
     let Context { store, node, .. } = session.context.as_ref();
-    let free = match store.hand_back(node, session.lease, &wanted_back).await {
+    let free = match store.return_nonces(node, session.lease, &wanted_back).await {
         Err(error @ StoreError::Unavailable(_)) => return Err(ActError::from(error).into()),
         free => free.map_err(Stop::from)?,
     };

@@ -7,14 +7,14 @@ use tollgate_model::{Text, mode};
 use tracing::info;
 
 use super::ActionFailure;
-use crate::act::{ActError, ModeChanged, Standstill};
+use crate::act::{ActError, ModeChanged, PauseOutcome};
 use crate::worker::upkeep::{align_holds, with_reconcile_view};
 use crate::worker::{Session, Stop};
 
 pub(super) async fn pause(
     session: &mut Session,
     reason: &Text<500>,
-) -> Result<Standstill, ActionFailure> {
+) -> Result<PauseOutcome, ActionFailure> {
     let was = session.state.status();
     let is = match was {
         SubmitterStatus::Active => SubmitterStatus::Paused,
@@ -22,14 +22,14 @@ pub(super) async fn pause(
         SubmitterStatus::Paused | SubmitterStatus::Protect => was,
     };
     change_status(session, is, reason, None).await?;
-    Ok(Standstill { was, is })
+    Ok(PauseOutcome { was, is })
 }
 
 /// Lets the submitter take work again. Out of PROTECT it is re-aligned with the chain.
 pub(super) async fn resume(
     session: &mut Session,
     reason: &Text<500>,
-) -> Result<Standstill, ActionFailure> {
+) -> Result<PauseOutcome, ActionFailure> {
     let (was, is) = (session.state.status(), SubmitterStatus::Active);
     let strict = session.state.mode() == Mode::Strict;
     let step = if was == SubmitterStatus::Protect || strict {
@@ -40,7 +40,7 @@ pub(super) async fn resume(
     };
     session.state.note_drift();
     change_status(session, is, reason, step).await?;
-    Ok(Standstill { was, is })
+    Ok(PauseOutcome { was, is })
 }
 
 /// Makes the submitter pipelined or strict; to strict it is re-aligned with the chain (I12).

@@ -1,6 +1,6 @@
 //! Finds what is to blame for a section with creates or new slots that the store refuses.
 
-use tollgate_model::ids::InvalidId;
+use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::{AlertKind, TxUpdate};
 use tollgate_model::{Text, TxEvent, TxId};
 use tracing::error;
@@ -15,7 +15,7 @@ use crate::worker::{Session, Stop};
 /// Why a section was refused.
 pub(super) enum Flaw {
     /// It can't be written, whatever the database holds.
-    Own(InvalidId),
+    Own(InvalidValue),
     /// The database's own rules refuse it.
     Store(String),
 }

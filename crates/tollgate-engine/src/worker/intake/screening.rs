@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use tollgate_model::fees::first_offer;
 use tollgate_model::port::Fees;
 use tollgate_model::port::chain::{FeeQuote, Speed};
-use tollgate_model::refusal::{Demand, OpenCosts, Refusal, judge_funds, judge_gas, judge_price};
+use tollgate_model::refusal::{OpenCosts, PricedTx, Refusal, judge_funds, judge_gas, judge_price};
 use tollgate_model::{Nonce, Timestamp, TxId, U256, Wei};
 
 use super::CreateJob;
@@ -100,7 +100,7 @@ pub(super) struct Screened {
     pub(super) undecided: Vec<CreateJob>,
 }
 
-enum Verdict {
+enum FundsCheck {
     Pass,
     Undecided,
 }
@@ -113,8 +113,8 @@ impl FundsLedger {
         self.begin();
         for create in creates {
             match self.judge_create(session, &create, &mut quotes).await {
-                Ok(Verdict::Pass) => screened.passed.push(create),
-                Ok(Verdict::Undecided) => screened.undecided.push(create),
+                Ok(FundsCheck::Pass) => screened.passed.push(create),
+                Ok(FundsCheck::Undecided) => screened.undecided.push(create),
                 Err(why) => {
                     let is_signed = create.signed.is_some();
                     let why = if is_signed { why.in_raw_tx() } else { why };
@@ -130,9 +130,9 @@ impl FundsLedger {
         session: &Session,
         create: &CreateJob,
         quotes: &mut Quotes,
-    ) -> Result<Verdict, Refusal> {
+    ) -> Result<FundsCheck, Refusal> {
         let intent = &create.intent;
-        let Some(gas_limit) = intent.gas else { return Ok(Verdict::Pass) };
+        let Some(gas_limit) = intent.gas else { return Ok(FundsCheck::Pass) };
         let quote = self.quote(session, intent.speed, quotes).await;
         let caps = &session.context.options.fee_caps;
         let fees = match (&create.signed, quote) {
@@ -142,14 +142,14 @@ impl FundsLedger {
         };
         let max_fee = Default::default();
         let unpriced = Fees { gas_limit, max_fee, max_priority_fee: None };
-        let demand = Demand::of(intent, fees.unwrap_or(unpriced));
+        let demand = PricedTx::of(intent, fees.unwrap_or(unpriced));
         judge_gas(&demand, &session.context.chain.limits(), &session.context.tx_limits())?;
         if fees.is_none() {
-            return Ok(Verdict::Pass);
+            return Ok(FundsCheck::Pass);
         }
         judge_price(&demand, quote.and_then(|quote| quote.base_fee), caps)?;
         let verdict = self.judge_cost(session, &demand, quotes).await?;
-        if matches!(verdict, Verdict::Pass) {
+        if matches!(verdict, FundsCheck::Pass) {
             self.pass(create.tx_id, demand.cost());
         }
         Ok(verdict)
@@ -160,20 +160,20 @@ impl FundsLedger {
     async fn judge_cost(
         &mut self,
         session: &Session,
-        demand: &Demand<'_>,
+        demand: &PricedTx<'_>,
         quotes: &mut Quotes,
-    ) -> Result<Verdict, Refusal> {
+    ) -> Result<FundsCheck, Refusal> {
         let cost = demand.cost();
         let now = session.now();
         let believed = self.left(BELIEVED, now);
         if believed.is_some_and(|left| self.pays_beside_passed(cost, left)) {
-            return Ok(Verdict::Pass);
+            return Ok(FundsCheck::Pass);
         }
         let left = match self.left(TOO_LITTLE_BELIEVED, now) {
             Some(left) => left,
             None => {
                 let Some(left) = self.read_funds(session, quotes).await else {
-                    return Ok(Verdict::Pass);
+                    return Ok(FundsCheck::Pass);
                 };
                 self.left = Some((left, session.now()));
                 left
@@ -181,7 +181,7 @@ impl FundsLedger {
         };
         judge_funds(demand.value, &demand.fees, left)?;
         let pays = self.pays_beside_passed(cost, left);
-        Ok(if pays { Verdict::Pass } else { Verdict::Undecided })
+        Ok(if pays { FundsCheck::Pass } else { FundsCheck::Undecided })
     }
 
     /// What is left once everything open is paid; `None` if the chain can't be asked.

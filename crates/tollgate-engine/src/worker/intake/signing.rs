@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use tollgate_model::fees::first_offer;
-use tollgate_model::nonce::HandedOut;
+use tollgate_model::nonce::SlotToFill;
 use tollgate_model::port::signer::TxDraft;
 use tollgate_model::port::{AlertKind, AttemptKind, NewAttempt, Slot, TxUpdate};
 use tollgate_model::{Intent, Nonce, Text, Wei};
@@ -27,7 +27,7 @@ pub(super) enum Unfilled {
 /// told apart from what could.
 pub(super) async fn sign_slots(
     session: &Session,
-    slots: &[HandedOut],
+    slots: &[SlotToFill],
     queued: &[QueuedTx],
     creates: &[CreateJob],
 ) -> Result<Vec<Slot>, Unfilled> {
@@ -60,7 +60,7 @@ pub(super) async fn sign_slots(
     };
     let (mut filled, mut unsigned) = (Vec::new(), Unsigned::default());
     for (place, (slot, it)) in slots.iter().zip(attempts).enumerate() {
-        let HandedOut { nonce, recycled } = *slot;
+        let SlotToFill { nonce, recycled } = *slot;
         match attempt(it) {
             Ok(attempt) => filled.push(Slot { nonce, recycled, attempt }),
             Err(why) => drop(unsigned.0.insert(place, why)),

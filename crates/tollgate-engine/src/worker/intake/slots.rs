@@ -1,7 +1,7 @@
 //! Which slots may be opened now, and the section that opens them. Decides nothing by itself: the nonce rules
 //! are asked. Writes nothing.
 
-use tollgate_model::nonce::{HandedOut, NonceDecision, NonceRules, SubmitterStatus, decide};
+use tollgate_model::nonce::{NonceDecision, NonceRules, SlotToFill, SubmitterStatus, decide};
 use tollgate_model::port::{CursorMove, NewTx, Section, Slot, TxUpdate};
 use tollgate_model::{Nonce, TxEvent};
 
@@ -16,14 +16,14 @@ use crate::worker::{Session, Stop};
 pub(in crate::worker) async fn next_slots(
     session: &mut Session,
     wanted: usize,
-) -> Result<Vec<HandedOut>, Stop> {
+) -> Result<Vec<SlotToFill>, Stop> {
     let rules = NonceRules { mode: session.state.mode(), ..session.context.options.nonces };
     let wanted = u32::try_from(wanted).unwrap_or(u32::MAX).max(1);
     for _ in 0..2 {
         let (view, now) = (session.state.nonce_view(&rules), session.now());
         match decide(&rules, &view, wanted, now)? {
             NonceDecision::Allocate(range) => {
-                return Ok(session.state.hand_out(&rules, range, now)?);
+                return Ok(session.state.slots_to_fill(&rules, range, now)?);
             }
             NonceDecision::WindowFull => return Ok(session.state.unblocks(&rules, wanted, now)),
             NonceDecision::Held => return Ok(Vec::new()),
@@ -87,7 +87,7 @@ pub(super) fn sort_by_slot(creates: &mut [CreateJob]) {
 /// ones. They can't wait for another one.
 pub(super) fn refuse_misfits(
     creates: Vec<CreateJob>,
-    slots: &[HandedOut],
+    slots: &[SlotToFill],
     taken: usize,
     cursor: Nonce,
 ) -> Vec<CreateJob> {

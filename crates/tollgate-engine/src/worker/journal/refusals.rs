@@ -97,14 +97,14 @@ impl Unwritten {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate_model::port::Seen;
+    use tollgate_model::port::RowVersion;
     use tollgate_model::{Queued, TxState};
     use uuid::Uuid;
 
     fn update(version: u32) -> TxUpdate {
         let tx_id = TxId::from_uuid(Uuid::from_u128(1));
         let state = TxState::Queued(Queued::Waiting);
-        TxUpdate::noted(tx_id, Seen { state, version }, "unsigned")
+        TxUpdate::noted(tx_id, RowVersion { state, version }, "unsigned")
     }
 
     #[test]

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tollgate_model::port::{NewTx, Seen, TxRecord};
+use tollgate_model::port::{NewTx, RowVersion, TxRecord};
 use tollgate_model::{Intent, Queued, Timestamp, TxId, TxState};
 
 /// A transaction that waits for a slot.
 #[derive(Clone, Debug)]
 pub(in crate::worker) struct QueuedTx {
     pub(in crate::worker) tx_id: TxId,
-    pub(in crate::worker) seen: Seen,
+    pub(in crate::worker) seen: RowVersion,
     pub(in crate::worker) intent: Intent,
     pub(in crate::worker) accepted_at: Timestamp,
     /// Why it could not be signed, as far as that is written down.
@@ -26,10 +26,10 @@ impl QueuedTx {
 
     /// A transaction that was just made durable.
     pub(in crate::worker) fn created(tx: &NewTx, intent: Intent, at: Timestamp) -> Self {
-        Self::at(tx.tx_id, Seen { state: tx.born(), version: 1 }, intent, at)
+        Self::at(tx.tx_id, RowVersion { state: tx.initial_state(), version: 1 }, intent, at)
     }
 
-    const fn at(tx_id: TxId, seen: Seen, intent: Intent, accepted_at: Timestamp) -> Self {
+    const fn at(tx_id: TxId, seen: RowVersion, intent: Intent, accepted_at: Timestamp) -> Self {
         Self { tx_id, seen, intent, accepted_at, unsigned: None, set_aside_until: None }
     }
 
@@ -117,7 +117,7 @@ mod tests {
 
     fn waiting(n: u128) -> QueuedTx {
         let tx_id = TxId::from_uuid(Uuid::from_u128(n));
-        let seen = Seen { state: TxState::Queued(Queued::Waiting), version: 1 };
+        let seen = RowVersion { state: TxState::Queued(Queued::Waiting), version: 1 };
         let intent = Intent::transfer(Address::ZERO, U256::ZERO);
         QueuedTx::at(tx_id, seen, intent, Timestamp::EPOCH)
     }

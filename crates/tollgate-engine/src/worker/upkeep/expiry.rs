@@ -1,7 +1,7 @@
 //! Ends what expired without a slot; marks what has one, so that the policy is asked.
 
 use tollgate_model::expiry::{ExpiryDecision, ExpiryView, decide};
-use tollgate_model::port::{Seen, TxUpdate};
+use tollgate_model::port::{RowVersion, TxUpdate};
 use tollgate_model::{StuckReason, Text, Timestamp, TxId};
 use tracing::info;
 
@@ -11,7 +11,7 @@ use crate::worker::{Session, Stop};
 pub(super) fn expire(session: &Session) -> Result<Effects, Stop> {
     let now = session.now();
     let mut effects = Effects { updates: queued(session, now)?, ..Effects::default() };
-    for tx in session.state.in_flight().iter().filter(|tx| !tx.is_unknown()) {
+    for tx in session.state.in_flight().iter().filter(|tx| !tx.awaits_lookup()) {
         let view = ExpiryView {
             state: tx.seen.state,
             valid_until: tx.intent.expires_at(),
@@ -50,7 +50,7 @@ fn queued(session: &Session, now: Timestamp) -> Result<Vec<TxUpdate>, Stop> {
 fn expired(
     view: &ExpiryView,
     tx_id: TxId,
-    seen: Seen,
+    seen: RowVersion,
     now: Timestamp,
 ) -> Result<Option<TxUpdate>, Stop> {
     let decision = decide(view, now);

@@ -107,7 +107,7 @@ impl HeadWatch {
         let is_overdue = now.since(head.sending.patience().since) >= patience;
         let (tx_id, held_for) = (head.tx_id, head.hold());
         self.hold_may_be_over = false;
-        if head.mined.is_some() || !(held_for.is_some() || is_overdue && !head.is_unknown()) {
+        if head.mined.is_some() || !(held_for.is_some() || is_overdue && !head.awaits_lookup()) {
             return Ok(());
         }
         let examined = hindrance_of(session, head).await;

@@ -3,7 +3,7 @@
 use tokio::sync::oneshot;
 use tollgate_model::hole::{HoleDecision, HoleView, decide};
 use tollgate_model::nonce::SubmitterStatus;
-use tollgate_model::port::chain::{Call, Trial};
+use tollgate_model::port::chain::{Call, CallEstimate};
 use tollgate_model::port::{AlertKind, Page, WaitKind};
 use tollgate_model::reconcile::{Hole, ReconcileStep};
 use tollgate_model::refusal::gas_to_self;
@@ -118,9 +118,11 @@ async fn fill_with_placeholders(
     let from = session.submitter.address;
     let (to, value) = (Some(from), Wei(U256::ZERO));
     let call = Call { from, to, value, data: Bytes::new() };
-    let gas = match session.context.chain.try_call(&call).await {
-        Ok(tried @ Trial::Gas(_)) => gas_to_self(Some(&tried), &session.context.chain.limits()),
-        Ok(Trial::Reverts(_) | Trial::Refused(_)) | Err(_) => return Ok(()),
+    let gas = match session.context.chain.estimate_call(&call).await {
+        Ok(tried @ CallEstimate::Gas(_)) => {
+            gas_to_self(Some(&tried), &session.context.chain.limits())
+        }
+        Ok(CallEstimate::Reverts(_) | CallEstimate::Refused(_)) | Err(_) => return Ok(()),
     };
     let (mut creates, mut answers) = (Vec::new(), Vec::new());
     for nonce in nonces {

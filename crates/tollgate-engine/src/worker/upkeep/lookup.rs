@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tollgate_model::port::chain::{Chain, ChainUnavailable, Sighting};
+use tollgate_model::port::chain::{Chain, ChainUnavailable, TxLocation};
 use tollgate_model::{Nonce, Timestamp, TxEvent, TxHash, TxId};
 
 use super::Upkeep;
@@ -93,7 +93,7 @@ struct Wanted {
     attempts: Vec<TxHash>,
     answers: u64,
     /// Nobody knows whether a node has it.
-    is_grey: bool,
+    in_grey_zone: bool,
 }
 
 impl HashLookups {
@@ -157,7 +157,7 @@ impl Upkeep {
 /// What is in the grey zone and known to a node by its hash is with that node.
 async fn leave_grey_zone(session: &mut Session, found: &[LookupFindings]) -> Result<(), Stop> {
     let pending = found.iter().filter(|one| one.is_pending);
-    let grey = pending.filter_map(|one| session.state.tx(one.tx_id)).filter(|tx| tx.is_grey());
+    let grey = pending.filter_map(|one| session.state.tx(one.tx_id)).filter(|tx| tx.in_grey_zone());
     let updates = grey.map(|tx| moved(tx, TxEvent::NodeAccepted)).collect::<Result<_, _>>()?;
     session.apply_all(updates).await.map(|_| ())
 }
@@ -174,7 +174,7 @@ pub(in crate::worker) fn want_lookup(session: &mut Session, nonces: &[Nonce]) {
 impl Wanted {
     fn of(tx: &InFlightTx) -> Self {
         let (tx_id, attempts, answers) = (tx.tx_id, tx.hashes(), tx.answers.count());
-        Self { tx_id, attempts, answers, is_grey: tx.is_grey() }
+        Self { tx_id, attempts, answers, in_grey_zone: tx.in_grey_zone() }
     }
 
     fn unanswered(self) -> LookupFindings {
@@ -204,7 +204,7 @@ async fn look_up(chain: &Arc<dyn Chain>, wanted: Vec<Wanted>) -> Vec<LookupFindi
 /// Looks for receipts of all attempts and, where nobody knows whether a node has one of them, for the
 /// attempts in the pools.
 async fn look_for(chain: &Arc<dyn Chain>, wanted: Wanted) -> LookupFindings {
-    let is_grey = wanted.is_grey;
+    let in_grey_zone = wanted.in_grey_zone;
     let mut looked = LookupFindings { is_answered: true, ..wanted.unanswered() };
     for hash in &looked.attempts {
         match answered(chain.receipt(*hash)).await {
@@ -212,11 +212,11 @@ async fn look_for(chain: &Arc<dyn Chain>, wanted: Wanted) -> LookupFindings {
             Err(_) => looked.is_answered = false,
         }
     }
-    if !is_grey || !looked.receipts.is_empty() || !looked.is_answered {
+    if !in_grey_zone || !looked.receipts.is_empty() || !looked.is_answered {
         return looked;
     }
     for hash in &looked.attempts {
-        if matches!(answered(chain.sighting(*hash)).await, Ok(Some(Sighting::Pending))) {
+        if matches!(answered(chain.sighting(*hash)).await, Ok(Some(TxLocation::Pending))) {
             looked.is_pending = true;
             break;
         }

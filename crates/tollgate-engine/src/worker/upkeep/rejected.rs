@@ -25,7 +25,7 @@ pub(super) async fn settle(session: &mut Session, commands: &mut Commands) -> Re
         return Ok(());
     }
     let rejected = session.state.in_flight().iter();
-    let rejected = rejected.filter(|tx| tx.may_be_rejected() && !tx.is_unknown());
+    let rejected = rejected.filter(|tx| tx.may_be_rejected() && !tx.awaits_lookup());
     let rejected: Vec<TxId> = rejected.map(|tx| tx.tx_id).collect();
     if rejected.is_empty() {
         return Ok(());

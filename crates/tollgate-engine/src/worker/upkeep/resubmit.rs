@@ -16,7 +16,7 @@ use crate::worker::session::{Session, moved};
 pub(super) fn resubmit(session: &Session, head: &HeadWatch) -> Result<Effects, Stop> {
     let (now, rules) = (session.now(), session.context.options.resubmit);
     let mut effects = Effects::default();
-    for tx in session.state.in_flight().unmined().filter(|tx| !tx.is_unknown()) {
+    for tx in session.state.in_flight().unmined().filter(|tx| !tx.awaits_lookup()) {
         let patience = tx.sending.patience();
         let view = ResubmitView {
             tx_id: tx.tx_id,

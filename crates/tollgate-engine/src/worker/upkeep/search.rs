@@ -13,7 +13,7 @@ use futures_util::{StreamExt, stream};
 use tokio::task::JoinHandle;
 use tollgate_model::port::TxUpdate;
 use tollgate_model::port::chain::{Occupant, SlotSearch};
-use tollgate_model::reconcile::{Looked, Search, judge_search};
+use tollgate_model::reconcile::{ReceiptLookup, Search, judge_search};
 use tollgate_model::{B256, Nonce, StuckReason, Submitter, Timestamp, TxHash, TxState};
 use tracing::warn;
 
@@ -164,7 +164,7 @@ impl SlotSearches {
         let mut due = Vec::new();
         let in_flight = session.state.in_flight();
         for tx in wanted.iter().filter_map(|nonce| in_flight.at(*nonce)) {
-            if tx.is_unknown() {
+            if tx.awaits_lookup() {
                 session.agenda.reconcile_soon(now.after(PAUSE_MIN));
                 continue;
             }
@@ -216,7 +216,7 @@ impl Upkeep {
             let Some(tx) = tx.filter(|tx| tx.hashes() == attempts) else { continue };
             let result = judge_search(&attempts, &looked, seen);
             let before = tx.slot.unproven_since;
-            let unanswered = looked.iter().flatten().filter(|one| **one == Looked::NoAnswer);
+            let unanswered = looked.iter().flatten().filter(|one| **one == ReceiptLookup::NoAnswer);
             tx.slot.note(result, problem, unanswered.count(), now);
             if !tx.slot.is_in_vain() {
                 session.agenda.reconcile_soon(now);
@@ -251,8 +251,8 @@ fn without_orphaned(searched: SlotFindings, view: &ChainView) -> SlotFindings {
         return searched;
     }
     let mut looked = searched.looked;
-    for word in looked.iter_mut().flatten().filter(|word| **word == Looked::Found) {
-        *word = Looked::NoAnswer;
+    for word in looked.iter_mut().flatten().filter(|word| **word == ReceiptLookup::Found) {
+        *word = ReceiptLookup::NoAnswer;
     }
     SlotFindings { looked, receipt: None, ..searched }
 }

@@ -1,6 +1,6 @@
 //! Pause and resume.
 
-use tollgate_engine::Standstill;
+use tollgate_engine::PauseOutcome;
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::{Queued, TxState};
 
@@ -17,7 +17,7 @@ async fn a_paused_submitter_takes_work_and_opens_no_slot_until_it_is_resumed() {
     assert_eq!(cluster.record(ids[1]).await.seen.state, WAITING);
     let paused = engine.pause(account(1), reason("audit")).await.unwrap();
     let (was, is) = (SubmitterStatus::Active, SubmitterStatus::Paused);
-    assert_eq!(paused, Standstill { was, is });
+    assert_eq!(paused, PauseOutcome { was, is });
     assert_eq!(cluster.record(ids[1]).await.seen.state, HELD, "what waited is held");
     let new = transfers(&engine, [12]).await;
     assert_eq!(cluster.record(new[0]).await.seen.state, HELD);
@@ -27,7 +27,7 @@ async fn a_paused_submitter_takes_work_and_opens_no_slot_until_it_is_resumed() {
     let other = id(engine.create(account(2), None, transfer(5)).await.unwrap());
     cluster.until(other, "was with a node", |tx| tx.seen.state == PENDING).await;
     let resumed = engine.resume(account(1), reason("done")).await.unwrap();
-    assert_eq!(resumed, Standstill { was: is, is: was });
+    assert_eq!(resumed, PauseOutcome { was: is, is: was });
     cluster.mine_until_final(&[ids[1], new[0]]).await;
     assert_eq!(cluster.paid(account(1)), [10, 11, 12]);
 }
@@ -53,7 +53,7 @@ async fn pausing_and_resuming_twice_changes_nothing() {
     let (cluster, engine) = Cluster::with_node(patient()).await;
     let active = SubmitterStatus::Active;
     let resumed = engine.resume(account(1), reason("why not")).await.unwrap();
-    assert_eq!(resumed, Standstill { was: active, is: active });
+    assert_eq!(resumed, PauseOutcome { was: active, is: active });
     engine.pause(account(1), reason("one")).await.unwrap();
     engine.pause(account(1), reason("two")).await.unwrap();
     assert_eq!(cluster.submitter(account(1)).await.status_reason.unwrap().as_str(), "one");

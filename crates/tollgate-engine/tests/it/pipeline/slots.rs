@@ -4,7 +4,7 @@ use tollgate_evm::chain::EvmChain;
 use tollgate_model::port::Fees;
 use tollgate_model::port::chain::{Chain, SlotSearch, Speed};
 use tollgate_model::port::signer::{SignedTx, Signer};
-use tollgate_model::reconcile::{Looked, Search, judge_search};
+use tollgate_model::reconcile::{ReceiptLookup, Search, judge_search};
 use tollgate_model::{Nonce, TxHash};
 use tollgate_testkit::builders::draft;
 use tollgate_testkit::cluster::{chain_config, dev_signer};
@@ -33,10 +33,10 @@ async fn signed(evm: &EvmChain, slot: u64) -> SignedTx {
 }
 
 /// What the endpoints say of one attempt, in an order of their own.
-async fn said(evm: &EvmChain, slot: u64, attempt: TxHash) -> Vec<Looked> {
+async fn said(evm: &EvmChain, slot: u64, attempt: TxHash) -> Vec<ReceiptLookup> {
     let SlotSearch { looked, found } =
         evm.search(account(0).address, nonce(slot), &[attempt]).await;
-    assert_eq!(found.is_some(), looked[0].contains(&Looked::Found));
+    assert_eq!(found.is_some(), looked[0].contains(&ReceiptLookup::Found));
     let mut said = looked[0].clone();
     said.sort_by_key(|word| *word as u8);
     said
@@ -55,7 +55,7 @@ async fn slot_search_reports_each_endpoint(kind: ChainKind) {
     let evm = connect(&chain, &other).await;
     let of = account(0).address;
     let mined = signed(&evm, 0).await;
-    assert_eq!(said(&evm, 0, mined.tx_hash).await, [Looked::Behind; 2]);
+    assert_eq!(said(&evm, 0, mined.tx_hash).await, [ReceiptLookup::Behind; 2]);
     evm.send(&mined.raw).await;
     chain.mine(5).await;
     let head = chain.head().await;
@@ -66,9 +66,9 @@ async fn slot_search_reports_each_endpoint(kind: ChainKind) {
     })
     .await;
 
-    assert_eq!(said(&evm, 0, mined.tx_hash).await, [Looked::Found; 2]);
-    assert_eq!(said(&evm, 0, NEVER_SENT).await, [Looked::NotThere; 2]);
-    assert_eq!(said(&evm, 1, NEVER_SENT).await, [Looked::Behind; 2]);
+    assert_eq!(said(&evm, 0, mined.tx_hash).await, [ReceiptLookup::Found; 2]);
+    assert_eq!(said(&evm, 0, NEVER_SENT).await, [ReceiptLookup::NotThere; 2]);
+    assert_eq!(said(&evm, 1, NEVER_SENT).await, [ReceiptLookup::Behind; 2]);
     let search = evm.search(of, nonce(0), &[NEVER_SENT, mined.tx_hash]).await;
     let hashes = [NEVER_SENT, mined.tx_hash];
     assert_eq!(judge_search(&hashes, &search.looked, None), Search::Ours { attempt: 1 });
@@ -103,10 +103,10 @@ async fn slot_search_reports_each_endpoint(kind: ChainKind) {
     }
 
     other.change(|faults| faults.lag_blocks = head);
-    assert_eq!(said(&evm, 0, NEVER_SENT).await, [Looked::NotThere, Looked::Behind]);
+    assert_eq!(said(&evm, 0, NEVER_SENT).await, [ReceiptLookup::NotThere, ReceiptLookup::Behind]);
     other.change(|faults| faults.lag_blocks = 0);
     other.change(|faults| faults.is_down = true);
-    assert_eq!(said(&evm, 0, NEVER_SENT).await, [Looked::NotThere, Looked::NoAnswer]);
+    assert_eq!(said(&evm, 0, NEVER_SENT).await, [ReceiptLookup::NotThere, ReceiptLookup::NoAnswer]);
     assert_eq!(occupant(&evm, 0, head).await, None, "I8: one endpoint's word");
 }
 

@@ -12,7 +12,7 @@ use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::signer::Signer;
-use tollgate_model::port::{Checkpoints, LeaseTerms, Store, TxRecord, Unwatched};
+use tollgate_model::port::{Checkpoints, LeaseTerms, NoCheckpoints, Store, TxRecord};
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{ChainId, Seq, Submitter, Tracking, TxHash, TxId, TxState};
 use tollgate_testkit::cluster::{chain_config, dev_signer, register};
@@ -54,7 +54,7 @@ pub(crate) struct Setup {
 
 impl From<EngineOptions> for Setup {
     fn from(options: EngineOptions) -> Self {
-        let (policies, checkpoints) = (Policies::default(), Arc::new(Unwatched));
+        let (policies, checkpoints) = (Policies::default(), Arc::new(NoCheckpoints));
         Self { options, policies, checkpoints, fee_cache: None }
     }
 }

@@ -7,14 +7,14 @@ use crate::text::Text;
 
 /// An audit entry, written together with the change that it describes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SubmitterNote {
+pub struct SubmitterAuditEntry {
     /// The event's name.
     pub event: &'static str,
     /// The reason, or the old and the new value.
     pub detail: Text<500>,
 }
 
-impl SubmitterNote {
+impl SubmitterAuditEntry {
     /// A change of status, with its reason.
     pub fn status(change: &StatusChange) -> Self {
         let event = match change.to {
@@ -50,15 +50,15 @@ impl SubmitterNote {
 impl Section {
     /// The audit entries of this section: changes of status and mode, and the part of the cursor's move
     /// that opens no slot.
-    pub fn notes(&self) -> Vec<SubmitterNote> {
+    pub fn notes(&self) -> Vec<SubmitterAuditEntry> {
         let skipped = self.cursor.and_then(|CursorMove { from, to }| {
             let first = self.slots().find(|slot| !slot.recycled).map_or(to, |slot| slot.nonce);
-            let note = SubmitterNote::skipped(from, first)?;
+            let note = SubmitterAuditEntry::skipped(from, first)?;
             let Some(reason) = &self.cursor_reason else { return Some(note) };
             let detail = format!("{}: {reason}", note.detail);
-            Some(SubmitterNote { detail: Text::lossy(&detail), ..note })
+            Some(SubmitterAuditEntry { detail: Text::lossy(&detail), ..note })
         });
-        let mode = self.mode.iter().map(SubmitterNote::mode);
-        self.status.iter().map(SubmitterNote::status).chain(mode).chain(skipped).collect()
+        let mode = self.mode.iter().map(SubmitterAuditEntry::mode);
+        self.status.iter().map(SubmitterAuditEntry::status).chain(mode).chain(skipped).collect()
     }
 }

@@ -3,15 +3,15 @@
 use std::collections::HashSet;
 
 use super::{BatchLimits, CursorMove, Evidence, NewAttempt, NewEvent, Section, TxUpdate};
-use crate::ids::{InvalidId, Nonce};
-use crate::port::record::MinedIn;
+use crate::ids::{InvalidValue, Nonce};
+use crate::port::record::TxReceipt;
 use crate::state::{Tracking, TxState};
 use crate::transition::TxEvent;
 
 /// The highest row version that every store can hold.
 const VERSION_MAX: u32 = i32::MAX as u32;
 
-pub(super) fn batch(sections: &[Section]) -> Result<(), InvalidId> {
+pub(super) fn batch(sections: &[Section]) -> Result<(), InvalidValue> {
     operations(sections.iter().map(Section::ops).sum())?;
     let mut submitters = HashSet::new();
     let mut tx_ids = HashSet::new();
@@ -29,7 +29,7 @@ pub(super) fn batch(sections: &[Section]) -> Result<(), InvalidId> {
 }
 
 /// Checks a section without the database and independently of its neighbours.
-pub(super) fn section(section: &Section) -> Result<(), InvalidId> {
+pub(super) fn section(section: &Section) -> Result<(), InvalidValue> {
     operations(section.ops())?;
     let mut tx_ids = HashSet::new();
     if let Some(tx_id) = section.tx_ids().find(|tx_id| !tx_ids.insert(*tx_id)) {
@@ -49,7 +49,7 @@ pub(super) fn section(section: &Section) -> Result<(), InvalidId> {
         .try_for_each(|slot| attempt(&slot.attempt))
 }
 
-fn operations(ops: usize) -> Result<(), InvalidId> {
+fn operations(ops: usize) -> Result<(), InvalidValue> {
     if ops > BatchLimits::OPS {
         return refuse("batch", format!("{ops} operations are more than {}", BatchLimits::OPS));
     }
@@ -58,7 +58,7 @@ fn operations(ops: usize) -> Result<(), InvalidId> {
 
 /// I3, I4: slots from the cursor ascend within the cursor's move; recycled ones lie below it; no slot
 /// occurs twice.
-fn slots(section: &Section) -> Result<(), InvalidId> {
+fn slots(section: &Section) -> Result<(), InvalidValue> {
     let Some(CursorMove { from, to }) = section.cursor else {
         return match section.slots().next() {
             Some(slot) => refuse("nonce", format!("slot {} without the cursor", slot.nonce)),
@@ -87,7 +87,7 @@ fn slots(section: &Section) -> Result<(), InvalidId> {
 }
 
 /// I12: a mode changes only while nothing is open, so the section holds nothing else.
-fn mode(section: &Section) -> Result<(), InvalidId> {
+fn mode(section: &Section) -> Result<(), InvalidValue> {
     let alone = section.creates.is_empty() && section.updates.is_empty();
     if section.mode.is_some() && !alone {
         return refuse("mode", "changes alone, without transactions".to_owned());
@@ -95,7 +95,7 @@ fn mode(section: &Section) -> Result<(), InvalidId> {
     Ok(())
 }
 
-fn update(update: &TxUpdate) -> Result<(), InvalidId> {
+fn update(update: &TxUpdate) -> Result<(), InvalidValue> {
     if update.seen.state.is_final() {
         // I9: a final transaction never changes, not even by a note.
         return refuse("update", format!("{} is final", update.tx_id));
@@ -136,7 +136,7 @@ fn update(update: &TxUpdate) -> Result<(), InvalidId> {
     update.outbox.as_ref().map_or(Ok(()), event)
 }
 
-fn attempt(attempt: &NewAttempt) -> Result<(), InvalidId> {
+fn attempt(attempt: &NewAttempt) -> Result<(), InvalidValue> {
     let length = attempt.raw.len();
     if length == 0 || length > BatchLimits::PAYLOAD_BYTES {
         return refuse("rawTx", format!("{length} bytes, max {}", BatchLimits::PAYLOAD_BYTES));
@@ -144,30 +144,30 @@ fn attempt(attempt: &NewAttempt) -> Result<(), InvalidId> {
     storable("gas", attempt.fees.gas_limit)
 }
 
-impl MinedIn {
+impl TxReceipt {
     /// Checks that a store can hold the receipt. Values beyond that are a node's mistake: no chain has
     /// such numbers.
-    pub fn check(&self) -> Result<(), InvalidId> {
+    pub fn check(&self) -> Result<(), InvalidValue> {
         storable("blockNumber", self.block_number)?;
         storable("gasUsed", self.gas_used)
     }
 }
 
 /// Checks that a number fits a signed 64-bit column.
-fn storable(field: &'static str, number: u64) -> Result<(), InvalidId> {
+fn storable(field: &'static str, number: u64) -> Result<(), InvalidValue> {
     match i64::try_from(number) {
         Ok(_) => Ok(()),
         Err(_) => refuse(field, format!("{number} is above {}", i64::MAX)),
     }
 }
 
-fn event(event: &NewEvent) -> Result<(), InvalidId> {
+fn event(event: &NewEvent) -> Result<(), InvalidValue> {
     if event.body.len() > BatchLimits::EVENT_BYTES {
         return refuse("event", format!("{} bytes are too many", event.body.len()));
     }
     Ok(())
 }
 
-fn refuse(field: &'static str, problem: String) -> Result<(), InvalidId> {
-    Err(InvalidId::new(field, problem))
+fn refuse(field: &'static str, problem: String) -> Result<(), InvalidValue> {
+    Err(InvalidValue::new(field, problem))
 }

@@ -3,7 +3,7 @@
 use alloy_primitives::{B256, Bytes, keccak256};
 
 use super::{BatchLimits, Slot};
-use crate::ids::{InvalidId, RequestId, TxId};
+use crate::ids::{InvalidValue, RequestId, TxId};
 use crate::state::{Allocated, Queued, TxState};
 use crate::text::Text;
 use crate::time::Timestamp;
@@ -17,11 +17,11 @@ pub struct Payload {
 
 impl Payload {
     /// Takes the intent's canonical bytes: equal intents must have equal bytes (I7).
-    pub fn new(bytes: Bytes) -> Result<Self, InvalidId> {
+    pub fn new(bytes: Bytes) -> Result<Self, InvalidValue> {
         if bytes.is_empty() || bytes.len() > BatchLimits::PAYLOAD_BYTES {
             let problem =
                 format!("{} bytes, must be 1 to {}", bytes.len(), BatchLimits::PAYLOAD_BYTES);
-            return Err(InvalidId::new("payload", problem));
+            return Err(InvalidValue::new("payload", problem));
         }
         let digest = keccak256(&bytes);
         Ok(Self { bytes, digest })
@@ -29,7 +29,7 @@ impl Payload {
 
     /// Stores `bytes` under the digest of what the caller asked for: values that Tollgate filled in, such
     /// as a gas estimate, do not make it a different request.
-    pub fn filled_in(bytes: Bytes, asked: &Self) -> Result<Self, InvalidId> {
+    pub fn filled_in(bytes: Bytes, asked: &Self) -> Result<Self, InvalidValue> {
         Ok(Self { digest: asked.digest, ..Self::new(bytes)? })
     }
 
@@ -65,7 +65,7 @@ pub struct NewTx {
 
 impl NewTx {
     /// The initial state.
-    pub const fn born(&self) -> TxState {
+    pub const fn initial_state(&self) -> TxState {
         match (&self.slot, self.held) {
             (Some(_), _) => TxState::Allocated(Allocated::Unsent),
             (None, false) => TxState::Queued(Queued::Waiting),

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::{CreateAnswer, Section, SectionOutcome, UpdateAnswer};
 use crate::ids::{Nonce, RequestId};
 use crate::nonce::{Mode, SubmitterStatus};
-use crate::port::record::{KnownRequest, Seen};
+use crate::port::record::{KnownRequest, RowVersion};
 
 /// What a store read under its locks; none of it can change before the commit.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,7 +20,7 @@ pub struct SectionFacts {
     /// For each create: the transaction that already uses its request id.
     pub known: Vec<Option<KnownRequest>>,
     /// For each update that brings a slot: its row, if it belongs to the section's submitter.
-    pub slotted_rows: Vec<Option<Seen>>,
+    pub slotted_rows: Vec<Option<RowVersion>>,
     /// For each recycled slot, in the order of [`Section::slots`]: whether it is recyclable.
     pub recyclable: Vec<bool>,
 }

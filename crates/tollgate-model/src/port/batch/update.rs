@@ -6,7 +6,7 @@ use alloy_primitives::B256;
 
 use super::{NewAttempt, NewEvent, Slot};
 use crate::ids::{Nonce, TxId};
-use crate::port::record::{MinedIn, Seen};
+use crate::port::record::{RowVersion, TxReceipt};
 use crate::resubmit::Patience;
 use crate::state::TxState;
 use crate::text::Text;
@@ -20,7 +20,7 @@ pub struct TxUpdate {
     pub tx_id: TxId,
     /// The expected row version; if the row has changed, the answer is
     /// [`UpdateAnswer::Lost`](super::UpdateAnswer::Lost).
-    pub seen: Seen,
+    pub seen: RowVersion,
     to: TxState,
     event: Change,
     /// A slot for a queued transaction; only with [`TxEvent::SlotAllocated`].
@@ -62,7 +62,7 @@ enum Change {
 
 impl TxUpdate {
     /// A transition of the state machine; an illegal one can't be constructed.
-    pub fn moved(tx_id: TxId, seen: Seen, event: TxEvent) -> Result<Self, IllegalMove> {
+    pub fn moved(tx_id: TxId, seen: RowVersion, event: TxEvent) -> Result<Self, IllegalMove> {
         let to = transition(seen.state, event)?;
         let mut update = Self::build(tx_id, seen, to, Change::Moved(event));
         if to.is_final() {
@@ -77,11 +77,11 @@ impl TxUpdate {
     }
 
     /// A change that keeps the state: a claim, a schedule, a further attempt (I11).
-    pub const fn noted(tx_id: TxId, seen: Seen, what: &'static str) -> Self {
+    pub const fn noted(tx_id: TxId, seen: RowVersion, what: &'static str) -> Self {
         Self::build(tx_id, seen, seen.state, Change::Noted(what))
     }
 
-    const fn build(tx_id: TxId, seen: Seen, to: TxState, event: Change) -> Self {
+    const fn build(tx_id: TxId, seen: RowVersion, to: TxState, event: Change) -> Self {
         Self {
             tx_id,
             seen,
@@ -135,8 +135,8 @@ impl TxUpdate {
     }
 
     /// The row version after the change.
-    pub const fn applied(&self) -> Seen {
-        Seen { state: self.to, version: self.seen.version.saturating_add(1) }
+    pub const fn applied(&self) -> RowVersion {
+        RowVersion { state: self.to, version: self.seen.version.saturating_add(1) }
     }
 }
 
@@ -146,7 +146,7 @@ pub enum Evidence {
     /// Keep it.
     Keep,
     /// Store this receipt.
-    Set(MinedIn),
+    Set(TxReceipt),
     /// Remove it: the transaction is in no canonical block any more.
     Clear,
 }
@@ -165,7 +165,7 @@ impl Evidence {
     }
 
     /// The receipt to store.
-    pub const fn mined(&self) -> Option<&MinedIn> {
+    pub const fn mined(&self) -> Option<&TxReceipt> {
         match self {
             Self::Set(mined) => Some(mined),
             Self::Keep | Self::Clear => None,
@@ -221,7 +221,7 @@ mod tests {
     /// Every store's statements compare with these numbers.
     #[test]
     fn evidence_and_schedule_have_one_code_each_and_keep_is_zero() {
-        let mined = MinedIn {
+        let mined = TxReceipt {
             tx_hash: B256::ZERO,
             block_number: 1,
             block_hash: B256::ZERO,

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::{nonce, table};
-use tollgate_model::diagnose::{self, DiagnosisView, EndpointWord, PoolContent};
+use tollgate_model::diagnose::{self, DiagnosisView, EndpointReport, PoolContent};
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::chain::{AccountCounts, Occupant};
 use tollgate_model::reconcile::{
-    self, BlockStanding, Looked, OpenSlot, ReconcileStep, ReconcileView, Search, SettledCount,
+    self, BlockStanding, OpenSlot, ReceiptLookup, ReconcileStep, ReconcileView, Search,
+    SettledCount,
 };
 use tollgate_model::{Nonce, Tracking, TxHash, TxState};
 
@@ -29,10 +30,10 @@ pub(super) fn diagnose() -> String {
     let pool = |pending: Option<TxHash>, queued: Option<TxHash>| {
         let at = |hash: Option<TxHash>| hash.map(|hash| (nonce(7), hash)).into_iter().collect();
         let content = PoolContent { pending: at(pending), queued: at(queued) };
-        EndpointWord { pool: Some(content), knows_it: None }
+        EndpointReport { pool: Some(content), knows_it: None }
     };
-    let by_hash = |knows_it| EndpointWord { pool: None, knows_it: Some(knows_it) };
-    let silent = EndpointWord::default;
+    let by_hash = |knows_it| EndpointReport { pool: None, knows_it: Some(knows_it) };
+    let silent = EndpointReport::default;
     let rows = [
         ("a mempool has one of its attempts", 7, 7, vec![pool(Some(OURS), None), by_hash(false)]),
         ("a node knows it by hash", 7, 8, vec![by_hash(true), by_hash(false)]),
@@ -50,7 +51,7 @@ pub(super) fn diagnose() -> String {
         ("the only endpoint doesn't have it", 7, 7, vec![by_hash(false)]),
         ("the chain is past its slot", 8, 8, vec![by_hash(false), by_hash(false)]),
     ];
-    let row = |(situation, mined, pending, endpoints): (&str, u64, u64, Vec<EndpointWord>)| {
+    let row = |(situation, mined, pending, endpoints): (&str, u64, u64, Vec<EndpointReport>)| {
         let said = diagnose::diagnose(&DiagnosisView {
             nonce: nonce(7),
             attempts: &[OURS],
@@ -63,15 +64,15 @@ pub(super) fn diagnose() -> String {
 }
 
 pub(super) fn search() -> String {
-    use Looked::{Behind, Found, NoAnswer, NotThere};
+    use ReceiptLookup::{Behind, Found, NoAnswer, NotThere};
     const SECOND: TxHash = TxHash::repeat_byte(2);
-    let both: &[&[Looked]] = &[&[NotThere, NotThere], &[NotThere, NotThere]];
-    let one_of_two: &[&[Looked]] = &[&[NotThere, NoAnswer], &[NotThere, NoAnswer]];
-    let lags: &[&[Looked]] = &[&[NotThere, Behind], &[NotThere, Behind]];
-    let of_three: &[&[Looked]] =
+    let both: &[&[ReceiptLookup]] = &[&[NotThere, NotThere], &[NotThere, NotThere]];
+    let one_of_two: &[&[ReceiptLookup]] = &[&[NotThere, NoAnswer], &[NotThere, NoAnswer]];
+    let lags: &[&[ReceiptLookup]] = &[&[NotThere, Behind], &[NotThere, Behind]];
+    let of_three: &[&[ReceiptLookup]] =
         &[&[NotThere, NotThere, NoAnswer], &[NotThere, NotThere, NoAnswer]];
     // What the endpoints say of the receipts, in words and as answers, and what a block shows.
-    type Row<'a> = (&'a str, &'a [&'a [Looked]], &'a str, Option<TxHash>);
+    type Row<'a> = (&'a str, &'a [&'a [ReceiptLookup]], &'a str, Option<TxHash>);
     let rows: [Row<'_>; 9] = [
         (
             "an endpoint has the one of the second attempt",

@@ -3,7 +3,7 @@
 use tollgate_api::{ErrorCode, FeeCapReached, MinimumFees, MissingFunds};
 use tollgate_engine::{ActError, CreateError, ReserveError, Unserved};
 use tollgate_model::fill::NoncesRefused;
-use tollgate_model::ids::InvalidId;
+use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::StoreError;
 use tollgate_model::refusal::{FundsShort, Refusal, RefusalKind, RefusedField};
 use tollgate_model::stuck::Forbidden;
@@ -20,8 +20,8 @@ impl Problem {
     }
 }
 
-impl From<InvalidId> for Problem {
-    fn from(invalid: InvalidId) -> Self {
+impl From<InvalidValue> for Problem {
+    fn from(invalid: InvalidValue) -> Self {
         Self::new(ErrorCode::InvalidField, invalid.to_string()).about(invalid.field)
     }
 }
