@@ -7,6 +7,8 @@ pub const OWNER: &str = "tollgate-owner";
 pub const CHAIN_ID: &str = "tollgate-chain-id";
 /// On a request: another node forwarded it. On an answer: another node gave it.
 pub const FORWARDED: &str = "tollgate-forwarded";
+/// On a request: another node passed it on because it does not serve the chain.
+pub const ROUTED: &str = "tollgate-routed";
 /// The trace id, on requests and on answers. The name is the one that proxies know.
 pub const TRACE_ID: &str = "x-request-id";
 /// The request id of a create, in place of the one in the body; the key of a batch.

@@ -1,4 +1,4 @@
-//! Starts a node: store, chain, keys, engine, heartbeat.
+//! Starts a node: store, keys, and for each chain its client, engine and heartbeat.
 
 mod file_limit;
 mod heartbeat;
@@ -9,21 +9,24 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
+use tokio::sync::Mutex;
 use tokio::time::Instant;
+use tollgate_api::Endpoint;
 use tollgate_engine::{Engine, EngineOptions, EnginePorts, LoggedAlerts, RandomIds};
-use tollgate_evm::chain::{ConnectError, EvmChain};
+use tollgate_evm::chain::{ConnectError, EndpointStatus, EvmChain};
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{ChainRegistration, Checkpoints, LiveNode, Store, SubmitterSetup};
 use tollgate_model::{Address, ChainId, NodeId, Submitter, Text};
-use tollgate_server::{Api, BrowserPolicy, ConnectionLimits};
+use tollgate_server::{BrowserPolicy, Chains, ConnectionLimits};
 use tollgate_signer::LocalSigner;
 use tracing::warn;
 use uuid::Uuid;
 
 use crate::clock::SystemClock;
-use crate::config::{Settings, own_url};
+use crate::config::{ConfiguredChain, Settings, own_url};
 use crate::database::Database;
 use crate::failure::{Failure, io_reason};
 use heartbeat::Heartbeat;
@@ -32,24 +35,28 @@ use policies::policies;
 
 /// The pause between two tries to reach a chain that does not answer yet.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause between two tries to start one of several chains.
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// A running node.
 pub(crate) struct Node {
-    pub(crate) api: Api,
+    pub(crate) chains: Chains,
     pub(crate) connections: ConnectionLimits,
-    heartbeat: Heartbeat,
+    heartbeats: Heartbeats,
     drain_wait: Duration,
 }
+
+/// The heartbeats of the chains that have started.
+type Heartbeats = Arc<Mutex<Vec<Heartbeat>>>;
 
 impl Node {
     /// Accepts no new work, announces that to the other nodes and releases every lease. If there is
     /// another node, requests are forwarded to it for `drain.wait`, so that load balancers notice.
     pub(crate) async fn drain(&self) {
-        self.api.engine.drain();
-        self.api.end_waits();
-        self.heartbeat.drain().await;
-        self.api.engine.stop().await;
-        if self.api.engine.has_peer().await {
+        self.chains.drain();
+        join_all(self.heartbeats.lock().await.iter().map(Heartbeat::drain)).await;
+        join_all(self.chains.engines().map(Engine::stop)).await;
+        if join_all(self.chains.engines().map(Engine::has_peer)).await.contains(&true) {
             tokio::time::sleep(self.drain_wait).await;
         }
     }
@@ -61,8 +68,9 @@ impl Node {
 
     /// Releases every lease and removes the node from the list.
     pub(crate) async fn stop(self) {
-        self.api.engine.stop().await;
-        self.heartbeat.leave().await;
+        join_all(self.chains.engines().map(Engine::stop)).await;
+        let heartbeats = std::mem::take(&mut *self.heartbeats.lock().await);
+        join_all(heartbeats.into_iter().map(Heartbeat::leave)).await;
     }
 }
 
@@ -86,41 +94,127 @@ pub(crate) async fn start(
     signer: LocalSigner,
 ) -> Result<Node, Failure> {
     let name = &settings.node.node_name.0;
-    let node = NodeId::new(name, Uuid::now_v7())?;
     let checkpoints = checkpoints()?;
-    let options = settings.engine_options()?;
     let (database, wait) = (Database::new(&settings.database), settings.startup.wait);
     let store = database.retry(wait, || database.try_open(checkpoints.clone())).await?;
-    let chain = connect(settings).await?;
-    let chain_id = chain.chain_id();
-    let registration = ChainRegistration { chain_id, genesis: chain.genesis() };
-    database.retry(wait, || store.register_chain(&registration)).await?;
-    register_submitters(settings, &database, &store, chain_id, &signer, &options).await?;
     let own_url = || Text::lossy(&own_url(address, name));
     let advertise_url = settings.node.advertise_url.clone().unwrap_or_else(own_url);
     let http = &settings.http;
     let hosts: Vec<String> = http.allowed_hosts.iter().map(|host| host.0.clone()).collect();
     let origins: Vec<String> = http.allowed_origins.iter().map(|from| from.0.clone()).collect();
     let browsers = BrowserPolicy::new(address.ip(), advertise_url.as_str(), &hosts, &origins);
-    let served = options.served_with(&signer);
-    let alive =
-        LiveNode { node: node.clone(), chain_id, advertise_url, draining: false, serves: None };
-    let renew_interval = options.lease.renew_interval();
-    let heartbeat = Heartbeat::start(store.clone(), alive, served, renew_interval).await;
-    let ports = EnginePorts {
-        node,
+    let start = Arc::new(ChainStart {
+        database,
         store: store.clone(),
-        chain: Arc::new(chain),
-        signer: Arc::new(signer),
-        clock: Arc::new(SystemClock),
-        ids: Arc::new(RandomIds),
         checkpoints,
-        policies: policies(settings, Arc::new(SystemClock))?,
-        alerts: Arc::new(LoggedAlerts),
+        signer: Arc::new(signer),
+        advertise_url,
+        heartbeats: Heartbeats::default(),
+    });
+    let chains = match settings.chains() {
+        chains if chains.is_empty() => {
+            let chain = connect(settings).await?;
+            let chains = Chains::new(vec![(chain.chain_id(), String::new())], store, browsers);
+            start.start(settings, chain, &chains).await?;
+            chains
+        }
+        each => {
+            let served = each.iter().map(|chain| (chain.id, chain.name.clone())).collect();
+            let chains = Chains::new(served, store, browsers);
+            let starts = each.into_iter().map(|chain| {
+                let starting = start.clone().keep_starting(chain, chains.clone());
+                tokio::time::timeout(wait, tokio::spawn(starting))
+            });
+            // A chain that takes longer starts in the background.
+            join_all(starts).await;
+            chains
+        }
     };
-    let api = Api::new(Engine::start(ports, options), store).with_browser_policy(browsers);
     let connections = file_limit::fit_connections(http.connection_limits());
-    Ok(Node { api, connections, heartbeat, drain_wait: settings.drain.wait })
+    let heartbeats = start.heartbeats.clone();
+    Ok(Node { chains, connections, heartbeats, drain_wait: settings.drain.wait })
+}
+
+/// What the chains of a node have in common when they start.
+struct ChainStart {
+    database: Database,
+    store: Arc<dyn Store>,
+    checkpoints: Arc<dyn Checkpoints>,
+    signer: Arc<LocalSigner>,
+    advertise_url: Text<500>,
+    heartbeats: Heartbeats,
+}
+
+impl ChainStart {
+    /// Tries until the chain has started. Whatever prevents it is reported with the chain and harms no
+    /// other.
+    async fn keep_starting(self: Arc<Self>, of: ConfiguredChain, chains: Chains) {
+        let mut pause = RETRY_PAUSE;
+        loop {
+            let started = async {
+                let chain = connect_once(&of.settings).await?;
+                self.start(&of.settings, chain, &chains).await
+            };
+            let Err(why) = started.await else { return };
+            warn!(chain_id = %of.id, chain = of.name, %why, "the chain has not started; retrying");
+            chains.has_trouble(of.id, &why.to_string());
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(RETRY_PAUSE_MAX);
+        }
+    }
+
+    /// Starts the engine of a chain. Each chain is a node of its own in the list of nodes.
+    async fn start(
+        &self,
+        settings: &Settings,
+        chain: EvmChain,
+        chains: &Chains,
+    ) -> Result<(), Failure> {
+        let node = NodeId::new(&settings.node.node_name.0, Uuid::now_v7())?;
+        let options = settings.engine_options()?;
+        let (store, wait, chain_id) = (&self.store, settings.startup.wait, chain.chain_id());
+        let registration = ChainRegistration { chain_id, genesis: chain.genesis() };
+        self.database.retry(wait, || store.register_chain(&registration)).await?;
+        register_submitters(settings, &self.database, store, chain_id, &self.signer, &options)
+            .await?;
+        let served = options.served_with(self.signer.as_ref());
+        let (advertise_url, draining) = (self.advertise_url.clone(), false);
+        let alive =
+            LiveNode { node: node.clone(), chain_id, advertise_url, draining, serves: None };
+        let every = options.lease.renew_interval();
+        let heartbeat = Heartbeat::start(store.clone(), alive, served, every).await;
+        self.heartbeats.lock().await.push(heartbeat);
+        let chain = Arc::new(chain);
+        let ports = EnginePorts {
+            node,
+            store: store.clone(),
+            chain: chain.clone(),
+            signer: self.signer.clone(),
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(RandomIds),
+            checkpoints: self.checkpoints.clone(),
+            policies: policies(settings, Arc::new(SystemClock))?,
+            alerts: Arc::new(LoggedAlerts),
+        };
+        let engine = Engine::start(ports, options);
+        chains.has_started(engine, Box::new(move || endpoints(&chain)));
+        Ok(())
+    }
+}
+
+fn endpoints(chain: &EvmChain) -> Vec<Endpoint> {
+    let shown = |status: EndpointStatus| Endpoint {
+        name: status.name,
+        check: status.chain_check,
+        resting: status.resting,
+        head: status.head.map(|head| head.number),
+    };
+    chain.endpoints().into_iter().map(shown).collect()
+}
+
+async fn connect_once(settings: &Settings) -> Result<EvmChain, Failure> {
+    let connected = EvmChain::connect(settings.chain.chain_config()).await;
+    connected.map_err(|error| describe_chain_error(settings, error).into())
 }
 
 /// Connects to the chain. One endpoint that answers is enough; if none does, tries again for up to

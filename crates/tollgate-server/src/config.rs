@@ -3,6 +3,7 @@
 //! `settings` declares every setting once. Values keep their source until they are parsed, so that
 //! each problem is reported with its place, and all problems at once. Never shows a secret.
 
+mod chains;
 mod check;
 mod constraints;
 mod env;
@@ -30,6 +31,7 @@ use std::net::SocketAddr;
 
 use tollgate_model::secret::masked;
 
+pub(crate) use chains::ConfiguredChain;
 pub(crate) use check::{report, report_json};
 pub(crate) use example::example;
 pub(crate) use flags::{DatabaseFlags, Flags, NodeFlags};

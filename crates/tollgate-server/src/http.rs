@@ -3,9 +3,11 @@
 mod batch;
 mod body;
 mod browser;
+mod chains;
 mod connections;
 mod create;
 mod create_request;
+mod dispatch;
 mod docs_page;
 mod feed;
 mod feed_watch;
@@ -37,6 +39,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use browser::BrowserPolicy;
+pub use chains::{Chains, EndpointReader};
 pub use connections::{ConnectionLimits, serve};
 use feed_watch::FeedWatch;
 use peers::Peers;
@@ -46,7 +49,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// The longest that a poll may take: its wait, and some time to answer (I13).
 const LONG_POLL_LIMIT: Duration = query::WAIT_MAX.saturating_add(Duration::from_secs(10));
 
-/// The state of the handlers.
+/// The state of the handlers of one chain.
 #[derive(Clone)]
 pub struct Api {
     /// Carries out what is asked for.
@@ -57,47 +60,48 @@ pub struct Api {
     peers: Arc<Peers>,
     /// Waits for completions on behalf of all long polls.
     feed_watch: Arc<FeedWatch>,
-    /// Which requests of browsers are accepted.
-    browsers: Arc<BrowserPolicy>,
 }
 
 impl Api {
-    /// The API of a node with this engine and this store.
-    pub fn new(engine: Engine, store: Arc<dyn Store>) -> Self {
-        let (peers, browsers) = (Arc::default(), Arc::default());
-        Self { engine, store, peers, feed_watch: Arc::default(), browsers }
+    /// The API of one chain.
+    fn new(engine: Engine, store: Arc<dyn Store>, peers: Arc<Peers>) -> Self {
+        Self { engine, store, peers, feed_watch: Arc::default() }
     }
 
     /// Answers all long polls with nothing, and lets none wait from now on: the node is shutting down.
-    pub fn end_waits(&self) {
+    fn end_waits(&self) {
         self.feed_watch.close();
-    }
-
-    /// With other rules for requests of browsers than the default.
-    #[must_use]
-    pub fn with_browser_policy(mut self, policy: BrowserPolicy) -> Self {
-        self.browsers = Arc::new(policy);
-        self
     }
 }
 
-/// All routes of the API.
-pub fn router(api: Api) -> Router {
-    let (router, _) = documented().split_for_parts();
+/// All routes of a node: its own, and behind them those of its chains.
+pub fn router(chains: Chains) -> Router {
+    let (router, _) = node_documented().split_for_parts();
+    router
+        .fallback(dispatch::to_its_chain)
+        .method_not_allowed_fallback(middleware::no_method)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(from_fn_with_state(chains.clone(), browser::refuse_cross_site))
+        .layer(from_fn(connections::refuse_beyond_health))
+        .layer(from_fn(middleware::with_trace_id))
+        .with_state(chains)
+}
+
+/// The routes of one chain.
+fn chain_routes(api: Api) -> Router {
+    let (router, _) = chain_documented().split_for_parts();
     router
         .fallback(middleware::no_route)
         .method_not_allowed_fallback(middleware::no_method)
         .layer(from_fn_with_state(api.clone(), forward::to_the_owner))
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .layer(from_fn_with_state(api.clone(), browser::refuse_cross_site))
-        .layer(from_fn(connections::refuse_beyond_health))
-        .layer(from_fn(middleware::with_trace_id))
         .with_state(api)
 }
 
 /// The OpenAPI document of all routes, as JSON for people and machines.
 pub fn openapi() -> String {
-    let (_, document) = documented().split_for_parts();
+    let (_, node) = node_documented().split_for_parts();
+    let (_, mut document) = chain_documented().split_for_parts();
+    document.merge(node);
     // Maps with text as keys and derived types: all of it can be written as JSON.
     let mut text = serde_json::to_string_pretty(&openapi::complete(document)).unwrap_or_default();
     text.push('\n');
@@ -106,7 +110,7 @@ pub fn openapi() -> String {
 
 /// Routes are added with their documentation or not at all: `routes!` takes only handlers that
 /// have some.
-fn documented() -> OpenApiRouter<Api> {
+fn chain_documented() -> OpenApiRouter<Api> {
     let prompt = OpenApiRouter::with_openapi(openapi::base())
         .routes(routes!(create::create, read::list))
         .routes(routes!(batch::create_batch))
@@ -130,14 +134,21 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(nonces::reserve, nonces::list))
         .routes(routes!(nonces::used))
         .routes(routes!(nonces::recyclable))
-        .routes(routes!(health::live))
-        .routes(routes!(health::ready))
-        .routes(routes!(docs_page::document))
-        .routes(routes!(docs_page::page))
-        .routes(routes!(docs_page::error_page))
         .layer(from_fn_with_state(TIME_LIMIT, middleware::within));
     let patient = OpenApiRouter::default()
         .routes(routes!(feed::completions))
         .layer(from_fn_with_state(LONG_POLL_LIMIT, middleware::within));
     prompt.merge(patient)
+}
+
+/// The routes that are about the node itself.
+fn node_documented() -> OpenApiRouter<Chains> {
+    OpenApiRouter::default()
+        .routes(routes!(chains::list))
+        .routes(routes!(health::live))
+        .routes(routes!(chains::ready))
+        .routes(routes!(docs_page::document))
+        .routes(routes!(docs_page::page))
+        .routes(routes!(docs_page::error_page))
+        .layer(from_fn_with_state(TIME_LIMIT, middleware::within))
 }

@@ -5,4 +5,6 @@
 
 mod http;
 
-pub use http::{Api, BrowserPolicy, ConnectionLimits, openapi, router, serve};
+pub use http::{
+    Api, BrowserPolicy, Chains, ConnectionLimits, EndpointReader, openapi, router, serve,
+};

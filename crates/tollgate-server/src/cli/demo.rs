@@ -85,7 +85,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
         "Two nodes, one SQLite file, one dev chain; {} intents from {SUBMITTERS} accounts.",
         args.intents
     );
-    let confirmed = play(args.intents, &stage, doomed, first, &second.api)?;
+    let confirmed = play(args.intents, &stage, doomed, first, &api_of(&second)?)?;
     let verdict = judge(&chain, args.intents)?;
     let code = tell(args.intents, &confirmed, &verdict);
     if let Some(listener) = listener {
@@ -173,10 +173,11 @@ fn play(
     let bar = ProgressBar::new(intents);
     bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} final  {msg}")?);
     let half = intents / 2;
+    let doomed_api = api_of(&first)?;
     for n in 0..half {
-        let (submitter, request, intent) = order(&first.api, n)?;
+        let (submitter, request, intent) = order(&doomed_api, n)?;
         let (again, same) = (Some(request.clone()), intent.clone());
-        let taken = doomed.block_on(first.api.engine.create(submitter, Some(request), intent));
+        let taken = doomed.block_on(doomed_api.engine.create(submitter, Some(request), intent));
         if let Err(CreateError::Unserved(Unserved::NotOwner(_))) = taken {
             // The account has moved to where it should be.
             stage.block_on(second.engine.create(submitter, again, same))?;
@@ -188,7 +189,7 @@ fn play(
     let killed = Instant::now();
     // The runtime first: a node that is killed says goodbye to nobody.
     doomed.shutdown_background();
-    drop(first);
+    drop((first, doomed_api));
 
     let takeover = stage.block_on(async {
         let mut takeover = None;
@@ -213,6 +214,10 @@ fn play(
     let confirmed = stage.block_on(follow(second, intents, &bar, begun))?;
     bar.finish_and_clear();
     Ok(Played { confirmed, takeover, took: begun.elapsed() })
+}
+
+fn api_of(node: &Node) -> Result<Api, Failure> {
+    node.chains.first_api().ok_or_else(|| "the node serves no chain".into())
 }
 
 fn order(api: &Api, n: u64) -> Result<(Submitter, RequestId, Intent), Failure> {

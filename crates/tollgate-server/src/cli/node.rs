@@ -69,13 +69,14 @@ pub(super) fn dev(args: DevArgs) -> Result<ExitCode, Failure> {
         return Err("listen: dev needs no key, so it listens on loopback only".into());
     }
     let mut signer = Keyring::open(&settings.keys).map_err(Refused::from)?;
-    if signer.accounts().is_empty() || settings.chain.rpc_urls.is_empty() {
+    let makes_chain = settings.chain.rpc_urls.is_empty() && settings.node.chains.is_empty();
+    if signer.accounts().is_empty() || makes_chain {
         signer = signer.and(dev_signer()?);
     }
     runtime()?.block_on(async {
         let listener = bind(settings.node.listen).await?;
         let mut made = None;
-        if settings.chain.rpc_urls.is_empty() {
+        if makes_chain {
             let interval = args.block_interval;
             made = Some(make_chain(&mut settings, database_is_given, interval).await?);
         }
@@ -136,7 +137,7 @@ pub(super) async fn run_until_stopped(
     let stopped = async {
         let _ = stopped.await;
     };
-    let routes = router(node.api.clone());
+    let routes = router(node.chains.clone());
     let mut serving = tokio::spawn(serve_http(listener, routes, node.connections, stopped));
     tokio::select! {
         () = stop_requested => {}

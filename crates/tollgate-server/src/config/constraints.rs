@@ -24,6 +24,7 @@ pub(super) fn apply(
     let mut rules = Rules { values, problems };
     rules.derive_defaults(settings);
     rules.chain(settings);
+    rules.chains(settings);
     rules.keys(settings);
     rules.lease(settings);
     rules.stuck(settings);
@@ -244,11 +245,44 @@ impl Rules<'_> {
         }
     }
 
+    /// Each of several chains once, and no chain beside them.
+    fn chains(&mut self, settings: &Settings) {
+        let entries = &settings.node.chains;
+        for (place, entry) in entries.iter().enumerate() {
+            let before = &entries[..place];
+            if before.iter().any(|other| other.id == entry.id) {
+                self.refuse("chains", format!("chain {} is given twice", entry.id));
+            }
+            if before.iter().any(|other| other.name == entry.name) {
+                self.refuse("chains", format!("the name {:?} is given twice", entry.name));
+            }
+            if !entry.rpc_urls.iter().any(|endpoint| endpoint.role != Role::SendOnly) {
+                let reason = format!("chain {} needs an endpoint that answers reads", entry.id);
+                self.refuse("chains", reason);
+            }
+            let mode = entry.mode.unwrap_or(settings.submitter.mode);
+            let is_recycling = settings.stuck.rejected_slot == RejectedSlot::Recycle;
+            if mode == Mode::Strict && is_recycling {
+                let reason = format!(
+                    "chain {}: strict submitters can't recycle slots: see stuck.rejected_slot",
+                    entry.id
+                );
+                self.refuse("chains", reason);
+            }
+        }
+        let alone = ["chain.rpc_urls", "chain.rpc_urls_file", "chain.id"];
+        if let Some(name) = alone.iter().find(|name| self.values.is_given(name))
+            && !entries.is_empty()
+        {
+            self.refuse(name, "the chains are given by [[chains]]: add this one to them");
+        }
+    }
+
     /// What a node that serves must have.
     fn serve(&mut self, settings: &Settings) {
         let is_given = |name: &&str| self.values.is_given(name);
-        if !["chain.rpc_urls", "chain.rpc_urls_file"].iter().any(is_given) {
-            let reason = "no chain: give --rpc-url, TOLLGATE_RPC_URL or chain.rpc_urls";
+        if !["chain.rpc_urls", "chain.rpc_urls_file", "chains"].iter().any(is_given) {
+            let reason = "no chain: give --rpc-url, TOLLGATE_RPC_URL, chain.rpc_urls or [[chains]]";
             self.refuse("chain.rpc_urls", reason);
         }
         let sources =

@@ -11,7 +11,9 @@ mod submitter;
 
 pub(crate) use chain::ChainSettings;
 pub(crate) use database::DatabaseSettings;
-pub(crate) use node::{DrainSettings, HttpSettings, LogSettings, NodeSettings, StartupSettings};
+pub(crate) use node::{
+    ChainEntry, DrainSettings, HttpSettings, LogSettings, NodeSettings, StartupSettings,
+};
 pub(crate) use stuck::{
     CancelSettings, DiagnoseSettings, GasBumpSettings, GreyZoneSettings, HookSettings,
     ReconcileSettings, ResubmitSettings, StuckSettings, TimeoutSettings,

@@ -37,7 +37,7 @@ may_fail! {
 }
 
 /// The items of a batch, not read yet: each is answered for itself.
-pub(crate) struct BatchItems(Vec<Box<RawValue>>);
+pub(crate) struct BatchItems(pub(super) Vec<Box<RawValue>>);
 
 impl FromFields for BatchItems {
     fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {

@@ -15,7 +15,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tollgate_api::{ErrorCode, quoted};
 
-use super::Api;
+use super::Chains;
 use super::problem::Problem;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -124,11 +124,11 @@ impl BrowserPolicy {
 
 /// Refuses what a page of another site may have sent.
 pub(crate) async fn refuse_cross_site(
-    State(api): State<Api>,
+    State(chains): State<Chains>,
     request: Request,
     next: Next,
 ) -> Response {
-    match api.browsers.check(&request) {
+    match chains.browsers().check(&request) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     }

@@ -36,11 +36,15 @@ const TRIES_MAX: u32 = 3;
 
 /// The largest body of a forwarded request (I13): the largest that a caller may send, and a request id
 /// for each item of a batch.
-const FORWARDED_BODY_BYTES_MAX: usize =
+pub(crate) const FORWARDED_BODY_BYTES_MAX: usize =
     BODY_BYTES_MAX + BATCH_ITEMS_MAX * WITH_REQUEST_ID_BYTES_MAX;
 
 /// The headers of another node's answer that reach the caller.
-const ANSWER_HEADERS: [HeaderName; 2] = [header::CONTENT_TYPE, header::RETRY_AFTER];
+const ANSWER_HEADERS: [HeaderName; 3] = [
+    header::CONTENT_TYPE,
+    header::RETRY_AFTER,
+    HeaderName::from_static(tollgate_api::header::NEXT_CURSOR),
+];
 
 /// Carries a request out at the node that owns its submitter.
 pub(crate) async fn to_the_owner(
@@ -278,7 +282,7 @@ pub(crate) fn code_of(posted: &HttpResponse) -> Option<ErrorCode> {
 }
 
 /// Another node's answer, with its body unchanged.
-fn to_response(posted: HttpResponse, owner: Option<&str>) -> Response {
+pub(crate) fn to_response(posted: HttpResponse, owner: Option<&str>) -> Response {
     let HttpResponse { status, headers, body } = posted;
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::Bytes;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
@@ -14,6 +15,8 @@ use tollgate_engine::{Destination, Engine};
 use tollgate_http::{HttpClient, HttpError, HttpResponse, Limits};
 use tollgate_model::NodeId;
 
+use super::LONG_POLL_LIMIT;
+use super::dispatch::ROUTED;
 use super::forward::{CHAIN_ID, FORWARDED};
 use super::middleware::TRACE_ID;
 
@@ -25,6 +28,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(25);
 /// Requests to one node at a time. A bound for each, so that a slow one takes nothing from the
 /// others (I13, I14).
 const IN_FLIGHT_MAX: usize = 256;
+/// Requests at a time for chains that this node does not serve (I13).
+const PASSED_ON_MAX: usize = 256;
 /// Connections that are kept for later.
 const IDLE_MAX: usize = 64;
 /// The longest answer: that to a full batch.
@@ -46,6 +51,8 @@ const FORWARDED_HEADERS: [HeaderName; 6] = [
 pub(crate) struct Peers {
     http: HttpClient,
     in_flight: Mutex<HashMap<NodeId, Arc<Semaphore>>>,
+    /// Requests for chains that only other nodes serve.
+    passed_on: Semaphore,
 }
 
 /// Why there is no answer of the other node.
@@ -59,6 +66,17 @@ pub(crate) enum Unanswered {
     NoAnswer(String),
 }
 
+impl From<HttpError> for Unanswered {
+    fn from(error: HttpError) -> Self {
+        match error {
+            HttpError::Unreachable(why) => Self::NotSent(why),
+            HttpError::NoAnswer(_) | HttpError::TooLong { .. } | HttpError::CutOff { .. } => {
+                Self::NoAnswer(error.to_string())
+            }
+        }
+    }
+}
+
 impl Default for Peers {
     fn default() -> Self {
         let http = HttpClient::new(&Limits {
@@ -66,7 +84,7 @@ impl Default for Peers {
             idle_max: IDLE_MAX,
             response_bytes_max: ANSWER_BYTES_MAX,
         });
-        Self { http, in_flight: Mutex::default() }
+        Self { http, in_flight: Mutex::default(), passed_on: Semaphore::new(PASSED_ON_MAX) }
     }
 }
 
@@ -96,13 +114,33 @@ impl Peers {
         headers.insert(CHAIN_ID, HeaderValue::from(engine.chain_id().get()));
         let post = self.http.post(&uri, headers, body);
         tokio::select! {
-            posted = post => posted.map_err(|error| match error {
-                HttpError::Unreachable(why) => Unanswered::NotSent(why),
-                HttpError::NoAnswer(_) | HttpError::TooLong { .. } | HttpError::CutOff { .. } => {
-                    Unanswered::NoAnswer(error.to_string())
-                }
-            }),
+            posted = post => posted.map_err(Unanswered::from),
             why = lost(engine, &to.node) => Err(Unanswered::NoAnswer(why)),
+        }
+    }
+
+    /// Passes a caller's request on to a node that serves its chain.
+    pub(crate) async fn pass_on(
+        &self,
+        url: &str,
+        parts: &Parts,
+        body: Bytes,
+    ) -> Result<HttpResponse, Unanswered> {
+        let _permit = self.passed_on.try_acquire().map_err(|_| Unanswered::Full)?;
+        let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+        let uri: Uri = format!("{url}{path}")
+            .parse()
+            .map_err(|_| Unanswered::NotSent(format!("{url} is not a URL")))?;
+        let mut headers = HeaderMap::new();
+        for name in FORWARDED_HEADERS.into_iter().chain([CHAIN_ID, ROUTED]) {
+            for value in parts.headers.get_all(&name) {
+                headers.append(name.clone(), value.clone());
+            }
+        }
+        let sent = self.http.send(parts.method.clone(), &uri, headers, body);
+        match tokio::time::timeout(LONG_POLL_LIMIT, sent).await {
+            Ok(answered) => answered.map_err(Unanswered::from),
+            Err(_) => Err(Unanswered::NoAnswer(format!("no answer within {LONG_POLL_LIMIT:?}"))),
         }
     }
 

@@ -12,7 +12,7 @@ use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::Store;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::signer::Signer;
-use tollgate_server::{Api, router};
+use tollgate_server::{Chains, router};
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
 use tollgate_testkit::builders::node_id;
 use tollgate_testkit::cluster::{chain_config, dev_signer, ports, register};
@@ -150,8 +150,9 @@ impl DevSite {
 
 /// A node with the first account's key.
 async fn node(store: &SqliteStore, chain: &RunningDevChain, options: EngineOptions) -> Door {
-    let api = node_with(Arc::new(store.clone()), chain, options, node_id("site"), &[0]).await;
-    Door(router(api))
+    let store: Arc<dyn Store> = Arc::new(store.clone());
+    let engine = node_with(store.clone(), chain, options, node_id("site"), &[0]).await;
+    Door(router(Chains::of_one(engine, store)))
 }
 
 /// A node with the keys of some dev accounts.
@@ -161,7 +162,7 @@ pub(crate) async fn node_with(
     options: EngineOptions,
     id: NodeId,
     keys: &[usize],
-) -> Api {
+) -> Engine {
     let evm = EvmChain::connect(chain_config([chain.ws_url()])).await.unwrap();
     let signer = dev_signer(keys.iter().copied());
     let keyless = dev_accounts()[KEYLESS].address;
@@ -172,6 +173,5 @@ pub(crate) async fn node_with(
     let ports = EnginePorts { node: id, ..ports };
     let finality = FinalityRule::Confirmations(2);
     let options = EngineOptions { finality, presigned: vec![keyless], ..options };
-    let engine = Engine::start(ports, options);
-    Api::new(engine, store)
+    Engine::start(ports, options)
 }

@@ -13,7 +13,7 @@ use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::{ListFilter, Page, TxStore};
 use tollgate_model::{Address, B256, ChainId, Nonce, Submitter};
-use tollgate_server::{Api, router};
+use tollgate_server::{Chains, router};
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
 use tollgate_testkit::fake_chain::{FakeChain, FakeSigner};
 use tollgate_testkit::{cluster, wait};
@@ -120,7 +120,7 @@ impl Site {
         let finality = FinalityRule::Confirmations(2);
         let options = EngineOptions { finality, reservations, ..EngineOptions::default() };
         let engine = Engine::start(ports, options);
-        let router = router(Api::new(engine, Arc::new(store.clone())));
+        let router = router(Chains::of_one(engine, Arc::new(store.clone())));
         Self { store, chain, door: Door(router) }
     }
 

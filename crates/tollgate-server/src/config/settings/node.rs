@@ -3,12 +3,17 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tollgate_model::Text;
+use tollgate_evm::Overrides;
+use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_model::finality::FinalityRule;
+use tollgate_model::nonce::Mode;
+use tollgate_model::refusal::TxLimit;
+use tollgate_model::{ChainId, GasPrice, Text, Wei};
 use tollgate_server::ConnectionLimits;
 
-use crate::config::table::settings;
-use crate::config::types::{HostName, LogFormat, NodeName, WebOrigin};
+use crate::config::field::NUMBER_MAX;
+use crate::config::table::{EntryForm, entry_types, settings};
+use crate::config::types::{Cap, HostName, LogFormat, NodeName, WebOrigin};
 
 settings! {
     /// The top of the file.
@@ -32,6 +37,45 @@ settings! {
         /// when the chain's `safe` or `finalized` block reaches it. Use `confirmations:1` on a chain
         /// that makes no empty blocks; otherwise nothing is final until later blocks exist.
         finality: FinalityRule = "confirmations:20", flag = "finality";
+        /// The chains of a node that serves several, in place of `[chain]`, at most 100. Settings
+        /// that an entry leaves out are those of the node. Usually written as `[[chains]]`, see
+        /// [chains](chains.md).
+        chains: Vec<ChainEntry>, entries_max = 100,
+            example = "[{ name = \"base\", id = 8453, rpc_urls = [\"https://base.example.com\"] }]";
+    }
+
+    /// One of several chains.
+    struct ChainEntry {
+        /// Name of the chain in logs and lists.
+        name: String;
+        /// Id of the chain that every endpoint must be on.
+        id: ChainId, range = (1, NUMBER_MAX);
+        /// RPC endpoints of the chain, as in `chain.rpc_urls`.
+        rpc_urls: Vec<EndpointConfig>, entries_max = 64;
+        /// As the node's `finality`.
+        finality: Option<FinalityRule>;
+        /// As `submitter.mode`.
+        mode: Option<Mode>;
+        /// As `submitter.window`.
+        window: Option<u32>, range = (1, 1_000_000);
+        /// As `chain.max_fee_per_gas`.
+        max_fee_per_gas: Option<Cap<GasPrice>>;
+        /// As `chain.max_tx_fee`.
+        max_tx_fee: Option<Cap<Wei>>;
+        /// As `chain.max_tx_gas`.
+        max_tx_gas: TxLimit;
+        /// As `chain.max_initcode_bytes`.
+        max_initcode_bytes: TxLimit;
+        /// As `chain.max_tx_bytes`.
+        max_tx_bytes: TxLimit;
+        /// As `chain.fan_out`.
+        fan_out: Option<usize>, range = (1, 64);
+        /// As `chain.poll_interval`.
+        poll_interval: Option<Duration>, min = "10ms";
+        /// As `chain.lag_grace`.
+        lag_grace: Option<Duration>;
+        /// As `chain.answers`.
+        answers: Overrides;
     }
 
     /// The HTTP server.
@@ -73,6 +117,15 @@ settings! {
         /// Format of the logs, which go to stderr. `RUST_LOG` sets the level.
         format: LogFormat = "pretty", flag = "log";
     }
+}
+
+entry_types! {
+    ChainEntry: EntryForm {
+        noun: "a chain",
+        list_words: "list of chains",
+        example: "{ name = \"base\", id = 8453, rpc_urls = [\"https://…\"] }",
+        may_be_text: false,
+    };
 }
 
 impl HttpSettings {

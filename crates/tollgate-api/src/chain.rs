@@ -1,0 +1,65 @@
+//! The chains that a node serves, and the node's readiness.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A chain that a node serves.
+#[derive(Serialize, Deserialize, ToSchema, Clone, PartialEq, Eq, Debug)]
+#[serde(rename_all = "camelCase")]
+pub struct Chain {
+    /// Its id, as in `chainId` of requests.
+    pub chain_id: u64,
+    /// Its name in the node's configuration.
+    pub name: String,
+    /// `ready`, or `starting` until an endpoint has delivered a block.
+    pub status: Cow<'static, str>,
+    /// Why it is not ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// The newest block that the node has seen.
+    #[schema(required)]
+    pub head: Option<u64>,
+}
+
+/// An RPC endpoint of a chain.
+#[derive(Serialize, Deserialize, ToSchema, Clone, PartialEq, Eq, Debug)]
+#[serde(rename_all = "camelCase")]
+pub struct Endpoint {
+    /// Scheme, host and port.
+    pub name: String,
+    /// `good`, `unchecked` while it has not answered, or why it is not used.
+    pub check: String,
+    /// Whether it gets no calls for now, because of failures or a rate limit.
+    pub resting: bool,
+    /// The head that it last reported.
+    #[schema(required)]
+    pub head: Option<u64>,
+}
+
+/// A chain with its endpoints.
+#[derive(Serialize, Deserialize, ToSchema, Clone, PartialEq, Eq, Debug)]
+pub struct ChainWithEndpoints {
+    /// The chain.
+    #[serde(flatten)]
+    pub chain: Chain,
+    /// Its endpoints, in the order of the configuration; none before one has answered.
+    pub endpoints: Vec<Endpoint>,
+}
+
+/// The chains of a node.
+#[derive(Serialize, Deserialize, ToSchema, Clone, PartialEq, Eq, Debug)]
+pub struct ChainList {
+    /// In the order of the configuration.
+    pub items: Vec<ChainWithEndpoints>,
+}
+
+/// The node can work.
+#[derive(Serialize, Deserialize, ToSchema, Clone, PartialEq, Eq, Debug)]
+pub struct Ready {
+    /// Always `ready`; a node that is not answers with a problem.
+    pub status: Cow<'static, str>,
+    /// Its chains. A chain in trouble does not make the node unready for the others.
+    pub chains: Vec<Chain>,
+}

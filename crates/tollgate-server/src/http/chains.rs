@@ -1,0 +1,256 @@
+//! The chains that a node serves: an engine and routes for each, and what a node says about them.
+//!
+//! Nothing is shared between chains but the database and the HTTP server, so that trouble with one chain
+//! harms no other (I14).
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use tollgate_api::{Chain, ChainList, ChainWithEndpoints, Endpoint, ErrorCode, Ready};
+use tollgate_engine::Engine;
+use tollgate_model::port::{Page, Store};
+use tollgate_model::{ChainId, Seq};
+
+use super::openapi::may_fail;
+use super::peers::Peers;
+use super::problem::Problem;
+use super::{Api, BrowserPolicy, chain_routes};
+
+/// How long a node of another chain counts as alive after its last heartbeat, if nothing else is said.
+const LIVE_WITHIN: Duration = Duration::from_secs(10);
+
+may_fail! {
+    ChainsProblems: InvalidQuery;
+    ReadyProblems: Draining, Unavailable, StoreUnavailable;
+}
+
+/// Tells the state of a chain's endpoints.
+pub type EndpointReader = Box<dyn Fn() -> Vec<Endpoint> + Send + Sync>;
+
+/// The chains of a node. Cheap to clone.
+#[derive(Clone)]
+pub struct Chains(Arc<Shared>);
+
+struct Shared {
+    served: Vec<ServedChain>,
+    store: Arc<dyn Store>,
+    peers: Arc<Peers>,
+    browsers: BrowserPolicy,
+    live_within: Duration,
+    draining: AtomicBool,
+}
+
+/// A chain that this node serves.
+pub(crate) struct ServedChain {
+    pub(crate) id: ChainId,
+    pub(crate) name: String,
+    started: OnceLock<StartedChain>,
+    /// Why it has not started yet.
+    trouble: Mutex<String>,
+}
+
+/// A chain whose engine runs.
+pub(crate) struct StartedChain {
+    pub(crate) api: Api,
+    pub(crate) routes: Router,
+    endpoints: EndpointReader,
+}
+
+impl Chains {
+    /// The chains of a node by id and name. Requests for a chain are refused until
+    /// [`Self::has_started`].
+    pub fn new(
+        served: Vec<(ChainId, String)>,
+        store: Arc<dyn Store>,
+        browsers: BrowserPolicy,
+    ) -> Self {
+        let served = served.into_iter().map(|(id, name)| ServedChain {
+            id,
+            name,
+            started: OnceLock::new(),
+            trouble: Mutex::new("no endpoint has answered yet".to_owned()),
+        });
+        Self(Arc::new(Shared {
+            served: served.collect(),
+            store,
+            peers: Arc::default(),
+            browsers,
+            live_within: LIVE_WITHIN,
+            draining: AtomicBool::new(false),
+        }))
+    }
+
+    /// The chain of a node that serves one, with the default rules for browsers and without the state
+    /// of endpoints.
+    pub fn of_one(engine: Engine, store: Arc<dyn Store>) -> Self {
+        let chains =
+            Self::new(vec![(engine.chain_id(), String::new())], store, BrowserPolicy::default());
+        chains.has_started(engine, Box::new(Vec::new));
+        chains
+    }
+
+    /// Serves a chain from now on. A chain that has started, or that is not in the list, is ignored.
+    pub fn has_started(&self, engine: Engine, endpoints: EndpointReader) {
+        let Some(chain) = self.find(engine.chain_id()) else { return };
+        let api = Api::new(engine, self.0.store.clone(), self.0.peers.clone());
+        let routes = chain_routes(api.clone());
+        let _ = chain.started.set(StartedChain { api, routes, endpoints });
+    }
+
+    /// Notes why a chain has not started.
+    pub fn has_trouble(&self, id: ChainId, why: &str) {
+        if let Some(chain) = self.find(id) {
+            why.clone_into(&mut chain.trouble.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    /// Accepts no new work and answers all long polls; what was accepted goes on until the engines
+    /// are stopped.
+    pub fn drain(&self) {
+        self.0.draining.store(true, Ordering::Release);
+        for started in self.started() {
+            started.api.engine.drain();
+            started.api.end_waits();
+        }
+    }
+
+    /// The engines of the chains that have started.
+    pub fn engines(&self) -> impl Iterator<Item = &Engine> {
+        self.started().map(|started| &started.api.engine)
+    }
+
+    /// The API of the first chain that has started.
+    pub fn first_api(&self) -> Option<Api> {
+        self.started().next().map(|started| started.api.clone())
+    }
+
+    pub(crate) fn started(&self) -> impl Iterator<Item = &StartedChain> {
+        self.0.served.iter().filter_map(|chain| chain.started.get())
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        &self.0.store
+    }
+
+    pub(crate) fn peers(&self) -> &Peers {
+        &self.0.peers
+    }
+
+    pub(crate) fn browsers(&self) -> &BrowserPolicy {
+        &self.0.browsers
+    }
+
+    pub(crate) fn live_within(&self) -> Duration {
+        self.0.live_within
+    }
+
+    pub(crate) fn find(&self, id: ChainId) -> Option<&ServedChain> {
+        self.0.served.iter().find(|chain| chain.id == id)
+    }
+
+    /// The chain of a node that serves one only.
+    pub(crate) fn only(&self) -> Option<&ServedChain> {
+        match self.0.served.as_slice() {
+            [chain] => Some(chain),
+            _ => None,
+        }
+    }
+
+    /// The served chains in words: `1 (mainnet), 8453 (base)`.
+    pub(crate) fn in_words(&self) -> String {
+        let mut words = String::new();
+        for ServedChain { id, name, .. } in &self.0.served {
+            let comma = if words.is_empty() { "" } else { ", " };
+            let _ = match name.is_empty() {
+                true => write!(words, "{comma}{id}"),
+                false => write!(words, "{comma}{id} ({name})"),
+            };
+        }
+        words
+    }
+}
+
+impl ServedChain {
+    /// The routes of the chain, if it has started.
+    pub(crate) fn started(&self) -> Result<&StartedChain, Problem> {
+        self.started.get().ok_or_else(|| {
+            let detail = format!("chain {} has not started yet: {}", self.id, self.trouble());
+            Problem::new(ErrorCode::Unavailable, detail)
+        })
+    }
+
+    fn trouble(&self) -> String {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn shown(&self) -> Chain {
+        let head = self.started.get().and_then(|started| started.api.engine.view().head());
+        let detail = match (self.started.get(), head) {
+            (None, _) => Some(self.trouble()),
+            (Some(_), None) => Some("no endpoint has delivered a block since the start".to_owned()),
+            (Some(_), Some(_)) => None,
+        };
+        Chain {
+            chain_id: self.id.get(),
+            name: self.name.clone(),
+            status: if detail.is_none() { "ready" } else { "starting" }.into(),
+            detail,
+            head: head.map(|head| head.number),
+        }
+    }
+}
+
+/// List the chains of this node
+///
+/// With the state of their endpoints. Other nodes on the same database may serve other chains; a
+/// request for one of those is forwarded.
+#[utoipa::path(
+    get,
+    path = "/api/v1/chains",
+    operation_id = "listChains",
+    tag = "chains",
+    responses((status = 200, description = "The chains.", body = ChainList), ChainsProblems)
+)]
+pub(crate) async fn list(
+    State(chains): State<Chains>,
+    params: super::query::QueryParams,
+) -> Result<axum::Json<ChainList>, Problem> {
+    params.end()?;
+    let shown = |chain: &ServedChain| ChainWithEndpoints {
+        chain: chain.shown(),
+        endpoints: chain.started.get().map(|started| (started.endpoints)()).unwrap_or_default(),
+    };
+    Ok(axum::Json(ChainList { items: chains.0.served.iter().map(shown).collect() }))
+}
+
+/// Can the node take requests
+///
+/// Yes if its database answers, it is not being stopped, and it has seen a block of one of its chains
+/// since its start. Trouble with a chain after that never takes a node out of service.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    operation_id = "getReadiness",
+    tag = "health",
+    responses((status = 200, description = "It can.", body = Ready), ReadyProblems)
+)]
+pub(crate) async fn ready(State(chains): State<Chains>) -> Result<axum::Json<Ready>, Problem> {
+    if chains.0.draining.load(Ordering::Acquire) {
+        let detail = "the node is shutting down and takes no new work";
+        return Err(Problem::new(ErrorCode::Draining, detail));
+    }
+    let page = Page::new(1)?;
+    chains.0.store.completions(ChainId::MIN, Seq::MAX, page).await?;
+    let shown: Vec<Chain> = chains.0.served.iter().map(ServedChain::shown).collect();
+    if shown.iter().any(|chain| chain.head.is_some()) {
+        return Ok(axum::Json(Ready { status: "ready".into(), chains: shown }));
+    }
+    let why = shown.iter().map(|chain| {
+        format!("chain {}: {}", chain.chain_id, chain.detail.as_deref().unwrap_or_default())
+    });
+    Err(Problem::new(ErrorCode::Unavailable, why.collect::<Vec<_>>().join("; ")))
+}

@@ -1,0 +1,361 @@
+//! Finds the chain of each request and gives the request to that chain's routes.
+//!
+//! The same account exists on every chain, so nothing is guessed: the chain is that of the header
+//! `tollgate-chain-id`, of `chainId` in the query or body, or of the transaction in the path. A node that
+//! serves one chain needs none of these. The routes of a chain check the chain once more.
+//!
+//! A request for a chain that only other nodes serve is passed on to one of them, once.
+
+use axum::body::{Body, Bytes};
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use axum::response::{IntoResponse, Response};
+use futures_util::future::join_all;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tollgate_api::{BatchItem, ErrorCode, Number, path, quoted};
+use tollgate_model::{ChainId, U256};
+use tower::ServiceExt;
+
+use super::batch::BatchItems;
+use super::body::{Fields, raw, read_object, read_whole};
+use super::chains::{Chains, ServedChain};
+use super::forward::{CHAIN_ID, FORWARDED, FORWARDED_BODY_BYTES_MAX, to_response};
+use super::idempotency::{BatchKey, with_request_id};
+use super::middleware::trace_id;
+use super::peers::Unanswered;
+use super::problem::Problem;
+use super::read::parse_id;
+
+/// On a request: another node passed it on because it does not serve the chain. It is not passed on
+/// again.
+pub(crate) const ROUTED: HeaderName = HeaderName::from_static(tollgate_api::header::ROUTED);
+
+/// Gives a request to the routes of its chain.
+pub(crate) async fn to_its_chain(State(chains): State<Chains>, mut request: Request) -> Response {
+    if request.headers().contains_key(FORWARDED) {
+        DefaultBodyLimit::max(FORWARDED_BODY_BYTES_MAX).apply(&mut request);
+    }
+    match dispatch(&chains, request).await {
+        Ok(response) => response,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+async fn dispatch(chains: &Chains, mut request: Request) -> Result<Response, Problem> {
+    let named = named_chain(&mut request)?;
+    if let Some(chain) = named.as_ref().and_then(|named| find(chains, named)).or(match named {
+        None => chains.only(),
+        Some(_) => None,
+    }) {
+        return run(chain, request).await;
+    }
+    if let Some(named) = named {
+        return elsewhere(chains, &named, request).await;
+    }
+    // From here on the node serves several chains, and neither header nor query says which.
+    let path = request.uri().path();
+    if let Some(id) = tx_in(path) {
+        // What is wrong with an id, or a transaction that is not there, any chain's routes can say.
+        let record = match parse_id(id) {
+            Ok(tx_id) => chains.store().tx(tx_id).await?,
+            Err(_) => None,
+        };
+        let Some(record) = record else { return run_anywhere(chains, request).await };
+        let of = record.submitter.chain_id;
+        return match chains.find(of) {
+            Some(chain) => run(chain, request).await,
+            // Reading needs no engine.
+            None if request.method() == Method::GET => run_anywhere(chains, request).await,
+            None => elsewhere(chains, &Named::of(of), request).await,
+        };
+    }
+    if request.method() == Method::POST && path == path::TX {
+        return create(chains, request).await;
+    }
+    if request.method() == Method::POST && path == path::BATCH {
+        return batch(chains, request).await;
+    }
+    if needs_chain(path) {
+        return Err(which(chains, "chainId"));
+    }
+    run_anywhere(chains, request).await
+}
+
+/// A chain that a request names, and where it does so.
+struct Named {
+    field: &'static str,
+    id: U256,
+}
+
+impl Named {
+    fn of(id: ChainId) -> Self {
+        Self { field: "txId", id: U256::from(id.get()) }
+    }
+}
+
+/// The chain that the header or the query names. Takes it out of the query, which the routes of a chain
+/// read strictly, and says it in the header.
+fn named_chain(request: &mut Request) -> Result<Option<Named>, Problem> {
+    let by_query = take_chain_id(request)?;
+    let by_header = header_chain(request.headers())?;
+    if let (Some(query), Some(header)) = (&by_query, &by_header)
+        && query.id != header.id
+    {
+        let what = format!("{} differs from the header {CHAIN_ID}, {}", query.id, header.id);
+        return Err(Problem::of_field(ErrorCode::WrongChain, "chainId", what));
+    }
+    Ok(by_query.or(by_header))
+}
+
+/// A header that can't be read, or stands twice, names no chain: the routes of a chain refuse it.
+fn header_chain(headers: &HeaderMap) -> Result<Option<Named>, Problem> {
+    let mut given = headers.get_all(CHAIN_ID).iter();
+    let (Some(value), None) = (given.next(), given.next()) else { return Ok(None) };
+    let id = value.to_str().ok().and_then(|text| text.parse::<u64>().ok());
+    Ok(id.map(|id| Named { field: tollgate_api::header::CHAIN_ID, id: U256::from(id) }))
+}
+
+fn take_chain_id(request: &mut Request) -> Result<Option<Named>, Problem> {
+    let Some(query) = request.uri().query() else { return Ok(None) };
+    let is_chain = |pair: &&str| pair.split('=').next() == Some("chainId");
+    let mut given = query.split('&').filter(is_chain);
+    let Some(pair) = given.next() else { return Ok(None) };
+    if given.next().is_some() {
+        return Err(Problem::of_field(ErrorCode::InvalidQuery, "chainId", "is given twice"));
+    }
+    let text = pair.split_once('=').map_or("", |(_, value)| value);
+    let id = Number::new(text.to_owned()).read("chainId")?;
+    let rest: Vec<&str> = query.split('&').filter(|pair| !is_chain(pair)).collect();
+    let path = request.uri().path();
+    let uri = match rest.is_empty() {
+        true => path.to_owned(),
+        false => format!("{path}?{}", rest.join("&")),
+    };
+    *request.uri_mut() = uri.parse::<Uri>().map_err(|_| Problem::defect())?;
+    Ok(Some(Named { field: "chainId", id }))
+}
+
+fn find<'a>(chains: &'a Chains, named: &Named) -> Option<&'a ServedChain> {
+    let id = u64::try_from(named.id).ok()?;
+    chains.find(ChainId::new(id).ok()?)
+}
+
+/// The transaction id in a path.
+fn tx_in(path: &str) -> Option<&str> {
+    let rest = path.strip_prefix(path::TX)?.strip_prefix('/')?;
+    let id = rest.split('/').next()?;
+    // The other paths at this place are no ids.
+    let is_other = [path::BATCH, path::BY_REQUEST, path::COMPLETIONS].contains(&path);
+    (!is_other).then_some(id)
+}
+
+/// Whether the routes under a path are about one chain.
+fn needs_chain(path: &str) -> bool {
+    path.starts_with(path::TX) || path.starts_with(path::SUBMITTERS)
+}
+
+fn which(chains: &Chains, field: &str) -> Problem {
+    let what = format!("is missing; this node serves several chains: {}", chains.in_words());
+    Problem::of_field(ErrorCode::MissingField, field, what)
+}
+
+async fn run(chain: &ServedChain, mut request: Request) -> Result<Response, Problem> {
+    let started = chain.started()?;
+    if !request.headers().contains_key(CHAIN_ID) {
+        request.headers_mut().insert(CHAIN_ID, HeaderValue::from(chain.id.get()));
+    }
+    let response = started.routes.clone().oneshot(request).await;
+    Ok(response.unwrap_or_else(|never| match never {}))
+}
+
+/// Any chain's routes can answer, since no engine is needed.
+async fn run_anywhere(chains: &Chains, request: Request) -> Result<Response, Problem> {
+    let Some(started) = chains.started().next() else {
+        let detail = "no chain of this node has started yet; GET /readyz says why";
+        return Err(Problem::new(ErrorCode::Unavailable, detail));
+    };
+    let response = started.routes.clone().oneshot(request).await;
+    Ok(response.unwrap_or_else(|never| match never {}))
+}
+
+/// A create says its chain in its body.
+async fn create(chains: &Chains, request: Request) -> Result<Response, Problem> {
+    let (parts, body) = whole(request).await?;
+    // A body that can't be read names no chain; the refusal that it deserves, any routes can give.
+    let Ok(create) = raw(&body) else {
+        return run_anywhere(chains, Request::from_parts(parts, Body::from(body))).await;
+    };
+    let named = match chain_of(create)? {
+        Some(named) => named,
+        None => return Err(which(chains, "chainId")),
+    };
+    let request = Request::from_parts(parts, Body::from(body));
+    match find(chains, &named) {
+        Some(chain) => run(chain, request).await,
+        None => elsewhere(chains, &named, request).await,
+    }
+}
+
+fn chain_of(create: &RawValue) -> Result<Option<Named>, Problem> {
+    let given = Fields::of(create, String::new())?.number("chainId")?;
+    given.map(|id| Ok(Named { field: "chainId", id: id.read("chainId")? })).transpose()
+}
+
+async fn whole(request: Request) -> Result<(Parts, Bytes), Problem> {
+    let (parts, body) = request.into_parts();
+    let body = read_whole(Request::from_parts(parts.clone(), body), &()).await?;
+    Ok((parts, body))
+}
+
+/// The items of a batch may be for several chains: each chain gets its own, and the answers are put
+/// together in the order of the items.
+async fn batch(chains: &Chains, request: Request) -> Result<Response, Problem> {
+    let (parts, body) = whole(request).await?;
+    let again = |body: Bytes| Request::from_parts(parts.clone(), Body::from(body));
+    let items: BatchItems = match raw(&body).and_then(read_object) {
+        Ok(items) => items,
+        Err(_) => return run_anywhere(chains, again(body)).await,
+    };
+    let key = BatchKey::of(&parts.headers)?;
+    let trace_id = trace_id(&parts.headers).to_owned();
+    let refused = |problem: Problem| {
+        let error = problem.with_trace_id(&trace_id);
+        BatchItem { status: error.status, tx: None, error: Some(error) }
+    };
+    let mut answers: Vec<Option<Box<RawValue>>> = vec![None; items.0.len()];
+    let mut groups: Vec<Group> = Vec::new();
+    for (place, item) in items.0.iter().enumerate() {
+        let named = chain_of(item).and_then(|named| named.ok_or_else(|| which(chains, "chainId")));
+        match named {
+            Err(problem) => answers[place] = to_raw(&refused(problem)),
+            Ok(named) => {
+                // The place in the whole batch is part of the request id.
+                let renamed = match (&key, has_request_id(item)) {
+                    (Some(key), false) => with_request_id(item, &key.request_id(place)?),
+                    _ => None,
+                };
+                let item = renamed.unwrap_or_else(|| item.clone());
+                match groups.iter_mut().find(|group| group.named.id == named.id) {
+                    Some(group) => group.items.push((place, item)),
+                    None => groups.push(Group { named, items: vec![(place, item)] }),
+                }
+            }
+        }
+    }
+    let answered = join_all(groups.iter().map(|group| group.run(chains, &parts))).await;
+    for (group, answered) in groups.iter().zip(answered) {
+        match answered {
+            Ok(texts) => {
+                for ((place, _), text) in group.items.iter().zip(texts) {
+                    answers[*place] = Some(text);
+                }
+            }
+            Err(problem) => {
+                for (place, _) in &group.items {
+                    answers[*place] = to_raw(&refused(problem.clone()));
+                }
+            }
+        }
+    }
+    #[derive(Serialize)]
+    struct Answers {
+        items: Vec<Box<RawValue>>,
+    }
+    Ok(axum::Json(Answers { items: answers.into_iter().flatten().collect() }).into_response())
+}
+
+fn to_raw(item: &BatchItem) -> Option<Box<RawValue>> {
+    serde_json::value::to_raw_value(item).ok()
+}
+
+fn has_request_id(item: &RawValue) -> bool {
+    Fields::of(item, String::new()).is_ok_and(|mut fields| fields.take("requestId").is_some())
+}
+
+/// The items of a batch that are for one chain.
+struct Group {
+    named: Named,
+    items: Vec<(usize, Box<RawValue>)>,
+}
+
+impl Group {
+    /// The answers, in the order of the items.
+    async fn run(&self, chains: &Chains, parts: &Parts) -> Result<Vec<Box<RawValue>>, Problem> {
+        #[derive(Serialize)]
+        struct Sent<'a> {
+            items: Vec<&'a RawValue>,
+        }
+        #[derive(serde::Deserialize)]
+        struct Received {
+            items: Vec<Box<RawValue>>,
+        }
+        let sent = Sent { items: self.items.iter().map(|(_, item)| &**item).collect() };
+        let body = serde_json::to_vec(&sent).map_err(|_| Problem::defect())?;
+        let mut parts = parts.clone();
+        parts.headers.remove(tollgate_api::header::IDEMPOTENCY_KEY);
+        parts.headers.remove(axum::http::header::CONTENT_LENGTH);
+        let request = Request::from_parts(parts, Body::from(body));
+        let response = match find(chains, &self.named) {
+            Some(chain) => run(chain, request).await?,
+            None => elsewhere(chains, &self.named, request).await?,
+        };
+        if let Some(problem) = response.extensions().get::<Problem>() {
+            return Err(problem.clone());
+        }
+        let status = response.status();
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await;
+        let received = body.ok().and_then(|body| serde_json::from_slice::<Received>(&body).ok());
+        received
+            .map(|received| received.items)
+            .filter(|it| it.len() == self.items.len())
+            .ok_or_else(|| {
+                let why = format!("a node that serves chain {} answered {status}", self.named.id);
+                Problem::no_answer_from_owner(why)
+            })
+    }
+}
+
+/// Passes a request on to a node that serves its chain.
+async fn elsewhere(chains: &Chains, named: &Named, request: Request) -> Result<Response, Problem> {
+    let is_forwarded = request.headers().contains_key(FORWARDED);
+    let refused = || {
+        let what = format!(
+            "{} is not served by this node, which serves {}, nor by another one that is alive",
+            quoted(&named.id.to_string()),
+            chains.in_words()
+        );
+        // A node that forwarded it looks for another one.
+        let code = if is_forwarded { ErrorCode::NotOwner } else { ErrorCode::WrongChain };
+        Problem::of_field(code, named.field, what)
+    };
+    let chain = u64::try_from(named.id).ok().and_then(|id| ChainId::new(id).ok());
+    let Some(chain) = chain else { return Err(refused()) };
+    if is_forwarded || request.headers().contains_key(ROUTED) {
+        return Err(refused());
+    }
+    let nodes = chains.store().live_nodes(chain, chains.live_within()).await?;
+    let mut nodes: Vec<_> = nodes.into_iter().filter(|node| !node.draining).collect();
+    if nodes.is_empty() {
+        return Err(refused());
+    }
+    // Spread by the request's trace id, which is as good as random.
+    let (mut parts, body) = whole(request).await?;
+    let start = trace_id(&parts.headers).bytes().map(usize::from).sum::<usize>() % nodes.len();
+    nodes.rotate_left(start);
+    parts.headers.insert(CHAIN_ID, HeaderValue::from(chain.get()));
+    parts.headers.insert(ROUTED, HeaderValue::from_static("1"));
+    let mut unreached = String::new();
+    for node in &nodes {
+        let url = node.advertise_url.as_str();
+        match chains.peers().pass_on(url, &parts, body.clone()).await {
+            Ok(response) => return Ok(to_response(response, None)),
+            Err(Unanswered::NotSent(why)) => unreached = format!("{url}: {why}"),
+            Err(Unanswered::Full) => return Err(Problem::too_many_forwarded()),
+            Err(Unanswered::NoAnswer(why)) => return Err(Problem::no_answer_from_owner(why)),
+        }
+    }
+    let detail = format!("no node that serves chain {chain} was reached: {unreached}");
+    Err(Problem::new(ErrorCode::Unavailable, detail))
+}
