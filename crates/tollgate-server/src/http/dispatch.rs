@@ -44,38 +44,33 @@ pub(crate) async fn to_its_chain(State(chains): State<Chains>, mut request: Requ
 }
 
 async fn dispatch(chains: &Chains, mut request: Request) -> Result<Response, Problem> {
-    let named = named_chain(&mut request)?;
-    if let Some(chain) = named.as_ref().and_then(|named| find(chains, named)).or(match named {
-        None => chains.only(),
-        Some(_) => None,
-    }) {
-        return run(chain, request).await;
+    if let Some(named) = named_chain(&mut request)? {
+        return match find(chains, &named) {
+            Some(chain) => run(chain, request).await,
+            None => elsewhere(chains, &named, request).await,
+        };
     }
-    if let Some(named) = named {
-        return elsewhere(chains, &named, request).await;
-    }
-    // From here on the node serves several chains, and neither header nor query says which.
     let path = request.uri().path();
     if let Some(id) = tx_in(path) {
-        // What is wrong with an id, or a transaction that is not there, any chain's routes can say.
-        let record = match parse_id(id) {
-            Ok(tx_id) => chains.store().tx(tx_id).await?,
-            Err(_) => None,
+        // Reading needs no engine, and what is wrong with an id, any chain's routes can say.
+        let tx_id = parse_id(id).ok().filter(|_| request.method() == Method::POST);
+        let record = match tx_id {
+            Some(tx_id) => chains.store().tx(tx_id).await?,
+            None => None,
         };
-        let Some(record) = record else { return run_anywhere(chains, request).await };
-        let of = record.submitter.chain_id;
+        let Some(of) = record.map(|record| record.submitter.chain_id) else {
+            return run_anywhere(chains, request).await;
+        };
         return match chains.find(of) {
             Some(chain) => run(chain, request).await,
-            // Reading needs no engine.
-            None if request.method() == Method::GET => run_anywhere(chains, request).await,
             None => elsewhere(chains, &Named::of(of), request).await,
         };
     }
-    if request.method() == Method::POST && path == path::TX {
+    if request.method() == Method::POST && (path == path::TX || path == path::BATCH) {
         return create(chains, request).await;
     }
-    if request.method() == Method::POST && path == path::BATCH {
-        return batch(chains, request).await;
+    if let Some(chain) = chains.only() {
+        return run(chain, request).await;
     }
     if needs_chain(path) {
         return Err(which(chains, "chainId"));
@@ -183,19 +178,32 @@ async fn run_anywhere(chains: &Chains, request: Request) -> Result<Response, Pro
 /// A create says its chain in its body.
 async fn create(chains: &Chains, request: Request) -> Result<Response, Problem> {
     let (parts, body) = whole(request).await?;
-    // A body that can't be read names no chain; the refusal that it deserves, any routes can give.
-    let Ok(create) = raw(&body) else {
-        return run_anywhere(chains, Request::from_parts(parts, Body::from(body))).await;
-    };
-    let named = match chain_of(create)? {
-        Some(named) => named,
-        None => return Err(which(chains, "chainId")),
-    };
-    let request = Request::from_parts(parts, Body::from(body));
-    match find(chains, &named) {
-        Some(chain) => run(chain, request).await,
-        None => elsewhere(chains, &named, request).await,
+    let again = || Request::from_parts(parts.clone(), Body::from(body.clone()));
+    // The common case costs no parsing: one chain, and nothing that could name another.
+    if let Some(chain) = chains.only()
+        && memchr::memmem::find(&body, b"chainId").is_none()
+    {
+        return run(chain, again()).await;
     }
+    // A body that can't be read names no chain; the refusal that it deserves, any routes can give.
+    let Ok(create) = raw(&body) else { return run_anywhere(chains, again()).await };
+    if parts.uri.path() == path::BATCH {
+        return match read_object(create) {
+            Ok(BatchItems(items)) => batch(chains, &parts, &items).await,
+            Err(_) => run_anywhere(chains, again()).await,
+        };
+    }
+    let Ok(named) = chain_of(create) else { return run_anywhere(chains, again()).await };
+    let Some(named) = named else { return run(only(chains)?, again()).await };
+    match find(chains, &named) {
+        Some(chain) => run(chain, again()).await,
+        None => elsewhere(chains, &named, again()).await,
+    }
+}
+
+/// The chain of a request that names none.
+fn only(chains: &Chains) -> Result<&ServedChain, Problem> {
+    chains.only().ok_or_else(|| which(chains, "chainId"))
 }
 
 fn chain_of(create: &RawValue) -> Result<Option<Named>, Problem> {
@@ -211,23 +219,24 @@ async fn whole(request: Request) -> Result<(Parts, Bytes), Problem> {
 
 /// The items of a batch may be for several chains: each chain gets its own, and the answers are put
 /// together in the order of the items.
-async fn batch(chains: &Chains, request: Request) -> Result<Response, Problem> {
-    let (parts, body) = whole(request).await?;
-    let again = |body: Bytes| Request::from_parts(parts.clone(), Body::from(body));
-    let items: BatchItems = match raw(&body).and_then(read_object) {
-        Ok(items) => items,
-        Err(_) => return run_anywhere(chains, again(body)).await,
-    };
+async fn batch(
+    chains: &Chains,
+    parts: &Parts,
+    items: &[Box<RawValue>],
+) -> Result<Response, Problem> {
     let key = BatchKey::of(&parts.headers)?;
     let trace_id = trace_id(&parts.headers).to_owned();
     let refused = |problem: Problem| {
         let error = problem.with_trace_id(&trace_id);
         BatchItem { status: error.status, tx: None, error: Some(error) }
     };
-    let mut answers: Vec<Option<Box<RawValue>>> = vec![None; items.0.len()];
+    let mut answers: Vec<Option<Box<RawValue>>> = vec![None; items.len()];
     let mut groups: Vec<Group> = Vec::new();
-    for (place, item) in items.0.iter().enumerate() {
-        let named = chain_of(item).and_then(|named| named.ok_or_else(|| which(chains, "chainId")));
+    for (place, item) in items.iter().enumerate() {
+        let named = chain_of(item).and_then(|named| match named {
+            Some(named) => Ok(named),
+            None => only(chains).map(|chain| Named::of(chain.id)),
+        });
         match named {
             Err(problem) => answers[place] = to_raw(&refused(problem)),
             Ok(named) => {
@@ -244,7 +253,7 @@ async fn batch(chains: &Chains, request: Request) -> Result<Response, Problem> {
             }
         }
     }
-    let answered = join_all(groups.iter().map(|group| group.run(chains, &parts))).await;
+    let answered = join_all(groups.iter().map(|group| group.run(chains, parts))).await;
     for (group, answered) in groups.iter().zip(answered) {
         match answered {
             Ok(texts) => {

@@ -8,6 +8,7 @@ mod bad_input;
 mod bench;
 mod browsers;
 mod calls;
+mod chains;
 mod chaos;
 mod cli;
 mod cli_https;

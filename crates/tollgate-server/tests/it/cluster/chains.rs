@@ -168,7 +168,7 @@ async fn action_on_a_submitter_affects_one_chain_only(store: Arc<dyn Store>) {
     }
 }
 
-async fn a_transaction_of_another_chain_is_shown_and_never_acted_on(store: Arc<dyn Store>) {
+async fn a_request_for_another_chain_is_carried_out_by_a_node_of_that_chain(store: Arc<dyn Store>) {
     let (one, other) = two_chains(&store).await;
     let why = json!({ "reason": "test" });
     let paused = other.first.post(&other.submitter_path(0, "/pause"), &why).await;
@@ -182,22 +182,39 @@ async fn a_transaction_of_another_chain_is_shown_and_never_acted_on(store: Arc<d
         assert_eq!(shown.status.as_u16(), 200, "{shown:?}");
         assert!(path == "/history" || shown.json()["chainId"] == other.chain_id, "{shown:?}");
     }
-    for action in ["cancel", "speed-up", "resubmit", "resolve"] {
-        let refused = one.first.post(&format!("/api/v1/tx/{tx_id}/{action}"), &json!({})).await;
-        assert_eq!((refused.status.as_u16(), refused.code().as_str()), (422, "wrong_chain"));
-        let detail = refused.json()["detail"].as_str().unwrap().to_owned();
-        assert!(detail.contains("31337") && detail.contains("31338"), "{detail}");
-    }
+    let cancelled = one.first.post(&format!("/api/v1/tx/{tx_id}/cancel"), &why).await;
+    assert_eq!(cancelled.status.as_u16(), 200, "{cancelled:?}");
+    assert_eq!(cancelled.json()["tx"]["chainId"], other.chain_id, "{cancelled:?}");
     let by_request =
         format!("/api/v1/tx/by-request?submitter={}&requestId=order-1", dev_accounts()[0].address);
     assert_eq!(other.second.door.get(&by_request).await.json()["txId"], tx_id);
     assert_eq!(one.first.door.get(&by_request).await.code(), "not_found");
-    let refused = one.first.door.get(&format!("{by_request}&chainId=31338")).await;
+    let found = one.first.door.get(&format!("{by_request}&chainId=31338")).await;
+    assert_eq!(found.json()["txId"], tx_id, "{found:?}");
+    let mut meant = create(1, 2);
+    meant["chainId"] = json!(31_338);
+    let taken = one.first.post("/api/v1/tx", &meant).await;
+    assert_eq!((taken.status.as_u16(), &taken.json()["chainId"]), (202, &json!(31_338)));
+    let taken = one.first.post("/api/v1/tx?chainId=31338", &create(1, 3)).await;
+    assert_eq!((taken.status.as_u16(), &taken.json()["chainId"]), (202, &json!(31_338)));
+    let items = json!({ "items": [meant, create(2, 4)] });
+    let answered = one.first.post("/api/v1/tx/batch", &items).await.json();
+    let of = |place: usize| {
+        let item = &answered["items"][place];
+        (item["status"].as_u64().unwrap(), item["tx"]["chainId"].as_u64().unwrap())
+    };
+    assert_eq!((of(0), of(1)), ((200, 31_338), (202, 31_337)), "{answered}");
+    assert_eq!(other.paid_in_the_end(2).await, BTreeSet::from([2, 3]));
+    assert_eq!(one.paid_in_the_end(1).await, BTreeSet::from([4]));
+    // Nobody serves this one.
+    let refused = one.first.post("/api/v1/tx?chainId=31339", &create(0, 5)).await;
     assert_eq!((refused.status.as_u16(), refused.code().as_str()), (422, "wrong_chain"));
     let detail = refused.json()["detail"].as_str().unwrap().to_owned();
-    assert!(detail.contains("31337") && detail.contains("31338"), "{detail}");
-    // Nothing of all that came to a node of the chain that it is about.
-    assert_eq!(other.first.heard().await.len() + other.second.heard().await.len(), 0);
+    assert!(detail.contains("31339") && detail.contains("31337"), "{detail}");
+    // A request that was passed on once is not passed on again.
+    let routed = [("tollgate-routed", "1"), ("tollgate-chain-id", "31338")];
+    let refused = one.first.post_with("/api/v1/tx", &routed, &create(0, 6)).await;
+    assert_eq!((refused.status.as_u16(), refused.code().as_str()), (422, "wrong_chain"));
 }
 
 async fn a_forwarded_request_without_its_chain_or_for_another_one_is_not_carried_out(
@@ -224,7 +241,7 @@ async fn a_forwarded_request_without_its_chain_or_for_another_one_is_not_carried
             assert_eq!((refused.status.as_u16(), refused.code().as_str()), (409, "not_owner"));
             assert!(refused.headers.contains_key("retry-after"), "{refused:?}");
         }
-        let direct = [("tollgate-chain-id", "31338")];
+        let direct = [("tollgate-chain-id", "31339")];
         let refused = one.first.post_with(path, &direct, body).await;
         assert_eq!((refused.status.as_u16(), refused.code().as_str()), (422, "wrong_chain"));
         assert_eq!(refused.json()["field"], "tollgate-chain-id");
@@ -299,7 +316,7 @@ async fn on(kind: StoreKind, test: impl AsyncFnOnce(Arc<dyn Store>)) {
 on_both_stores! {
     creates_are_mined_on_the_chain_of_the_node_that_was_asked,
     action_on_a_submitter_affects_one_chain_only,
-    a_transaction_of_another_chain_is_shown_and_never_acted_on,
+    a_request_for_another_chain_is_carried_out_by_a_node_of_that_chain,
     a_forwarded_request_without_its_chain_or_for_another_one_is_not_carried_out,
     a_node_that_stops_is_followed_by_one_of_its_own_chain,
 }
