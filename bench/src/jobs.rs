@@ -105,22 +105,22 @@ pub(crate) async fn accept(node: &Node, submitters: u64, batch: usize, span: Dur
 struct Travelling {
     tx_id: TxId,
     hash: TxHash,
-    seen: RowVersion,
+    row: RowVersion,
 }
 
 impl Travelling {
     fn new(tx: &NewTx) -> Self {
         let state = TxState::Allocated(Allocated::Unsent);
         let hash = tx.slot.as_ref().unwrap().attempt.tx_hash;
-        Self { tx_id: tx.tx_id, hash, seen: RowVersion { state, version: 1 } }
+        Self { tx_id: tx.tx_id, hash, row: RowVersion { state, version: 1 } }
     }
 
     fn step(&mut self, event: TxEvent) -> TxUpdate {
-        let mut update = TxUpdate::moved(self.tx_id, self.seen, event).unwrap();
+        let mut update = TxUpdate::moved(self.tx_id, self.row, event).unwrap();
         if event == TxEvent::Mined {
             update.evidence = Evidence::Set(mined_in(self.hash, 1));
         }
-        self.seen = update.applied();
+        self.row = update.applied();
         update
     }
 }

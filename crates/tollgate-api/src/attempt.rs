@@ -58,7 +58,7 @@ impl Attempt {
         history: &[HistoryEntry],
     ) -> Vec<Self> {
         let mined = record.mined.as_ref().map(|mined| mined.tx_hash);
-        let is_final = record.seen.state.is_final();
+        let is_final = record.row.state.is_final();
         let shown = attempts.iter().zip(1..).map(|(attempt, next)| {
             let until = attempts.get(next).map(|next| next.created_at);
             Self {

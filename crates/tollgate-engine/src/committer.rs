@@ -183,9 +183,9 @@ mod tests {
     /// A section of so many changes.
     fn sized(account: u8, mark: u64, size: u128) -> Job {
         let mut job = job(account, mark);
-        let seen = RowVersion { state: TxState::Queued(Queued::Waiting), version: 1 };
+        let row = RowVersion { state: TxState::Queued(Queued::Waiting), version: 1 };
         let id = |n| TxId::from_uuid(uuid::Uuid::from_u128(n));
-        let noted = |n| TxUpdate::noted(id(n), seen, "noted");
+        let noted = |n| TxUpdate::noted(id(n), row, "noted");
         job.section.updates = (0..size).map(noted).collect();
         job
     }

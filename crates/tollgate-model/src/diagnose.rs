@@ -95,13 +95,13 @@ pub fn diagnose(view: &DiagnosisView<'_>) -> Diagnosis {
     if view.counts.is_some_and(|counts| counts.mined > view.nonce) {
         return Diagnosis::Unknown;
     }
-    let pools = || view.endpoints.iter().filter_map(|word| word.pool.as_ref());
+    let pools = || view.endpoints.iter().filter_map(|report| report.pool.as_ref());
     let ours = |found: Option<&TxHash>| found.is_some_and(|hash| view.attempts.contains(hash));
     if pools().any(|pool| ours(pool.pending.get(&view.nonce))) {
         return Diagnosis::InPool;
     }
     let queued = pools().any(|pool| ours(pool.queued.get(&view.nonce)));
-    let known = view.endpoints.iter().any(|word| word.knows_it == Some(true));
+    let known = view.endpoints.iter().any(|report| report.knows_it == Some(true));
     // What the nodes hold without a gap ends at the pending count: the first missing nonce.
     let missing = view.counts.map(|counts| counts.pending.max(counts.mined));
     let missing_below = missing.filter(|missing| *missing < view.nonce);
@@ -122,7 +122,7 @@ pub fn diagnose(view: &DiagnosisView<'_>) -> Diagnosis {
     if missing.is_some_and(|missing| missing > view.nonce) {
         return Diagnosis::Unknown;
     }
-    let deny = view.endpoints.iter().filter(|word| denies(word)).count();
+    let deny = view.endpoints.iter().filter(|report| denies(report)).count();
     if deny >= witnesses_needed(view.endpoints.len()) {
         Diagnosis::ProbablyLost
     } else {
@@ -132,10 +132,10 @@ pub fn diagnose(view: &DiagnosisView<'_>) -> Diagnosis {
 
 /// Whether an endpoint has none of the attempts. The caller has handled pools that show something else in
 /// the slot, so either kind of answer will do.
-const fn denies(word: &EndpointReport) -> bool {
-    match word.knows_it {
+const fn denies(report: &EndpointReport) -> bool {
+    match report.knows_it {
         Some(known) => !known,
-        None => word.pool.is_some(),
+        None => report.pool.is_some(),
     }
 }
 
@@ -187,8 +187,8 @@ mod tests {
     #[test]
     fn what_nodes_lack_below_blocks_it() {
         let blocked = Diagnosis::BlockedByLowerNonce { nonce: nonce(5) };
-        for word in [pool(None, Some(OURS)), by_hash(true), by_hash(false)] {
-            assert_eq!(check(&[word], counts(4, 5)), blocked);
+        for report in [pool(None, Some(OURS)), by_hash(true), by_hash(false)] {
+            assert_eq!(check(&[report], counts(4, 5)), blocked);
         }
     }
 

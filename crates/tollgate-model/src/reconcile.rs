@@ -80,7 +80,7 @@ pub fn judge_search(
         return Search::ReceiptMissing { attempt, seen };
     }
     let denied = |said: &[ReceiptLookup]| {
-        let witnesses = said.iter().filter(|word| **word == ReceiptLookup::NotThere).count();
+        let witnesses = said.iter().filter(|lookup| **lookup == ReceiptLookup::NotThere).count();
         witnesses >= witnesses_needed(said.len())
     };
     if !looked.is_empty() && looked.iter().all(|said| denied(said.as_ref())) {

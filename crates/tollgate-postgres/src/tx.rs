@@ -68,7 +68,7 @@ impl TxStore for PgStore {
         let ids: Vec<Uuid> = tx_ids.iter().map(|id| id.uuid()).collect();
         let found = tx.query_all(queries::TX_LOCK, &[&ids]).await?;
         let submitter = tx.query_one(queries::SUBMITTER_GET, &[&chain_id, &address]).await?;
-        let rows = row::by_place(&found, tx_ids.len(), row::seen)?;
+        let rows = row::by_place(&found, tx_ids.len(), row::row_version)?;
         let submitter = row::submitter_record(&submitter)?;
         tx.rollback().await?;
         Ok(Settled { submitter, rows })

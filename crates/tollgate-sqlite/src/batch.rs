@@ -228,7 +228,7 @@ fn stored(
     tx_id: TxId,
 ) -> Result<Option<(Submitter, RowVersion)>, QueryError> {
     conn.one(queries::TX_LOCK, [tx_id.uuid().into_bytes()], |row| {
-        Ok((row::submitter(row)?, row::seen(row)?))
+        Ok((row::submitter(row)?, row::row_version(row)?))
     })
 }
 
@@ -248,6 +248,6 @@ pub(crate) fn settle(
         tx::submitter(tx, lease.submitter)?.ok_or(StoreError::UnknownSubmitter(lease.submitter))?;
     let in_place = CursorMove { from: submitter.next_nonce, to: submitter.next_nonce };
     move_cursor(tx, lease.submitter, in_place)?;
-    let rows = tx_ids.iter().map(|tx_id| Ok(stored(tx, *tx_id)?.map(|(_, seen)| seen)));
+    let rows = tx_ids.iter().map(|tx_id| Ok(stored(tx, *tx_id)?.map(|(_, version)| version)));
     Ok(Settled { submitter, rows: rows.collect::<Result<_, QueryError>>()? })
 }

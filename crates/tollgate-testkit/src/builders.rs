@@ -222,8 +222,8 @@ pub fn one_slot(lease: Lease, n: u64) -> Section {
 }
 
 /// A move of the state machine.
-pub fn moved(tx_id: TxId, seen: RowVersion, event: TxEvent) -> TxUpdate {
-    TxUpdate::moved(tx_id, seen, event).unwrap()
+pub fn moved(tx_id: TxId, row: RowVersion, event: TxEvent) -> TxUpdate {
+    TxUpdate::moved(tx_id, row, event).unwrap()
 }
 
 /// The block that holds an attempt's receipt.

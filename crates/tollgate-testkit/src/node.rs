@@ -151,14 +151,14 @@ impl TestNode {
 
     /// Applies a move of the state machine to the row as it stands.
     pub async fn step(&self, lease: Lease, tx_id: TxId, event: TxEvent) -> RowVersion {
-        let seen = self.record(tx_id).await.seen;
-        self.apply(lease, moved(tx_id, seen, event)).await
+        let row = self.record(tx_id).await.row;
+        self.apply(lease, moved(tx_id, row, event)).await
     }
 
     /// Puts the newest attempt's receipt into a block.
     pub async fn mine(&self, lease: Lease, tx_id: TxId, block_number: u64) -> RowVersion {
         let record = self.record(tx_id).await;
-        let mut update = moved(tx_id, record.seen, TxEvent::Mined);
+        let mut update = moved(tx_id, record.row, TxEvent::Mined);
         let mined = mined_in(record.newest_hash.unwrap(), block_number);
         update.evidence = tollgate_model::port::Evidence::Set(mined);
         self.apply(lease, update).await

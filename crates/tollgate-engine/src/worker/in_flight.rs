@@ -68,7 +68,7 @@ impl SentAttempt {
 pub(super) struct InFlightTx {
     pub(super) tx_id: TxId,
     pub(super) nonce: Nonce,
-    pub(super) seen: RowVersion,
+    pub(super) row: RowVersion,
     pub(super) intent: Intent,
     pub(super) accepted_at: Timestamp,
     /// First to last: whichever is mined is recognised (I5).
@@ -270,11 +270,11 @@ impl InFlightTx {
     ) -> Self {
         let sending = Sending::taken_over(&tx, rules, now);
         let OpenTx { record, attempts, new_fork, unproven_since, .. } = tx;
-        let holds = Holds { shown: shown_by(record.seen.state), ..Holds::default() };
+        let holds = Holds { shown: shown_by(record.row.state), ..Holds::default() };
         Self {
             tx_id: record.tx_id,
             nonce,
-            seen: record.seen,
+            row: record.row,
             intent,
             accepted_at: record.created_at,
             attempts: attempts.into_iter().map(SentAttempt::stored).collect(),
@@ -293,7 +293,7 @@ impl InFlightTx {
     /// A transaction that was just given a slot.
     pub(super) fn allocated(
         queued: QueuedTx,
-        seen: RowVersion,
+        row: RowVersion,
         nonce: Nonce,
         attempt: NewAttempt,
         now: Timestamp,
@@ -301,7 +301,7 @@ impl InFlightTx {
         Self {
             tx_id: queued.tx_id,
             nonce,
-            seen,
+            row,
             intent: queued.intent,
             accepted_at: queued.accepted_at,
             attempts: vec![SentAttempt::new(attempt, now)],
@@ -326,11 +326,11 @@ impl InFlightTx {
 
     /// A change of it was committed.
     pub(super) fn note_applied(&mut self, update: &TxUpdate, now: Timestamp) {
-        self.seen = update.applied();
+        self.row = update.applied();
         if let Some(patience) = update.patience {
             self.sending.set_patience(patience);
             self.sending.is_stored = true;
-        } else if update.event().is_some_and(|it| renews_patience(update.seen.state, it)) {
+        } else if update.event().is_some_and(|it| renews_patience(update.row.state, it)) {
             self.sending.renew(now);
         }
         match &update.evidence {
@@ -395,7 +395,7 @@ impl InFlightTx {
     /// What may be done to it.
     pub(super) fn subject(&self, has_key: bool) -> Subject {
         Subject {
-            state: self.seen.state,
+            state: self.row.state,
             has_key,
             signed_by_caller: self.intent.signed.is_some(),
             payload_may_change: self.intent.replaceable,
@@ -411,13 +411,13 @@ impl InFlightTx {
     /// Nobody knows whether a node has it.
     pub(super) fn in_grey_zone(&self) -> bool {
         let grey = [Allocated::UnknownSubmitResult, Allocated::InsufficientFunds];
-        grey.map(TxState::Allocated).contains(&self.seen.state)
+        grey.map(TxState::Allocated).contains(&self.row.state)
     }
 
     /// Cheaply: whether the rule for rejected slots has anything to say about it.
     pub(super) fn may_be_rejected(&self) -> bool {
         let rejects = self.answers.last.is_some_and(AnswerClass::may_lead_to_rejection);
-        let marked = self.seen.state == TxState::Stuck(StuckReason::Rejected);
+        let marked = self.row.state == TxState::Stuck(StuckReason::Rejected);
         self.mined.is_none() && self.closing().is_none() && (rejects || marked)
     }
 
@@ -428,7 +428,7 @@ impl InFlightTx {
 
     /// The same, by the nodes' answers alone: a node that accepts it ends such a hold.
     pub(super) fn refused_for(&self) -> Option<StuckReason> {
-        hold(self.seen.state, self.answers.last)
+        hold(self.row.state, self.answers.last)
     }
 
     /// What is asked about where a node lacks a lower nonce.
@@ -442,7 +442,7 @@ impl InFlightTx {
         let since = self.slot.unproven_since();
         OpenSlot {
             nonce: self.nonce,
-            state: self.seen.state,
+            state: self.row.state,
             search: self.slot.result(),
             block,
             unproven_for: since.map_or(Duration::ZERO, |since| now.since(since)),

@@ -338,9 +338,9 @@ impl Intake {
         let (now, mut opened) = (session.now(), Vec::new());
         for (update, queued) in section.updates.into_iter().zip(queued) {
             session.state.queue_mut().remove(queued.tx_id);
-            let seen = update.applied();
+            let row = update.applied();
             if let Some(slot) = update.slot {
-                opened.push(InFlightTx::allocated(queued, seen, slot.nonce, slot.attempt, now));
+                opened.push(InFlightTx::allocated(queued, row, slot.nonce, slot.attempt, now));
             }
         }
         for ((tx, intent), answer) in section.creates.into_iter().zip(intents).zip(answers) {
@@ -351,8 +351,8 @@ impl Intake {
             let queued = QueuedTx::created(&tx, intent, at);
             match tx.slot {
                 Some(slot) => {
-                    let seen = queued.seen;
-                    opened.push(InFlightTx::allocated(queued, seen, slot.nonce, slot.attempt, now));
+                    let row = queued.row;
+                    opened.push(InFlightTx::allocated(queued, row, slot.nonce, slot.attempt, now));
                 }
                 None => session.state.queue_mut().push(queued),
             }

@@ -36,7 +36,7 @@ pub(super) async fn load(session: &mut Session) -> Result<(), Stop> {
 
 async fn doubt_unsent(session: &mut Session) -> Result<(), Stop> {
     let unsent = TxState::Allocated(Allocated::Unsent);
-    let unsent = session.state.in_flight().iter().filter(|tx| tx.seen.state == unsent);
+    let unsent = session.state.in_flight().iter().filter(|tx| tx.row.state == unsent);
     let updates = unsent.map(|tx| moved(tx, TxEvent::AnswerUnclear)).collect::<Result<_, _>>()?;
     session.apply_all(updates).await.map(|_| ())
 }

@@ -184,5 +184,5 @@ impl Session {
 
 /// A move of a transaction in flight.
 pub(super) fn moved(tx: &InFlightTx, event: TxEvent) -> Result<TxUpdate, Stop> {
-    Ok(TxUpdate::moved(tx.tx_id, tx.seen, event)?)
+    Ok(TxUpdate::moved(tx.tx_id, tx.row, event)?)
 }

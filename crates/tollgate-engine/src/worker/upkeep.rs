@@ -100,9 +100,9 @@ pub(super) async fn align_holds(session: &mut Session) -> Result<(), Stop> {
         SubmitterStatus::Paused | SubmitterStatus::Protect => (Queued::Held, TxEvent::Held),
     };
     let wanted = TxState::Queued(wanted);
-    let off = session.state.queue().iter().filter(|queued| queued.seen.state != wanted);
+    let off = session.state.queue().iter().filter(|queued| queued.row.state != wanted);
     let updates: Result<Vec<_>, _> =
-        off.map(|queued| TxUpdate::moved(queued.tx_id, queued.seen, event)).collect();
+        off.map(|queued| TxUpdate::moved(queued.tx_id, queued.row, event)).collect();
     session.apply_all(updates?).await.map(|_| ())
 }
 

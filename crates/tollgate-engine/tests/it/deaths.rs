@@ -51,7 +51,7 @@ async fn die_in_a_cancel_at(at: Checkpoint) {
     let engine = cluster.node("a", options);
     let ids = transfers(&engine, 0..5).await;
     for id in &ids {
-        cluster.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
+        cluster.until(*id, "was with a node", |tx| tx.row.state == PENDING).await;
     }
     cluster.checkpoints.panic_at(at);
     let acted = loop {
@@ -69,7 +69,7 @@ async fn die_in_a_cancel_at(at: Checkpoint) {
     cluster.mine_until_final(&ids).await;
     assert_eq!(cluster.attempts(ids[2]).await.len(), 2, "I11: asked twice, signed once");
     assert_eq!(cluster.paid(account(1)), [0, 1, 0, 3, 4], "closed once, the others paid once");
-    assert_eq!(cluster.record(ids[2]).await.seen.state, TxState::Failed(Failed::Cancelled));
+    assert_eq!(cluster.record(ids[2]).await.row.state, TxState::Failed(Failed::Cancelled));
     assert_eq!(cluster.feed().await.len(), 5);
 }
 

@@ -123,7 +123,7 @@ async fn transaction_queued_for_a_day_is_neither_failed_nor_dropped() {
     cluster.eventually("an alert", async || !cluster.alerts.of(AlertKind::Stuck).is_empty()).await;
     for id in &ids {
         let record = cluster.record(*id).await;
-        assert!(!record.seen.state.is_final(), "I6: age ends nothing: {record:?}");
+        assert!(!record.row.state.is_final(), "I6: age ends nothing: {record:?}");
     }
     assert!(cluster.feed().await.is_empty());
     cluster.chain.release(TxMatch::Value(1_000));

@@ -380,7 +380,7 @@ async fn open_work_that_no_node_serves_is_followed_to_its_end_without_a_key_and_
     assert!(cluster.alerts.of(AlertKind::Unserved).is_empty(), "it was served until now");
 
     cluster.mine_until_final(&[sent]).await;
-    assert_eq!(cluster.record(sent).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.record(sent).await.row.state, TxState::Confirmed);
     assert_eq!(owners(&cluster).await[&of].0, b.entry.node);
     cluster
         .eventually("an alert", async || !cluster.alerts.of(AlertKind::Unserved).is_empty())

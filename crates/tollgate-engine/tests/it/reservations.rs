@@ -314,7 +314,7 @@ async fn a_slot_that_is_recycled_goes_to_the_next_transaction() {
     cluster.mine_until_final(&[next]).await;
     assert_eq!(cluster.record(next).await.nonce, Some(nonce(0)), "lowest first");
     let ended = cluster.record(rejected).await;
-    assert_eq!((ended.seen.state, ended.nonce), (TxState::Failed(Failed::Rejected), None));
+    assert_eq!((ended.row.state, ended.nonce), (TxState::Failed(Failed::Rejected), None));
     assert_eq!(cluster.paid(account(1)), [10]);
 }
 

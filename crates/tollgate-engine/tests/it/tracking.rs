@@ -15,7 +15,7 @@ use crate::support::{Cluster, account, id, options, transfer};
 
 async fn pending(cluster: &Cluster, ids: &[TxId]) {
     for id in ids {
-        cluster.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
+        cluster.until(*id, "was with a node", |tx| tx.row.state == PENDING).await;
     }
 }
 
@@ -42,11 +42,11 @@ async fn unreadable_receipt_delays_only_its_own_transaction_and_raises_an_alert(
     assert_eq!(alerts[0].submitter, account(1));
     assert!(alerts[0].detail.contains(&hash.to_string()), "{}", alerts[0].detail);
     let record = cluster.record(mine[0]).await;
-    assert!(!record.seen.state.is_final(), "I8: no receipt, no end: {record:?}");
+    assert!(!record.row.state.is_final(), "I8: no receipt, no end: {record:?}");
 
     cluster.chain.fail(Query::Receipt(hash), false);
     cluster.mine_until_final(&[mine[0]]).await;
-    assert_eq!(cluster.record(mine[0]).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.record(mine[0]).await.row.state, TxState::Confirmed);
     assert_eq!(cluster.paid(account(1)), [10, 11], "executed once");
 }
 
@@ -63,11 +63,11 @@ async fn unreadable_receipt_at_takeover_delays_only_its_own_transaction() {
     cluster.chain.fail(Query::Receipt(hash), true);
     let _heir = cluster.node("b", patient());
     for id in &ids[1..] {
-        cluster.until(*id, "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+        cluster.until(*id, "was final", |tx| tx.row.state == TxState::Confirmed).await;
     }
-    assert!(!cluster.record(ids[0]).await.seen.state.is_final(), "I8");
+    assert!(!cluster.record(ids[0]).await.row.state.is_final(), "I8");
     cluster.chain.fail(Query::Receipt(hash), false);
-    cluster.until(ids[0], "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+    cluster.until(ids[0], "was final", |tx| tx.row.state == TxState::Confirmed).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,7 +84,7 @@ async fn view_catches_up_after_an_outage_though_a_share_of_block_reads_fails_for
     // Never 120 good answers in a row.
     cluster.chain.fail_blocks_steadily(7);
     cluster.chain.fail(Query::Blocks, false);
-    cluster.until(ids[0], "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+    cluster.until(ids[0], "was final", |tx| tx.row.state == TxState::Confirmed).await;
     cluster
         .eventually("the view is at the head", async || {
             engine.view().head().is_some_and(|head| head.number == 121)
@@ -131,12 +131,12 @@ async fn finality_below_the_view_takes_one_look_per_block_and_one_failure_holds_
     cluster.chain.fail(Query::Block(broken), true);
     let _heir = cluster.node("b", patient());
     for id in &first {
-        cluster.until(*id, "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+        cluster.until(*id, "was final", |tx| tx.row.state == TxState::Confirmed).await;
     }
     assert_eq!(cluster.chain.asked_for_block(kept) - before, 1, "one look for ten transactions");
-    assert!(!cluster.record(second[0]).await.seen.state.is_final(), "I8: no answer is no proof");
+    assert!(!cluster.record(second[0]).await.row.state.is_final(), "I8: no answer is no proof");
     cluster.chain.fail(Query::Block(broken), false);
-    cluster.until(second[0], "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+    cluster.until(second[0], "was final", |tx| tx.row.state == TxState::Confirmed).await;
 
     // The list of confirmations names the blocks that it holds.
     let list = cluster.store.confirmations(second[0]).await.unwrap().unwrap();
@@ -168,7 +168,7 @@ async fn single_wrong_hash_of_a_block_below_the_view_takes_nothing_back() {
     let (id, block) = mined_below_the_view(&cluster).await;
     cluster.chain.show_wrong_hash(block, 1);
     let _heir = cluster.node("b", options());
-    cluster.until(id, "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+    cluster.until(id, "was final", |tx| tx.row.state == TxState::Confirmed).await;
     assert_eq!(cluster.chain.wrong_hashes_left(block), 0);
     let list = cluster.store.confirmations(id).await.unwrap().unwrap();
     assert!(!list.new_fork, "one answer is no proof of a fork: {list:?}");
@@ -180,7 +180,7 @@ async fn repeated_wrong_hash_of_a_block_below_the_view_delays_finality_only_whil
     let (id, block) = mined_below_the_view(&cluster).await;
     cluster.chain.show_wrong_hash(block, 4);
     let _heir = cluster.node("b", options());
-    cluster.until(id, "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+    cluster.until(id, "was final", |tx| tx.row.state == TxState::Confirmed).await;
     assert_eq!(cluster.chain.wrong_hashes_left(block), 0);
     let list = cluster.store.confirmations(id).await.unwrap().unwrap();
     assert!(list.new_fork, "it was taken back: {list:?}");
@@ -204,11 +204,11 @@ async fn block_that_no_endpoint_delivers_raises_an_alert_and_delays_only_what_it
     let detail = &alerts[0].detail;
     assert!(detail.contains(&format!("block {missing} ")), "{detail}");
     cluster.until(held[0], "was found by its hash", |tx| tx.mined.is_some()).await;
-    assert!(!cluster.record(held[0]).await.seen.state.is_final(), "I8: no answer is no proof");
+    assert!(!cluster.record(held[0]).await.row.state.is_final(), "I8: no answer is no proof");
 
     cluster.chain.fail(Query::Block(missing), false);
     cluster.mine_until_final(&held).await;
-    assert_eq!(cluster.record(held[0]).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.record(held[0]).await.row.state, TxState::Confirmed);
     assert_eq!((cluster.paid(account(1)), cluster.paid(account(2))), (vec![10], vec![20]));
 }
 
@@ -242,7 +242,7 @@ async fn reasons_of_failures_that_can_not_be_had_delay_only_the_failures() {
     cluster.mine_until_final(&failures).await;
     for id in failures {
         let record = cluster.record(id).await;
-        assert_eq!(record.seen.state, TxState::Failed(Failed::Reverted));
+        assert_eq!(record.row.state, TxState::Failed(Failed::Reverted));
         assert_eq!(record.mined.unwrap().revert_reason, None);
     }
 }
@@ -262,7 +262,7 @@ async fn view_jumps_over_a_long_gap_and_transactions_in_it_are_found_by_their_ha
     }
     cluster.chain.fail(Query::Blocks, false);
     for id in [first[0], second[0]] {
-        cluster.until(id, "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+        cluster.until(id, "was final", |tx| tx.row.state == TxState::Confirmed).await;
     }
     let head = cluster.chain.height() as u64;
     assert_eq!(engine.view().head().map(|head| head.number), Some(head));
@@ -294,7 +294,7 @@ async fn finality_tag_that_the_chain_lacks_raises_an_alert_that_says_what_helps(
     cluster.chain.mine();
     let detail = stalled(&cluster).await;
     assert!(detail.contains("set `finality` to `confirmations:N`"), "{detail}");
-    assert!(!cluster.record(ids[0]).await.seen.state.is_final(), "I8");
+    assert!(!cluster.record(ids[0]).await.row.state.is_final(), "I8");
     assert_eq!(cluster.alerts.of(AlertKind::FinalityStalled).len(), 1, "once, not at each tick");
 }
 
@@ -376,7 +376,7 @@ async fn block_below_the_view_that_can_not_be_fetched_confirms_nothing_after_a_r
         .await;
     heir.reconcile(account(1)).await.unwrap();
     let record = cluster.record(id).await;
-    assert!(!record.seen.state.is_final(), "I8: no answer is no proof: {record:?}");
+    assert!(!record.row.state.is_final(), "I8: no answer is no proof: {record:?}");
     cluster.chain.fail(Query::Block(block), false);
     cluster.mine_until_final(&[id]).await;
     assert_eq!(cluster.paid(account(1)), [10], "executed once, in the chain that there is");
@@ -401,7 +401,7 @@ async fn create_does_not_wait_for_blocks_below_the_view_that_hang() {
     let heir = cluster.node("b", window(300));
     let later = transfers(&heir, [200]).await;
     cluster.mine_until_final(&later).await;
-    assert!(!cluster.record(ids[0]).await.seen.state.is_final(), "I8");
+    assert!(!cluster.record(ids[0]).await.row.state.is_final(), "I8");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -414,9 +414,9 @@ async fn finality_tag_that_moves_while_the_head_stands_ends_what_waits_for_it() 
     cluster.chain.mine();
     cluster.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
     cluster.eventually("the tag is known", async || engine.view().tagged == Some(0)).await;
-    assert!(!cluster.record(ids[0]).await.seen.state.is_final(), "I8");
+    assert!(!cluster.record(ids[0]).await.row.state.is_final(), "I8");
     cluster.chain.set_tag(1);
-    cluster.until(ids[0], "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+    cluster.until(ids[0], "was final", |tx| tx.row.state == TxState::Confirmed).await;
     assert_eq!(cluster.chain.height(), 1, "no block came meanwhile");
 }
 

@@ -152,7 +152,7 @@ pub struct TxRecord {
     /// The digest of the intent.
     pub payload_digest: B256,
     /// State and version.
-    pub seen: RowVersion,
+    pub row: RowVersion,
     /// The token under which it was last written.
     pub fencing_token: FencingToken,
     /// How many attempts it has.
@@ -189,7 +189,7 @@ impl TxRecord {
             nonce: tx.slot.as_ref().map(|slot| slot.nonce),
             payload: tx.payload.bytes().clone(),
             payload_digest: tx.payload.digest(),
-            seen: RowVersion { state: tx.initial_state(), version: 1 },
+            row: RowVersion { state: tx.initial_state(), version: 1 },
             fencing_token: lease.token,
             attempts: u16::from(tx.slot.is_some()),
             newest_hash: tx.slot.as_ref().map(|slot| slot.attempt.tx_hash),

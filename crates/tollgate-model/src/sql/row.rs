@@ -134,7 +134,7 @@ pub fn tx_id(row: &impl SqlRow) -> Decoded<TxId> {
 }
 
 /// State and version of a transaction.
-pub fn seen(row: &impl SqlRow) -> Decoded<RowVersion> {
+pub fn row_version(row: &impl SqlRow) -> Decoded<RowVersion> {
     Ok(RowVersion { state: state(row, "state")?, version: int(row, "version")? })
 }
 
@@ -196,7 +196,7 @@ pub fn tx_record(row: &impl SqlRow) -> Decoded<TxRecord> {
         nonce: row.integer("nonce")?.map(Nonce::from_i64).transpose().map_err(unreadable)?,
         payload: owned_bytes(row, "payload")?,
         payload_digest: hash(row, "payload_digest")?,
-        seen: seen(row)?,
+        row: row_version(row)?,
         fencing_token: token(row)?,
         attempts: int(row, "attempts")?,
         newest_hash: optional_hash(row, "newest_hash")?,

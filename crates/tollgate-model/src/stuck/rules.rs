@@ -79,7 +79,7 @@ pub struct StuckCase {
 
 impl From<&StuckContext> for StuckCase {
     fn from(context: &StuckContext) -> Self {
-        let reason = match context.tx.seen.state {
+        let reason = match context.tx.row.state {
             TxState::Stuck(reason) => Some(reason),
             TxState::Queued(_)
             | TxState::Allocated(_)

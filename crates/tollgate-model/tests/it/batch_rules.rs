@@ -98,9 +98,9 @@ fn a_batch_beyond_its_limits_is_refused() {
 #[test]
 fn a_move_without_its_evidence_is_refused() {
     let tx_id = TxId::from_uuid(Uuid::from_u128(1));
-    let seen = RowVersion { state: TxState::Allocated(Allocated::Unsent), version: 1 };
+    let row = RowVersion { state: TxState::Allocated(Allocated::Unsent), version: 1 };
     for event in [TxEvent::Mined, TxEvent::SlotRecycled] {
-        let updates = vec![TxUpdate::moved(tx_id, seen, event).unwrap()];
+        let updates = vec![TxUpdate::moved(tx_id, row, event).unwrap()];
         assert_eq!(refusal(Section { updates, ..section() }), "update", "{event:?}");
     }
 }
@@ -116,9 +116,9 @@ fn what_is_final_takes_not_even_a_note() {
 #[test]
 fn a_number_that_no_store_holds_is_refused_with_its_name() {
     let tx_id = TxId::from_uuid(Uuid::from_u128(1));
-    let seen = RowVersion { state: TxState::Allocated(Allocated::Unsent), version: 1 };
+    let row = RowVersion { state: TxState::Allocated(Allocated::Unsent), version: 1 };
     let mined = |block_number, gas_used| {
-        let mut update = TxUpdate::moved(tx_id, seen, TxEvent::Mined).unwrap();
+        let mut update = TxUpdate::moved(tx_id, row, TxEvent::Mined).unwrap();
         update.evidence = Evidence::Set(TxReceipt {
             tx_hash: B256::ZERO,
             block_number,
@@ -137,8 +137,8 @@ fn a_number_that_no_store_holds_is_refused_with_its_name() {
 #[test]
 fn an_illegal_move_cannot_be_written_down() {
     let tx_id = TxId::from_uuid(Uuid::from_u128(1));
-    let seen = RowVersion { state: TxState::Confirmed, version: 9 };
-    assert!(TxUpdate::moved(tx_id, seen, TxEvent::Orphaned).is_err());
+    let row = RowVersion { state: TxState::Confirmed, version: 9 };
+    assert!(TxUpdate::moved(tx_id, row, TxEvent::Orphaned).is_err());
 }
 
 #[test]
@@ -223,9 +223,9 @@ proptest! {
 
 #[test]
 fn section_is_split_into_parts_that_a_batch_takes_and_nothing_is_lost() {
-    let seen = RowVersion { state: TxState::Allocated(Allocated::Unsent), version: 1 };
+    let row = RowVersion { state: TxState::Allocated(Allocated::Unsent), version: 1 };
     let id = |n| TxId::from_uuid(Uuid::from_u128(n));
-    let updates: Vec<_> = (0..12_001).map(|n| TxUpdate::noted(id(n), seen, "noted")).collect();
+    let updates: Vec<_> = (0..12_001).map(|n| TxUpdate::noted(id(n), row, "noted")).collect();
     let whole = Section { cursor: step(1, 2), updates: updates.clone(), ..section() };
     assert_eq!(whole.check().unwrap_err().field, "batch", "more than a batch takes");
     for size in [usize::MAX, 500, 0] {

@@ -21,7 +21,7 @@ fn any_hash() -> impl Strategy<Value = TxHash> {
     (1u8..5).prop_map(TxHash::repeat_byte)
 }
 
-fn any_word() -> impl Strategy<Value = EndpointReport> {
+fn any_report() -> impl Strategy<Value = EndpointReport> {
     (proptest::option::of(any_pool()), proptest::option::of(any::<bool>()))
         .prop_map(|(pool, knows_it)| EndpointReport { pool, knows_it })
 }
@@ -32,19 +32,19 @@ fn any_counts() -> impl Strategy<Value = Option<AccountCounts>> {
     proptest::option::of(counts)
 }
 
-fn holds_ours(word: &EndpointReport) -> bool {
+fn holds_ours(report: &EndpointReport) -> bool {
     let at_slot = |part: &std::collections::BTreeMap<Nonce, TxHash>| {
         part.get(&nonce(SLOT)).is_some_and(|hash| OURS.contains(hash))
     };
     let in_pool =
-        word.pool.as_ref().is_some_and(|pool| at_slot(&pool.pending) || at_slot(&pool.queued));
-    in_pool || word.knows_it == Some(true)
+        report.pool.as_ref().is_some_and(|pool| at_slot(&pool.pending) || at_slot(&pool.queued));
+    in_pool || report.knows_it == Some(true)
 }
 
 proptest! {
     #[test]
     fn nothing_is_lost_or_replaced_that_any_node_holds(
-        endpoints in prop::collection::vec(any_word(), 0..5), counts in any_counts(),
+        endpoints in prop::collection::vec(any_report(), 0..5), counts in any_counts(),
     ) {
         let view = DiagnosisView { nonce: nonce(SLOT), attempts: &OURS, endpoints: &endpoints, counts };
         let diagnosis = diagnose(&view);
@@ -52,7 +52,7 @@ proptest! {
         match diagnosis {
             Diagnosis::ProbablyLost => {
                 prop_assert!(!held);
-                let answered = |word: &&EndpointReport| word.pool.is_some() || word.knows_it.is_some();
+                let answered = |report: &&EndpointReport| report.pool.is_some() || report.knows_it.is_some();
                 let witnesses = endpoints.iter().filter(answered).count();
                 prop_assert!(witnesses >= endpoints.len().clamp(1, 2), "{endpoints:?}");
             }

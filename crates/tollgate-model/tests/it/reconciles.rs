@@ -180,7 +180,7 @@ proptest! {
         let shown = shown.map(|shown| seen(hash(shown)));
         let found = looked.iter().any(|said| said.contains(&ReceiptLookup::Found));
         let witnessed = |said: &Vec<ReceiptLookup>| {
-            said.iter().filter(|word| **word == ReceiptLookup::NotThere).count() >= 2
+            said.iter().filter(|lookup| **lookup == ReceiptLookup::NotThere).count() >= 2
         };
         let denied = !looked.is_empty() && looked.iter().all(witnessed);
         let is_ours = shown.is_some_and(|shown| attempts.contains(&shown.tx_hash));

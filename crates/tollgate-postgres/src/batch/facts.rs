@@ -101,7 +101,7 @@ fn assemble(
     })?;
     let requests: Vec<Option<KnownRequest>> = row::by_place(requests, 0, row::known_request)?;
     let rows: Vec<Option<(RowVersion, Submitter)>> =
-        row::by_place(rows, 0, |row| Ok((row::seen(row)?, row::submitter(row)?)))?;
+        row::by_place(rows, 0, |row| Ok((row::row_version(row)?, row::submitter(row)?)))?;
     let recyclable: Vec<Option<()>> = row::by_place(recyclable, 0, |_| Ok(()))?;
 
     let mut cursors = cursors.into_iter().chain(std::iter::repeat(None));
@@ -118,7 +118,7 @@ fn assemble(
                 (Nonce::MIN, SubmitterStatus::Active, Mode::Pipelined)
             };
             let own = |row: Option<(RowVersion, Submitter)>| {
-                row.filter(|(_, of)| *of == submitter).map(|(seen, _)| seen)
+                row.filter(|(_, of)| *of == submitter).map(|(version, _)| version)
             };
             Ok(SectionFacts {
                 cursor,

@@ -184,7 +184,7 @@ pub(crate) async fn for_operators(api: &Api, tx: &TxRecord) -> Result<OperatorTx
 
 /// Whether a transaction can wait for another one: it is in no block, and not final.
 fn waits(tx: &TxRecord) -> bool {
-    !tx.seen.state.is_final() && tx.mined.is_none()
+    !tx.row.state.is_final() && tx.mined.is_none()
 }
 
 /// The transaction that this one waits for, if one before it does not move.

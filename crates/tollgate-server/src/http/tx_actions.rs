@@ -183,7 +183,7 @@ async fn act(api: &Api, tx_id: TxId, action: Action, reason: Option<String>) -> 
         Ok(Acted::UnderWay) => (StatusCode::OK, ActionOutcome::UnderWay),
         // Who cancels twice got what was wanted.
         Err(ActError::Forbidden(Forbidden::Final))
-            if cancels && record.seen.state == TxState::Failed(Failed::Cancelled) =>
+            if cancels && record.row.state == TxState::Failed(Failed::Cancelled) =>
         {
             (StatusCode::OK, ActionOutcome::Done)
         }

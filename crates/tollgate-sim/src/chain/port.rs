@@ -154,7 +154,7 @@ impl NodeChain {
     ) -> ReceiptLookup {
         let view = state.view(endpoint);
         let is_silent = self.world.strikes(|faults| faults.lose_chain);
-        let word = if is_silent {
+        let lookup = if is_silent {
             ReceiptLookup::NoAnswer
         } else if receipt_at(state, endpoint, of).is_some() {
             ReceiptLookup::Found
@@ -163,18 +163,18 @@ impl NodeChain {
         } else {
             ReceiptLookup::Behind
         };
-        match word {
+        match lookup {
             ReceiptLookup::NoAnswer | ReceiptLookup::Behind if self.world.has(Bug::SilenceIsNo) => {
                 ReceiptLookup::NotThere
             }
             ReceiptLookup::NoAnswer
             | ReceiptLookup::Behind
             | ReceiptLookup::Found
-            | ReceiptLookup::NotThere => word,
+            | ReceiptLookup::NotThere => lookup,
         }
     }
 
-    fn word(
+    fn report(
         state: &State<'_>,
         endpoint: usize,
         of: Address,
@@ -310,7 +310,7 @@ impl Chain for NodeChain {
 
     async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointReport> {
         let words = self.ask("pools", |state, _| {
-            (0..self.world.plan.endpoints).map(|at| Self::word(state, at, of, attempts)).collect()
+            (0..self.world.plan.endpoints).map(|at| Self::report(state, at, of, attempts)).collect()
         });
         words.await.unwrap_or_else(|_| vec![EndpointReport::default(); self.world.plan.endpoints])
     }

@@ -164,7 +164,7 @@ impl World {
     /// Whether the outcome of a STUCK transaction can't be proven: its receipt is pruned everywhere, or an
     /// outsider used its slot and only one of two endpoints can show by what.
     async fn is_past_proof(&self, tx_id: TxId) -> bool {
-        let state = self.store.tx(tx_id).await.ok().flatten().map(|tx| tx.seen.state);
+        let state = self.store.tx(tx_id).await.ok().flatten().map(|tx| tx.row.state);
         let steady = &self.plan.steady;
         let lacks_a_witness =
             self.plan.faults.foreign > 0.0 && self.plan.endpoints == 2 && steady.lie.is_some();
@@ -219,7 +219,7 @@ impl World {
             }
         }
         for (tx_id, completion) in done {
-            let state = self.store.tx(tx_id).await.ok().flatten().map(|tx| tx.seen.state);
+            let state = self.store.tx(tx_id).await.ok().flatten().map(|tx| tx.row.state);
             if state != Some(completion.state) {
                 let what = format!("{tx_id} was {} and is {state:?}", completion.state);
                 self.checker.fail(self, "I9", what);

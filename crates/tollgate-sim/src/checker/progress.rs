@@ -102,7 +102,7 @@ impl World {
         let page = Page::new(Page::MAX).ok()?;
         let open = self.store.open_work(of, None, page).await.unwrap_or_default();
         for tx in open {
-            match tx.record.seen.state {
+            match tx.record.row.state {
                 TxState::Stuck(StuckReason::Expired) => {
                     return Some("an intent whose time ran out in its slot");
                 }

@@ -179,8 +179,8 @@ impl Chain for PlantedChain {
     async fn search(&self, of: Address, nonce: Nonce, attempts: &[TxHash]) -> SlotSearch {
         let SlotSearch { mut looked, found } = self.inner.search(of, nonce, attempts).await;
         for (words, _) in looked.iter_mut().zip(attempts).filter(|(_, it)| self.forgets(**it)) {
-            let found = words.iter_mut().filter(|word| **word == ReceiptLookup::Found);
-            found.for_each(|word| *word = ReceiptLookup::NotThere);
+            let found = words.iter_mut().filter(|lookup| **lookup == ReceiptLookup::Found);
+            found.for_each(|lookup| *lookup = ReceiptLookup::NotThere);
         }
         SlotSearch { looked, found: found.filter(|found| !self.forgets(found.tx_hash)) }
     }

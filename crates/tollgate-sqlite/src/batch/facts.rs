@@ -51,7 +51,7 @@ fn own_row(
     update: &TxUpdate,
 ) -> Result<Option<RowVersion>, QueryError> {
     let row = stored(conn, update.tx_id)?;
-    Ok(row.filter(|(of, _)| *of == submitter).map(|(_, seen)| seen))
+    Ok(row.filter(|(of, _)| *of == submitter).map(|(_, version)| version))
 }
 
 /// Whether the nonce of a recycled slot is recyclable (I3).

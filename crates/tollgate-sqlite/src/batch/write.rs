@@ -83,8 +83,8 @@ impl SectionWriter<'_> {
             let params = params![update.tx_id.uuid().into_bytes(), since.unix_micros()];
             self.conn.exec(queries::UNPROVEN_PUT, params)?;
         }
-        let (from, to) = (update.seen.state, update.to());
-        let version = i64::from(update.seen.version) + 1;
+        let (from, to) = (update.row.state, update.to());
+        let version = i64::from(update.row.version) + 1;
         let detail = update.detail.as_ref().map(|detail| detail.as_str());
         let event = update.event_name();
         self.history(update.tx_id, version, event, Some(from.code()), to.code(), detail)?;
@@ -127,8 +127,8 @@ impl SectionWriter<'_> {
         };
         let params = params![
             update.tx_id.uuid().into_bytes(),
-            update.seen.version,
-            update.seen.state.code(),
+            update.row.version,
+            update.row.state.code(),
             chain_id.as_i64(),
             address.as_slice(),
             update.to().code(),

@@ -46,12 +46,12 @@ async fn create(world: &World, at: u64) -> NewTx {
     tx
 }
 
-async fn seen(world: &World, tx_id: TxId) -> RowVersion {
-    world.store.tx(tx_id).await.unwrap().unwrap().seen
+async fn row_version(world: &World, tx_id: TxId) -> RowVersion {
+    world.store.tx(tx_id).await.unwrap().unwrap().row
 }
 
 async fn apply(world: &World, tx_id: TxId, event: TxEvent, fill: impl FnOnce(&mut TxUpdate)) {
-    let mut update = TxUpdate::moved(tx_id, seen(world, tx_id).await, event).unwrap();
+    let mut update = TxUpdate::moved(tx_id, row_version(world, tx_id).await, event).unwrap();
     fill(&mut update);
     let outcome = world.commit(|section| section.updates.push(update));
     assert_eq!(answers(outcome.await).1, [UpdateAnswer::Applied]);
@@ -96,7 +96,7 @@ async fn a_transaction_goes_from_its_slot_to_its_outcome() {
     .await;
 
     let record = world.store.tx(tx.tx_id).await.unwrap().unwrap();
-    assert_eq!(record.seen, RowVersion { state: TxState::Confirmed, version: 4 });
+    assert_eq!(record.row, RowVersion { state: TxState::Confirmed, version: 4 });
     assert_eq!(record.mined, Some(mined(&tx)));
     assert_eq!(record.newest_hash, Some(mined(&tx).tx_hash));
     assert_eq!((record.attempts, record.nonce), (1, Some(nonce(0))));
@@ -178,7 +178,7 @@ async fn what_the_writer_did_not_see_is_stale_or_lost() {
     let update = TxUpdate::moved(tx.tx_id, old, TxEvent::NodeAccepted).unwrap();
     let outcome = world.commit(|section| section.updates.push(update)).await;
     assert_eq!(answers(outcome).1, [UpdateAnswer::Lost]);
-    assert_eq!(seen(&world, tx.tx_id).await.version, 1);
+    assert_eq!(row_version(&world, tx.tx_id).await.version, 1);
 }
 
 #[tokio::test]
@@ -203,7 +203,7 @@ async fn a_freed_slot_goes_to_the_next_transaction() {
     })
     .await;
     let record = world.store.tx(rejected.tx_id).await.unwrap().unwrap();
-    assert_eq!((record.seen.state, record.nonce), (TxState::Failed(Failed::Rejected), None));
+    assert_eq!((record.row.state, record.nonce), (TxState::Failed(Failed::Rejected), None));
     let pool = world.store.reservations(submitter(), None, page()).await.unwrap();
     assert_eq!((pool[0].nonce, pool[0].state), (nonce(0), ReservationState::Recyclable));
     let taken = |request| new_tx(Some(request), Some(Slot { recycled: true, ..slot(0) }));
@@ -333,7 +333,7 @@ async fn hand_over(world: World) {
     let settled = world.store.settle(&world.node, world.lease, &[tx.tx_id]).await;
     assert_eq!(settled, Err(StoreError::Fenced(submitter())));
     let settled = other.settle(&node, lease, &[tx.tx_id, new_tx(None, None).tx_id]).await.unwrap();
-    assert_eq!((settled.rows[0].map(|seen| seen.version), settled.rows[1]), (Some(1), None));
+    assert_eq!((settled.rows[0].map(|row| row.version), settled.rows[1]), (Some(1), None));
     assert_eq!(other.renew(&node, &[lease], &terms).await.unwrap(), [lease]);
     assert_eq!(other.release(&node, &[lease]).await.unwrap(), 1);
     assert_eq!(other.owners(&[submitter()]).await.unwrap(), [None]);

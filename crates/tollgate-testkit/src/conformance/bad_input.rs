@@ -34,7 +34,7 @@ pub async fn text_that_no_store_can_hold_is_refused_by_name(fixture: &dyn StoreF
     let (a, lease) = fixture.owner().await;
     let tx = intent();
     a.write_whole(section(lease).create(tx.clone())).await;
-    let mut update = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "noted");
+    let mut update = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.row, "noted");
     let lossy: Text<2000> = Text::lossy(&format!("a\0b{}", "\u{20ac}".repeat(3_000)));
     update.last_error = Some(lossy.clone());
     a.apply(lease, update).await;
@@ -95,7 +95,7 @@ pub async fn the_largest_values_come_back_as_they_went_in(fixture: &dyn StoreFix
     let mut mined = mined_in(attempt.tx_hash, i64::MAX as u64);
     mined.gas_used = i64::MAX as u64;
     mined.revert_reason = Some(text(&"r".repeat(2_000)));
-    let mut update = moved(tx.tx_id, record.seen, TxEvent::Mined);
+    let mut update = moved(tx.tx_id, record.row, TxEvent::Mined);
     update.evidence = Evidence::Set(mined.clone());
     let list = confirmations(i64::MAX as u64, BatchLimits::CONFIRMATIONS);
     update.confirmations = Some(list.clone());
@@ -114,7 +114,7 @@ pub async fn a_number_beyond_the_database_is_refused_and_nothing_is_written(
     let before = a.record(tx.tx_id).await;
     let hash = before.newest_hash.unwrap();
     let with = |change: &dyn Fn(&mut TxUpdate)| {
-        let mut update = moved(tx.tx_id, before.seen, TxEvent::Mined);
+        let mut update = moved(tx.tx_id, before.row, TxEvent::Mined);
         update.evidence = Evidence::Set(mined_in(hash, 7));
         change(&mut update);
         update
@@ -155,11 +155,11 @@ pub async fn a_time_beyond_the_database_is_cut_or_refused_by_name(fixture: &dyn 
 
     let tx = intent();
     a.write_whole(section(lease).create(tx.clone())).await;
-    let mut update = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "scheduled");
+    let mut update = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.row, "scheduled");
     update.schedule = Schedule::In(Duration::MAX);
     let kept = is_kept_or_refused(a.try_write_one(section(lease).change(update)).await);
     let record = a.record(tx.tx_id).await;
-    assert_eq!(record.seen.version, 1 + u32::from(kept));
+    assert_eq!(record.row.version, 1 + u32::from(kept));
     if kept {
         let due = record.next_resubmit_at.expect("it was scheduled");
         assert!(due.since(record.updated_at) > Duration::from_secs(86_400 * 365), "{due:?}");

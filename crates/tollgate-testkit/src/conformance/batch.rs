@@ -25,8 +25,8 @@ pub async fn a_create_with_a_slot_is_kept_as_it_was_given(fixture: &dyn StoreFix
     assert_eq!(record.submitter, submitter(1));
     assert_eq!((record.request_id, record.nonce), (tx.request_id, Some(nonce(0))));
     assert_eq!((&record.payload, record.payload_digest), (tx.payload.bytes(), tx.payload.digest()));
-    assert_eq!(record.seen.state, TxState::Allocated(Allocated::Unsent));
-    assert_eq!((record.seen.version, record.fencing_token), (1, lease.token));
+    assert_eq!(record.row.state, TxState::Allocated(Allocated::Unsent));
+    assert_eq!((record.row.version, record.fencing_token), (1, lease.token));
     assert_eq!((record.attempts, record.newest_hash), (1, Some(slot.attempt.tx_hash)));
     assert_eq!((record.next_resubmit_at, record.resubmits), (None, 0));
     assert_eq!((record.last_error, record.mined, record.finished_at), (None, None, None));
@@ -49,7 +49,7 @@ pub async fn a_create_without_a_slot_is_queued(fixture: &dyn StoreFixture) {
     a.write_whole(section(lease).create(waiting.clone()).create(held.clone())).await;
     for (tx, sub_state) in [(waiting, Queued::Waiting), (held, Queued::Held)] {
         let record = a.record(tx.tx_id).await;
-        assert_eq!(record.seen.state, TxState::Queued(sub_state));
+        assert_eq!(record.row.state, TxState::Queued(sub_state));
         assert_eq!((record.nonce, record.attempts, record.newest_hash), (None, 0, None));
     }
     assert_eq!(a.cursor(submitter(1)).await, 0, "no nonce was used");
@@ -105,7 +105,7 @@ pub async fn a_submitter_that_takes_no_work_opens_no_slot(fixture: &dyn StoreFix
         }
         assert_eq!(record.status_reason, Some(text("why")));
         let mut allocate =
-            moved(queued.tx_id, a.record(queued.tx_id).await.seen, TxEvent::SlotAllocated);
+            moved(queued.tx_id, a.record(queued.tx_id).await.row, TxEvent::SlotAllocated);
         allocate.slot = intent().at(0).slot;
         for opens in [one_slot(lease, 0), section(lease).cursor(0, 1).change(allocate)] {
             let outcome = a.write(opens).await;
@@ -239,10 +239,10 @@ pub async fn events_are_written_with_the_change_that_they_tell_of(fixture: &dyn 
     stale.outbox = Some(event("stale"));
     a.write_whole(section(lease).create(told.clone())).await;
     a.write(section(lease).cursor(9, 10).create(stale)).await;
-    let seen = a.record(told.tx_id).await.seen;
-    let mut change = moved(told.tx_id, seen, TxEvent::Held);
+    let row = a.record(told.tx_id).await.row;
+    let mut change = moved(told.tx_id, row, TxEvent::Held);
     change.outbox = Some(event("changed"));
-    let mut lost = moved(told.tx_id, seen, TxEvent::Withdrawn);
+    let mut lost = moved(told.tx_id, row, TxEvent::Withdrawn);
     lost.outbox = Some(event("lost"));
     a.write_whole(section(lease).change(change)).await;
     let outcome = a.write(section(lease).change(lost)).await;

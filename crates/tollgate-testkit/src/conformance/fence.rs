@@ -102,12 +102,12 @@ pub async fn a_writer_that_waits_for_a_row_cannot_land_after_a_takeover(
     let lease = a.own(submitter(1)).await;
     let tx = intent();
     a.write_whole(section(lease).create(tx.clone())).await;
-    let seen = a.record(tx.tx_id).await.seen;
+    let row = a.record(tx.tx_id).await.row;
 
     let touch =
         format!("update managed_tx set version = version where tx_id = {}", fixture.id(tx.tx_id));
     let stranger = fixture.begin(&touch).await;
-    let late = a.write_aside(section(lease).change(moved(tx.tx_id, seen, TxEvent::Held)));
+    let late = a.write_aside(section(lease).change(moved(tx.tx_id, row, TxEvent::Held)));
     fixture.somebody_waits_for_a_lock().await;
     fixture.expire_in_flight(submitter(1)).await;
     let early = b.try_take_over(submitter(1)).await;
@@ -119,8 +119,8 @@ pub async fn a_writer_that_waits_for_a_row_cannot_land_after_a_takeover(
         Some(early) => early,
         None => b.take_over(submitter(1)).await,
     };
-    let version = b.record(tx.tx_id).await.seen.version;
-    assert_eq!(version, seen.version + u32::from(landed), "the answer and the row agree");
+    let version = b.record(tx.tx_id).await.row.version;
+    assert_eq!(version, row.version + u32::from(landed), "the answer and the row agree");
     b.step(newer, tx.tx_id, TxEvent::Withdrawn).await;
 }
 

@@ -58,7 +58,7 @@ pub async fn open_work_gives_every_open_transaction_with_all_its_attempts(
     a.write_whole(section(other).create(intent())).await;
     for tx in &txs[3..6] {
         for kind in [AttemptKind::Bump, AttemptKind::Cancellation] {
-            let mut bump = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "bumped");
+            let mut bump = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.row, "bumped");
             bump.attempt = Some(attempt_of(kind));
             a.apply(lease, bump).await;
         }
@@ -204,7 +204,7 @@ fn fits(filter: &ListFilter, record: &TxRecord) -> bool {
         && filter.submitter.is_none_or(|submitter| record.submitter == submitter)
         && match &filter.states {
             StateFilter::Any => true,
-            StateFilter::Of(states) => states.contains(&record.seen.state),
+            StateFilter::Of(states) => states.contains(&record.row.state),
         }
         && filter.from.is_none_or(|from| record.created_at >= from)
         && filter.to.is_none_or(|to| record.created_at < to)
@@ -227,7 +227,7 @@ pub async fn pages_neither_skip_nor_repeat_while_rows_arrive_and_change(
         seen.extend(next.iter().map(|record| record.tx_id));
         a.write_whole(section(lease).creates([intent(), intent()])).await;
         let changed = txs[seen.len() % txs.len()].tx_id;
-        if !a.record(changed).await.seen.state.is_final() {
+        if !a.record(changed).await.row.state.is_final() {
             a.step(lease, changed, TxEvent::Withdrawn).await;
         }
     }
@@ -298,7 +298,7 @@ pub async fn submitters_are_shown_with_owner_and_load(fixture: &dyn StoreFixture
     let mut oldest = Vec::new();
     for id in ids {
         let record = a.record(id).await;
-        oldest.extend((!record.seen.state.is_final()).then_some(record.created_at));
+        oldest.extend((!record.row.state.is_final()).then_some(record.created_at));
     }
     assert_eq!(busy.oldest_open, oldest.into_iter().min());
 }
@@ -316,15 +316,15 @@ pub async fn open_work_tells_how_long_the_head_was_waited_for_and_whether_it_was
         Patience { since, resends }
     };
     for (seconds, resends) in [(1, 0), (2, 7)] {
-        let seen = a.record(txs[0].tx_id).await.seen;
-        let mut claim = TxUpdate::noted(txs[0].tx_id, seen, "resend_claimed");
+        let row = a.record(txs[0].tx_id).await.row;
+        let mut claim = TxUpdate::noted(txs[0].tx_id, row, "resend_claimed");
         claim.patience = Some(patience(seconds, resends));
         a.apply(lease, claim).await;
     }
     // A change that does not speak of it keeps it.
     a.step(lease, txs[0].tx_id, TxEvent::AnswerUnclear).await;
     a.mine(lease, txs[1].tx_id, 7).await;
-    let mut orphaned = moved(txs[1].tx_id, a.record(txs[1].tx_id).await.seen, TxEvent::Orphaned);
+    let mut orphaned = moved(txs[1].tx_id, a.record(txs[1].tx_id).await.row, TxEvent::Orphaned);
     orphaned.evidence = Evidence::Clear;
     let hashes = vec![hash()];
     orphaned.confirmations = Some(Confirmations { first_block: 7, hashes, new_fork: true });
@@ -347,7 +347,7 @@ pub async fn waits_are_kept_while_a_transaction_is_open_and_deleted_when_it_ends
     let since = |seconds: i64| Timestamp::from_unix_micros(1_700_000_000_000_000 + seconds);
     for tx in &txs {
         for seconds in [1, 2] {
-            let mut note = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "unproven");
+            let mut note = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.row, "unproven");
             note.unproven_since = Some(since(seconds));
             note.patience = Some(Patience { since: since(seconds), resends: 1 });
             a.apply(lease, note).await;
@@ -437,7 +437,7 @@ pub async fn error_of_a_transaction_is_removed_when_its_receipt_is_final(
     let lease = a.own(submitter(1)).await;
     let tx = intent().at(0);
     a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
-    let mut note = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "held");
+    let mut note = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.row, "held");
     note.last_error = Some(Text::lossy("insufficient funds"));
     note.schedule = Schedule::In(Duration::from_secs(60));
     a.apply(lease, note).await;

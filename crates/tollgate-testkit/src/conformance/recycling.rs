@@ -18,8 +18,8 @@ async fn filled(node: &TestNode, lease: Lease, count: u64) -> Vec<NewTx> {
 }
 
 async fn recycling(node: &TestNode, tx: &NewTx, freed: u64) -> TxUpdate {
-    let seen = node.record(tx.tx_id).await.seen;
-    let mut update = moved(tx.tx_id, seen, TxEvent::SlotRecycled);
+    let row = node.record(tx.tx_id).await.row;
+    let mut update = moved(tx.tx_id, row, TxEvent::SlotRecycled);
     update.freed_nonce = Some(nonce(freed));
     update
 }
@@ -37,7 +37,7 @@ pub async fn a_recycled_slot_goes_to_the_next_transaction(fixture: &dyn StoreFix
     let recycled = recycling(&a, &txs[1], 1).await;
     a.apply(lease, recycled).await;
     let ended = a.record(txs[1].tx_id).await;
-    assert_eq!(ended.seen.state, TxState::Failed(Failed::Rejected));
+    assert_eq!(ended.row.state, TxState::Failed(Failed::Rejected));
     assert_eq!(ended.nonce, None, "I3: the slot is not its own any more");
     assert_eq!(a.attempts(txs[1].tx_id).await.unwrap().len(), 1, "I5: the attempt is kept");
     assert_eq!(pool(&a).await, [1]);
@@ -139,7 +139,7 @@ pub async fn recycled_and_new_slots_can_be_opened_together(fixture: &dyn StoreFi
     let queued = intent();
     a.write_whole(section(lease).create(queued.clone())).await;
     let mut allocate =
-        moved(queued.tx_id, a.record(queued.tx_id).await.seen, TxEvent::SlotAllocated);
+        moved(queued.tx_id, a.record(queued.tx_id).await.row, TxEvent::SlotAllocated);
     allocate.slot = intent().recycling(2).slot;
     let (low, high) = (intent().recycling(0), intent().at(3));
     let mixed = section(lease).cursor(3, 4).creates([low.clone(), high.clone()]).change(allocate);

@@ -69,8 +69,8 @@ pub async fn a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs(fixture:
         let lease = node.own(submitter(n)).await;
         let tx = intent();
         node.write_whole(section(lease).create(tx.clone())).await;
-        let seen = node.record(tx.tx_id).await.seen;
-        ends.push(section(lease).change(moved(tx.tx_id, seen, TxEvent::Withdrawn)));
+        let row = node.record(tx.tx_id).await.row;
+        ends.push(section(lease).change(moved(tx.tx_id, row, TxEvent::Withdrawn)));
     }
     let slow = a.write_aside(ends[0].clone());
     fixture.somebody_waits_for_a_lock().await;
@@ -146,8 +146,8 @@ pub async fn a_commit_that_numbered_outcomes_and_lost_its_answers_is_unknown(fix
     let lease = a.own(submitter(1)).await;
     let tx = intent();
     a.write_whole(section(lease).create(tx.clone())).await;
-    let seen = a.record(tx.tx_id).await.seen;
-    let end = section(lease).change(moved(tx.tx_id, seen, TxEvent::Withdrawn));
+    let row = a.record(tx.tx_id).await.row;
+    let end = section(lease).change(moved(tx.tx_id, row, TxEvent::Withdrawn));
     let (proxy, store) = proxied(fixture, NodeOptions::PATIENT).await;
     proxy.cut_after(&["tx_completion"], 1);
     let batch = FencedBatch::new(a.id.clone(), vec![end]).unwrap();

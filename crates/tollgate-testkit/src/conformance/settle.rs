@@ -17,8 +17,8 @@ pub async fn settle_reports_which_transactions_exist(fixture: &dyn StoreFixture)
     let asked = [second.tx_id, tx_id(), first.tx_id];
     let Settled { submitter: record, rows } = a.settle(&a.id, lease, &asked).await.unwrap();
     assert_eq!(record, a.known(submitter(1)).await);
-    let seen = [a.record(second.tx_id).await.seen, a.record(first.tx_id).await.seen];
-    assert_eq!(rows, [Some(seen[0]), None, Some(seen[1])]);
+    let row = [a.record(second.tx_id).await.row, a.record(first.tx_id).await.row];
+    assert_eq!(rows, [Some(row[0]), None, Some(row[1])]);
 }
 
 /// A commit whose caller never heard of it is found.
@@ -64,7 +64,7 @@ pub async fn a_change_in_flight_is_not_called_undone(fixture: &dyn StoreFixture)
     let (a, lease) = fixture.owner().await;
     let tx = intent();
     a.write_whole(section(lease).create(tx.clone())).await;
-    let before = a.record(tx.tx_id).await.seen;
+    let before = a.record(tx.tx_id).await.row;
     let change = moved(tx.tx_id, before, TxEvent::Held);
     let after = change.applied();
     let hasty = a.again(fixture, NodeOptions::HASTY).await;

@@ -47,7 +47,7 @@ impl State {
         }
     }
 
-    fn word(&self, endpoint: Endpoint, of: Address, attempts: &[TxHash]) -> EndpointReport {
+    fn report(&self, endpoint: Endpoint, of: Address, attempts: &[TxHash]) -> EndpointReport {
         if endpoint.is_silent {
             return EndpointReport::default();
         }
@@ -190,11 +190,11 @@ impl Chain for FakeChain {
         let look = |attempt: &TxHash| {
             let endpoints = state.endpoints.iter();
             let is_heard = is_heard && self.faults.check(Query::Receipt(*attempt)).is_ok();
-            let word = |endpoint: &Endpoint| match is_heard {
+            let lookup = |endpoint: &Endpoint| match is_heard {
                 true => state.looked(*endpoint, of, nonce, *attempt),
                 false => ReceiptLookup::NoAnswer,
             };
-            endpoints.map(word).collect()
+            endpoints.map(lookup).collect()
         };
         let mut looked: Vec<Vec<ReceiptLookup>> = attempts.iter().map(look).collect();
         for (attempt, words) in attempts.iter().zip(&mut looked) {
@@ -212,7 +212,7 @@ impl Chain for FakeChain {
 
     async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointReport> {
         let state = self.lock();
-        state.endpoints.iter().map(|endpoint| state.word(*endpoint, of, attempts)).collect()
+        state.endpoints.iter().map(|endpoint| state.report(*endpoint, of, attempts)).collect()
     }
 
     async fn occupants(&self, of: Address, slots: &[Nonce], _lookback: u64) -> OccupantSearch {

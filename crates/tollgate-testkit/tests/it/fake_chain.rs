@@ -206,16 +206,16 @@ async fn pools_show_what_is_due_and_what_waits() {
     let (due, waits) = (tx(0, 10, 1), tx(2, 10, 1));
     send(&chain, &due).await;
     send(&chain, &waits).await;
-    let words = chain.pools(FROM, &[hash_of(&waits)]).await;
-    let pool = words[0].pool.as_ref().unwrap();
+    let reports = chain.pools(FROM, &[hash_of(&waits)]).await;
+    let pool = reports[0].pool.as_ref().unwrap();
     assert_eq!(pool.pending.get(&nonce(0)), Some(&hash_of(&due)));
     assert_eq!(pool.queued.get(&nonce(2)), Some(&hash_of(&waits)));
     assert_eq!((pool.pending.len(), pool.queued.len()), (1, 1));
-    assert_eq!(words[0].knows_it, Some(true));
-    assert_eq!(words[1], Default::default());
+    assert_eq!(reports[0].knows_it, Some(true));
+    assert_eq!(reports[1], Default::default());
     chain.hide_pools();
-    let words = chain.pools(FROM, &[TxHash::ZERO]).await;
-    assert_eq!((&words[0].pool, words[0].knows_it), (&None, Some(false)));
+    let reports = chain.pools(FROM, &[TxHash::ZERO]).await;
+    assert_eq!((&reports[0].pool, reports[0].knows_it), (&None, Some(false)));
 }
 
 #[tokio::test]

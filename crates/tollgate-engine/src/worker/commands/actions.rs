@@ -119,7 +119,7 @@ async fn withdraw(
     let Some(queued) = session.state.queue().get(tx_id) else {
         return Err(Forbidden::Final.into());
     };
-    let update = TxUpdate::moved(tx_id, queued.seen, TxEvent::Withdrawn);
+    let update = TxUpdate::moved(tx_id, queued.row, TxEvent::Withdrawn);
     let mut update = update.map_err(Stop::from)?;
     let words = json!({ "action": "cancel", "by": "operator", "reason": reason });
     update.detail = Some(Text::lossy(&words.to_string()));
@@ -246,13 +246,13 @@ async fn claim_action(session: &mut Session, mut update: TxUpdate) -> Result<(),
 fn claim(tx: &InFlightTx, event: Option<TxEvent>, what: &'static str) -> Result<TxUpdate, Stop> {
     match event {
         Some(event) => moved(tx, event),
-        None => Ok(TxUpdate::noted(tx.tx_id, tx.seen, what)),
+        None => Ok(TxUpdate::noted(tx.tx_id, tx.row, what)),
     }
 }
 
 /// What speeds up what is under way: more for the intent, or more for what closes its slot.
 fn speed_up(tx: &InFlightTx) -> Result<StuckAction, Forbidden> {
-    if tx.seen.state == TxState::Tracking(Tracking::Mined) {
+    if tx.row.state == TxState::Tracking(Tracking::Mined) {
         return Err(Forbidden::Mined);
     }
     Ok(match tx.closing() {

@@ -67,7 +67,7 @@ impl StuckQuestions {
         }
         let Some(head) = session.state.in_flight().head() else { return };
         let line = LineView {
-            head: head.seen.state,
+            head: head.row.state,
             head_since: head.sending.patience().since,
             asked_at: head.decisions.asked_at,
             depth: depth_behind(session, head.nonce),
@@ -188,7 +188,7 @@ async fn note_noop(
         return Ok(());
     }
     let noted = detail.as_str().to_owned();
-    let mut update = TxUpdate::noted(tx_id, tx.seen, "decided");
+    let mut update = TxUpdate::noted(tx_id, tx.row, "decided");
     update.detail = Some(detail);
     let _refused = session.apply_one(update).await?;
     if let Some(tx) = session.state.tx_mut(tx_id) {

@@ -121,8 +121,8 @@ fn update_for(
     // I3: a send that was not answered may have been the one that a node took.
     let doubted = outcome.doubted || tx.answers.all().is_none();
     let (hold, shown) = (tx.hold(), tx.holds.shown);
-    let noted = |what| TxUpdate::noted(tx.tx_id, tx.seen, what);
-    let event = event_for(action_for(class), tx.seen.state, tx.attempts.len(), doubted);
+    let noted = |what| TxUpdate::noted(tx.tx_id, tx.row, what);
+    let event = event_for(action_for(class), tx.row.state, tx.attempts.len(), doubted);
     let mut update = match event {
         Some(event) => moved(tx, event)?,
         None if is_first && is_taken => noted(TxEvent::NodeAccepted.name()),

@@ -111,7 +111,7 @@ pub(super) async fn note_unsigned(
         let detail = format!("it can't be signed, and what waits behind it is held up: {why}");
         session.alert(AlertKind::Unsigned, AlertSubject::tx(queued.tx_id), &detail);
         if queued.unsigned.as_ref() != Some(&why.to_string()) {
-            let mut update = TxUpdate::noted(queued.tx_id, queued.seen, "unsigned");
+            let mut update = TxUpdate::noted(queued.tx_id, queued.row, "unsigned");
             update.last_error = Some(Text::lossy(&format!("not signed: {why}")));
             updates.push(update);
         }

@@ -61,7 +61,7 @@ pub(super) fn section(
     let mut slots = slots.into_iter();
     // What waits is older, so it gets the lower nonces.
     for (queued, slot) in queued.iter().zip(slots.by_ref()) {
-        let mut update = TxUpdate::moved(queued.tx_id, queued.seen, TxEvent::SlotAllocated)?;
+        let mut update = TxUpdate::moved(queued.tx_id, queued.row, TxEvent::SlotAllocated)?;
         update.slot = Some(slot);
         section.updates.push(update);
     }

@@ -53,7 +53,7 @@ impl Refusals {
         now: Timestamp,
     ) -> Option<(&str, Timestamp)> {
         let refused = self.known.get(&(update.tx_id, update.event_name()))?;
-        let holds = refused.version == update.seen.version && now < refused.until;
+        let holds = refused.version == update.row.version && now < refused.until;
         holds.then_some((refused.why.as_str(), refused.until))
     }
 

@@ -107,7 +107,7 @@ impl InFlightSet {
 
     /// The head of the line: what all others wait for.
     pub(in crate::worker) fn head(&self) -> Option<&InFlightTx> {
-        self.by_nonce.values().find(|tx| stuck::head([(tx.nonce, tx.seen.state)]).is_some())
+        self.by_nonce.values().find(|tx| stuck::head([(tx.nonce, tx.row.state)]).is_some())
     }
 
     pub(in crate::worker) fn all_hashes(&self) -> Vec<TxHash> {

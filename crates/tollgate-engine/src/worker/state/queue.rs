@@ -9,7 +9,7 @@ use tollgate_model::{Intent, Queued, Timestamp, TxId, TxState};
 #[derive(Clone, Debug)]
 pub(in crate::worker) struct QueuedTx {
     pub(in crate::worker) tx_id: TxId,
-    pub(in crate::worker) seen: RowVersion,
+    pub(in crate::worker) row: RowVersion,
     pub(in crate::worker) intent: Intent,
     pub(in crate::worker) accepted_at: Timestamp,
     /// Why it could not be signed, as far as that is written down.
@@ -21,7 +21,7 @@ pub(in crate::worker) struct QueuedTx {
 impl QueuedTx {
     /// A transaction as the store has it.
     pub(in crate::worker) fn stored(record: &TxRecord, intent: Intent) -> Self {
-        Self::at(record.tx_id, record.seen, intent, record.created_at)
+        Self::at(record.tx_id, record.row, intent, record.created_at)
     }
 
     /// A transaction that was just made durable.
@@ -29,13 +29,13 @@ impl QueuedTx {
         Self::at(tx.tx_id, RowVersion { state: tx.initial_state(), version: 1 }, intent, at)
     }
 
-    const fn at(tx_id: TxId, seen: RowVersion, intent: Intent, accepted_at: Timestamp) -> Self {
-        Self { tx_id, seen, intent, accepted_at, unsigned: None, set_aside_until: None }
+    const fn at(tx_id: TxId, row: RowVersion, intent: Intent, accepted_at: Timestamp) -> Self {
+        Self { tx_id, row, intent, accepted_at, unsigned: None, set_aside_until: None }
     }
 
     /// Whether it may get a slot.
     fn is_ready(&self, now: Timestamp) -> bool {
-        self.seen.state == TxState::Queued(Queued::Waiting) && !self.is_set_aside(now)
+        self.row.state == TxState::Queued(Queued::Waiting) && !self.is_set_aside(now)
     }
 
     fn is_set_aside(&self, now: Timestamp) -> bool {
@@ -117,9 +117,9 @@ mod tests {
 
     fn waiting(n: u128) -> QueuedTx {
         let tx_id = TxId::from_uuid(Uuid::from_u128(n));
-        let seen = RowVersion { state: TxState::Queued(Queued::Waiting), version: 1 };
+        let row = RowVersion { state: TxState::Queued(Queued::Waiting), version: 1 };
         let intent = Intent::transfer(Address::ZERO, U256::ZERO);
-        QueuedTx::at(tx_id, seen, intent, Timestamp::EPOCH)
+        QueuedTx::at(tx_id, row, intent, Timestamp::EPOCH)
     }
 
     fn ids(queue: &Queue) -> Vec<u128> {
@@ -138,8 +138,8 @@ mod tests {
         assert_eq!(ids(&queue), [3, 2, 1]);
         assert_eq!((queue.len(), queue.is_empty()), (3, false));
         assert_eq!(queue.first().unwrap().tx_id, waiting(3).tx_id);
-        queue.get_mut(waiting(2).tx_id).unwrap().seen.version = 7;
-        assert_eq!(queue.get(waiting(2).tx_id).unwrap().seen.version, 7);
+        queue.get_mut(waiting(2).tx_id).unwrap().row.version = 7;
+        assert_eq!(queue.get(waiting(2).tx_id).unwrap().row.version, 7);
         assert!(queue.get(waiting(9).tx_id).is_none());
     }
 }

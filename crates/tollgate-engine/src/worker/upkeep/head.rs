@@ -85,7 +85,7 @@ impl HeadWatch {
         if tx.diagnosis == Some(found) {
             return Ok(());
         }
-        let mut update = TxUpdate::noted(tx_id, tx.seen, "diagnosed");
+        let mut update = TxUpdate::noted(tx_id, tx.row, "diagnosed");
         update.diagnosis = Some(Text::lossy(&found.to_string()));
         let _refused = session.apply_one(update).await?;
         if let Some(tx) = session.state.tx_mut(tx_id) {
@@ -149,7 +149,7 @@ async fn show_hindrance(session: &mut Session, tx_id: TxId) -> Result<(), Stop> 
         return Ok(());
     }
     let what = if hold.is_some() { "held" } else { "hold_over" };
-    let mut update = TxUpdate::noted(tx_id, tx.seen, what);
+    let mut update = TxUpdate::noted(tx_id, tx.row, what);
     match tx.holds.hindrance() {
         Some(hindrance) => {
             let (cause, subject) = (hindrance.to_string(), AlertSubject::slot(tx_id, tx.nonce));

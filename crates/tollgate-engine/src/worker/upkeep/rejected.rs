@@ -49,7 +49,7 @@ pub(super) async fn settle(session: &mut Session, commands: &mut Commands) -> Re
 
 fn judge(session: &Session, tx: &InFlightTx, counts: Option<AccountCounts>) -> RejectedDecision {
     let view = RejectedView {
-        state: tx.seen.state,
+        state: tx.row.state,
         nonce: tx.nonce,
         mode: session.state.mode(),
         answers: tx.answers.all(),

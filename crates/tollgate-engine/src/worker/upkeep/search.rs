@@ -223,7 +223,7 @@ impl Upkeep {
                 continue;
             }
             if before.is_none() {
-                let mut update = TxUpdate::noted(tx.tx_id, tx.seen, "unproven");
+                let mut update = TxUpdate::noted(tx.tx_id, tx.row, "unproven");
                 update.unproven_since = Some(now);
                 unproven.push(update);
             }
@@ -240,7 +240,7 @@ impl Upkeep {
 }
 
 fn is_shown(tx: &InFlightTx) -> bool {
-    tx.seen.state == TxState::Stuck(StuckReason::Unproven)
+    tx.row.state == TxState::Stuck(StuckReason::Unproven)
 }
 
 /// A receipt in a block that left the chain is none: who shows it says nothing about the slot (I9).
@@ -251,8 +251,8 @@ fn without_orphaned(searched: SlotFindings, view: &ChainView) -> SlotFindings {
         return searched;
     }
     let mut looked = searched.looked;
-    for word in looked.iter_mut().flatten().filter(|word| **word == ReceiptLookup::Found) {
-        *word = ReceiptLookup::NoAnswer;
+    for lookup in looked.iter_mut().flatten().filter(|lookup| **lookup == ReceiptLookup::Found) {
+        *lookup = ReceiptLookup::NoAnswer;
     }
     SlotFindings { looked, receipt: None, ..searched }
 }

@@ -36,11 +36,11 @@ async fn underpriced_transaction_is_bumped_and_mined() {
     let cluster = cheap_cluster().await;
     let engine = cluster.node_with("a", patient(), bumping());
     let ids = transfers(&engine, [10, 11]).await;
-    cluster.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[1], "was with a node", |tx| tx.row.state == PENDING).await;
     cluster.chain.set_base_fee(60 * GWEI);
     cluster.until(ids[0], "offered more", |tx| tx.attempts > 1).await;
     cluster.mine_until_final(&ids).await;
-    assert_eq!(cluster.record(ids[0]).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.record(ids[0]).await.row.state, TxState::Confirmed);
     assert_eq!(cluster.paid(account(1)), [10, 11]);
     let attempts = cluster.attempts(ids[0]).await;
     assert!(attempts.iter().skip(1).all(|attempt| attempt.kind == AttemptKind::Bump));
@@ -51,7 +51,7 @@ async fn older_attempt_mined_after_a_bump_ends_the_transaction_once() {
     let cluster = cheap_cluster().await;
     let engine = cluster.node("a", patient());
     let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
     // The pool keeps the older one.
     cluster.chain.answer(TxMatch::Any, AnswerClass::ReplacementUnderpriced, 1);
     let newer = sign(&cluster, &engine, ids[0], Action::SpeedUp).await;
@@ -63,7 +63,7 @@ async fn older_attempt_mined_after_a_bump_ends_the_transaction_once() {
     cluster.mine_until_final(&ids).await;
     let record = cluster.record(ids[0]).await;
     let attempts = cluster.attempts(ids[0]).await;
-    assert_eq!(record.seen.state, TxState::Confirmed);
+    assert_eq!(record.row.state, TxState::Confirmed);
     assert_eq!(attempts[1].tx_hash, newer);
     assert_eq!(record.mined.unwrap().tx_hash, attempts[0].tx_hash, "the hash that was mined");
     assert_eq!(cluster.paid(account(1)), [10]);
@@ -79,7 +79,7 @@ async fn fee_cap_holds_a_bump_with_an_alert_until_the_market_falls() {
     let options = EngineOptions { fee_caps, resubmit, ..patient() };
     let engine = cluster.node_with("a", options, bumping());
     let ids = transfers(&engine, [10, 11]).await;
-    cluster.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[1], "was with a node", |tx| tx.row.state == PENDING).await;
     cluster.chain.set_base_fee(90 * GWEI);
     cluster.eventually("an alert", async || !cluster.alerts.of(AlertKind::FeeCap).is_empty()).await;
     cluster.chain.mine();
@@ -87,7 +87,7 @@ async fn fee_cap_holds_a_bump_with_an_alert_until_the_market_falls() {
         attempts.iter().map(|attempt| attempt.fees.max_fee.wei()).max().unwrap()
     };
     assert!(offered(&cluster.attempts(ids[0]).await) <= 30 * GWEI);
-    assert!(!cluster.record(ids[0]).await.seen.state.is_final());
+    assert!(!cluster.record(ids[0]).await.row.state.is_final());
     cluster.chain.set_base_fee(5 * GWEI);
     cluster.mine_until_final(&ids).await;
     assert_eq!(cluster.paid(account(1)), [10, 11], "neither failed nor jammed");
@@ -99,7 +99,7 @@ async fn stuck_transaction_is_not_bumped_where_price_is_not_the_cause() {
     cluster.chain.hold(TxMatch::Value(10));
     let engine = cluster.node_with("a", patient(), bumping());
     let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
     for _ in 0..8 {
         cluster.chain.mine();
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -114,7 +114,7 @@ async fn nothing_beyond_the_callers_cap_is_signed_unless_closing_may_exceed_it()
     let cap = GasPrice::from_wei(12 * GWEI).unwrap();
     let capped = Intent { max_fee_per_gas: Some(cap), ..transfer(10) };
     let tx = id(engine.create(account(1), None, capped).await.unwrap());
-    cluster.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(tx, "was with a node", |tx| tx.row.state == PENDING).await;
     for action in [Action::SpeedUp, Action::Cancel] {
         let refused = act(&engine, tx, action).await;
         let Err(ActError::AboveCap(reached)) = refused else { panic!("{refused:?}") };
@@ -145,7 +145,7 @@ async fn another_call_stands_in_its_place_only_where_the_caller_allows_it() {
     let fixed = transfers(&engine, [10]).await[0];
     let free = Intent { replaceable: true, ..transfer(11) };
     let free = id(engine.create(account(1), None, free).await.unwrap());
-    cluster.until(free, "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(free, "was with a node", |tx| tx.row.state == PENDING).await;
     let refused = act(&engine, fixed, Action::Replace(another_call())).await;
     assert_eq!(refused, Err(ActError::Forbidden(Forbidden::PayloadFixed)));
     sign(&cluster, &engine, free, Action::Replace(another_call())).await;
@@ -153,7 +153,7 @@ async fn another_call_stands_in_its_place_only_where_the_caller_allows_it() {
     sign(&cluster, &engine, free, Action::SpeedUp).await;
     cluster.mine_until_final(&[fixed, free]).await;
     assert_eq!(cluster.paid(account(1)), [10, 77]);
-    assert_eq!(cluster.record(free).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.record(free).await.row.state, TxState::Confirmed);
     let history = cluster.history(free).await;
     let details = history.iter().filter_map(|entry| entry.detail.as_ref());
     let details: Vec<_> = details.map(|detail| detail.as_str()).collect();
@@ -169,7 +169,7 @@ async fn another_call_that_the_account_can_not_pay_is_refused_and_leaves_nothing
     let other = transfers(&engine, [HALF_ETHER]).await[0];
     let free = Intent { replaceable: true, ..transfer(11) };
     let free = id(engine.create(account(1), None, free).await.unwrap());
-    cluster.until(free, "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(free, "was with a node", |tx| tx.row.state == PENDING).await;
     // The second call and its fee could be paid, but not beside the other slot.
     let ether = U256::from(2 * HALF_ETHER);
     cluster.chain.set_balance(account(1).address, ether);
@@ -194,7 +194,7 @@ async fn demanded_price_is_signed_as_it_is_or_refused_with_the_minimum() {
     let cluster = cheap_cluster().await;
     let engine = cluster.node("a", patient());
     let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
     let first = cluster.attempts(ids[0]).await[0].fees;
     let at = |wei: u128| Replacement {
         max_fee_per_gas: Some(GasPrice::from_wei(wei).unwrap()),

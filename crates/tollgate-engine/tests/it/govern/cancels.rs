@@ -19,7 +19,7 @@ async fn cancel_of_a_queued_transaction_ends_it_at_once_without_a_nonce() {
     let ids = transfers(&engine, [10, 11, 12]).await;
     assert_eq!(act(&engine, ids[1], Action::Cancel).await, Ok(Acted::Withdrawn));
     let record = cluster.record(ids[1]).await;
-    assert_eq!((record.seen.state, record.nonce), (CANCELLED, None));
+    assert_eq!((record.row.state, record.nonce), (CANCELLED, None));
     cluster.mine_until_final(&[ids[0], ids[2]]).await;
     assert_eq!(cluster.paid(account(1)), [10, 12], "the next one has the nonce");
     let again = act(&engine, ids[1], Action::Cancel).await;
@@ -33,10 +33,10 @@ async fn cancel_of_a_possibly_sent_transaction_closes_its_slot_by_a_self_transfe
     let engine = cluster.node("a", patient());
     let ids = transfers(&engine, [10]).await;
     let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
-    cluster.until(ids[0], "went grey", |tx| tx.seen.state == grey).await;
+    cluster.until(ids[0], "went grey", |tx| tx.row.state == grey).await;
     sign(&cluster, &engine, ids[0], Action::Cancel).await;
     cluster.mine_until_final(&ids).await;
-    assert_eq!(cluster.record(ids[0]).await.seen.state, CANCELLED);
+    assert_eq!(cluster.record(ids[0]).await.row.state, CANCELLED);
     assert_eq!(cluster.paid(account(1)), [0], "nothing was paid, and the slot is closed");
 }
 
@@ -45,12 +45,12 @@ async fn cancel_of_a_pooled_transaction_replaces_it_and_successors_are_mined() {
     let (cluster, engine) = Cluster::with_node(patient()).await;
     let ids = transfers(&engine, 10..15).await;
     for id in &ids {
-        cluster.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
+        cluster.until(*id, "was with a node", |tx| tx.row.state == PENDING).await;
     }
     let hash = sign(&cluster, &engine, ids[1], Action::Cancel).await;
     cluster.mine_until_final(&ids).await;
     let record = cluster.record(ids[1]).await;
-    assert_eq!(record.seen.state, CANCELLED);
+    assert_eq!(record.row.state, CANCELLED);
     assert_eq!(record.mined.unwrap().tx_hash, hash, "the record says which was mined");
     assert_eq!(cluster.paid(account(1)), [10, 0, 12, 13, 14]);
     let kinds: Vec<_> = cluster.attempts(ids[1]).await.iter().map(|attempt| attempt.kind).collect();
@@ -62,13 +62,13 @@ async fn cancel_of_a_pooled_transaction_replaces_it_and_successors_are_mined() {
 async fn cancelling_a_mined_transaction_is_refused() {
     let (cluster, engine) = Cluster::with_node(patient()).await;
     let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
     cluster.chain.mine();
-    cluster.until(ids[0], "was mined", |tx| tx.seen.state == MINED).await;
+    cluster.until(ids[0], "was mined", |tx| tx.row.state == MINED).await;
     let refused = act(&engine, ids[0], Action::Cancel).await;
     assert_eq!(refused, Err(ActError::Forbidden(Forbidden::Mined)));
     cluster.mine_until_final(&ids).await;
-    assert_eq!(cluster.record(ids[0]).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.record(ids[0]).await.row.state, TxState::Confirmed);
     assert_eq!(cluster.attempts(ids[0]).await.len(), 1);
 }
 
@@ -76,7 +76,7 @@ async fn cancelling_a_mined_transaction_is_refused() {
 async fn cancel_racing_with_mining_is_decided_by_the_block() {
     let (cluster, engine) = Cluster::with_node(patient()).await;
     let ids = transfers(&engine, [10, 11]).await;
-    cluster.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[1], "was with a node", |tx| tx.row.state == PENDING).await;
     let intent = cluster.attempts(ids[0]).await[0].tx_hash;
     // The cancellation is durable, and before it is sent the intent is mined.
     let mut hold = cluster.checkpoints.pause_at(Checkpoint::ActionClaimed);
@@ -88,7 +88,7 @@ async fn cancel_racing_with_mining_is_decided_by_the_block() {
     assert!(matches!(cancel.await.unwrap(), Ok(Acted::Signed(_))));
     cluster.mine_until_final(&ids).await;
     let record = cluster.record(ids[0]).await;
-    assert_eq!(record.seen.state, TxState::Confirmed, "it was too late");
+    assert_eq!(record.row.state, TxState::Confirmed, "it was too late");
     assert_eq!(record.mined.unwrap().tx_hash, intent);
     assert_eq!(cluster.paid(account(1)), [10, 11]);
 }
@@ -97,7 +97,7 @@ async fn cancel_racing_with_mining_is_decided_by_the_block() {
 async fn second_cancel_signs_nothing_and_the_cancel_can_be_sped_up() {
     let (cluster, engine) = Cluster::with_node(patient()).await;
     let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
     sign(&cluster, &engine, ids[0], Action::Cancel).await;
     assert_eq!(act(&engine, ids[0], Action::Cancel).await, Ok(Acted::UnderWay));
     assert_eq!(cluster.attempts(ids[0]).await.len(), 2);
@@ -106,14 +106,14 @@ async fn second_cancel_signs_nothing_and_the_cancel_can_be_sped_up() {
     assert_eq!(attempts[2].kind, AttemptKind::Cancellation, "it stays cancelled");
     assert!(attempts[2].fees.max_fee > attempts[1].fees.max_fee);
     cluster.mine_until_final(&ids).await;
-    assert_eq!(cluster.record(ids[0]).await.seen.state, CANCELLED);
+    assert_eq!(cluster.record(ids[0]).await.row.state, CANCELLED);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn actions_and_their_reasons_are_in_the_history() {
     let (cluster, engine) = Cluster::with_node(options()).await;
     let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
     act(&engine, ids[0], Action::Cancel).await.unwrap();
     let history = cluster.history(ids[0]).await;
     let entry = history.iter().find(|entry| entry.event == "cancel").unwrap();
@@ -141,7 +141,7 @@ async fn attempt_refused_everywhere_as_too_high_is_cancelled_below_its_price() {
     assert!(prices[1] < prices[0], "what no pool has need not be beaten: {prices:?}");
     sign(&cluster, &engine, ids[0], Action::Cancel).await;
     cluster.mine_until_final(&ids).await;
-    assert_eq!(cluster.record(ids[0]).await.seen.state, CANCELLED);
+    assert_eq!(cluster.record(ids[0]).await.row.state, CANCELLED);
     let attempts = cluster.attempts(ids[0]).await;
     assert_eq!(attempts.len(), 3, "I5: every form is kept");
     assert!(attempts[2].fees.max_fee <= prices[0], "{attempts:?}");
@@ -151,7 +151,7 @@ async fn attempt_refused_everywhere_as_too_high_is_cancelled_below_its_price() {
 async fn replacement_refused_everywhere_as_too_high_need_not_be_outbid() {
     let (cluster, engine) = Cluster::with_node(patient()).await;
     let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
     cluster.chain.answer(TxMatch::Value(10), AnswerClass::FeeTooHigh, 1);
     let absurd = GasPrice::from_wei(900_000_000_000).unwrap();
     let with = Replacement { max_fee_per_gas: Some(absurd), ..Replacement::default() };

@@ -32,9 +32,9 @@ async fn queued_transaction_that_expires_ends_without_a_nonce() {
     let late = create(&engine, brief(&engine, 11)).await;
     let last = transfers(&engine, [12]).await;
     cluster.clock.advance(MINUTE);
-    cluster.until(late, "ended", |tx| tx.seen.state.is_final()).await;
+    cluster.until(late, "ended", |tx| tx.row.state.is_final()).await;
     let record = cluster.record(late).await;
-    assert_eq!((record.seen.state, record.nonce), (TxState::Failed(Failed::Cancelled), None));
+    assert_eq!((record.row.state, record.nonce), (TxState::Failed(Failed::Cancelled), None));
     cluster.chain.release(TxMatch::Value(10));
     cluster.mine_until_final(&[first[0], last[0]]).await;
     assert_eq!(cluster.paid(account(1)), [10, 12]);
@@ -68,10 +68,10 @@ async fn expired_transaction_with_a_slot_is_stuck_and_tracked() {
     let tx = create(&engine, brief(&engine, 10)).await;
     let next = transfers(&engine, [11]).await;
     let tracked = |state: TxState| matches!(state, TxState::Tracking(_));
-    cluster.until(tx, "was with a node", |tx| tracked(tx.seen.state)).await;
+    cluster.until(tx, "was with a node", |tx| tracked(tx.row.state)).await;
     cluster.clock.advance(MINUTE);
     let expired = TxState::Stuck(StuckReason::Expired);
-    cluster.until(tx, "expired", |tx| tx.seen.state == expired).await;
+    cluster.until(tx, "expired", |tx| tx.row.state == expired).await;
     cluster.eventually("an alert", async || !cluster.alerts.of(AlertKind::Stuck).is_empty()).await;
     let hash = cluster.attempts(tx).await[0].tx_hash;
     let sends = cluster.chain.sends(hash);
@@ -81,7 +81,7 @@ async fn expired_transaction_with_a_slot_is_stuck_and_tracked() {
     // Evidence moves it all the same.
     cluster.chain.release(TxMatch::Value(10));
     cluster.mine_until_final(&[tx, next[0]]).await;
-    assert_eq!(cluster.record(tx).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.record(tx).await.row.state, TxState::Confirmed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -99,12 +99,12 @@ async fn policy_closes_the_slot_of_an_expired_transaction() {
     let head = transfers(&engine, [10]).await;
     let late = create(&engine, brief(&engine, 11)).await;
     let next = transfers(&engine, [12]).await;
-    cluster.until(next[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(next[0], "was with a node", |tx| tx.row.state == PENDING).await;
     cluster.clock.advance(MINUTE);
     // It is not the head, and the policy is asked about it all the same.
     cluster.until(late, "is being cancelled", |tx| tx.attempts == 2).await;
     cluster.chain.release(TxMatch::Value(10));
     cluster.mine_until_final(&[head[0], late, next[0]]).await;
-    assert_eq!(cluster.record(late).await.seen.state, TxState::Failed(Failed::Cancelled));
+    assert_eq!(cluster.record(late).await.row.state, TxState::Failed(Failed::Cancelled));
     assert_eq!(cluster.paid(account(1)), [10, 0, 12]);
 }

@@ -33,12 +33,12 @@ async fn account_without_funds_is_held_with_an_alert_and_mined_in_order_after_fu
         })
         .await;
     let unfinished = cluster.record(ids[4]).await;
-    assert!(!unfinished.seen.state.is_final(), "{unfinished:?}");
+    assert!(!unfinished.row.state.is_final(), "{unfinished:?}");
     cluster.chain.set_balance(address, U256::from(ETHER) * U256::from(100));
     cluster.mine_until_final(&ids).await;
     assert_eq!(cluster.paid(account(1)), values, "in order");
     for id in ids {
-        assert_eq!(cluster.record(id).await.seen.state, TxState::Confirmed);
+        assert_eq!(cluster.record(id).await.row.state, TxState::Confirmed);
     }
 }
 
@@ -52,7 +52,7 @@ async fn lack_of_funds_is_shown_as_such_after_a_takeover() {
     cluster.chain.answer(TxMatch::Any, AnswerClass::InsufficientFunds, usize::MAX);
     let engine = cluster.node("a", patient());
     let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "is held", |tx| tx.seen.state == UNFUNDED).await;
+    cluster.until(ids[0], "is held", |tx| tx.row.state == UNFUNDED).await;
     let hash = cluster.attempts(ids[0]).await[0].tx_hash;
     engine.stop().await;
     drop(engine);
@@ -65,7 +65,7 @@ async fn lack_of_funds_is_shown_as_such_after_a_takeover() {
         })
         .await;
     heir.reconcile(account(1)).await.unwrap();
-    assert_eq!(cluster.record(ids[0]).await.seen.state, UNFUNDED);
+    assert_eq!(cluster.record(ids[0]).await.row.state, UNFUNDED);
     cluster.chain.answer_truly();
     cluster.clock.advance(Duration::from_secs(3_600 * 24));
     cluster.mine_until_final(&ids).await;
@@ -90,11 +90,11 @@ async fn funds_that_vanish_after_a_node_took_it_are_the_shown_cause_and_it_goes_
     cluster.chain.hold(TxMatch::Any);
     let engine = cluster.node("a", impatient());
     let ids = transfers(&engine, [ETHER]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
     cluster.chain.set_balance(address, U256::from(ETHER / 2));
     cluster.chain.forget_pool();
     cluster.clock.advance(TIMEOUT);
-    cluster.until(ids[0], "was stuck for funds", |tx| tx.seen.state == STUCK_FOR_FUNDS).await;
+    cluster.until(ids[0], "was stuck for funds", |tx| tx.row.state == STUCK_FOR_FUNDS).await;
     let told = cluster.record(ids[0]).await.last_error.expect("the cause");
     assert!(told.as_str().contains("insufficient funds"), "{told:?}");
     assert!(!cluster.alerts.of(AlertKind::InsufficientFunds).is_empty());
@@ -103,7 +103,7 @@ async fn funds_that_vanish_after_a_node_took_it_are_the_shown_cause_and_it_goes_
     cluster.clock.advance(Duration::from_secs(2 * 3_600));
     cluster.mine_until_final(&ids).await;
     let record = cluster.record(ids[0]).await;
-    assert_eq!(record.seen.state, TxState::Confirmed);
+    assert_eq!(record.row.state, TxState::Confirmed);
     assert_eq!((record.last_error, record.next_resubmit_at), (None, None), "out of date");
 }
 
@@ -118,7 +118,7 @@ async fn base_fee_above_the_newest_offer_is_shown_on_the_transaction_until_it_co
     let options = EngineOptions { resubmit, ..patient() };
     let engine = cluster.node_with("a", options, policies);
     let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
     cluster.chain.set_base_fee(100_000_000_000);
     cluster.clock.advance(3 * TIMEOUT);
     let is_told = |tx: &TxRecord| {

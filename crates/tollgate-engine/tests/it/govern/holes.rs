@@ -27,7 +27,7 @@ async fn with_a_hole(options: EngineOptions) -> (Cluster, tollgate_engine::Engin
     let engine = cluster.node("a", options);
     let ids = transfers(&engine, [10]).await;
     assert_eq!(cluster.record(ids[0]).await.nonce.unwrap().get(), 1);
-    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
     assert!(cluster.chain.evict(hash));
     (cluster, engine, ids)
 }
@@ -50,7 +50,7 @@ async fn a_hole_is_closed_by_a_placeholder_where_the_policy_says_so() {
     assert_eq!(cluster.chain.pooled(), 1, "not at once: whoever left it may come back");
     cluster.clock.advance(MINUTE);
     cluster.mine_until_final(&ids).await;
-    assert_eq!(cluster.record(ids[0]).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.record(ids[0]).await.row.state, TxState::Confirmed);
     assert_eq!(cluster.paid(account(1)), [0, 10]);
 }
 

@@ -50,17 +50,17 @@ async fn a_slot_that_an_outsider_took_ends_as_nonce_taken_and_the_rest_goes_on()
     cluster.chain.hold(TxMatch::Value(10));
     let engine = cluster.node("a", watchful(options()));
     let ids = transfers(&engine, [10, 11]).await;
-    cluster.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[1], "was with a node", |tx| tx.row.state == PENDING).await;
     let foreign = cluster.chain.outsider_mines(account(1).address);
     cluster.chain.mine();
     // Mined, but not settled: a reorg may still put ours there.
     cluster
         .eventually("it is seen", async || !cluster.alerts.of(AlertKind::NonceTaken).is_empty())
         .await;
-    assert!(!cluster.record(ids[0]).await.seen.state.is_final(), "I8");
+    assert!(!cluster.record(ids[0]).await.row.state.is_final(), "I8");
     cluster.mine_until_final(&ids).await;
-    assert_eq!(cluster.record(ids[0]).await.seen.state, TAKEN);
-    assert_eq!(cluster.record(ids[1]).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.record(ids[0]).await.row.state, TAKEN);
+    assert_eq!(cluster.record(ids[1]).await.row.state, TxState::Confirmed);
     assert_eq!(cluster.alerts.of(AlertKind::NonceTaken).len(), 2, "seen, and then settled");
     let last = cluster.history(ids[0]).await.pop().unwrap();
     assert!(last.detail.unwrap().as_str().contains(&foreign.to_string()), "who took it is said");
@@ -74,16 +74,16 @@ async fn no_slot_is_called_taken_while_an_endpoint_is_silent() {
     cluster.chain.hold(TxMatch::Value(10));
     let engine = cluster.node("a", watchful(options()));
     let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
     cluster.chain.outsider_mines(account(1).address);
     for _ in 0..8 {
         cluster.chain.mine();
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    assert!(!cluster.record(ids[0]).await.seen.state.is_final(), "one of two is not enough");
+    assert!(!cluster.record(ids[0]).await.row.state.is_final(), "one of two is not enough");
     cluster.chain.silence_endpoint(1, false);
     cluster.mine_until_final(&ids).await;
-    assert_eq!(cluster.record(ids[0]).await.seen.state, TAKEN);
+    assert_eq!(cluster.record(ids[0]).await.row.state, TAKEN);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -104,7 +104,7 @@ async fn strict_is_protected_within_one_interval_takes_nothing_and_goes_on_when_
         })
         .await;
     cluster.eventually("an alert", async || cluster.alerts.of(AlertKind::Protect).len() == 1).await;
-    cluster.until(held[1], "is held", |tx| tx.seen.state == HELD).await;
+    cluster.until(held[1], "is held", |tx| tx.row.state == HELD).await;
     cluster.chain.mine();
     assert_eq!(cluster.submitter(account(1)).await.next_nonce.get(), 1, "I12: takes nothing");
     engine.resume(account(1), reason("it was me")).await.unwrap();
@@ -135,12 +135,12 @@ async fn an_open_strict_slot_that_an_outsider_took_protects_and_ends_together() 
     cluster.chain.hold(TxMatch::Value(10));
     let engine = cluster.node("a", watchful(strict()));
     let ids = transfers(&engine, [10, 11]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
     cluster.chain.outsider_mines(account(1).address);
     cluster.mine_until_final(&ids[..1]).await;
-    assert_eq!(cluster.record(ids[0]).await.seen.state, TAKEN);
+    assert_eq!(cluster.record(ids[0]).await.row.state, TAKEN);
     assert_eq!(cluster.submitter(account(1)).await.status, SubmitterStatus::Protect);
-    cluster.until(ids[1], "is held", |tx| tx.seen.state == HELD).await;
+    cluster.until(ids[1], "is held", |tx| tx.row.state == HELD).await;
     engine.resume(account(1), reason("known")).await.unwrap();
     cluster.mine_until_final(&ids).await;
     assert_eq!(cluster.paid(account(1)), [0, 11]);
@@ -178,7 +178,7 @@ async fn executed_and_pruned(
     let engine = cluster.node("a", short_of_patience());
     let ids = transfers(&engine, 10..15).await;
     for id in &ids {
-        cluster.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
+        cluster.until(*id, "was with a node", |tx| tx.row.state == PENDING).await;
     }
     engine.stop().await;
     for _ in 0..OUTAGE {
@@ -192,7 +192,7 @@ async fn executed_and_pruned(
 /// They are STUCK for what can't be proven, people are told, and whoever comes next is served.
 async fn unproven_in_nobodys_way(cluster: &Cluster, engine: &Engine, ids: &[TxId], detail: &str) {
     for id in ids {
-        cluster.until(*id, "was unproven", |tx| tx.seen.state == UNPROVEN).await;
+        cluster.until(*id, "was unproven", |tx| tx.row.state == UNPROVEN).await;
         let last = cluster.history(*id).await.pop().unwrap();
         assert!(last.detail.as_ref().unwrap().as_str().contains(detail), "{last:?}");
     }
@@ -209,7 +209,7 @@ async fn unproven_in_nobodys_way(cluster: &Cluster, engine: &Engine, ids: &[TxId
     // New blocks are read as ever.
     let later = transfers(engine, [99]).await;
     cluster.mine_until_final(&later).await;
-    assert_eq!(cluster.record(later[0]).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.record(later[0]).await.row.state, TxState::Confirmed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -227,7 +227,7 @@ async fn executed_payments_with_pruned_receipts_are_never_called_taken_and_end_o
     cluster.chain.lose_receipts(false);
     cluster.mine_until_final(&ids).await;
     for id in &ids {
-        assert_eq!(cluster.record(*id).await.seen.state, TxState::Confirmed);
+        assert_eq!(cluster.record(*id).await.row.state, TxState::Confirmed);
     }
     assert_eq!(cluster.paid(account(1)), [10, 11, 12, 13, 14, 99], "executed once");
 }
@@ -249,7 +249,7 @@ async fn foreign_transaction_far_below_the_view_is_found_and_ends_the_slot() {
     cluster.chain.hold(TxMatch::Value(10));
     let engine = cluster.node("a", short_of_patience());
     let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
     engine.stop().await;
     let foreign = cluster.chain.outsider_mines(account(1).address);
     // More than the view of a new node holds.
@@ -257,7 +257,7 @@ async fn foreign_transaction_far_below_the_view_is_found_and_ends_the_slot() {
         cluster.chain.mine();
     }
     let _heir = cluster.node("b", short_of_patience());
-    cluster.until(ids[0], "was taken", |tx| tx.seen.state == TAKEN).await;
+    cluster.until(ids[0], "was taken", |tx| tx.row.state == TAKEN).await;
     let last = cluster.history(ids[0]).await.pop().unwrap();
     assert!(last.detail.unwrap().as_str().contains(&foreign.to_string()), "who took it is said");
 }
@@ -268,7 +268,7 @@ async fn create_does_not_wait_for_a_search_that_hangs() {
     let (engine, ids) = executed_and_pruned(&cluster, FakeChain::hang_searches).await;
     let later = transfers(&engine, [99]).await;
     cluster.mine_until_final(&later).await;
-    assert!(!cluster.record(ids[0]).await.seen.state.is_final(), "it is still looked for");
+    assert!(!cluster.record(ids[0]).await.row.state.is_final(), "it is still looked for");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -337,7 +337,7 @@ async fn strict_goes_on_if_a_reorg_undoes_what_an_outsider_used() {
 async fn own_transaction_without_receipts_is_not_called_foreign() {
     let (cluster, engine) = Cluster::with_node(watchful(options())).await;
     let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
     engine.stop().await;
     for _ in 0..5 {
         cluster.chain.mine();
@@ -348,10 +348,10 @@ async fn own_transaction_without_receipts_is_not_called_foreign() {
     for _ in 0..3 {
         engine.reconcile(account(1)).await.unwrap();
     }
-    assert!(!cluster.record(ids[0]).await.seen.state.is_final(), "it is in the block all the same");
+    assert!(!cluster.record(ids[0]).await.row.state.is_final(), "it is in the block all the same");
     cluster.chain.lose_receipts(false);
     cluster.mine_until_final(&ids).await;
-    assert_eq!(cluster.record(ids[0]).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.record(ids[0]).await.row.state, TxState::Confirmed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -360,7 +360,7 @@ async fn receipt_in_a_block_that_left_the_chain_does_not_keep_a_taken_slot_open(
     cluster.chain.set_endpoints(3);
     let engine = cluster.node("a", watchful(options()));
     let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
     cluster.chain.mine();
     cluster.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
     let receipt = cluster.record(ids[0]).await.mined.unwrap();
@@ -370,7 +370,7 @@ async fn receipt_in_a_block_that_left_the_chain_does_not_keep_a_taken_slot_open(
     cluster.chain.show_orphaned(receipt);
     cluster.chain.outsider_mines(account(1).address);
     cluster.mine_until_final(&ids).await;
-    assert_eq!(cluster.record(ids[0]).await.seen.state, TAKEN);
+    assert_eq!(cluster.record(ids[0]).await.row.state, TAKEN);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -383,7 +383,7 @@ async fn patience_with_an_unproven_slot_goes_on_over_takeovers() {
     let options = EngineOptions { resubmit, lookback_blocks: 8, ..options };
     let engine = cluster.node("a", options.clone());
     let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
     engine.stop().await;
     drop(engine);
     for _ in 0..OUTAGE {
@@ -403,7 +403,7 @@ async fn patience_with_an_unproven_slot_goes_on_over_takeovers() {
         drop(engine);
         engine = cluster.node("heir", options.clone());
     }
-    cluster.until(ids[0], "was unproven", |tx| tx.seen.state == UNPROVEN).await;
+    cluster.until(ids[0], "was unproven", |tx| tx.row.state == UNPROVEN).await;
     let noted = cluster.history(ids[0]).await;
     let noted = noted.iter().filter(|entry| entry.event == "unproven").count();
     assert_eq!(noted, 1, "no owner begins anew");

@@ -33,16 +33,16 @@ async fn patience_with_the_next_begins_when_it_becomes_the_head() {
     cluster.chain.hold(TxMatch::Value(11));
     let engine = cluster.node("a", impatient());
     let ids = transfers(&engine, [10, 11]).await;
-    cluster.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[1], "was with a node", |tx| tx.row.state == PENDING).await;
     cluster.clock.advance(60 * SECOND);
-    cluster.until(ids[0], "timed out", |tx| tx.seen.state == TIMED_OUT).await;
+    cluster.until(ids[0], "timed out", |tx| tx.row.state == TIMED_OUT).await;
     cluster.chain.release(TxMatch::Value(10));
     cluster.chain.mine();
     cluster.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
     two_ticks().await;
-    assert_eq!(cluster.record(ids[1]).await.seen.state, PENDING, "it stood in line until now");
+    assert_eq!(cluster.record(ids[1]).await.row.state, PENDING, "it stood in line until now");
     cluster.clock.advance(60 * SECOND);
-    cluster.until(ids[1], "timed out", |tx| tx.seen.state == TIMED_OUT).await;
+    cluster.until(ids[1], "timed out", |tx| tx.row.state == TIMED_OUT).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -51,14 +51,14 @@ async fn patience_restarts_after_an_operator_action() {
     cluster.chain.hold(TxMatch::Value(10));
     let engine = cluster.node("a", impatient());
     let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
     cluster.clock.advance(40 * SECOND);
     assert_eq!(act(&engine, ids[0], Action::Resubmit).await, Ok(Acted::Resent));
     cluster.clock.advance(40 * SECOND);
     two_ticks().await;
-    assert_eq!(cluster.record(ids[0]).await.seen.state, PENDING);
+    assert_eq!(cluster.record(ids[0]).await.row.state, PENDING);
     cluster.clock.advance(40 * SECOND);
-    cluster.until(ids[0], "timed out", |tx| tx.seen.state == TIMED_OUT).await;
+    cluster.until(ids[0], "timed out", |tx| tx.row.state == TIMED_OUT).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,7 +84,7 @@ async fn action_is_durable_before_it_is_sent() {
         let cluster = Cluster::pipelined().await;
         let engine = cluster.node("a", patient());
         let ids = transfers(&engine, [10]).await;
-        cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+        cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
         let before = cluster.chain.all_sends();
         let mut hold = cluster.checkpoints.pause_at(Checkpoint::BatchWritten);
         let (worker, tx, wanted) = (engine.clone(), ids[0], action.clone());
@@ -108,7 +108,7 @@ async fn transaction_known_to_a_node_by_hash_leaves_the_grey_zone() {
     let ids = transfers(&engine, [10]).await;
     cluster
         .until(ids[0], "is known to be with a node", |tx| {
-            matches!(tx.seen.state, TxState::Tracking(_))
+            matches!(tx.row.state, TxState::Tracking(_))
         })
         .await;
     cluster.mine_until_final(&ids).await;
@@ -122,17 +122,17 @@ async fn patience_with_the_head_goes_on_over_takeovers() {
     cluster.chain.hold(TxMatch::Value(10));
     let mut engine = cluster.node("a", impatient());
     let tx = transfers(&engine, [10]).await[0];
-    cluster.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(tx, "was with a node", |tx| tx.row.state == PENDING).await;
     for takeover in 1..=4 {
         cluster.clock.advance(25 * SECOND);
         engine.stop().await;
         drop(engine);
         engine = cluster.node("heir", impatient());
         // A new owner sends what it finds, unless it is out of patience.
-        let is_taken_over = |tx: &TxRecord| tx.resubmits >= takeover || tx.seen.state == TIMED_OUT;
+        let is_taken_over = |tx: &TxRecord| tx.resubmits >= takeover || tx.row.state == TIMED_OUT;
         cluster.until(tx, "was taken over", is_taken_over).await;
     }
-    cluster.until(tx, "timed out", |tx| tx.seen.state == TIMED_OUT).await;
+    cluster.until(tx, "timed out", |tx| tx.row.state == TIMED_OUT).await;
 }
 
 /// A takeover sends what it finds, but uses up no try and begins no pause anew.
@@ -150,18 +150,18 @@ async fn resends_run_out_under_owners_that_change_often() {
     let options = EngineOptions { resubmit, ..options() };
     let mut engine = cluster.node("a", options.clone());
     let tx = transfers(&engine, [10]).await[0];
-    cluster.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(tx, "was with a node", |tx| tx.row.state == PENDING).await;
     let is_stuck = |state: TxState| state == TxState::Stuck(StuckReason::ResubmitsExhausted);
     for takeover in 1..=6 {
         cluster.clock.advance(25 * SECOND);
         engine.stop().await;
         drop(engine);
         engine = cluster.node("heir", options.clone());
-        let sent = |tx: &TxRecord| tx.resubmits >= takeover || is_stuck(tx.seen.state);
+        let sent = |tx: &TxRecord| tx.resubmits >= takeover || is_stuck(tx.row.state);
         cluster.until(tx, "was taken over", sent).await;
-        let state = cluster.record(tx).await.seen.state;
+        let state = cluster.record(tx).await.row.state;
         assert!(takeover > 3 || !is_stuck(state), "two tries and their pauses take longer");
     }
-    let state = cluster.record(tx).await.seen.state;
+    let state = cluster.record(tx).await.row.state;
     assert!(is_stuck(state), "{state}");
 }

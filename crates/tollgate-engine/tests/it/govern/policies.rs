@@ -63,7 +63,7 @@ async fn stuck_line(cluster: &Cluster, engine: &Engine) -> Vec<TxId> {
     cluster.chain.hold(TxMatch::Value(1_000));
     let ids = transfers(engine, 1_000..1_051).await;
     for id in &ids {
-        cluster.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
+        cluster.until(*id, "was with a node", |tx| tx.row.state == PENDING).await;
     }
     ids
 }
@@ -76,7 +76,7 @@ async fn resolved_by(action: StuckAction, kind: AttemptKind, end: TxState, paid:
     let engine = cluster.node_with("a", watchful(), policies(policy));
     let ids = stuck_line(&cluster, &engine).await;
     let other = id(engine.create(account(2), None, transfer(5)).await.unwrap());
-    cluster.until(other, "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(other, "was with a node", |tx| tx.row.state == PENDING).await;
     cluster.mine_until_final(&[other]).await;
     assert_eq!(cluster.record(ids[0]).await.mined, None, "it is stuck, and delays only its own");
     assert_eq!(asked.load(Ordering::SeqCst), 0, "not before the threshold");
@@ -86,7 +86,7 @@ async fn resolved_by(action: StuckAction, kind: AttemptKind, end: TxState, paid:
         cluster.chain.release(TxMatch::Value(1_000));
     }
     cluster.mine_until_final(&ids).await;
-    assert_eq!(cluster.record(ids[0]).await.seen.state, end);
+    assert_eq!(cluster.record(ids[0]).await.row.state, end);
     assert_eq!(cluster.attempts(ids[0]).await[1].kind, kind);
     let expected: Vec<u64> = std::iter::once(paid).chain(1_001..1_051).collect();
     assert_eq!(cluster.paid(account(1)), expected);
@@ -109,7 +109,7 @@ async fn policy_that_cancels_again_raises_no_price_that_pays_the_market() {
     let asked = policy.asked.clone();
     let engine = cluster.node_with("a", watchful(), policies(policy));
     let stuck = id(engine.create(account(1), None, transfer(7)).await.unwrap());
-    cluster.until(stuck, "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(stuck, "was with a node", |tx| tx.row.state == PENDING).await;
     for question in 1..=4 {
         cluster.clock.advance(2 * MINUTE);
         let is_asked = async || asked.load(Ordering::SeqCst) >= question;
@@ -194,7 +194,7 @@ async fn rules_of_the_configuration_decide() {
     cluster.clock.advance(MINUTE);
     cluster.until(ids[0], "is being cancelled", |tx| tx.attempts == 2).await;
     cluster.mine_until_final(&ids).await;
-    assert_eq!(cluster.record(ids[0]).await.seen.state, TxState::Failed(Failed::Cancelled));
+    assert_eq!(cluster.record(ids[0]).await.row.state, TxState::Failed(Failed::Cancelled));
     let history = cluster.history(ids[0]).await;
     let entry = history.iter().find(|entry| entry.event == "cancel").unwrap();
     assert!(entry.detail.as_ref().unwrap().as_str().contains("stuck.rules[0]"));
@@ -243,7 +243,7 @@ async fn a_slow_policy_delays_nothing_and_its_late_answer_is_harmless() {
         .await;
     tokio::time::sleep(pause).await;
     cluster.mine_until_final(&[ids.as_slice(), &late].concat()).await;
-    assert_eq!(cluster.record(ids[0]).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.record(ids[0]).await.row.state, TxState::Confirmed);
     assert_eq!(cluster.record(ids[0]).await.attempts, 1, "nothing was signed for what is mined");
     assert_eq!(asked.load(Ordering::SeqCst), 1, "one question at a time");
 }
@@ -346,12 +346,12 @@ async fn resends_that_bring_nothing_mark_the_head_stuck_and_evidence_still_moves
     cluster.chain.hold(TxMatch::Value(10));
     let ids = transfers(&engine, [10, 11]).await;
     let stuck = TxState::Stuck(StuckReason::ResubmitsExhausted);
-    cluster.until(ids[0], "is stuck", |tx| tx.seen.state == stuck).await;
-    assert!(!matches!(cluster.record(ids[1]).await.seen.state, TxState::Stuck(_)), "only the head");
+    cluster.until(ids[0], "is stuck", |tx| tx.row.state == stuck).await;
+    assert!(!matches!(cluster.record(ids[1]).await.row.state, TxState::Stuck(_)), "only the head");
     cluster.eventually("an alert", async || !cluster.alerts.of(AlertKind::Stuck).is_empty()).await;
     cluster.chain.release(TxMatch::Value(10));
     cluster.mine_until_final(&ids).await;
-    assert_eq!(cluster.record(ids[0]).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.record(ids[0]).await.row.state, TxState::Confirmed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -362,17 +362,17 @@ async fn overall_timeout_marks_stuck_and_never_drops() {
     let engine = cluster.node("a", EngineOptions { resubmit, ..patient() });
     cluster.chain.hold(TxMatch::Value(10));
     let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "is with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "is with a node", |tx| tx.row.state == PENDING).await;
     let stuck = TxState::Stuck(StuckReason::TimedOut);
     // Patience counts from when the worker has noted the answer, a moment after it is stored.
     let is_stuck = async || {
         cluster.clock.advance(MINUTE);
-        cluster.record(ids[0]).await.seen.state == stuck
+        cluster.record(ids[0]).await.row.state == stuck
     };
     cluster.eventually("it is stuck", is_stuck).await;
     // A person has it sent again: it is waited for anew.
     assert_eq!(act(&engine, ids[0], Action::Resubmit).await, Ok(Acted::Resent));
-    cluster.until(ids[0], "is with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[0], "is with a node", |tx| tx.row.state == PENDING).await;
     cluster.chain.release(TxMatch::Value(10));
     cluster.mine_until_final(&ids).await;
     assert_eq!(cluster.paid(account(1)), [10]);

@@ -27,7 +27,7 @@ async fn rejected_transaction_under_hold_stays_stuck_with_an_alert_and_its_slot(
     cluster.chain.reject_calls_to(BAD);
     let engine = cluster.node("a", policy(RejectedSlot::Hold));
     let tx = id(engine.create(account(1), None, bad()).await.unwrap());
-    cluster.until(tx, "is rejected", |tx| tx.seen.state == REJECTED).await;
+    cluster.until(tx, "is rejected", |tx| tx.row.state == REJECTED).await;
     cluster
         .eventually("an alert", async || !cluster.alerts.of(AlertKind::Rejected).is_empty())
         .await;
@@ -43,7 +43,7 @@ async fn a_placeholder_closes_the_slot_and_successors_are_mined() {
     let tx = id(engine.create(account(1), None, bad()).await.unwrap());
     let next = transfers(&engine, [10]).await;
     cluster.mine_until_final(&[tx, next[0]]).await;
-    assert_eq!(cluster.record(tx).await.seen.state, TxState::Failed(Failed::Rejected));
+    assert_eq!(cluster.record(tx).await.row.state, TxState::Failed(Failed::Rejected));
     assert_eq!(cluster.paid(account(1)), [0, 10]);
 }
 
@@ -56,7 +56,7 @@ async fn placeholder_that_equals_the_rejected_intent_is_signed_as_another_attemp
     let intent = Intent::transfer(own, U256::ZERO);
     let tx = id(engine.create(account(1), None, intent).await.unwrap());
     cluster.mine_until_final(&[tx]).await;
-    assert_eq!(cluster.record(tx).await.seen.state, TxState::Failed(Failed::Rejected));
+    assert_eq!(cluster.record(tx).await.row.state, TxState::Failed(Failed::Rejected));
     assert!(cluster.alerts.of(AlertKind::Stuck).is_empty(), "nothing that can't be written");
     let hashes: Vec<_> = cluster.store.attempts(tx).await.unwrap();
     assert_ne!(hashes[0].tx_hash, hashes[1].tx_hash);
@@ -72,9 +72,9 @@ async fn a_rejection_after_a_lost_answer_is_no_proof_and_nothing_is_recycled() {
     let engine = cluster.node("a", policy(RejectedSlot::Recycle));
     let tx = id(engine.create(account(1), None, bad()).await.unwrap());
     let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
-    cluster.until(tx, "is in the grey zone", |tx| tx.seen.state == grey).await;
+    cluster.until(tx, "is in the grey zone", |tx| tx.row.state == grey).await;
     tokio::time::sleep(std::time::Duration::from_millis(800)).await;
-    assert_eq!(cluster.record(tx).await.seen.state, grey, "I3: it may be with a node");
+    assert_eq!(cluster.record(tx).await.row.state, grey, "I3: it may be with a node");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -88,7 +88,7 @@ async fn a_rejection_after_an_answer_that_nobody_heard_is_no_proof() {
     let engine = cluster.node("a", options);
     let tx = id(engine.create(account(1), None, bad()).await.unwrap());
     let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
-    cluster.until(tx, "is in the grey zone", |tx| tx.seen.state == grey).await;
+    cluster.until(tx, "is in the grey zone", |tx| tx.row.state == grey).await;
     assert_eq!(engine.deaths(), 1);
 }
 
@@ -111,9 +111,9 @@ async fn rejections_after_a_batch_whose_answer_was_lost_recycle_no_slot_of_it() 
     let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
     for tx in ids {
         cluster.until(tx, "was answered", |tx| tx.last_error.is_some()).await;
-        assert_eq!(cluster.record(tx).await.seen.state, grey, "I3");
+        assert_eq!(cluster.record(tx).await.row.state, grey, "I3");
     }
-    cluster.until(first[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(first[0], "was with a node", |tx| tx.row.state == PENDING).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -122,7 +122,7 @@ async fn rejected_slot_that_is_proven_free_goes_to_the_next_transaction() {
     cluster.chain.reject_calls_to(BAD);
     let engine = cluster.node("a", policy(RejectedSlot::Recycle));
     let tx = id(engine.create(account(1), None, bad()).await.unwrap());
-    cluster.until(tx, "ended", |tx| tx.seen.state == TxState::Failed(Failed::Rejected)).await;
+    cluster.until(tx, "ended", |tx| tx.row.state == TxState::Failed(Failed::Rejected)).await;
     let next = transfers(&engine, [10, 11]).await;
     cluster.mine_until_final(&next).await;
     assert_eq!(cluster.paid(account(1)), [10, 11], "nothing is left empty");
@@ -143,7 +143,7 @@ async fn keeps_its_slot(class: AnswerClass) {
         .eventually("the same bytes are sent again", async || cluster.chain.sends(hash) > before)
         .await;
     ids.extend(transfers(&engine, [11]).await);
-    cluster.until(ids[1], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(ids[1], "was with a node", |tx| tx.row.state == PENDING).await;
     let nonces = [cluster.record(ids[0]).await.nonce, cluster.record(ids[1]).await.nonce];
     assert_eq!(nonces.map(|nonce| nonce.unwrap().get()), [0, 1], "I3: {class}");
     cluster.chain.answer_truly();

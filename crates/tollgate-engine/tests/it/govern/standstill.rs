@@ -14,18 +14,18 @@ const WAITING: TxState = TxState::Queued(Queued::Waiting);
 async fn a_paused_submitter_takes_work_and_opens_no_slot_until_it_is_resumed() {
     let (cluster, engine) = Cluster::with_node(window(1)).await;
     let ids = transfers(&engine, [10, 11]).await;
-    assert_eq!(cluster.record(ids[1]).await.seen.state, WAITING);
+    assert_eq!(cluster.record(ids[1]).await.row.state, WAITING);
     let paused = engine.pause(account(1), reason("audit")).await.unwrap();
     let (was, is) = (SubmitterStatus::Active, SubmitterStatus::Paused);
     assert_eq!(paused, PauseOutcome { was, is });
-    assert_eq!(cluster.record(ids[1]).await.seen.state, HELD, "what waited is held");
+    assert_eq!(cluster.record(ids[1]).await.row.state, HELD, "what waited is held");
     let new = transfers(&engine, [12]).await;
-    assert_eq!(cluster.record(new[0]).await.seen.state, HELD);
+    assert_eq!(cluster.record(new[0]).await.row.state, HELD);
     // What has a slot goes on.
     cluster.mine_until_final(&ids[..1]).await;
-    assert_eq!(cluster.record(ids[1]).await.seen.state, HELD);
+    assert_eq!(cluster.record(ids[1]).await.row.state, HELD);
     let other = id(engine.create(account(2), None, transfer(5)).await.unwrap());
-    cluster.until(other, "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(other, "was with a node", |tx| tx.row.state == PENDING).await;
     let resumed = engine.resume(account(1), reason("done")).await.unwrap();
     assert_eq!(resumed, PauseOutcome { was: is, is: was });
     cluster.mine_until_final(&[ids[1], new[0]]).await;
@@ -40,8 +40,8 @@ async fn a_pause_survives_the_death_of_the_node() {
     engine.stop().await;
     let next = cluster.node("b", patient());
     let more = transfers(&next, [11]).await;
-    assert_eq!(cluster.record(held[0]).await.seen.state, HELD);
-    assert_eq!(cluster.record(more[0]).await.seen.state, HELD);
+    assert_eq!(cluster.record(held[0]).await.row.state, HELD);
+    assert_eq!(cluster.record(more[0]).await.row.state, HELD);
     assert_eq!(cluster.submitter(account(1)).await.status_reason.unwrap().as_str(), "audit");
     next.resume(account(1), reason("done")).await.unwrap();
     cluster.mine_until_final(&[held[0], more[0]]).await;

@@ -57,7 +57,7 @@ impl Pipeline {
 
     /// Mines while the market stays high, until all of these are final.
     async fn mine_dear_until_final(&self, sent: &[Sent]) {
-        let is_final = |record: &TxRecord| record.seen.state.is_final();
+        let is_final = |record: &TxRecord| record.row.state.is_final();
         for sent in sent {
             let mine = async || {
                 self.chain.set_base_fee(DEAR_BASE_FEE).await;

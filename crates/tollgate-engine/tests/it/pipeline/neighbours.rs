@@ -28,7 +28,7 @@ async fn a_submitter_without_funds_delays_no_other_and_goes_on_when_it_has_some(
     pipeline.mine_until_final(&sent).await;
     pipeline.verify(rich, &sent).await;
     for held in &held {
-        let state = pipeline.record(held.id).await.seen.state;
+        let state = pipeline.record(held.id).await.row.state;
         assert!(matches!(state, TxState::Allocated(_)), "held, not given up: {state:?}");
     }
     pipeline.chain.set_balance(poor.address, U256::from(10_u64.pow(18))).await;

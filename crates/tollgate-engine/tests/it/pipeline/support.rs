@@ -96,12 +96,12 @@ pub(crate) fn options() -> EngineOptions {
 }
 
 pub(crate) fn is_mined(record: &TxRecord) -> bool {
-    record.seen.state == TxState::Tracking(Tracking::Mined)
+    record.row.state == TxState::Tracking(Tracking::Mined)
 }
 
 /// A pool has it, and no canonical block.
 pub(crate) fn is_pending(record: &TxRecord) -> bool {
-    let tracked = matches!(record.seen.state, TxState::Tracking(_));
+    let tracked = matches!(record.row.state, TxState::Tracking(_));
     tracked && !is_mined(record) && record.mined.is_none()
 }
 

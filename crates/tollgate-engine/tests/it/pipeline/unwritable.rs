@@ -21,7 +21,7 @@ on_both_stores! {
 impl Pipeline {
     /// From now on the database refuses the next change of a transaction, whichever it is.
     async fn refuse_next_change(&self, of: TxId) {
-        let (id, version) = (self.fixture.id(of), self.record(of).await.seen.version);
+        let (id, version) = (self.fixture.id(of), self.record(of).await.row.version);
         let next = version + 1;
         let sql = format!(
             "insert into tx_history (tx_id, version, at, node, fencing_token, event, to_state)
@@ -93,7 +93,7 @@ async fn change_that_cannot_be_written_marks_its_transaction_stuck(store: StoreK
     let speed_up = engine.act(sent[0].id, Action::SpeedUp, Text::lossy("a test wants it")).await;
     assert!(matches!(speed_up, Err(ActError::Unserved(Unserved::Unavailable(_)))), "{speed_up:?}");
     let record = pipeline.record(sent[0].id).await;
-    assert_eq!(record.seen.state, TxState::Stuck(StuckReason::Unwritable));
+    assert_eq!(record.row.state, TxState::Stuck(StuckReason::Unwritable));
     assert!(record.last_error.is_some());
     assert_eq!(pipeline.alerts_about(sent[0].id), 1);
     pipeline.repair().await;
@@ -121,7 +121,7 @@ async fn waiting_transactions_that_the_store_refuses_are_passed_by_the_others(st
     pipeline.mine_until_final(&passing).await;
     for refused in &waiting[..2] {
         assert_eq!(pipeline.alerts_about(refused.id), 1);
-        assert!(matches!(pipeline.record(refused.id).await.seen.state, TxState::Queued(_)));
+        assert!(matches!(pipeline.record(refused.id).await.row.state, TxState::Queued(_)));
     }
     let why = pipeline.record(waiting[1].id).await.last_error.unwrap();
     assert!(why.as_str().contains("refuses it a slot"), "{why}");

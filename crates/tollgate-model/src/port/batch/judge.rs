@@ -46,7 +46,7 @@ pub fn judge(section: &Section, facts: &SectionFacts) -> Judgement {
         .updates
         .iter()
         .map(|update| match update.slot {
-            Some(_) if slotted_rows.next() != Some(&Some(update.seen)) => UpdateAnswer::Lost,
+            Some(_) if slotted_rows.next() != Some(&Some(update.row)) => UpdateAnswer::Lost,
             Some(_) | None => UpdateAnswer::Applied,
         })
         .collect();

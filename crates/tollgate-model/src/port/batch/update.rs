@@ -20,7 +20,7 @@ pub struct TxUpdate {
     pub tx_id: TxId,
     /// The expected row version; if the row has changed, the answer is
     /// [`UpdateAnswer::Lost`](super::UpdateAnswer::Lost).
-    pub seen: RowVersion,
+    pub row: RowVersion,
     to: TxState,
     event: Change,
     /// A slot for a queued transaction; only with [`TxEvent::SlotAllocated`].
@@ -62,9 +62,9 @@ enum Change {
 
 impl TxUpdate {
     /// A transition of the state machine; an illegal one can't be constructed.
-    pub fn moved(tx_id: TxId, seen: RowVersion, event: TxEvent) -> Result<Self, IllegalMove> {
-        let to = transition(seen.state, event)?;
-        let mut update = Self::build(tx_id, seen, to, Change::Moved(event));
+    pub fn moved(tx_id: TxId, row: RowVersion, event: TxEvent) -> Result<Self, IllegalMove> {
+        let to = transition(row.state, event)?;
+        let mut update = Self::build(tx_id, row, to, Change::Moved(event));
         if to.is_final() {
             // A final transaction is not resent.
             update.schedule = Schedule::Never;
@@ -77,14 +77,14 @@ impl TxUpdate {
     }
 
     /// A change that keeps the state: a claim, a schedule, a further attempt (I11).
-    pub const fn noted(tx_id: TxId, seen: RowVersion, what: &'static str) -> Self {
-        Self::build(tx_id, seen, seen.state, Change::Noted(what))
+    pub const fn noted(tx_id: TxId, row: RowVersion, what: &'static str) -> Self {
+        Self::build(tx_id, row, row.state, Change::Noted(what))
     }
 
-    const fn build(tx_id: TxId, seen: RowVersion, to: TxState, event: Change) -> Self {
+    const fn build(tx_id: TxId, row: RowVersion, to: TxState, event: Change) -> Self {
         Self {
             tx_id,
-            seen,
+            row,
             to,
             event,
             slot: None,
@@ -136,7 +136,7 @@ impl TxUpdate {
 
     /// The row version after the change.
     pub const fn applied(&self) -> RowVersion {
-        RowVersion { state: self.to, version: self.seen.version.saturating_add(1) }
+        RowVersion { state: self.to, version: self.row.version.saturating_add(1) }
     }
 }
 

@@ -52,6 +52,6 @@ async fn an_older_attempt_that_is_mined_after_a_bump_is_recognised_once(pipeline
     pipeline.mine_until_final(&sent).await;
     pipeline.verify(account(0), &sent).await;
     let record = pipeline.record(sent[0].id).await;
-    assert_eq!(record.seen.state, TxState::Confirmed);
+    assert_eq!(record.row.state, TxState::Confirmed);
     assert_eq!(record.mined.unwrap().tx_hash, attempts[0].tx_hash, "the hash that was mined");
 }

@@ -49,7 +49,7 @@ async fn an_intent_that_is_mined_before_its_cancellation_is_sent_is_confirmed(pi
     pipeline.mine_until_final(&sent).await;
     pipeline.verify(account(0), &sent).await;
     let record = pipeline.record(sent[0].id).await;
-    assert_eq!(record.seen.state, TxState::Confirmed, "it was too late");
+    assert_eq!(record.row.state, TxState::Confirmed, "it was too late");
     assert_eq!(record.mined.unwrap().tx_hash, attempts[0].tx_hash);
 }
 
@@ -68,6 +68,6 @@ async fn a_cancellation_that_is_mined_before_its_answer_is_known_cancels(pipelin
     pipeline.mine_until_final(&sent).await;
     pipeline.verify(account(0), &sent).await;
     let record = pipeline.record(sent[0].id).await;
-    assert_eq!(record.seen.state, CANCELLED);
+    assert_eq!(record.row.state, CANCELLED);
     assert_eq!(record.mined.unwrap().tx_hash, hash);
 }

@@ -33,7 +33,7 @@ async fn unfunded_transactions_are_held_with_an_alert_and_mined_in_order_after_f
         .await;
     assert_eq!(pipeline.chain.mined(from.address).await.len(), 2);
     for held in &sent[2..] {
-        let state = pipeline.record(held.id).await.seen.state;
+        let state = pipeline.record(held.id).await.row.state;
         assert!(!state.is_final(), "held, not given up: {state:?}");
     }
     pipeline.chain.set_balance(from.address, U256::from(ETHER) * U256::from(100)).await;

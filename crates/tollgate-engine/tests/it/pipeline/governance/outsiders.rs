@@ -77,7 +77,7 @@ async fn strict_is_protected_after_one_interval_takes_nothing_and_goes_on_when_r
         pipeline.send(&engine, from, [12]).await.remove(0),
     ];
     for held in &held {
-        pipeline.until(held.id, "held", |tx| tx.seen.state == HELD).await;
+        pipeline.until(held.id, "held", |tx| tx.row.state == HELD).await;
     }
     pipeline.chain.mine(8).await;
     let other = pipeline.send(&engine, account(1), [5]).await;

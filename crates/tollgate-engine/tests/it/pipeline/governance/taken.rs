@@ -29,16 +29,16 @@ async fn slot_taken_by_an_outsider_ends_after_both_endpoints_were_asked(pipeline
     pipeline.chain.mine(FINALITY * 3).await;
     let (head, id) = (pipeline.chain.head().await, sent[0].id);
     // Settled for the one that can be asked.
-    pipeline.until(sent[1].id, "final", |tx| tx.seen.state.is_final()).await;
+    pipeline.until(sent[1].id, "final", |tx| tx.row.state.is_final()).await;
     for _ in 0..LOOKS {
         engine.reconcile(from).await.unwrap();
-        assert!(!pipeline.record(id).await.seen.state.is_final(), "I8: the other one is silent");
+        assert!(!pipeline.record(id).await.row.state.is_final(), "I8: the other one is silent");
     }
     other.change(|faults| faults.lag_blocks = head);
     other.change(|faults| faults.is_down = false);
     for _ in 0..LOOKS {
         engine.reconcile(from).await.unwrap();
-        assert!(!pipeline.record(id).await.seen.state.is_final(), "I8: the other one is behind");
+        assert!(!pipeline.record(id).await.row.state.is_final(), "I8: the other one is behind");
     }
     other.change(|faults| faults.lag_blocks = 0);
     sent[0].ends = NONCE_TAKEN;
