@@ -6,8 +6,6 @@
 
 mod combined;
 
-use std::fmt;
-
 pub use combined::combined;
 
 use crate::state::{Allocated, StuckReason, TxState};
@@ -52,63 +50,29 @@ pub enum AnswerClass {
     Unknown,
 }
 
+names!(AnswerClass {
+    Accepted => "accepted",
+    AlreadyKnown => "already_known",
+    NonceTooLow => "nonce_too_low",
+    NonceTooHigh => "nonce_too_high",
+    ReplacementUnderpriced => "replacement_underpriced",
+    Underpriced => "underpriced",
+    FeeTooLow => "fee_too_low",
+    FeeTooHigh => "fee_too_high",
+    InsufficientFunds => "insufficient_funds",
+    GasLimit => "gas_limit",
+    Reverted => "reverted",
+    Invalid => "invalid",
+    PoolFull => "pool_full",
+    RateLimited => "rate_limited",
+    Transient => "transient",
+    Unknown => "unknown",
+});
+
 impl AnswerClass {
-    /// All classes, in the order of the documentation.
-    pub const ALL: [Self; 16] = [
-        Self::Accepted,
-        Self::AlreadyKnown,
-        Self::NonceTooLow,
-        Self::NonceTooHigh,
-        Self::ReplacementUnderpriced,
-        Self::Underpriced,
-        Self::FeeTooLow,
-        Self::FeeTooHigh,
-        Self::InsufficientFunds,
-        Self::GasLimit,
-        Self::Reverted,
-        Self::Invalid,
-        Self::PoolFull,
-        Self::RateLimited,
-        Self::Transient,
-        Self::Unknown,
-    ];
-
-    /// The name in configuration, logs and the API.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::AlreadyKnown => "already_known",
-            Self::NonceTooLow => "nonce_too_low",
-            Self::NonceTooHigh => "nonce_too_high",
-            Self::ReplacementUnderpriced => "replacement_underpriced",
-            Self::Underpriced => "underpriced",
-            Self::FeeTooLow => "fee_too_low",
-            Self::FeeTooHigh => "fee_too_high",
-            Self::InsufficientFunds => "insufficient_funds",
-            Self::GasLimit => "gas_limit",
-            Self::Reverted => "reverted",
-            Self::Invalid => "invalid",
-            Self::PoolFull => "pool_full",
-            Self::RateLimited => "rate_limited",
-            Self::Transient => "transient",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// The class with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|class| class.name() == name)
-    }
-
-    /// Whether the class leads to a rejection if every endpoint agrees. These classes need the most care.
+    /// Returns whether the class leads to a rejection if every endpoint agrees. These classes need the most care.
     pub const fn may_lead_to_rejection(self) -> bool {
         matches!(action_for(self), AnswerAction::RejectIfAllAgree)
-    }
-}
-
-impl fmt::Display for AnswerClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
@@ -137,41 +101,17 @@ pub enum AnswerAction {
     ResendSame,
 }
 
-impl AnswerAction {
-    /// All actions.
-    pub const ALL: [Self; 9] = [
-        Self::Track,
-        Self::FindReceipts,
-        Self::ResendPredecessor,
-        Self::EarlierStands,
-        Self::BumpOrHold,
-        Self::TryElsewhereOrHold,
-        Self::HoldForFunds,
-        Self::RejectIfAllAgree,
-        Self::ResendSame,
-    ];
-
-    /// The name in logs and the API.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Track => "track",
-            Self::FindReceipts => "find_receipts",
-            Self::ResendPredecessor => "resend_predecessor",
-            Self::EarlierStands => "earlier_stands",
-            Self::BumpOrHold => "bump_or_hold",
-            Self::TryElsewhereOrHold => "try_elsewhere_or_hold",
-            Self::HoldForFunds => "hold_for_funds",
-            Self::RejectIfAllAgree => "reject_if_all_agree",
-            Self::ResendSame => "resend_same",
-        }
-    }
-}
-
-impl fmt::Display for AnswerAction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+names!(AnswerAction {
+    Track => "track",
+    FindReceipts => "find_receipts",
+    ResendPredecessor => "resend_predecessor",
+    EarlierStands => "earlier_stands",
+    BumpOrHold => "bump_or_hold",
+    TryElsewhereOrHold => "try_elsewhere_or_hold",
+    HoldForFunds => "hold_for_funds",
+    RejectIfAllAgree => "reject_if_all_agree",
+    ResendSame => "resend_same",
+});
 
 /// The action for a class of answer.
 pub const fn action_for(class: AnswerClass) -> AnswerAction {
@@ -195,7 +135,7 @@ pub const fn action_for(class: AnswerClass) -> AnswerAction {
     }
 }
 
-/// Whether a node may have the transaction after this answer: true unless the answer proves
+/// Returns whether a node may have the transaction after this answer: true unless the answer proves
 /// otherwise.
 ///
 /// An endpoint is often many nodes behind one URL, so a refusal that follows from one node's settings,

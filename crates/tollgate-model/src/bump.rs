@@ -51,13 +51,12 @@ impl Default for BumpRules {
 /// The caps on an attempt's price.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ceiling {
-    /// The chain's caps.
     pub chain: FeeCaps,
     /// The caller's own cap on the price (`Intent::max_fee_per_gas`).
     pub callers: Option<GasPrice>,
 }
 
-/// Whether an attempt that closes a slot (a cancellation or a placeholder) may exceed the caller's
+/// The rule whether an attempt that closes a slot (a cancellation or a placeholder) may exceed the caller's
 /// cap (`cancel.may_exceed_cap`). The chain's caps always hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ClosingPrice {
@@ -95,7 +94,6 @@ pub enum Cap {
 }
 
 impl Cap {
-    /// The name in alerts.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Callers => "maxFeePerGas",
@@ -162,7 +160,6 @@ impl Raise {
 /// A cap below the price of a replacement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CapReached {
-    /// The cap.
     pub cap: Cap,
     /// The highest price that it allows.
     pub allows: GasPrice,
@@ -180,7 +177,6 @@ impl fmt::Display for CapReached {
 /// The minimum fees that replace an attempt, in wei.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Minimum {
-    /// The price.
     pub max_fee: u128,
     /// The tip; `None` for attempts without one.
     pub max_priority_fee: Option<u128>,
@@ -210,7 +206,6 @@ pub struct RequestedPrice {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[error("only a transaction of type dynamicFee has a tip: leave it out")]
 pub struct NoTip {
-    /// The transaction's kind.
     pub kind: TxKind,
 }
 
@@ -346,7 +341,6 @@ pub fn dearest(attempts: impl IntoIterator<Item = Fees>) -> Option<Fees> {
 /// The fees of one attempt, and whether they were refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Offer {
-    /// The fees.
     pub fees: Fees,
     /// Every endpoint refused it as too high and none ever had it, so no pool holds it. It stays tracked
     /// all the same (I5).
@@ -377,7 +371,7 @@ pub fn below_refused(offers: impl IntoIterator<Item = Offer>, gas_limit: u64) ->
     )
 }
 
-/// Whether an attempt pays the current market price: it covers the next block's base fee and leaves
+/// Returns whether an attempt pays the current market price: it covers the next block's base fee and leaves
 /// the usual tip.
 pub fn pays_the_market(fees: &Fees, quote: &FeeQuote) -> bool {
     let Some(base_fee) = quote.base_fee else { return fees.max_fee >= quote.max_fee };
@@ -391,7 +385,7 @@ pub fn pays_the_market(fees: &Fees, quote: &FeeQuote) -> bool {
 pub struct BumpView {
     /// This node has the account's key and the caller did not sign the transaction.
     pub may_sign: bool,
-    /// It is the submitter's head of line.
+    /// True for the submitter's head of line.
     pub is_head: bool,
     /// The fees of the most expensive attempt that a pool may hold ([`to_beat`]).
     pub last: Fees,
@@ -401,9 +395,7 @@ pub struct BumpView {
     pub bumps: u16,
     /// The current market price at the intent's speed. Without a quote, [`decide`] is not called.
     pub quote: FeeQuote,
-    /// The caps.
     pub ceiling: Ceiling,
-    /// The class of the nodes' last answer.
     pub last_answer: Option<AnswerClass>,
     /// The mempool diagnosis, if it is enabled.
     pub diagnosis: Option<Diagnosis>,
@@ -413,16 +405,10 @@ pub struct BumpView {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BumpDecision {
     /// Sign this as a further attempt.
-    Bump {
-        /// The new fees.
-        to: Fees,
-    },
+    Bump { to: Fees },
     /// Alert, and resend unchanged: the market is above a cap. The transaction continues when the
     /// market comes down.
-    HoldAtCap {
-        /// The cap.
-        why: Cap,
-    },
+    HoldAtCap { why: Cap },
     /// Keep the price: it is not what holds the transaction back.
     NotPrice,
     /// Do nothing yet.

@@ -43,7 +43,6 @@ impl Diagnosis {
         }
     }
 
-    /// All names of [`Self::name`].
     pub const NAMES: [&'static str; 5] =
         ["in_pool", "probably_lost", "replaced_by_another", "blocked_by_lower_nonce", "unknown"];
 }
@@ -72,16 +71,14 @@ pub struct PoolContent {
 pub struct EndpointReport {
     /// The sender's part of its pool, if the endpoint exposes it.
     pub pool: Option<PoolContent>,
-    /// Whether it knows any of the attempts by hash; `None` if not all look-ups were answered.
+    /// True if it knows any of the attempts by hash; `None` if not all look-ups were answered.
     pub knows_it: Option<bool>,
 }
 
 /// The facts about one open transaction without a receipt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DiagnosisView<'a> {
-    /// Its slot.
     pub nonce: Nonce,
-    /// The hashes of all its attempts.
     pub attempts: &'a [TxHash],
     /// The answer of each endpoint of the chain, including those that did not answer.
     pub endpoints: &'a [EndpointReport],
@@ -130,7 +127,7 @@ pub fn diagnose(view: &DiagnosisView<'_>) -> Diagnosis {
     }
 }
 
-/// Whether an endpoint has none of the attempts. The caller has handled pools that show something else in
+/// Returns whether an endpoint has none of the attempts. The caller has handled pools that show something else in
 /// the slot, so either kind of answer will do.
 const fn denies(report: &EndpointReport) -> bool {
     match report.knows_it {
@@ -139,7 +136,7 @@ const fn denies(report: &EndpointReport) -> bool {
     }
 }
 
-/// How many endpoints must agree before an answer is believed: two, if there are two.
+/// The number of endpoints that must agree before an answer is believed: two, if there are two.
 pub const fn witnesses_needed(endpoints: usize) -> usize {
     if endpoints < 2 { 1 } else { 2 }
 }

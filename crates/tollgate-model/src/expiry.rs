@@ -7,7 +7,7 @@ use crate::state::{Queued, StuckReason, Tracking, TxState};
 use crate::time::Timestamp;
 use crate::transition::TxEvent;
 
-/// Whether an intent has expired. It has at the exact instant of `valid_until`.
+/// Returns whether an intent has expired. It has at the exact instant of `valid_until`.
 ///
 /// Intake checks before and after it prepares a create and refuses an expired one: nothing is created.
 /// The writer checks once more right before it opens a slot, with the clock that it signs by.
@@ -18,11 +18,10 @@ pub fn is_expired(valid_until: Option<Timestamp>, now: Timestamp) -> bool {
 /// The facts about one transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ExpiryView {
-    /// Its state.
     pub state: TxState,
     /// When its intent expires.
     pub valid_until: Option<Timestamp>,
-    /// It has a cancellation or a placeholder among its attempts: its slot is being closed.
+    /// One of its attempts is a cancellation or a placeholder: its slot is being closed.
     pub closing: bool,
     /// When a policy or an operator last decided about its slot.
     pub decided_at: Option<Timestamp>,

@@ -23,7 +23,7 @@ pub fn cost(value: U256, fees: &Fees) -> U256 {
     gas.saturating_add(value)
 }
 
-/// Whether a balance covers the maximum cost.
+/// Returns whether a balance covers the maximum cost.
 pub fn is_covered(value: U256, fees: &Fees, balance: Wei) -> bool {
     balance.0 >= cost(value, fees)
 }

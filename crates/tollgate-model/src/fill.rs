@@ -19,7 +19,7 @@ pub const FREE_MAX: usize = 10_000;
 /// The prefix of the stored reason of a recyclable nonce that a placeholder has to fill.
 const PLACEHOLDER_MARK: &str = "placeholder: ";
 
-/// What fills nonces that an operator returned.
+/// The transactions that fill nonces that an operator returned.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FillWith {
     /// The next transactions.
@@ -28,18 +28,9 @@ pub enum FillWith {
     Placeholder,
 }
 
+names!(FillWith { Next => "next", Placeholder => "placeholder" });
+
 impl FillWith {
-    /// All variants.
-    pub const ALL: [Self; 2] = [Self::Next, Self::Placeholder];
-
-    /// The name in the API and on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Next => "next",
-            Self::Placeholder => "placeholder",
-        }
-    }
-
     /// The reason that is stored with each nonce; it records what is to fill the nonce beyond the life of
     /// the process.
     pub fn stored_reason(self, reason: &str) -> Text<500> {
@@ -49,7 +40,7 @@ impl FillWith {
         }
     }
 
-    /// What fills a recyclable nonce that was stored with this reason.
+    /// Decodes what fills a recyclable nonce from its stored reason.
     pub fn of_stored(reason: Option<&str>) -> Self {
         let is_marked = reason.is_some_and(|reason| reason.starts_with(PLACEHOLDER_MARK));
         if is_marked { Self::Placeholder } else { Self::Next }
@@ -59,20 +50,15 @@ impl FillWith {
 /// A range of consecutive nonces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NonceRange {
-    /// The lowest.
     pub first: Nonce,
-    /// The highest.
     pub last: Nonce,
 }
 
 /// The facts about a submitter whose nonces are to be filled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FillView {
-    /// The submitter's mode.
     pub mode: Mode,
-    /// The cursor.
     pub cursor: Nonce,
-    /// The chain's counts.
     pub counts: AccountCounts,
     /// This node has the account's key.
     pub has_key: bool,
@@ -80,7 +66,7 @@ pub struct FillView {
     pub free: usize,
 }
 
-/// Why nonces are not returned or a cursor is not moved. Nothing was changed.
+/// The reason why nonces are not returned or a cursor is not moved. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum NoncesRefused {
     /// I12: a strict submitter's nonces come only from the cursor.
@@ -88,39 +74,22 @@ pub enum NoncesRefused {
     Strict,
     /// The range ends before it begins.
     #[error("the range ends at {last}, before its first nonce {first}")]
-    Backward {
-        /// The first nonce.
-        first: Nonce,
-        /// The last nonce.
-        last: Nonce,
-    },
+    Backward { first: Nonce, last: Nonce },
     /// I13: the range is too long for one call.
     #[error("{wanted} nonces are more than {FILL_MAX} in one call")]
-    TooLong {
-        /// The length of the range.
-        wanted: u64,
-    },
+    TooLong { wanted: u64 },
     /// Nonces from the cursor on were never assigned.
     #[error("the account's next nonce is {cursor}: the range must end below it")]
-    AboveCursor {
-        /// The cursor.
-        cursor: Nonce,
-    },
+    AboveCursor { cursor: Nonce },
     /// There is no key to sign placeholders with.
     #[error("this node has no key to sign placeholders with")]
     NoKey,
     /// I13: the nonces returned earlier have to be filled first.
     #[error("{free} nonces are free already, and at most {FREE_MAX} may be")]
-    TooManyFree {
-        /// The number of recyclable nonces.
-        free: usize,
-    },
+    TooManyFree { free: usize },
     /// I4: a cursor never goes back.
     #[error("the account's next nonce is {cursor} already")]
-    NotForward {
-        /// The cursor.
-        cursor: Nonce,
-    },
+    NotForward { cursor: Nonce },
     /// No endpoint counts this far, or only one does and another contradicts it.
     #[error("{}", beyond_counts(*counted, *told))]
     BeyondCounts {

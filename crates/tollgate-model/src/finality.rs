@@ -26,13 +26,12 @@ impl Default for FinalityRule {
 /// The chain's height, read in one pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChainHeight {
-    /// The number of the head.
     pub head: u64,
     /// The number of the block that the rule's tag names, if the rule has a tag and the chain answered.
     pub tagged: Option<u64>,
 }
 
-/// Whether a canonical block at `number` is settled (I8). If it is unknown, it is not.
+/// Returns whether a canonical block at `number` is settled (I8). If it is unknown, it is not.
 pub const fn is_settled(rule: FinalityRule, height: ChainHeight, number: u64) -> bool {
     match rule {
         FinalityRule::Confirmations(wanted) => {
@@ -54,7 +53,7 @@ pub const fn settled_up_to(rule: FinalityRule, height: ChainHeight) -> Option<u6
     }
 }
 
-/// Why no block has been settled for a while, and what helps.
+/// The reason why no block has been settled for a while; its text says what helps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FinalityStall {
     /// No endpoint names the block of the rule's tag, or the block is not in the view.
@@ -87,7 +86,7 @@ impl fmt::Display for FinalityStall {
     }
 }
 
-/// How long the settled height may stand still while a receipt waits, before an alert.
+/// The time for which the settled height may stand still while a receipt waits, before an alert.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FinalityPatience {
     /// If the chain does not name the tagged block.
@@ -96,7 +95,7 @@ pub struct FinalityPatience {
     pub standing: Duration,
 }
 
-/// Whether to raise an alert: a mined transaction waits, and the settled height has not risen for
+/// Checks whether to raise an alert: a mined transaction waits, and the settled height has not risen for
 /// `standing_for`.
 pub fn stall(
     rule: FinalityRule,

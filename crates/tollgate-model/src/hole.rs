@@ -13,21 +13,17 @@ use crate::rejected::RejectedSlot;
 /// The facts about one hole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HoleView {
-    /// The hole.
     pub hole: Hole,
-    /// How long it has been observed.
+    /// The time for which it has been observed.
     pub seen_for: Duration,
-    /// How long it must be observed before it is filled (`stuck.head_after`).
+    /// The time for which it must be observed before it is filled (`stuck.head_after`).
     pub patience: Duration,
-    /// The submitter's mode.
     pub mode: Mode,
-    /// Whether the submitter accepts work.
     pub status: SubmitterStatus,
     /// A queued transaction would get this slot.
     pub next_waits: bool,
     /// This node has the account's key.
     pub has_key: bool,
-    /// The submitter's window.
     pub window: u32,
     /// Its nonces were returned to the pool and nothing filled them.
     pub came_back: bool,
@@ -56,7 +52,6 @@ pub enum HoleDecision {
 }
 
 impl HoleDecision {
-    /// The name in the docs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Show => "shown",

@@ -17,6 +17,11 @@
 //!
 //! About nodes: [`ownership`] (which node should own a submitter). What both stores share is in [`sql`].
 
+#![allow(missing_docs, reason = "a name and type that say it all need no sentence")]
+
+#[macro_use]
+mod names;
+
 pub mod amount;
 pub mod answer;
 pub mod bump;

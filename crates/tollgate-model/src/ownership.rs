@@ -80,7 +80,6 @@ fn mixed(value: u64) -> u64 {
 pub struct ServedSets(BTreeMap<B256, Arc<ServedSet>>);
 
 impl ServedSets {
-    /// Adds a set.
     pub fn insert(&mut self, set: Arc<ServedSet>) {
         self.0.insert(set.digest(), set);
     }
@@ -96,7 +95,7 @@ impl ServedSets {
         unread
     }
 
-    /// Whether a node serves a submitter; `None` if it does not say or its set could not be read.
+    /// Checks whether a node serves a submitter; `None` if it does not say or its set could not be read.
     pub fn is_served(&self, submitter: Submitter, by: &LiveNode) -> Option<bool> {
         let set = by.serves.and_then(|digest| self.0.get(&digest))?;
         Some(set.contains(submitter.address))
@@ -118,14 +117,14 @@ pub struct HandoverTimings {
     /// A node without a heartbeat for longer counts as dead. Never later than its leases expire, so that no
     /// node waits for a dead one.
     pub live_within: Duration,
-    /// How long work without an owner is left to the preferred node: it may have to wait for the end of
+    /// The time for which work without an owner is left to the preferred node: it may have to wait for the end of
     /// `clock_skew_allowance` first.
     pub grace: Duration,
-    /// How long another node must have been preferred before the owner releases the lease.
+    /// The time for which another node must have been preferred before the owner releases the lease.
     pub outranked_for: Duration,
-    /// How long a node that did not take over its work is passed over.
+    /// The time for which a node that did not take over its work is passed over.
     pub unwilling_for: Duration,
-    /// How long open work that no live node serves must have had no owner before it is followed without a
+    /// The time for which open work that no live node serves must have had no owner before it is followed without a
     /// key. Longer than a restart of the only node that serves it.
     pub unserved_for: Duration,
 }
@@ -143,12 +142,12 @@ impl HandoverTimings {
         }
     }
 
-    /// Whether a node takes over work that has had no owner for `orphaned`.
+    /// Returns whether a node takes over work that has had no owner for `orphaned`.
     pub fn adopts(&self, me: &NodeId, preferred: Option<&NodeId>, orphaned: Duration) -> bool {
         preferred.is_none_or(|preferred| preferred == me) || orphaned >= self.grace
     }
 
-    /// Whether a node that does not serve a submitter follows its open work, which no live node serves and
+    /// Returns whether a node that does not serve a submitter follows its open work, which no live node serves and
     /// which has had no owner for `orphaned`. `preferred` is the preferred node among all.
     pub fn follows(&self, me: &NodeId, preferred: Option<&NodeId>, orphaned: Duration) -> bool {
         orphaned
@@ -156,7 +155,7 @@ impl HandoverTimings {
             .is_some_and(|beyond| self.adopts(me, preferred, beyond))
     }
 
-    /// Whether an owner releases the lease for a node that has been preferred for `outranked`.
+    /// Returns whether an owner releases the lease for a node that has been preferred for `outranked`.
     pub fn lets_go(&self, outranked: Duration) -> bool {
         outranked >= self.outranked_for
     }

@@ -25,33 +25,13 @@ pub enum RejectedSlot {
     Recycle,
 }
 
-impl RejectedSlot {
-    /// All policies.
-    pub const ALL: [Self; 3] = [Self::Hold, Self::Placeholder, Self::Recycle];
-
-    /// The name in the configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Hold => "hold",
-            Self::Placeholder => "placeholder",
-            Self::Recycle => "recycle",
-        }
-    }
-
-    /// The policy with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|policy| policy.name() == name)
-    }
-}
+names!(RejectedSlot { Hold => "hold", Placeholder => "placeholder", Recycle => "recycle" });
 
 /// The facts about one transaction that the nodes reject.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RejectedView<'a> {
-    /// Its state.
     pub state: TxState,
-    /// Its nonce.
     pub nonce: Nonce,
-    /// Its submitter's mode.
     pub mode: Mode,
     /// The combined answers to every send of every attempt, in order; `None` if not all are known because an
     /// answer was lost or an earlier owner received them.
@@ -66,7 +46,7 @@ pub struct RejectedView<'a> {
     pub next_waits: bool,
     /// This node has the account's key.
     pub has_key: bool,
-    /// It has a cancellation or a placeholder among its attempts.
+    /// One of its attempts is a cancellation or a placeholder.
     pub closing: bool,
 }
 
@@ -85,7 +65,7 @@ pub enum RejectedDecision {
     Recycle,
 }
 
-/// Why a rejected transaction keeps its slot.
+/// The reason why a rejected transaction keeps its slot.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum HoldReason {
     /// The policy is to hold.
@@ -103,7 +83,6 @@ pub enum HoldReason {
 }
 
 impl HoldReason {
-    /// All reasons.
     pub const ALL: [Self; 6] = [
         Self::Policy,
         Self::NoKey,
@@ -131,7 +110,7 @@ impl fmt::Display for HoldReason {
     }
 }
 
-/// Whether it is certain that no node ever accepted any attempt (I3): there was no unclear answer, and
+/// Returns whether it is certain that no node ever accepted any attempt (I3): there was no unclear answer, and
 /// every answer to every send proves that the bytes could not be accepted.
 pub fn provably_never_accepted(state: TxState, answers: Option<&[AnswerClass]>) -> bool {
     let nothing_unclear = transition(state, TxEvent::SlotRecycled).is_ok();

@@ -82,7 +82,7 @@ fn scatter(tx_id: TxId, resends: u32) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// How long an open transaction has been waited for. It is stored, so that a new owner continues it:
+/// The time for which an open transaction has waited. It is stored, so that a new owner continues it:
 /// otherwise STUCK is never reached where owners change often.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Patience {
@@ -107,32 +107,28 @@ impl Patience {
 /// The facts about one open transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ResubmitView {
-    /// The transaction.
     pub tx_id: TxId,
-    /// Its state.
     pub state: TxState,
-    /// It is the head of line ([`crate::stuck::head`]). A transaction behind another one is resent, but does
+    /// True for the head of line ([`crate::stuck::head`]). A transaction behind another one is resent, but does
     /// not become STUCK: it is not what blocks.
     pub is_head: bool,
     /// Since when it has been waited for ([`Patience::since`]).
     pub since: Timestamp,
     /// The number of resends since then.
     pub resends: u32,
-    /// When it was last sent.
     pub sent_at: Timestamp,
-    /// The class of the nodes' last answer.
     pub last_answer: Option<AnswerClass>,
-    /// What keeps blocks from including it although nodes have it ([`crate::hindrance`]).
+    /// The reason why blocks don't include it although nodes have it ([`crate::hindrance`]).
     pub hindered_by: Option<StuckReason>,
     /// The cause of its hold may be gone: the balance covers it, or the market asks no more than it
     /// offers. A hint; without it the regular pauses apply.
     pub hold_may_be_over: bool,
-    /// What hindered it is gone, and it was not sent since.
+    /// Its hindrance is gone, and it was not sent since.
     pub hindrance_is_over: bool,
 }
 
 impl ResubmitView {
-    /// Why it waits although nodes answer.
+    /// The reason why it waits although nodes answer.
     fn hold(&self) -> Option<StuckReason> {
         hold(self.state, self.last_answer).or(self.hindered_by)
     }
@@ -182,12 +178,12 @@ pub fn decide(rules: &ResubmitRules, view: &ResubmitView, now: Timestamp) -> Res
     if now >= until { ResubmitDecision::Resend } else { ResubmitDecision::Wait { until } }
 }
 
-/// Whether a transaction in this state is resent automatically.
+/// Returns whether a transaction in this state is resent automatically.
 pub const fn is_resent(state: TxState) -> bool {
     !matches!(sending(state), Sending::No | Sending::OnceUnhindered)
 }
 
-/// Whether an event restarts the wait for a receipt: the transaction got its slot, a node accepted it, a
+/// Returns whether an event restarts the wait for a receipt: the transaction got its slot, a node accepted it, a
 /// reorg removed its receipt, or a policy or an operator acted on it.
 ///
 /// Without this, a transaction that has just left STUCK would be marked STUCK again at the next tick.
@@ -210,7 +206,7 @@ pub const fn renews_patience(from: TxState, event: TxEvent) -> bool {
     }
 }
 
-/// Why an open transaction waits although nodes answer; also its reason once it is STUCK.
+/// The reason why an open transaction waits although nodes answer; also its reason once it is STUCK.
 ///
 /// A hold ends without an action of ours: the account is funded, the market comes down, a node changes its
 /// settings.
@@ -228,7 +224,7 @@ pub const fn hold_of(answer: Option<AnswerClass>) -> Option<StuckReason> {
     }
 }
 
-/// Why a transaction in this state waits. Until a new owner gets its first answer, the stored state
+/// The reason why a transaction in this state waits. Until a new owner gets its first answer, the stored state
 /// counts.
 pub const fn hold(state: TxState, last_answer: Option<AnswerClass>) -> Option<StuckReason> {
     match (state, last_answer) {
@@ -239,7 +235,7 @@ pub const fn hold(state: TxState, last_answer: Option<AnswerClass>) -> Option<St
     }
 }
 
-/// Whether a transaction is resent automatically, and whether it can become STUCK.
+/// The rule by which a transaction in a state is resent.
 enum Sending {
     No,
     /// STUCK without a known cause: sent again once a cause that was found later is gone.

@@ -42,7 +42,7 @@ impl Default for StuckThresholds {
     }
 }
 
-/// Why a policy is asked.
+/// The reason why a policy is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Trigger {
     /// An operator asked, for any transaction with a slot. Not returned by [`trigger`]: handled at once.
@@ -58,27 +58,13 @@ pub enum Trigger {
     MarkedStuck,
 }
 
-impl Trigger {
-    /// All triggers.
-    pub const ALL: [Self; 5] = [
-        Self::OperatorAsked,
-        Self::HeadStuck,
-        Self::BacklogOld,
-        Self::BacklogDeep,
-        Self::MarkedStuck,
-    ];
-
-    /// The name in configuration, hooks and the audit trail.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::OperatorAsked => "operator_asked",
-            Self::HeadStuck => "head_stuck",
-            Self::BacklogOld => "backlog_old",
-            Self::BacklogDeep => "backlog_deep",
-            Self::MarkedStuck => "marked_stuck",
-        }
-    }
-}
+names!(Trigger {
+    OperatorAsked => "operator_asked",
+    HeadStuck => "head_stuck",
+    BacklogOld => "backlog_old",
+    BacklogDeep => "backlog_deep",
+    MarkedStuck => "marked_stuck",
+});
 
 /// The head of line: the lowest open slot that the chain may still wait for. A mined slot, or one that was
 /// used by an unknown transaction, blocks nothing.
@@ -94,19 +80,18 @@ pub fn head(open: impl IntoIterator<Item = (Nonce, TxState)>) -> Option<Nonce> {
 /// A submitter's line as its worker sees it. Without a head there is nothing to ask about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LineView {
-    /// The head's state.
     pub head: TxState,
     /// Since when it has been the head, or since a policy or an operator last acted on it.
     pub head_since: Timestamp,
     /// When a policy was last asked about it.
     pub asked_at: Option<Timestamp>,
-    /// How many of the submitter's transactions wait behind the head, with a slot or without.
+    /// The number of the submitter's transactions behind the head, with a slot or without.
     pub depth: u64,
     /// When the oldest transaction without a receipt was accepted.
     pub oldest: Timestamp,
 }
 
-/// Whether the policy is asked about the head now, and why; the most specific reason wins.
+/// Checks whether the policy is asked about the head now, and why; the most specific reason wins.
 pub fn trigger(thresholds: &StuckThresholds, line: &LineView, now: Timestamp) -> Option<Trigger> {
     if line.asked_at.is_some_and(|at| now.since(at) < thresholds.ask_interval) {
         return None;
@@ -129,7 +114,6 @@ pub fn trigger(thresholds: &StuckThresholds, line: &LineView, now: Timestamp) ->
 /// The properties of a transaction that decide what may be done to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Subject {
-    /// Its state.
     pub state: TxState,
     /// This node has the account's key.
     pub has_key: bool,
@@ -137,11 +121,11 @@ pub struct Subject {
     pub signed_by_caller: bool,
     /// The caller allows another payload in its place.
     pub payload_may_change: bool,
-    /// It has a cancellation or a placeholder among its attempts.
+    /// One of its attempts is a cancellation or a placeholder.
     pub closing: bool,
 }
 
-/// How an action is carried out.
+/// The way in which an action is carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plan {
     /// Only raise an alert.
@@ -156,21 +140,20 @@ pub enum Plan {
     Sign {
         /// The state-machine event.
         event: Option<TxEvent>,
-        /// The purpose of the attempt.
         kind: AttemptKind,
     },
 }
 
-/// Why an action is not possible for a transaction. It stays unchanged, with an alert.
+/// The reason why an action is not possible. The transaction stays unchanged, with an alert.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum Forbidden {
-    /// It is queued without a nonce: there is no slot to act in. It can be withdrawn instead.
+    /// Queued without a nonce: there is no slot to act in. It can be withdrawn instead.
     #[error("it has no slot")]
     NoSlot,
-    /// It has a receipt.
+    /// Already mined.
     #[error("it is mined")]
     Mined,
-    /// It is final (I9).
+    /// Already final (I9).
     #[error("it is final")]
     Final,
     /// This node does not have the account's key, so nothing new can be signed.
@@ -187,7 +170,7 @@ pub enum Forbidden {
     Closing,
 }
 
-/// What a policy's answer means for this transaction. `brings_payload`: a [`StuckAction::Replace`] came with
+/// Translates a policy's answer into a step for this transaction. `brings_payload`: a [`StuckAction::Replace`] came with
 /// its own payload.
 pub fn plan(
     action: StuckAction,
@@ -210,7 +193,7 @@ pub fn plan(
     }
 }
 
-/// Whether an answer asks for an attempt of the kind that was already sent. A policy that repeats its answer
+/// Returns whether an answer asks for an attempt of the kind that was already sent. A policy that repeats its answer
 /// while a chain stands still must not raise the price each time (I16): if the attempt pays the market, it
 /// is sent again unchanged. A price or call that the answer names is different.
 pub const fn is_out_already(action: StuckAction, names_nothing: bool, newest: AttemptKind) -> bool {

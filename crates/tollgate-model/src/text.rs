@@ -37,7 +37,6 @@ impl<const MAX: usize> Text<MAX> {
         Self(kept)
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -59,7 +59,6 @@ impl FencedBatch {
         Ok(Self { node, sections })
     }
 
-    /// The writing node.
     pub const fn node(&self) -> &NodeId {
         &self.node
     }
@@ -81,13 +80,10 @@ pub struct Section {
     pub cursor_reason: Option<Text<500>>,
     /// Pauses, protects or resumes the submitter.
     pub status: Option<StatusChange>,
-    /// Changes the submitter's mode.
     pub mode: Option<ModeChange>,
     /// All conditions that the submitter waits for, replacing the stored ones; `None` keeps those.
     pub waits: Option<Vec<SubmitterWait>>,
-    /// Transactions to create.
     pub creates: Vec<NewTx>,
-    /// Changes to existing transactions.
     pub updates: Vec<TxUpdate>,
 }
 
@@ -173,6 +169,5 @@ pub struct ModeChange {
     pub from: Mode,
     /// The new mode.
     pub to: Mode,
-    /// The operator's reason.
     pub reason: Text<500>,
 }

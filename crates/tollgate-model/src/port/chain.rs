@@ -18,18 +18,14 @@ use crate::reconcile::ReceiptLookup;
 /// A block's position in the chain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BlockRef {
-    /// The block number.
     pub number: u64,
-    /// The block hash.
     pub hash: B256,
-    /// The parent block's hash.
     pub parent: B256,
 }
 
 /// A block with the hashes of its transactions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Block {
-    /// The block's position.
     pub at: BlockRef,
     /// The transaction hashes, in block order.
     pub transactions: Vec<TxHash>,
@@ -99,13 +95,12 @@ pub enum BlockTag {
 /// A node's classified answer to a send.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SendAnswer {
-    /// The class of the answer.
     pub class: AnswerClass,
     /// The node's text, for operators.
     pub said: String,
 }
 
-/// How soon a transaction should be mined; selects a price level.
+/// The urgency of a transaction; selects a price level.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Speed {
@@ -150,13 +145,10 @@ impl FeeQuote {
 /// A call to estimate without sending it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Call {
-    /// The calling account.
     pub from: Address,
     /// The called contract or recipient; `None` creates a contract.
     pub to: Option<Address>,
-    /// The value to transfer.
     pub value: Wei,
-    /// The call data.
     pub data: Bytes,
 }
 
@@ -183,36 +175,26 @@ pub struct ChainLimits {
 /// One endpoint's report of an account's funds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Funds {
-    /// The balance at the head.
     pub balance: Wei,
     /// The mined count at the head, read after the balance: transactions below it are already paid.
     pub mined: Nonce,
 }
 
-/// Where a transaction was found by its hash.
+/// The place in which a transaction was found by its hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TxLocation {
     /// In a node's pool.
     Pending,
     /// In this block.
-    InBlock {
-        /// The block's number.
-        number: u64,
-        /// The block's hash.
-        hash: B256,
-    },
+    InBlock { number: u64, hash: B256 },
 }
 
 /// A transaction that was seen in an account's slot, in a block.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Occupant {
-    /// The slot.
     pub nonce: Nonce,
-    /// The transaction's hash.
     pub tx_hash: TxHash,
-    /// The block's number.
     pub block_number: u64,
-    /// The block's hash.
     pub block_hash: B256,
 }
 
@@ -222,7 +204,7 @@ pub struct Occupant {
 pub struct OccupantSearch {
     /// The transactions that were seen, at most one per slot.
     pub seen: Vec<Occupant>,
-    /// Why other slots were not resolved, for operators; `None` if all were.
+    /// The reason why other slots were not resolved, for operators; `None` if all were.
     pub problem: Option<String>,
 }
 
@@ -241,7 +223,7 @@ pub struct SlotSearch {
 pub struct BlockReceipts {
     /// The receipts that could be read, each from exactly the requested block.
     pub found: Vec<TxReceipt>,
-    /// Why other receipts could not be read, for operators. Ask again for a missing receipt; its
+    /// The reason why other receipts could not be read, for operators. Ask again for a missing receipt; its
     /// absence is never evidence (I8).
     pub problem: Option<String>,
 }
@@ -261,7 +243,6 @@ pub struct ChainUnavailable(pub String);
 /// Reads from and sends to one chain.
 #[async_trait]
 pub trait Chain: Send + Sync {
-    /// The chain's id.
     fn chain_id(&self) -> ChainId;
 
     /// Waits until the head differs from `known` and returns the new head. A head that was replaced

@@ -39,7 +39,6 @@ pub struct RuleSpec {
     /// The minimum number of transactions that wait behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth_at_least: Option<u64>,
-    /// The minimum number of attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts_at_least: Option<u16>,
     /// The action ([`StuckAction::name`]).
@@ -52,28 +51,22 @@ pub struct RuleSpec {
 pub struct BadRule {
     /// The rule's index, from 0.
     pub index: usize,
-    /// The key.
     pub field: &'static str,
-    /// The problem.
     pub problem: String,
 }
 
 /// The facts that rules are matched against.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StuckCase {
-    /// Why the policy is asked.
     pub trigger: Trigger,
     /// The reason, if it is STUCK.
     pub reason: Option<StuckReason>,
-    /// The class of the nodes' last answer.
     pub last_answer: Option<AnswerClass>,
-    /// The mempool diagnosis.
     pub diagnosis: Option<Diagnosis>,
-    /// How long it has been open.
+    /// The time for which it has been open.
     pub age: Duration,
-    /// How many transactions wait behind it.
+    /// The number of transactions behind it.
     pub depth: u64,
-    /// The number of attempts.
     pub attempts: u16,
 }
 
@@ -129,7 +122,6 @@ impl Rule {
 /// The rules' result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ruling {
-    /// The action.
     pub action: StuckAction,
     /// The index of the matching rule, from 0; `None` if none matches.
     pub rule: Option<usize>,
@@ -181,7 +173,6 @@ impl StuckPolicy for StuckRules {
 
 /// Rules decide if one matches; otherwise another policy is asked.
 pub struct RulesFirst {
-    /// The rules.
     pub rules: StuckRules,
     /// The policy that is asked if no rule matches.
     pub otherwise: Arc<dyn StuckPolicy>,

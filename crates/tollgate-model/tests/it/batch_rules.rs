@@ -1,4 +1,4 @@
-//! What a batch must be before a store sees it, and how a store judges it.
+//! The checks of a batch before a store sees it, and the store's judgement of its sections.
 
 use proptest::prelude::*;
 use tollgate_model::nonce::{Mode, SubmitterStatus};

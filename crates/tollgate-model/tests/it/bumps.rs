@@ -1,4 +1,4 @@
-//! What a bump offers, for any offer, market and caps.
+//! Properties of bumped fees, for any attempt, market and caps.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ fn any_rules() -> impl Strategy<Value = BumpRules> {
     })
 }
 
-/// What a pool asks of a replacement: more than before, and so many percent more.
+/// Checks that a replacement pays more than before, and so many percent more.
 fn replaces(new: GasPrice, old: GasPrice, percent: u32) -> bool {
     new > old && new.wei() * 100 >= old.wei() * u128::from(100 + percent)
 }

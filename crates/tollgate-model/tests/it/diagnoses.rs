@@ -1,4 +1,4 @@
-//! What pools may be believed, for any answers of any number of endpoints.
+//! Properties of diagnoses, for any answers of any number of endpoints.
 
 use proptest::prelude::*;
 use tollgate_model::diagnose::{Diagnosis, DiagnosisView, EndpointReport, PoolContent, diagnose};

@@ -1,4 +1,4 @@
-//! What a transaction offers never exceeds a cap, for any quote and any caps.
+//! The fees of a first attempt never exceed a cap, for any quote and any caps.
 
 use proptest::prelude::*;
 use tollgate_model::amount::{GasPrice, Wei};

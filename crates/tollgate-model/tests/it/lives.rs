@@ -19,7 +19,7 @@ use tollgate_model::transition::FinalOutcome;
 use tollgate_model::{Allocated, Nonce, Timestamp, TxEvent, TxId, TxState, transition};
 use uuid::Uuid;
 
-/// What happens to it from outside.
+/// Events from outside.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Tick(u64),
@@ -53,7 +53,7 @@ struct Life {
     sent_at: Timestamp,
     resends: u32,
     answers: Option<Vec<AnswerClass>>,
-    /// What no rule is told: whether a node can have had it.
+    /// True if a node can have had it; no rule knows this.
     maybe_somewhere: bool,
     closing: bool,
     decided_at: Option<Timestamp>,

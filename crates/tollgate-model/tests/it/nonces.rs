@@ -1,4 +1,4 @@
-//! Which slots are opened next, played through over whole histories of a submitter.
+//! The choice of the next slots, played through over whole histories of a submitter.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -152,7 +152,7 @@ fn the_last_nonce_a_store_can_hold_is_an_error_and_not_a_wrap() {
     assert_eq!(decision.unwrap_err().field, "nonce");
 }
 
-/// What can happen to a submitter between two decisions.
+/// An event between two decisions about a submitter.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Allocate(u32),

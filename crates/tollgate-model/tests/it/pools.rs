@@ -1,4 +1,4 @@
-//! Which nonces that came back are handed out again.
+//! Properties of the pool of recyclable nonces.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

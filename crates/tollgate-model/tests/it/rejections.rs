@@ -1,4 +1,4 @@
-//! What becomes of rejected slots, for any history.
+//! Properties of decisions about rejected slots, for any history.
 
 use proptest::prelude::*;
 use tollgate_model::answer::{AnswerClass, may_be_with_a_node};

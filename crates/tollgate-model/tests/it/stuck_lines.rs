@@ -1,4 +1,4 @@
-//! Who is asked about, by which rule, and what may come of it, for any line and any rules.
+//! Properties of triggers, stuck rules and plans, for any line and any rules.
 
 use std::time::Duration;
 

@@ -99,7 +99,7 @@ fn stuck_is_not_an_end() {
     }
 }
 
-/// Whether this event leaves open that a node has, or had, the transaction.
+/// Returns whether this event leaves open that a node has, or had, the transaction.
 fn may_be_with_a_node(event: TxEvent) -> bool {
     matches!(
         event,

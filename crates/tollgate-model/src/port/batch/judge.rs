@@ -8,14 +8,12 @@ use crate::ids::{Nonce, RequestId};
 use crate::nonce::{Mode, SubmitterStatus};
 use crate::port::record::{KnownRequest, RowVersion};
 
-/// What a store read under its locks; none of it can change before the commit.
+/// Facts that a store read under its locks; none of them can change before the commit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SectionFacts {
     /// The stored cursor.
     pub cursor: Nonce,
-    /// The submitter's status.
     pub status: SubmitterStatus,
-    /// The submitter's mode.
     pub mode: Mode,
     /// For each create: the transaction that already uses its request id.
     pub known: Vec<Option<KnownRequest>>,
@@ -25,12 +23,11 @@ pub struct SectionFacts {
     pub recyclable: Vec<bool>,
 }
 
-/// What to do with a section whose lease is valid.
+/// The decision about a section whose lease is valid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Judgement {
     /// Write what is [`CreateAnswer::Created`], and the updates.
     Write(Vec<CreateAnswer>),
-    /// Write nothing.
     Stale(SectionOutcome),
 }
 

@@ -16,7 +16,6 @@ use crate::transition::{IllegalMove, TxEvent, transition};
 /// A change of one transaction, conditional on the row version that the writer read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TxUpdate {
-    /// The transaction.
     pub tx_id: TxId,
     /// The expected row version; if the row has changed, the answer is
     /// [`UpdateAnswer::Lost`](super::UpdateAnswer::Lost).
@@ -37,7 +36,7 @@ pub struct TxUpdate {
     pub schedule: Schedule,
     /// Counts one more resubmission.
     pub resubmitted: bool,
-    /// How long it has waited as the head of line; `None` keeps the stored value.
+    /// The time for which it has waited as the head of line; `None` keeps the stored value.
     pub patience: Option<Patience>,
     /// Since when searches have brought no proof of the transaction in its slot; `None` keeps the stored
     /// value.
@@ -47,13 +46,12 @@ pub struct TxUpdate {
     pub last_error: Option<Text<2000>>,
     /// The mempool diagnosis; `None` keeps the stored value.
     pub diagnosis: Option<Text<300>>,
-    /// Details for the audit trail.
     pub detail: Option<Text<4000>>,
     /// The event to publish.
     pub outbox: Option<NewEvent>,
 }
 
-/// What kind of change the audit entry names.
+/// The kind of change that the audit entry names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Change {
     Moved(TxEvent),

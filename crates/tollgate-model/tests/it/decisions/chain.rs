@@ -129,7 +129,7 @@ pub(super) fn search() -> String {
     table(["receipts", "transaction in the slot, by its block", "result"], rows.map(row))
 }
 
-/// Why it is PROTECT depends on the row, and is told elsewhere.
+/// The reason for PROTECT depends on the row; other tests check it.
 fn words(step: &ReconcileStep) -> String {
     let words = step.to_string();
     match words.split(':').next() {
