@@ -144,14 +144,11 @@ pub const fn witnesses_needed(endpoints: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_values::nonce;
 
     const OURS: TxHash = TxHash::repeat_byte(1);
     const OLDER: TxHash = TxHash::repeat_byte(2);
     const FOREIGN: TxHash = TxHash::repeat_byte(9);
-
-    fn nonce(value: u64) -> Nonce {
-        Nonce::new(value).unwrap()
-    }
 
     fn counts(mined: u64, pending: u64) -> Option<AccountCounts> {
         Some(AccountCounts::confirmed(nonce(mined), nonce(pending)))

@@ -101,11 +101,8 @@ fn with_callers_tip(intent: &Intent, quote: &FeeQuote) -> GasPrice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_values::wei;
     use alloy_primitives::Address;
-
-    fn wei(wei: u128) -> GasPrice {
-        GasPrice::from_wei(wei).unwrap()
-    }
 
     fn intent() -> Intent {
         Intent::transfer(Address::ZERO, U256::ZERO)

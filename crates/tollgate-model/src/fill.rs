@@ -166,10 +166,7 @@ pub fn advance(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn nonce(value: u64) -> Nonce {
-        Nonce::new(value).unwrap()
-    }
+    use crate::test_values::nonce;
 
     /// A cursor far ahead of the chain.
     fn view() -> FillView {

@@ -76,15 +76,12 @@ pub fn hindrance(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn price(wei: u128) -> GasPrice {
-        GasPrice::from_wei(wei).unwrap()
-    }
+    use crate::test_values::wei;
 
     fn check(balance: Option<u64>, base_fee: Option<u128>) -> Option<Hindrance> {
-        let fees = Fees { gas_limit: 10, max_fee: price(5), max_priority_fee: None };
+        let fees = Fees { gas_limit: 10, max_fee: wei(5), max_priority_fee: None };
         let balance = balance.map(|wei| Wei(U256::from(wei)));
-        hindrance(U256::from(7), &fees, balance, base_fee.map(price))
+        hindrance(U256::from(7), &fees, balance, base_fee.map(wei))
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub mod secret;
 pub mod sql;
 pub mod state;
 pub mod stuck;
+#[cfg(test)]
+mod test_values;
 pub mod text;
 pub mod time;
 pub mod transition;

@@ -59,10 +59,7 @@ mod tests {
     use super::*;
     use crate::nonce::SubmitterStatus;
     use crate::port::chain::AccountCounts;
-
-    fn nonce(n: u64) -> Nonce {
-        Nonce::new(n).unwrap()
-    }
+    use crate::test_values::nonce;
 
     fn asked(
         (cursor, mined): (u64, u64),

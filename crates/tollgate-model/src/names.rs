@@ -42,3 +42,26 @@ macro_rules! codes {
         }
     };
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::nonce::{Mode, SubmitterStatus};
+    use crate::port::{AttemptKind, ReservationState, WaitKind};
+
+    /// Databases hold these numbers, and callers these names.
+    #[test]
+    fn codes_and_names_of_stored_enums_stay_the_same() {
+        assert_eq!(Mode::ALL.map(|it| (it.code(), it.name())), [(1, "pipelined"), (2, "strict")]);
+        let status = SubmitterStatus::ALL.map(|it| (it.code(), it.name()));
+        assert_eq!(status, [(1, "ACTIVE"), (2, "PAUSED"), (3, "PROTECT")]);
+        assert_eq!(AttemptKind::ALL.map(AttemptKind::code), [1, 2, 3, 4, 5]);
+        assert_eq!(ReservationState::ALL.map(ReservationState::code), [1, 2, 3]);
+        let waits = [WaitKind::Hole, WaitKind::Unexplained, WaitKind::UnsentReservation];
+        assert_eq!([1, 2, 3].map(WaitKind::from_code), waits.map(Some));
+        assert_eq!([0, 4].map(WaitKind::from_code), [None; 2]);
+        for mode in Mode::ALL {
+            assert_eq!(Mode::from_code(mode.code()), Some(mode));
+            assert_eq!(Mode::from_name(mode.name()), Some(mode));
+        }
+    }
+}

@@ -213,6 +213,17 @@ mod tests {
         }
     }
 
+    /// Nodes of different versions must agree on the preferred node.
+    #[test]
+    fn preferred_node_is_the_same_in_every_version() {
+        let nodes = nodes(5);
+        let preferred = |byte| {
+            let of = Submitter::new(ChainId::new(1).unwrap(), Address::repeat_byte(byte));
+            nodes.iter().position(|node| Some(node) == preferred(of, &nodes)).unwrap() + 1
+        };
+        assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(preferred), [2, 5, 3, 2, 3, 2, 4, 2]);
+    }
+
     #[test]
     fn addresses_and_chains_that_differ_little_spread_as_well() {
         let nodes = nodes(4);
@@ -312,37 +323,37 @@ mod tests {
         let seconds = Duration::from_secs;
         for (duration, renew) in [(10, 3), (10, 1), (9, 4)] {
             let terms = LeaseTerms::new(seconds(duration), seconds(renew), seconds(1)).unwrap();
-            let manners = HandoverTimings::of(&terms);
+            let timings = HandoverTimings::of(&terms);
             // The lease was renewed at most one interval before the last heartbeat.
-            assert!(manners.live_within + terms.renew_interval() <= terms.duration());
-            assert!(manners.live_within > terms.renew_interval());
+            assert!(timings.live_within + terms.renew_interval() <= terms.duration());
+            assert!(timings.live_within > terms.renew_interval());
         }
     }
 
     #[test]
     fn orphans_go_to_the_preferred_node_at_once_and_to_others_after_the_grace() {
-        let manners = HandoverTimings::of(&LeaseTerms::default());
+        let timings = HandoverTimings::of(&LeaseTerms::default());
         let (me, other) = (node(1).node, node(2).node);
         let short = Duration::ZERO;
-        assert!(manners.adopts(&me, Some(&me), short));
-        assert!(manners.adopts(&me, None, short));
-        assert!(!manners.adopts(&me, Some(&other), short));
-        assert!(!manners.adopts(&me, Some(&other), manners.grace - Duration::from_millis(1)));
-        assert!(manners.adopts(&me, Some(&other), manners.grace));
-        assert!(!manners.lets_go(manners.outranked_for - Duration::from_millis(1)));
-        assert!(manners.lets_go(manners.outranked_for));
+        assert!(timings.adopts(&me, Some(&me), short));
+        assert!(timings.adopts(&me, None, short));
+        assert!(!timings.adopts(&me, Some(&other), short));
+        assert!(!timings.adopts(&me, Some(&other), timings.grace - Duration::from_millis(1)));
+        assert!(timings.adopts(&me, Some(&other), timings.grace));
+        assert!(!timings.lets_go(timings.outranked_for - Duration::from_millis(1)));
+        assert!(timings.lets_go(timings.outranked_for));
     }
 
     #[test]
     fn unserved_work_is_followed_by_the_preferred_node_first_and_by_others_after_the_grace() {
-        let manners = HandoverTimings::of(&LeaseTerms::default());
+        let timings = HandoverTimings::of(&LeaseTerms::default());
         let (me, other) = (node(1).node, node(2).node);
-        let (moment, after) = (Duration::from_millis(1), manners.unserved_for);
-        assert!(!manners.follows(&me, Some(&me), after - moment), "a restart takes a while");
-        assert!(manners.follows(&me, Some(&me), after));
-        assert!(manners.follows(&me, None, after));
-        assert!(!manners.follows(&me, Some(&other), after + manners.grace - moment));
-        assert!(manners.follows(&me, Some(&other), after + manners.grace));
+        let (moment, after) = (Duration::from_millis(1), timings.unserved_for);
+        assert!(!timings.follows(&me, Some(&me), after - moment), "a restart takes a while");
+        assert!(timings.follows(&me, Some(&me), after));
+        assert!(timings.follows(&me, None, after));
+        assert!(!timings.follows(&me, Some(&other), after + timings.grace - moment));
+        assert!(timings.follows(&me, Some(&other), after + timings.grace));
     }
 
     #[test]

@@ -243,19 +243,16 @@ const fn replacement(brings_payload: bool, subject: &Subject) -> Result<AttemptK
     }
 }
 
+// `docs/decisions.md` has most cases as tables, which a test compares with the code.
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::{Queued, StuckReason};
-    use crate::transition::transition;
+    use crate::state::StuckReason;
+    use crate::test_values::at;
 
     const PENDING: TxState = TxState::Tracking(Tracking::Pending);
     const MINED: TxState = TxState::Tracking(Tracking::Mined);
     const STUCK: TxState = TxState::Stuck(StuckReason::TimedOut);
-
-    fn at(seconds: u64) -> Timestamp {
-        Timestamp::EPOCH.after(Duration::from_secs(seconds))
-    }
 
     fn line(head: TxState) -> LineView {
         LineView {
@@ -291,54 +288,26 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_is_stuck_or_stands_too_long_is_asked_about() {
+    fn policy_is_not_asked_below_a_threshold_nor_twice_in_a_row() {
         assert_eq!(check(&line(PENDING), 299), None);
-        assert_eq!(check(&line(PENDING), 300), Some(Trigger::HeadStuck));
-        assert_eq!(check(&line(STUCK), 0), Some(Trigger::HeadStuck));
-    }
-
-    #[test]
-    fn a_backlog_that_is_deep_or_old_is_asked_about() {
-        let fresh = LineView { head_since: at(1_000), ..line(PENDING) };
-        assert_eq!(check(&fresh, 1_000), Some(Trigger::BacklogOld));
-        let deep = LineView { depth: 5_000, oldest: at(1_000), ..fresh };
-        assert_eq!(check(&deep, 1_000), Some(Trigger::BacklogDeep));
+        let deep = LineView { head_since: at(1_000), oldest: at(1_000), ..line(PENDING) };
         assert_eq!(check(&LineView { depth: 4_999, ..deep }, 1_000), None);
-    }
-
-    #[test]
-    fn nobody_is_asked_twice_in_a_row() {
+        assert_eq!(check(&LineView { depth: 5_000, ..deep }, 1_000), Some(Trigger::BacklogDeep));
         let asked = LineView { asked_at: Some(at(300)), ..line(STUCK) };
         assert_eq!(check(&asked, 359), None);
         assert_eq!(check(&asked, 360), Some(Trigger::HeadStuck));
     }
 
     #[test]
-    fn an_alert_is_always_possible_and_nothing_else_for_what_is_decided() {
-        for state in TxState::ALL {
-            assert_eq!(plan(StuckAction::Noop, false, &subject(state)), Ok(Plan::Alert));
-        }
-        for (state, why) in [
-            (TxState::Queued(Queued::Waiting), Forbidden::NoSlot),
-            (MINED, Forbidden::Mined),
-            (TxState::Confirmed, Forbidden::Final),
-        ] {
-            for action in StuckAction::ALL.into_iter().filter(|a| *a != StuckAction::Noop) {
-                assert_eq!(plan(action, false, &subject(state)), Err(why));
-            }
-        }
-    }
-
-    #[test]
-    fn without_a_key_only_the_same_bytes_can_be_sent() {
-        let keyless = Subject { has_key: false, signed_by_caller: true, ..subject(STUCK) };
+    fn action_on_a_stuck_transaction_is_claimed_and_one_on_a_final_one_is_forbidden() {
         let resend = Plan::Resend { event: Some(TxEvent::Retried) };
-        assert_eq!(plan(StuckAction::Resubmit, false, &keyless), Ok(resend));
-        for action in [StuckAction::Cancel, StuckAction::Placeholder] {
-            assert_eq!(plan(action, false, &keyless), Err(Forbidden::NoKey));
+        assert_eq!(plan(StuckAction::Resubmit, false, &subject(STUCK)), Ok(resend));
+        let confirmed = subject(TxState::Confirmed);
+        for action in StuckAction::ALL {
+            let noop = action == StuckAction::Noop;
+            let expected = if noop { Ok(Plan::Alert) } else { Err(Forbidden::Final) };
+            assert_eq!(plan(action, false, &confirmed), expected);
         }
-        let replaced = plan(StuckAction::Replace, false, &keyless);
-        assert_eq!(replaced, Err(Forbidden::SignedByCaller));
     }
 
     #[test]
@@ -349,26 +318,5 @@ mod tests {
         let sign = |kind| Ok(Plan::Sign { event: None, kind });
         assert_eq!(plan(StuckAction::Replace, true, &free), sign(AttemptKind::Replacement));
         assert_eq!(plan(StuckAction::Replace, false, &fixed), sign(AttemptKind::Bump));
-    }
-
-    #[test]
-    fn a_slot_that_is_being_closed_is_closed_and_not_used_again() {
-        let closing = Subject { closing: true, ..subject(PENDING) };
-        assert_eq!(plan(StuckAction::Replace, false, &closing), Err(Forbidden::Closing));
-        assert!(plan(StuckAction::Cancel, false, &closing).is_ok());
-    }
-
-    #[test]
-    fn every_plan_is_a_move_that_the_machine_has_and_keeps_the_slot() {
-        for state in TxState::ALL {
-            for action in StuckAction::ALL {
-                let event = match plan(action, false, &subject(state)) {
-                    Ok(Plan::Resend { event } | Plan::Sign { event, .. }) => event,
-                    Ok(Plan::Alert) | Err(_) => None,
-                };
-                let Some(event) = event else { continue };
-                assert!(transition(state, event).is_ok_and(TxState::holds_open_slot), "{state}");
-            }
-        }
     }
 }

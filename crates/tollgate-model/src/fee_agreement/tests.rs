@@ -1,12 +1,9 @@
 //! Tests of the prices that several endpoints come to.
 
 use super::*;
+use crate::test_values::wei;
 
 const HALF_AN_HOUR: u64 = 30 * 60;
-
-fn wei(wei: u128) -> GasPrice {
-    GasPrice::from_wei(wei).unwrap()
-}
 
 fn confirmed(price: u128, age: u64) -> Option<RecentPrice> {
     Some(RecentPrice { price: wei(price), age: Duration::from_secs(age), confirmed: true })

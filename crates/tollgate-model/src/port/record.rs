@@ -263,6 +263,7 @@ pub fn stored_state(code: i16) -> Result<TxState, InvalidValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_values::wei;
 
     fn mined(details: ReceiptDetails) -> TxReceipt {
         TxReceipt {
@@ -276,14 +277,10 @@ mod tests {
         }
     }
 
-    fn price(wei: u128) -> GasPrice {
-        GasPrice::from_wei(wei).unwrap()
-    }
-
     #[test]
     fn fee_is_gas_times_price_and_what_the_base_chain_charges() {
         let priced =
-            ReceiptDetails { effective_gas_price: Some(price(7)), ..ReceiptDetails::default() };
+            ReceiptDetails { effective_gas_price: Some(wei(7)), ..ReceiptDetails::default() };
         assert_eq!(mined(priced).fee(), Some(Wei(U256::from(147_000))));
         let rollup = ReceiptDetails { l1_fee: Some(Wei(U256::from(5))), ..priced };
         assert_eq!(mined(rollup).fee(), Some(Wei(U256::from(147_005))));
@@ -293,14 +290,14 @@ mod tests {
 
     #[test]
     fn missing_effective_price_falls_back_to_the_price_of_a_legacy_attempt_only() {
-        let legacy = Fees { gas_limit: 21_000, max_fee: price(9), max_priority_fee: None };
-        let dynamic = Fees { max_priority_fee: Some(price(1)), ..legacy };
+        let legacy = Fees { gas_limit: 21_000, max_fee: wei(9), max_priority_fee: None };
+        let dynamic = Fees { max_priority_fee: Some(wei(1)), ..legacy };
         let untold = mined(ReceiptDetails::default());
         let told = |of: TxReceipt| of.details.effective_gas_price;
-        assert_eq!(told(untold.clone().priced_by(&legacy)), Some(price(9)));
+        assert_eq!(told(untold.clone().priced_by(&legacy)), Some(wei(9)));
         assert_eq!(told(untold.priced_by(&dynamic)), None, "the base fee is not known");
         let details =
-            ReceiptDetails { effective_gas_price: Some(price(4)), ..ReceiptDetails::default() };
-        assert_eq!(told(mined(details).priced_by(&legacy)), Some(price(4)), "the node's word");
+            ReceiptDetails { effective_gas_price: Some(wei(4)), ..ReceiptDetails::default() };
+        assert_eq!(told(mined(details).priced_by(&legacy)), Some(wei(4)), "the node's word");
     }
 }

@@ -1,6 +1,7 @@
 //! Reconciliation, case by case.
 
 use super::*;
+use crate::test_values::nonce;
 
 const PENDING: TxState = TxState::Tracking(Tracking::Pending);
 const MINED: TxState = TxState::Tracking(Tracking::Mined);
@@ -21,10 +22,6 @@ fn foreign(block: BlockStanding) -> OpenSlot {
 
 fn settled(count: u64, covers_final_slots: bool) -> Option<SettledCount> {
     Some(SettledCount { count: nonce(count), highest: nonce(count), covers_final_slots })
-}
-
-fn nonce(value: u64) -> Nonce {
-    Nonce::new(value).unwrap()
 }
 
 fn slot(at: u64, state: TxState, search: Search) -> OpenSlot {

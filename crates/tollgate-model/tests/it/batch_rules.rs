@@ -1,5 +1,6 @@
 //! The checks of a batch before a store sees it, and the store's judgement of its sections.
 
+use crate::nonce;
 use proptest::prelude::*;
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{
@@ -8,14 +9,10 @@ use tollgate_model::port::{
     SectionOutcome, Slot, TxReceipt, TxUpdate, judge,
 };
 use tollgate_model::{
-    Address, Allocated, B256, Bytes, ChainId, FencingToken, GasPrice, NodeId, Nonce, RequestId,
-    Submitter, Text, TxEvent, TxId, TxState,
+    Address, Allocated, B256, Bytes, ChainId, FencingToken, GasPrice, NodeId, RequestId, Submitter,
+    Text, TxEvent, TxId, TxState,
 };
 use uuid::Uuid;
-
-fn nonce(value: u64) -> Nonce {
-    Nonce::new(value).unwrap()
-}
 
 fn node() -> NodeId {
     NodeId::new("a", Uuid::from_u128(1)).unwrap()
@@ -70,14 +67,20 @@ fn facts(cursor: u64, creates: usize) -> SectionFacts {
 }
 
 #[test]
-fn a_slot_without_the_cursor_is_refused() {
-    let creates = vec![new_tx(1, None, Some(slot(0)))];
-    assert_eq!(refusal(Section { creates, ..section() }), "nonce");
-}
-
-#[test]
-fn a_cursor_that_goes_back_is_refused() {
-    assert_eq!(refusal(Section { cursor: step(5, 4), ..section() }), "nonce");
+fn section_that_breaks_a_rule_of_cursor_evidence_or_finality_is_refused() {
+    let tx_id = TxId::from_uuid(Uuid::from_u128(1));
+    let slotted = vec![new_tx(1, None, Some(slot(0)))];
+    assert_eq!(refusal(Section { creates: slotted, ..section() }), "nonce", "without the cursor");
+    assert_eq!(refusal(Section { cursor: step(5, 4), ..section() }), "nonce", "I4");
+    let unsent = RowVersion { state: TxState::Allocated(Allocated::Unsent), version: 1 };
+    let confirmed = RowVersion { state: TxState::Confirmed, version: 9 };
+    let moved = |event| TxUpdate::moved(tx_id, unsent, event).unwrap();
+    let note = TxUpdate::noted(tx_id, confirmed, "x");
+    for update in [moved(TxEvent::Mined), moved(TxEvent::SlotRecycled), note] {
+        let section = Section { updates: vec![update.clone()], ..section() };
+        assert_eq!(refusal(section), "update", "{update:?}");
+    }
+    assert!(TxUpdate::moved(tx_id, confirmed, TxEvent::Orphaned).is_err(), "I9");
 }
 
 #[test]
@@ -93,24 +96,6 @@ fn a_batch_beyond_its_limits_is_refused() {
     assert_eq!(refusal(Section { creates, ..section() }), "batch");
     assert!(Payload::new(Bytes::from(vec![0; BatchLimits::PAYLOAD_BYTES + 1])).is_err());
     assert!(Payload::new(Bytes::new()).is_err());
-}
-
-#[test]
-fn a_move_without_its_evidence_is_refused() {
-    let tx_id = TxId::from_uuid(Uuid::from_u128(1));
-    let row = RowVersion { state: TxState::Allocated(Allocated::Unsent), version: 1 };
-    for event in [TxEvent::Mined, TxEvent::SlotRecycled] {
-        let updates = vec![TxUpdate::moved(tx_id, row, event).unwrap()];
-        assert_eq!(refusal(Section { updates, ..section() }), "update", "{event:?}");
-    }
-}
-
-#[test]
-fn what_is_final_takes_not_even_a_note() {
-    let tx_id = TxId::from_uuid(Uuid::from_u128(1));
-    let updates =
-        vec![TxUpdate::noted(tx_id, RowVersion { state: TxState::Confirmed, version: 9 }, "x")];
-    assert_eq!(refusal(Section { updates, ..section() }), "update");
 }
 
 #[test]
@@ -132,13 +117,6 @@ fn a_number_that_no_store_holds_is_refused_with_its_name() {
     };
     assert_eq!(refusal(mined(u64::MAX, 1)), "blockNumber");
     assert_eq!(refusal(mined(1, u64::MAX)), "gasUsed");
-}
-
-#[test]
-fn an_illegal_move_cannot_be_written_down() {
-    let tx_id = TxId::from_uuid(Uuid::from_u128(1));
-    let row = RowVersion { state: TxState::Confirmed, version: 9 };
-    assert!(TxUpdate::moved(tx_id, row, TxEvent::Orphaned).is_err());
 }
 
 #[test]

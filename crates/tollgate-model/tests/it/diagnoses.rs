@@ -1,5 +1,6 @@
 //! Properties of diagnoses, for any answers of any number of endpoints.
 
+use crate::nonce;
 use proptest::prelude::*;
 use tollgate_model::diagnose::{Diagnosis, DiagnosisView, EndpointReport, PoolContent, diagnose};
 use tollgate_model::port::chain::AccountCounts;
@@ -7,10 +8,6 @@ use tollgate_model::{Nonce, TxHash};
 
 const SLOT: u64 = 3;
 const OURS: [TxHash; 2] = [TxHash::repeat_byte(1), TxHash::repeat_byte(2)];
-
-fn nonce(value: u64) -> Nonce {
-    Nonce::new(value).unwrap()
-}
 
 fn any_pool() -> impl Strategy<Value = PoolContent> {
     let part = || prop::collection::btree_map((0u64..6).prop_map(nonce), any_hash(), 0..3);

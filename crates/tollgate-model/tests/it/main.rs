@@ -17,3 +17,9 @@ mod rejections;
 mod resubmits;
 mod stuck_lines;
 mod transitions;
+
+use tollgate_model::Nonce;
+
+fn nonce(value: u64) -> Nonce {
+    Nonce::new(value).unwrap()
+}

@@ -3,19 +3,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::nonce;
 use proptest::prelude::*;
 use tollgate_model::nonce::{
     ChainCount, Mode, NonceDecision, NonceRules, NonceView, RECYCLE_COUNT_AGE_MAX, StrictAdvance,
     SubmitterStatus, decide, doubts, unexplained, without_lag,
 };
 use tollgate_model::port::chain::AccountCounts;
-use tollgate_model::{Nonce, Timestamp, Tracking, TxState};
+use tollgate_model::{Nonce, StuckReason, Timestamp, Tracking, TxState};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
-
-fn nonce(value: u64) -> Nonce {
-    Nonce::new(value).unwrap()
-}
 
 fn rules(mode: Mode, window: u32) -> NonceRules {
     NonceRules { mode, window, strict_advance: StrictAdvance::Final, state_timeout: TIMEOUT }
@@ -50,6 +47,7 @@ fn pipelined_slots_start_at_the_higher_of_chain_and_cursor() {
     for (cursor, chain, first) in [(5, 4, 5), (3, 5, 5)] {
         assert_eq!(allocated(&rules, &view(cursor, chain), 1), Some((first, 1)));
     }
+    assert_eq!(allocated(&rules, &view(0, 0), 100), Some((0, 64)), "all of the window");
 }
 
 #[test]
@@ -77,6 +75,9 @@ fn nonces_that_came_back_wait_for_a_new_count_also_in_a_full_window() {
     let empty = NonceView { has_recyclable: false, ..doubted };
     assert_eq!(decide(&rules, &empty, 1, later), Ok(NonceDecision::WindowFull), "nothing to ask");
     assert_eq!(full.fresh_count(&rules, later), None);
+    assert_eq!(empty.fresh_count(&rules, later), None, "drift");
+    let undisturbed = NonceView { has_recyclable: false, ..full };
+    assert_eq!(undisturbed.fresh_count(&rules, later), full.chain, "nothing to recycle");
     assert_eq!(doubted.fresh_count(&rules, Timestamp::EPOCH), None);
     assert_eq!(full.fresh_count(&rules, Timestamp::EPOCH), full.chain);
 }
@@ -101,7 +102,9 @@ fn strict_count_that_lacks_final_slots_gives_way_to_a_higher_one_that_our_slots_
     let told = |mined, highest| {
         let counts = AccountCounts::confirmed(nonce(mined), nonce(mined));
         let counts = AccountCounts { highest: nonce(highest), ..counts };
-        without_lag(nonce(5), 1, counts).mined.get()
+        let corrected = without_lag(nonce(5), 1, counts);
+        assert!(corrected.pending >= corrected.mined, "a pool has what is mined");
+        corrected.mined.get()
     };
     assert_eq!(told(2, 5), 5, "I15: one endpoint counts too little");
     assert_eq!(told(2, 4), 4);
@@ -130,6 +133,14 @@ fn strict_opens_no_slot_by_a_count_that_its_slots_do_not_explain() {
         assert!(matches!(decision, NonceDecision::AwaitProof(_)), "{chain}: {decision:?}");
     }
     assert_eq!(allocated(&rules, &view(5, 5), 10), Some((5, 1)));
+}
+
+#[test]
+fn unproven_slot_takes_no_room_in_pipelined_mode() {
+    let unproven = TxState::Stuck(StuckReason::Unproven);
+    assert!(!rules(Mode::Pipelined, 64).occupies_slot(unproven));
+    assert!(rules(Mode::Pipelined, 64).occupies_slot(TxState::Stuck(StuckReason::FeeCap)));
+    assert!(rules(Mode::Strict, 64).occupies_slot(unproven));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::nonce;
 use proptest::collection::btree_set;
 use proptest::prelude::*;
 use tollgate_model::nonce::{
@@ -10,10 +11,6 @@ use tollgate_model::nonce::{
     unblocks,
 };
 use tollgate_model::{Nonce, Timestamp};
-
-fn nonce(value: u64) -> Nonce {
-    Nonce::new(value).unwrap()
-}
 
 fn set(of: impl IntoIterator<Item = u64>) -> BTreeSet<Nonce> {
     of.into_iter().map(nonce).collect()

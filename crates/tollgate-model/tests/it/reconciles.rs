@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::nonce;
 use proptest::prelude::*;
 use tollgate_model::nonce::{Mode, SubmitterStatus, unexplained};
 use tollgate_model::port::chain::{AccountCounts, Occupant};
@@ -10,13 +11,9 @@ use tollgate_model::reconcile::{
     BlockStanding, OpenSlot, ReceiptLookup, ReconcileStep, ReconcileView, Search, SettledCount,
     judge_search, reconcile, resume,
 };
-use tollgate_model::{Nonce, StuckReason, TxEvent, TxHash, TxState, transition};
+use tollgate_model::{StuckReason, TxEvent, TxHash, TxState, transition};
 
 const PATIENCE: Duration = Duration::from_secs(600);
-
-fn nonce(value: u64) -> Nonce {
-    Nonce::new(value).unwrap()
-}
 
 fn hash(of: u8) -> TxHash {
     TxHash::repeat_byte(of)

@@ -1,15 +1,12 @@
 //! Properties of decisions about rejected slots, for any history.
 
+use crate::nonce;
 use proptest::prelude::*;
 use tollgate_model::answer::{AnswerClass, may_be_with_a_node};
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::rejected::{RejectedDecision, RejectedSlot, RejectedView, decide};
-use tollgate_model::{Failed, Nonce, TxEvent, TxState, transition};
-
-fn nonce(value: u64) -> Nonce {
-    Nonce::new(value).unwrap()
-}
+use tollgate_model::{Failed, TxEvent, TxState, transition};
 
 fn any_answers() -> impl Strategy<Value = Option<Vec<AnswerClass>>> {
     // Mostly what looks dead, so that rejections are common.

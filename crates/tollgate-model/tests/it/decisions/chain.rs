@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::{nonce, table};
+use super::table;
+use crate::nonce;
 use tollgate_model::diagnose::{self, DiagnosisView, EndpointReport, PoolContent};
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::chain::{AccountCounts, Occupant};

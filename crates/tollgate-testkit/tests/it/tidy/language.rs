@@ -16,7 +16,7 @@ const RIDDLES_MAX: [(&str, usize); 11] = [
     ("tollgate-engine", 290),
     ("tollgate-evm", 109),
     ("tollgate-hook", 13),
-    ("tollgate-model", 172),
+    ("tollgate-model", 5),
     ("tollgate-postgres", 28),
     ("tollgate-server", 176),
     ("tollgate-sim", 92),
