@@ -70,7 +70,8 @@ names!(AnswerClass {
 });
 
 impl AnswerClass {
-    /// Returns whether the class leads to a rejection if every endpoint agrees. These classes need the most care.
+    /// Returns whether the class leads to a rejection if every endpoint agrees. These classes need the most
+    /// care.
     pub const fn may_lead_to_rejection(self) -> bool {
         matches!(action_for(self), AnswerAction::RejectIfAllAgree)
     }
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_or_transient_is_possibly_sent() {
+    fn unknown_or_transient_answer_leaves_it_possibly_sent() {
         use AnswerClass::{PoolFull, RateLimited, Transient, Unknown};
         for class in [PoolFull, RateLimited, Transient, Unknown] {
             assert!(may_be_with_a_node(class));
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nodes_fee_cap_kills_nothing() {
+    fn fee_cap_of_one_node_does_not_reject() {
         assert!(may_be_with_a_node(AnswerClass::FeeTooHigh));
         assert!(!AnswerClass::FeeTooHigh.may_lead_to_rejection());
     }

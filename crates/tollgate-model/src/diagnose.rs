@@ -127,8 +127,8 @@ pub fn diagnose(view: &DiagnosisView<'_>) -> Diagnosis {
     }
 }
 
-/// Returns whether an endpoint has none of the attempts. The caller has handled pools that show something else in
-/// the slot, so either kind of answer will do.
+/// Returns whether an endpoint has none of the attempts. The caller has handled pools that show something
+/// else in the slot, so either kind of answer will do.
 const fn denies(report: &EndpointReport) -> bool {
     match report.knows_it {
         Some(known) => !known,
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nodes_lack_below_blocks_it() {
+    fn missing_lower_nonce_is_diagnosed_as_blocked() {
         let blocked = Diagnosis::BlockedByLowerNonce { nonce: nonce(5) };
         for report in [pool(None, Some(OURS)), by_hash(true), by_hash(false)] {
             assert_eq!(check(&[report], counts(4, 5)), blocked);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn one_node_of_several_can_not_call_it_lost() {
+    fn loss_needs_more_than_one_endpoint_of_several() {
         let lost = Diagnosis::ProbablyLost;
         let silent = EndpointReport::default();
         assert_eq!(check(&[by_hash(false)], counts(7, 7)), lost);
@@ -207,13 +207,13 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_the_chain_is_past_is_no_matter_of_pools() {
+    fn slot_below_the_mined_count_has_no_diagnosis() {
         assert_eq!(check(&[by_hash(false)], counts(8, 8)), Diagnosis::Unknown);
         assert_eq!(check(&[by_hash(false)], counts(7, 8)), Diagnosis::Unknown);
     }
 
     #[test]
-    fn the_words_are_those_of_the_list() {
+    fn diagnosis_names_match_the_list() {
         let all = [
             Diagnosis::InPool,
             Diagnosis::ProbablyLost,

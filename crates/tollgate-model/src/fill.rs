@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_chain_or_a_pool_counts_is_not_handed_back() {
+    fn nonce_that_the_chain_or_a_pool_counts_is_not_returned() {
         assert_eq!(filled(&view(), 0, 9), Ok(vec![7, 8, 9]), "I3");
         assert_eq!(filled(&view(), 0, 6), Ok(vec![]));
         assert_eq!(filled(&view(), 20, 21), Ok(vec![20, 21]));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_handed_back_for_strict_accounts_or_without_a_key_for_placeholders() {
+    fn fill_of_a_strict_account_or_without_a_key_is_refused() {
         let strict = FillView { mode: Mode::Strict, ..view() };
         assert_eq!(filled(&strict, 8, 9), Err(NoncesRefused::Strict), "I12");
         let keyless = FillView { has_key: false, ..view() };
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_moves_a_cursor_forward_and_no_further_than_an_endpoint_counts() {
+    fn advance_moves_a_cursor_forward_up_to_the_count_of_an_endpoint() {
         let counts =
             AccountCounts { sure: nonce(5), ..AccountCounts::confirmed(nonce(5), nonce(900)) };
         let asked = |mode, to| advance(mode, nonce(10), &counts, nonce(to));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fills_a_nonce_is_kept_with_its_reason() {
+    fn filler_of_a_nonce_is_stored_with_its_reason() {
         for with in FillWith::ALL {
             let stored = with.stored_reason("placeholder: a trick");
             assert_eq!(FillWith::of_stored(Some(stored.as_str())), with);

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_settled_are_those_up_to_the_highest() {
+    fn is_settled_agrees_with_settled_up_to() {
         use FinalityRule::{Confirmations, Finalized, Safe};
         for rule in [Confirmations(1), Confirmations(3), Confirmations(20), Safe, Finalized] {
             for head in 0..30 {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn whichever_attempt_is_mined_decides() {
+    fn mined_attempt_decides_the_outcome() {
         assert_eq!(verdict(AttemptKind::Bump, true), FinalOutcome::Executed);
         assert_eq!(verdict(AttemptKind::Intent, false), FinalOutcome::Reverted);
         assert_eq!(verdict(AttemptKind::Cancellation, true), FinalOutcome::Cancelled);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_settles_what_it_has_reached_and_an_absent_tag_nothing() {
+    fn tag_settles_blocks_up_to_it_and_an_absent_tag_none() {
         for rule in [FinalityRule::Safe, FinalityRule::Finalized] {
             let at = |tagged| is_settled(rule, ChainHeight { head: 100, tagged }, 10);
             assert!(!at(None) && !at(Some(9)) && at(Some(10)) && at(Some(11)));

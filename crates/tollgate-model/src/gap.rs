@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_turned_out_to_be_there_is_passed_over() {
+    fn slot_that_a_node_already_knows_is_skipped() {
         let there = slot(1, AlreadyKnown, 1);
         let refused = slot(2, NonceTooHigh, 0);
         assert_eq!(missing(&[slot(0, Accepted, 0), there, refused], 2), Some(0));

@@ -117,15 +117,15 @@ pub struct HandoverTimings {
     /// A node without a heartbeat for longer counts as dead. Never later than its leases expire, so that no
     /// node waits for a dead one.
     pub live_within: Duration,
-    /// The time for which work without an owner is left to the preferred node: it may have to wait for the end of
-    /// `clock_skew_allowance` first.
+    /// The time for which work without an owner is left to the preferred node: it may have to wait for the
+    /// end of `clock_skew_allowance` first.
     pub grace: Duration,
     /// The time for which another node must have been preferred before the owner releases the lease.
     pub outranked_for: Duration,
     /// The time for which a node that did not take over its work is passed over.
     pub unwilling_for: Duration,
-    /// The time for which open work that no live node serves must have had no owner before it is followed without a
-    /// key. Longer than a restart of the only node that serves it.
+    /// The time for which open work that no live node serves must have had no owner before it is followed
+    /// without a key. Longer than a restart of the only node that serves it.
     pub unserved_for: Duration,
 }
 
@@ -147,8 +147,8 @@ impl HandoverTimings {
         preferred.is_none_or(|preferred| preferred == me) || orphaned >= self.grace
     }
 
-    /// Returns whether a node that does not serve a submitter follows its open work, which no live node serves and
-    /// which has had no owner for `orphaned`. `preferred` is the preferred node among all.
+    /// Returns whether a node that does not serve a submitter follows its open work, which no live node
+    /// serves and which has had no owner for `orphaned`. `preferred` is the preferred node among all.
     pub fn follows(&self, me: &NodeId, preferred: Option<&NodeId>, orphaned: Duration) -> bool {
         orphaned
             .checked_sub(self.unserved_for)
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_leaves_moves_only_what_it_had_and_one_that_comes_takes_only_its_share() {
+    fn leaving_node_moves_only_its_submitters_and_a_new_one_takes_only_its_share() {
         let (few, many) = (nodes(4), nodes(5));
         let came = node(5).advertise_url.as_str().to_owned();
         let mut moved = 0;
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_drains_has_left() {
+    fn draining_node_is_never_preferred() {
         let mut nodes = nodes(3);
         nodes[1].draining = true;
         let rest = [nodes[0].clone(), nodes[2].clone()];
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_moves_nothing_and_the_younger_of_two_at_one_address_is_meant() {
+    fn restart_moves_no_submitter_and_the_newer_of_two_at_one_address_wins() {
         let before = nodes(3);
         let mut both = before.clone();
         let mut again = before[0].clone();
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_does_not_want_it_is_passed_over_for_the_next() {
+    fn unwilling_node_is_skipped_for_the_next() {
         let nodes = nodes(3);
         for submitter in submitters(200) {
             let first = preferred(submitter, &nodes).unwrap();

@@ -54,8 +54,8 @@ pub enum NoEstimate {
     Unavailable(String),
 }
 
-/// The reason why a call can't succeed, by the class of a node's answer to its estimate; `None` if the answer is
-/// about the node.
+/// The reason why a call can't succeed, by the class of a node's answer to its estimate; `None` if the
+/// answer is about the node.
 ///
 /// An estimate has no nonce, no price and no place in a pool, so answers about those are a node's trouble.
 /// So is an unknown answer: repeating a hopeless call costs a caller less than giving up a good one.
@@ -158,8 +158,8 @@ pub fn least_gas(demand: &PricedTx<'_>, has_calldata_floor: bool) -> u64 {
 /// Judges a transaction's size and gas limit.
 ///
 /// # Errors
-/// The transaction is longer than nodes accept, or its gas is below the intrinsic gas, above the chain's limit for a
-/// transaction, or above a block's.
+/// The transaction is longer than nodes accept, or its gas is below the intrinsic gas, above the chain's
+/// limit for a transaction, or above a block's.
 pub fn judge_gas(
     demand: &PricedTx<'_>,
     limits: &ChainLimits,
@@ -305,9 +305,9 @@ impl OpenCosts {
         self.queued = self.queued.saturating_add(PricedTx::of(intent, fees).cost());
     }
 
-    /// The funds that the account has left for a new transaction, by the endpoint that reports most: one that lags or
-    /// reports too little refuses nothing by itself. An endpoint that has mined a slot has already
-    /// deducted its cost from the balance.
+    /// The funds that the account has left for a new transaction, by the endpoint that reports most: one
+    /// that lags or reports too little refuses nothing by itself. An endpoint that has mined a slot has
+    /// already deducted its cost from the balance.
     pub fn available(&self, funds: &[Funds]) -> Option<Wei> {
         let left = |funds: &Funds| {
             let unmined = self.slots.iter().filter(|(nonce, _)| *nonce >= funds.mined);

@@ -183,8 +183,8 @@ pub const fn is_resent(state: TxState) -> bool {
     !matches!(sending(state), Sending::No | Sending::OnceUnhindered)
 }
 
-/// Returns whether an event restarts the wait for a receipt: the transaction got its slot, a node accepted it, a
-/// reorg removed its receipt, or a policy or an operator acted on it.
+/// Returns whether an event restarts the wait for a receipt: the transaction got its slot, a node accepted
+/// it, a reorg removed its receipt, or a policy or an operator acted on it.
 ///
 /// Without this, a transaction that has just left STUCK would be marked STUCK again at the next tick.
 pub const fn renews_patience(from: TxState, event: TxEvent) -> bool {
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_sent_again_when_the_pause_is_over_and_not_before() {
+    fn transaction_is_resent_when_its_pause_is_over() {
         let wait = ResubmitDecision::Wait { until: at(30) };
         assert_eq!(decide(&rules(), &view(PENDING), at(29)), wait);
         assert_eq!(decide(&rules(), &view(PENDING), at(30)), ResubmitDecision::Resend);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn the_timeout_marks_it_stuck_and_counts_from_the_last_act() {
+    fn timeout_counts_from_the_last_action_and_ends_in_stuck() {
         let rules = ResubmitRules { timeout: Some(Duration::from_secs(3_600)), ..rules() };
         let timed_out = ResubmitDecision::AskPolicy(StuckReason::TimedOut);
         assert_eq!(decide(&rules, &view(PENDING), at(3_600)), timed_out);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hindered_is_stuck_for_that_reason_and_sent_again_for_ever() {
+    fn hindered_transaction_is_stuck_for_that_reason_and_still_resent() {
         let rules = ResubmitRules { timeout: Some(Duration::from_secs(60)), ..rules() };
         let hindered_by = Some(StuckReason::InsufficientFunds);
         let hindered = ResubmitView { hindered_by, sent_at: at(40), ..view(PENDING) };
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_timed_out_is_sent_again_once_what_hindered_it_is_gone() {
+    fn timed_out_transaction_is_resent_once_its_hindrance_is_gone() {
         for reason in [StuckReason::TimedOut, StuckReason::ResubmitsExhausted] {
             let stuck = view(TxState::Stuck(reason));
             assert_eq!(decide(&rules(), &stuck, at(9_999)), ResubmitDecision::Leave);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn the_grey_zone_ends_in_stuck_unless_a_node_says_what_it_waits_for() {
+    fn grey_zone_ends_in_stuck_unless_a_node_names_a_hold() {
         let asked = ResubmitDecision::AskPolicy(StuckReason::GreyZone);
         assert_eq!(decide(&rules(), &view(GREY), at(600)), asked);
         let worn = ResubmitView { resends: 20, ..view(GREY) };
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_a_missing_predecessor_is_not_sent_for_its_age_unless_it_is_the_head() {
+    fn transaction_behind_a_missing_predecessor_is_not_resent_unless_it_is_the_head() {
         let refused = ResubmitView { last_answer: Some(AnswerClass::NonceTooHigh), ..view(GREY) };
         assert_eq!(decide(&rules(), &refused, at(30)), ResubmitDecision::Resend);
         let behind = ResubmitView { is_head: false, ..refused };
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_is_retried_for_ever_and_at_once_when_its_cause_may_be_gone() {
+    fn held_transaction_is_retried_for_ever_and_sooner_when_its_cause_may_be_gone() {
         for (answer, reason) in [
             (AnswerClass::InsufficientFunds, StuckReason::InsufficientFunds),
             (AnswerClass::FeeTooLow, StuckReason::FeeCap),
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_just_left_stuck_has_all_its_patience_again() {
+    fn transaction_that_left_stuck_starts_a_new_wait() {
         for reason in StuckReason::ALL {
             for event in [TxEvent::Retried, TxEvent::NodeAccepted] {
                 assert!(renews_patience(TxState::Stuck(reason), event), "{reason:?}");

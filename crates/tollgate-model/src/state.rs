@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_still_blocks_with_the_word_of_its_sub_state() {
+    fn blocked_by_reason_is_the_sub_state_in_lower_case() {
         for state in TxState::ALL {
             if let Some(word) = state.blocks_with() {
                 assert!(state.holds_open_slot(), "{state}");

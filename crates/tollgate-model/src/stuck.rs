@@ -170,8 +170,8 @@ pub enum Forbidden {
     Closing,
 }
 
-/// Translates a policy's answer into a step for this transaction. `brings_payload`: a [`StuckAction::Replace`] came with
-/// its own payload.
+/// Translates a policy's answer into a step for this transaction. `brings_payload`: a
+/// [`StuckAction::Replace`] came with its own payload.
 pub fn plan(
     action: StuckAction,
     brings_payload: bool,
@@ -193,9 +193,9 @@ pub fn plan(
     }
 }
 
-/// Returns whether an answer asks for an attempt of the kind that was already sent. A policy that repeats its answer
-/// while a chain stands still must not raise the price each time (I16): if the attempt pays the market, it
-/// is sent again unchanged. A price or call that the answer names is different.
+/// Returns whether an answer asks for an attempt of the kind that was already sent. A policy that repeats
+/// its answer while a chain stands still must not raise the price each time (I16): if the attempt pays the
+/// market, it is sent again unchanged. A price or call that the answer names is different.
 pub const fn is_out_already(action: StuckAction, names_nothing: bool, newest: AttemptKind) -> bool {
     match (action, newest) {
         (

@@ -43,7 +43,7 @@ fn bump(max_fee: u128, tip: u128) -> BumpDecision {
 }
 
 #[test]
-fn a_bump_goes_to_the_market_and_by_the_multiplier_at_least() {
+fn bump_pays_the_market_and_at_least_the_multiplier() {
     assert_eq!(check(&view()), bump(150, 12));
     let near = BumpView { quote: quote(95, 101, 10), ..view() };
     assert_eq!(check(&near), bump(113, 12), "112.5 and 11.25, rounded up");
@@ -68,7 +68,7 @@ fn a_legacy_price_is_raised_without_a_tip() {
 }
 
 #[test]
-fn the_dearest_attempt_is_the_one_to_beat() {
+fn replacement_has_to_beat_the_most_expensive_attempt() {
     let all = [fees(100, Some(20)), fees(140, Some(10))];
     assert_eq!(dearest(all), Some(fees(140, Some(20))));
     assert_eq!(dearest([]), None);
@@ -85,7 +85,7 @@ fn bump_waits_for_its_interval_pays_up_to_the_cap_and_stops_at_the_market_price(
 }
 
 #[test]
-fn the_lowest_cap_is_the_one_that_is_named() {
+fn lowest_cap_is_named() {
     let chain = FeeCaps {
         max_fee_per_gas: Some(wei(50)),
         max_tx_fee: Some(Wei(crate::U256::from(21_000 * 40))),
@@ -96,7 +96,7 @@ fn the_lowest_cap_is_the_one_that_is_named() {
 }
 
 #[test]
-fn a_node_that_says_too_cheap_is_believed_against_the_market() {
+fn underpriced_answer_takes_precedence_over_the_market() {
     let paid = BumpView { quote: quote(50, 80, 5), ..view() };
     assert_eq!(check(&paid), BumpDecision::NotPrice);
     for said in [AnswerClass::Underpriced, AnswerClass::ReplacementUnderpriced] {
@@ -237,7 +237,7 @@ fn offer(max_fee: u128, gas_limit: u64, refused_as_too_high: bool) -> Offer {
 }
 
 #[test]
-fn what_was_refused_everywhere_as_too_high_need_not_be_beaten() {
+fn attempt_refused_everywhere_as_too_high_need_not_be_beaten() {
     let beat = |offers: &[Offer]| to_beat(offers.iter().copied()).map(|fees| fees.max_fee.wei());
     assert_eq!(beat(&[offer(100, 1, false), offer(9_000, 1, true)]), Some(100));
     assert_eq!(beat(&[offer(9_000, 1, true)]), None, "no pool holds anything");
@@ -245,7 +245,7 @@ fn what_was_refused_everywhere_as_too_high_need_not_be_beaten() {
 }
 
 #[test]
-fn the_next_offer_after_a_refusal_is_an_eighth_below_what_was_refused() {
+fn next_offer_after_a_refusal_is_an_eighth_lower() {
     let below =
         |offers: &[Offer], gas| below_refused(offers.iter().copied(), gas).map(GasPrice::wei);
     assert_eq!(below(&[offer(800, 100, true), offer(9_000, 100, true)], 100), Some(700));

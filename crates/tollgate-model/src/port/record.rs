@@ -213,8 +213,8 @@ pub struct OpenTx {
     pub record: TxRecord,
     /// The attempts in the order of their numbers. Each may have been sent (I5).
     pub attempts: Vec<Attempt>,
-    /// The time for which it had waited as the head of line when that was last written; `None` if it was not the
-    /// head then.
+    /// The time for which it had waited as the head of line when that was last written; `None` if it was
+    /// not the head then.
     pub patience: Option<Patience>,
     /// Since when searches have brought no proof of the transaction in its slot.
     pub unproven_since: Option<Timestamp>,

@@ -51,7 +51,7 @@ fn hole(first: u64, last: u64, pending: bool) -> ReconcileStep {
 }
 
 #[test]
-fn what_fits_needs_no_steps() {
+fn matching_counts_need_no_steps() {
     let open = [slot(3, MINED, Search::NotYet), slot(4, PENDING, Search::NotYet)];
     for mode in [Mode::Pipelined, Mode::Strict] {
         assert_eq!(steps(&view(mode, 5, 4, &open)), []);
@@ -201,7 +201,7 @@ fn holes_are_seen_against_the_mined_count() {
 }
 
 #[test]
-fn what_is_far_away_is_one_hole() {
+fn wide_hole_is_one_range() {
     let open = [slot(Nonce::MAX.get() - 1, PENDING, Search::NotYet)];
     let seen = view(Mode::Pipelined, Nonce::MAX.get(), 0, &open);
     assert_eq!(steps(&seen), [hole(0, Nonce::MAX.get() - 2, false)]);

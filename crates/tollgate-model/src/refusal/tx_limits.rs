@@ -51,8 +51,8 @@ pub struct TxLimitSettings {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TxLimits {
     pub gas: Option<u64>,
-    /// The end of the margin above an estimate if the estimate itself is below. A chain may have EIP-7825 without
-    /// being known for it: a smaller margin costs little, a rejected slot costs more.
+    /// The end of the margin above an estimate if the estimate itself is below. A chain may have EIP-7825
+    /// without being known for it: a smaller margin costs little, a rejected slot costs more.
     pub margin: Option<u64>,
     pub initcode_bytes: Option<u64>,
     pub bytes: Option<u64>,

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_can_not_be_used_is_named() {
+    fn invalid_rule_is_refused_with_its_field() {
         let refused = |spec: RuleSpec| StuckRules::parse(&[spec]).unwrap_err().field;
         let noop = || spec(StuckAction::Noop);
         assert_eq!(refused(RuleSpec { reason: Some("dead".into()), ..noop() }), "reason");

@@ -173,7 +173,7 @@ fn mode_change_with_transactions_or_from_another_mode_is_not_written() {
 
 proptest! {
     #[test]
-    fn what_passes_the_check_uses_each_nonce_once_and_within_the_step(
+    fn checked_section_uses_each_nonce_once_and_within_its_cursor_move(
         from in 0u64..20,
         length in 0u64..20,
         nonces in prop::collection::vec(0u64..40, 0..12),

@@ -1,9 +1,8 @@
 //! Properties of diagnoses, for any answers of any number of endpoints.
 
-use crate::nonce;
+use crate::{any_counts, nonce};
 use proptest::prelude::*;
 use tollgate_model::diagnose::{Diagnosis, DiagnosisView, EndpointReport, PoolContent, diagnose};
-use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::{Nonce, TxHash};
 
 const SLOT: u64 = 3;
@@ -23,12 +22,6 @@ fn any_report() -> impl Strategy<Value = EndpointReport> {
         .prop_map(|(pool, knows_it)| EndpointReport { pool, knows_it })
 }
 
-fn any_counts() -> impl Strategy<Value = Option<AccountCounts>> {
-    let counts = (0u64..6, 0u64..6)
-        .prop_map(|(mined, pending)| AccountCounts::confirmed(nonce(mined), nonce(pending)));
-    proptest::option::of(counts)
-}
-
 fn holds_ours(report: &EndpointReport) -> bool {
     let at_slot = |part: &std::collections::BTreeMap<Nonce, TxHash>| {
         part.get(&nonce(SLOT)).is_some_and(|hash| OURS.contains(hash))
@@ -40,7 +33,7 @@ fn holds_ours(report: &EndpointReport) -> bool {
 
 proptest! {
     #[test]
-    fn nothing_is_lost_or_replaced_that_any_node_holds(
+    fn transaction_that_a_node_holds_is_neither_lost_nor_replaced(
         endpoints in prop::collection::vec(any_report(), 0..5), counts in any_counts(),
     ) {
         let view = DiagnosisView { nonce: nonce(SLOT), attempts: &OURS, endpoints: &endpoints, counts };

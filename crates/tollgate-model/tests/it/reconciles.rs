@@ -71,7 +71,7 @@ fn any_looked() -> impl Strategy<Value = ReceiptLookup> {
 
 proptest! {
     #[test]
-    fn steps_only_say_what_the_counts_allow(
+    fn steps_follow_from_the_counts(
         strict in any::<bool>(),
         status in prop::sample::select(SubmitterStatus::ALL.to_vec()),
         open in any_open(),
@@ -143,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_resumed_is_explained_and_never_goes_back(
+    fn resumed_cursor_is_explained_and_never_goes_back(
         strict in any::<bool>(), cursor in 0u64..20, mined in 0u64..25, open in any_open(),
     ) {
         let mode = if strict { Mode::Strict } else { Mode::Pipelined };

@@ -74,13 +74,13 @@ proptest! {
     }
 
     #[test]
-    fn rules_survive_being_written_down(rule in any_rule()) {
+    fn rule_is_the_same_after_a_round_trip_through_json(rule in any_rule()) {
         let text = serde_json::to_string(&rule).unwrap();
         prop_assert_eq!(serde_json::from_str::<RuleSpec>(&text).unwrap(), rule);
     }
 
     #[test]
-    fn nothing_below_the_head_is_in_anybodys_way(
+    fn head_is_the_lowest_blocking_slot(
         states in prop::collection::vec(any_state(), 0..12),
     ) {
         let open: Vec<_> =
