@@ -47,7 +47,7 @@ struct Seen {
     done: BTreeMap<TxId, Completion>,
     /// Everything that left a node.
     sent: BTreeMap<TxHash, Sent>,
-    /// OwnerLookup bytes a pool has ever taken in a slot.
+    /// The transaction whose bytes a pool has ever taken, by slot.
     taken: BTreeMap<(Address, u64), BTreeSet<TxId>>,
     /// Sends that were not tries of an unclear one.
     sends: BTreeMap<TxId, u64>,

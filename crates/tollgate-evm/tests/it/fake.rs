@@ -81,7 +81,7 @@ pub(crate) struct State {
     /// What each receipt has besides.
     pub(crate) receipt_extras: Value,
     pub(crate) in_pool: HashSet<TxHash>,
-    /// OwnerLookup transactions these are, and in which slots: shown in full blocks and counted at past
+    /// The senders and slots of these transactions: shown in full blocks and counted at past
     /// ones.
     pub(crate) slots: HashMap<TxHash, (Address, u64)>,
     /// States of blocks before this one are gone.
