@@ -30,16 +30,16 @@ pub struct HistoryEntry {
     /// When, by the database's clock.
     #[schema(value_type = schema::Time)]
     pub time: String,
-    /// Which node did it.
+    /// The node that made the change.
     pub node: String,
     /// Under which fencing token.
     pub fencing_token: u64,
-    /// What happened, one word.
+    /// The event, in one word.
     pub event: String,
-    /// Where it was; null for the first entry.
+    /// The state before; null for the first entry.
     #[schema(required)]
     pub from: Option<StateName>,
-    /// Where it is since.
+    /// The state after.
     pub to: StateName,
     /// More, for people.
     #[schema(required)]
@@ -117,11 +117,11 @@ pub struct SubmitterEntry {
     /// When, by the database's clock.
     #[schema(value_type = schema::Time)]
     pub time: String,
-    /// Which node did it.
+    /// The node that made the change.
     pub node: String,
     /// Under which fencing token.
     pub fencing_token: u64,
-    /// What happened, one word: `paused`, `resumed`, `protected`, `mode_changed`,
+    /// The event, in one word: `paused`, `resumed`, `protected`, `mode_changed`,
     /// `cursor_moved`.
     pub event: String,
     /// The reason that was given, or from where to where.

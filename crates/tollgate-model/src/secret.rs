@@ -114,7 +114,8 @@ fn hex_key_len(text: &str, is_hex: bool) -> Option<usize> {
 
 /// The length of what may stand between two groups of hex digits.
 fn separator_len(text: &str) -> usize {
-    let marks = text.len() - text.trim_start_matches([' ', '\t', '\r', '\n', ',', ':', '-', '_']).len();
+    let marks =
+        text.len() - text.trim_start_matches([' ', '\t', '\r', '\n', ',', ':', '-', '_']).len();
     if marks > 0 && text[marks..].starts_with("0x") { marks + 2 } else { marks }
 }
 
@@ -176,7 +177,8 @@ mod tests {
     #[test]
     fn key_in_groups_or_base64_is_masked() {
         let groups = |length: usize, separator: &str| {
-            let groups = KEY.as_bytes().chunks(length).map(|group| std::str::from_utf8(group).unwrap());
+            let groups =
+                KEY.as_bytes().chunks(length).map(|group| std::str::from_utf8(group).unwrap());
             groups.collect::<Vec<_>>().join(separator)
         };
         for text in [
@@ -233,7 +235,8 @@ mod tests {
         let number = "1157920892373161954235709850086879078532699846656405640394575840079131296399";
         let ids = "0198c0de-7a11-7000-8000-00000000cafe 0198c0de-7a11-7000-8000-00000000beef";
         let path = format!("/api/v1/submitters/{address}/nonces/17/recyclable?cursor={address}");
-        let numbers = "10 20 30 40 50 60 70 80 90 10 20 30 40 50 60 70 80 90 10 20 30 40 50 60 70 80";
+        let numbers =
+            "10 20 30 40 50 60 70 80 90 10 20 30 40 50 60 70 80 90 10 20 30 40 50 60 70 80";
         let folder = "/var/lib/tollgate/production/databases/europe-1/tollgate.db and more of it";
         for text in [number, ids, &path, numbers, folder] {
             assert_eq!(masked(text), text);

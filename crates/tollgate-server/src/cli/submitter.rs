@@ -97,7 +97,7 @@ struct FillArgs {
     /// The highest nonce.
     #[arg(long)]
     last: u64,
-    /// What fills them: the next transactions, or zero-value self-transfers, which cost gas.
+    /// Fill them with the next transactions, or with zero-value self-transfers, which cost gas.
     #[arg(long, value_parser = FillWith::ALL.map(FillWith::name))]
     with: String,
     /// Include nonces that callers reported as used and will certainly not send any more.
@@ -284,7 +284,7 @@ async fn fill(remote: &mut Remote, args: FillArgs) -> Result<(), Failed> {
     }
 }
 
-/// Why no nonce was handed back, if none was.
+/// The reason why no nonce was handed back, if none was.
 fn nothing_filled(filled: &Filled, count: u64) -> Option<String> {
     let Filled { handed_back, taken, counted, .. } = filled;
     match (handed_back, taken) {
@@ -297,7 +297,7 @@ fn nothing_filled(filled: &Filled, count: u64) -> Option<String> {
     }
 }
 
-/// How many nonces from the first on the chain counts; 0 while it can't be asked.
+/// The number of nonces from the first on that the chain counts; 0 while it can't be asked.
 async fn passed(remote: &mut Remote, path: &str, first: u64) -> Result<u64, Failed> {
     let shown: Submitter = remote.get_patiently(path).await?.value;
     Ok(shown.chain_nonce.unwrap_or_default().saturating_sub(first))

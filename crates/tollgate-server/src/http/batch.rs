@@ -28,7 +28,7 @@ use super::problem::Problem;
 use super::query::QueryParams;
 use round::Rounds;
 
-/// How often items are tried: where they belong, and where their submitters went meanwhile (I13).
+/// Tries of an item: at its owner, and where its submitter went meanwhile (I13).
 const ROUNDS_MAX: u32 = 2;
 
 may_fail! {
@@ -104,7 +104,7 @@ pub(crate) async fn create_batch(
 struct Item<'a> {
     /// Its JSON, as another node would be sent it.
     text: Cow<'a, RawValue>,
-    /// What it asks for, while there is no answer that stands.
+    /// The create, while there is no answer that stands.
     open: Option<CreateRequest>,
     answer: Option<Answer>,
     /// The node that owns its submitter, if that node gave the answer.
@@ -139,7 +139,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// What the item at a place asks for, and its JSON with the request id that it has.
+/// Reads the item at a place; returns it with its JSON, which has the item's request id.
 fn read_item<'a>(
     api: &Api,
     key: Option<&BatchKey>,

@@ -107,7 +107,7 @@ pub(crate) async fn create(
 enum CreateAnswer {
     /// The transaction of the same request.
     Known(Box<Tx>),
-    /// What it would cost.
+    /// The cost.
     Simulated(Simulation),
 }
 

@@ -37,15 +37,17 @@ macro_rules! may_fail {
 }
 pub(crate) use may_fail;
 
-/// What every route can answer.
-const ANYWHERE: [ErrorCode; 5] = [
+/// The problems of every route.
+const ANYWHERE: [ErrorCode; 7] = [
+    ErrorCode::InvalidRequest,
+    ErrorCode::HeadTooLarge,
     ErrorCode::HostNotAllowed,
     ErrorCode::CrossOrigin,
     ErrorCode::Internal,
     ErrorCode::Timeout,
     ErrorCode::TooManyConnections,
 ];
-/// What every route with a body can answer.
+/// The problems of every route with a body.
 const WITH_BODY: [ErrorCode; 2] = [ErrorCode::UnsupportedMediaType, ErrorCode::RequestTimeout];
 
 /// A response for each status, with an example for each code.
@@ -84,7 +86,7 @@ fn problem_response(codes: &[ErrorCode]) -> Response {
     response.build()
 }
 
-/// What a problem with this code looks like.
+/// The example of a problem with this code.
 fn example(code: ErrorCode) -> Example {
     let mut problem = Problem::new(code, code.title());
     problem.trace_id = "0198c0de-7a11-7000-8000-00000000beef".to_owned();

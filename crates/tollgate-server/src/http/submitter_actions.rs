@@ -1,4 +1,4 @@
-//! What operators do to a submitter: pause, resume, change the mode, reconcile, fill nonces, advance.
+//! Operators' actions on a submitter: pause, resume, change the mode, reconcile, fill nonces, advance.
 
 use tollgate_api::{
     CursorMoved, FillNonces, Filled, ModeChanged, NewCursor, NewMode, Reason, Reconciled,

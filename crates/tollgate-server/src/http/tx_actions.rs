@@ -1,4 +1,4 @@
-//! What people do to an open transaction: cancel, speed up, resubmit, replace, resolve.
+//! Actions on an open transaction: cancel, speed up, resubmit, replace, resolve.
 //!
 //! No action is faster than the chain: whichever attempt is mined decides.
 

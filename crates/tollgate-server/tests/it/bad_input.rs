@@ -357,7 +357,7 @@ async fn every_bad_query_gets_its_code() {
         ("/api/v1/tx/%ff", "invalid_path"),
         ("/api/v1/tx/%ff/history", "invalid_path"),
         ("/api/v1/tx/0198c0de-7a11-7000-8000-00000000cafe?view=god", "invalid_query"),
-        ("/api/v1/tx/0198c0de-7a11-7000-8000-00000000cafe/history?after=-1", "invalid_number"),
+        ("/api/v1/tx/0198c0de-7a11-7000-8000-00000000cafe/history?after=-1", "invalid_cursor"),
         ("/api/v1/tx/0198c0de-7a11-7000-8000-00000000cafe/history", "not_found"),
         ("/api/v1/tx/by-request?requestId=a", "missing_field"),
         (
@@ -373,7 +373,8 @@ async fn every_bad_query_gets_its_code() {
             "/api/v1/tx/by-request?submitter=0x0101010101010101010101010101010101010101",
             "missing_field",
         ),
-        ("/api/v1/tx/completions?after=-1", "invalid_number"),
+        ("/api/v1/tx/completions?after=-1", "invalid_cursor"),
+        ("/api/v1/tx/completions?after=x", "invalid_cursor"),
         ("/api/v1/tx/completions?after=18446744073709551615", "invalid_cursor"),
         ("/api/v1/tx/completions?wait=61s", "invalid_duration"),
         ("/api/v1/tx/completions?wait=soon", "invalid_duration"),
@@ -382,7 +383,19 @@ async fn every_bad_query_gets_its_code() {
         ("/api/v1/submitters/%ff", "invalid_path"),
         ("/api/v1/submitters/0xF39Fd6e51aad88F6F4ce6aB8827279cffFb92266", "invalid_address"),
         ("/docs/errors/%ff", "invalid_path"),
-        ("/api/v1/submitters?cursor=zz", "invalid_address"),
+        ("/api/v1/submitters?cursor=zz", "invalid_cursor"),
+        (
+            "/api/v1/tx/0198c0de-7a11-7000-8000-00000000cafe/history?after=4294967296",
+            "invalid_cursor",
+        ),
+        (
+            "/api/v1/submitters/0x0101010101010101010101010101010101010101/nonces?cursor=-1",
+            "invalid_cursor",
+        ),
+        (
+            "/api/v1/submitters/0x0101010101010101010101010101010101010101/history?after=last",
+            "invalid_cursor",
+        ),
     ] {
         let answer = site.get(path).await;
         assert!(answer.status.is_client_error(), "{path}: {answer:?}");

@@ -1,4 +1,4 @@
-//! What callers do, and what they get.
+//! Calls of callers, and their answers.
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};

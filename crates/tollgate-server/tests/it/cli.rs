@@ -9,7 +9,7 @@ use tollgate_testkit::{rpc, wait};
 use crate::dev::Dev;
 use crate::program::{Program, command};
 
-/// What a command printed, and how it ended.
+/// The output of a command, and its end.
 #[derive(Debug)]
 struct Ran {
     code: Option<i32>,

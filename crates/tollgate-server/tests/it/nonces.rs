@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tollgate_engine::ReservationLimits;
+use tollgate_testkit::wait;
 
 use crate::site::{Answer, SENDER, Site, TARGET};
 
@@ -171,6 +172,25 @@ async fn returned_nonce_below_an_open_transaction_is_a_hole_and_callers_nonces_a
     assert_eq!(shown["holeCount"], 1);
     let compared = site.post(&format!("/api/v1/submitters/{SENDER}/reconcile"), "{}").await.json();
     assert_eq!(compared["steps"], json!(["hole 1 to 1"]), "{compared}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn placeholder_of_a_fill_is_in_the_feed_without_a_request_id_and_known_by_its_metadata() {
+    let site = open().await;
+    let back = reserve(&site).await;
+    give_back(&site, &back).await;
+    let fill = json!({ "first": 0, "last": 0, "with": "placeholder", "reason": "drill" });
+    let filled = site.post(&format!("/api/v1/submitters/{SENDER}/fill"), fill.to_string()).await;
+    assert_eq!(filled.status.as_u16(), 200, "{filled:?}");
+    let items = wait::until("the placeholder to be final", || async {
+        site.chain.mine();
+        let feed = site.get("/api/v1/tx/completions?after=0").await.json();
+        feed["items"].as_array().filter(|items| !items.is_empty()).cloned()
+    })
+    .await;
+    assert_eq!((items.len(), &items[0]["requestId"]), (1, &Value::Null), "{items:?}");
+    let tx = site.get(&format!("/api/v1/tx/{}", items[0]["txId"].as_str().unwrap())).await.json();
+    assert_eq!(tx["metadata"], json!({ "placeholder": 0 }));
 }
 
 #[tokio::test(flavor = "multi_thread")]

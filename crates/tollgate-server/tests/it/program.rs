@@ -27,7 +27,7 @@ pub(crate) async fn http_post(port: u16, path: &str, body: &str) -> Option<Strin
     http(port, &format!("{head}{body}"))
 }
 
-/// What is answered to these bytes, if anything is.
+/// The answer to these bytes, if there is one.
 pub(crate) fn http(port: u16, request: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     // An address is taken before the node is ready: don't wait for it in the queue.

@@ -13,11 +13,11 @@ use tollgate_testkit::http::ask;
 use tollgate_testkit::program::{Program, command, free_port};
 use tollgate_testkit::{PgServer, rpc, wait};
 
-/// How a command is run, and what it must print. Words in braces are filled in by [`Place`].
+/// The arguments of a command, and what it must print. Words in braces are filled in by [`Place`].
 enum Row {
-    /// It ends by itself, and well.
+    /// Ends by itself, with 0.
     Ends(&'static str, &'static str),
-    /// It runs until it is told to stop, and then ends well.
+    /// Runs until SIGINT, and then ends with 0.
     Stays(&'static str, &'static str),
 }
 
@@ -114,7 +114,7 @@ fn binary() -> PathBuf {
     debug.with_file_name("smoke").join("tollgate")
 }
 
-/// What a command printed, and how it ended.
+/// The output of a command, and its end.
 #[derive(Debug)]
 struct Ran {
     code: Option<i32>,

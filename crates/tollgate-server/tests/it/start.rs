@@ -56,7 +56,7 @@ impl Ground {
         serve
     }
 
-    /// What is said instead of starting, line by line.
+    /// The lines of a refusal to start.
     pub(crate) fn refusal(&self, rpc_url: &str, other: &[&str]) -> Vec<String> {
         refusal(&mut self.serve(rpc_url, other))
     }

@@ -1,4 +1,4 @@
-//! What a caller attaches to an intent: until when it is wanted, and whether it may be replaced.
+//! Terms of an intent: `validUntil` and `replaceable`.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What operators see, and what a simulation tells.
+//! The operator's view, and simulations.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};

@@ -69,7 +69,7 @@ fn attempts(attempts: &[Attempt]) -> Result<(), Failed> {
     table.print()
 }
 
-/// What an action did, and the transaction after it.
+/// The outcome of an action, and the transaction after it.
 pub(super) fn action(answer: &ActionAnswer) -> Result<(), Failed> {
     let mut fields = Fields::default();
     fields.add("outcome", &answer.outcome);

@@ -118,7 +118,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Where the open items are to be carried out.
+    /// Groups the open items by the node that carries them out.
     async fn place(&mut self) -> Placement {
         let mut placement = Placement::default();
         let mut known: HashMap<Submitter, Place> = HashMap::new();

@@ -55,7 +55,7 @@ impl Side {
         format!("/api/v1/submitters/{}{rest}", dev_accounts()[account].address)
     }
 
-    /// What each transaction on the chain has paid.
+    /// The value of each transaction on the chain.
     async fn paid(&self) -> BTreeSet<u64> {
         let mut paid = BTreeSet::new();
         for value in outcome::paid(&self.room.chain.url()).await {

@@ -1,4 +1,4 @@
-//! What is about another node's submitter is asked there, once, and answered word for word.
+//! A request for another node's submitter is forwarded once, and answered word for word.
 
 use serde_json::{Value, json};
 use tollgate_devchain::dev_accounts;

@@ -17,9 +17,9 @@ use uuid::Uuid;
 use super::seats::{ACCOUNTS, Room};
 use crate::dev_site::target;
 
-/// What may be on its way to one node.
+/// The most requests that are forwarded to one node at a time.
 const UNDER_WAY_MAX: usize = 256;
-/// How often the frozen node says that it lives.
+/// The interval of the frozen node's heartbeats.
 const BEAT: Duration = Duration::from_millis(500);
 
 fn terms() -> LeaseTerms {

@@ -1,4 +1,4 @@
-//! What a node makes of another node's answer, and of none: a request that may have been heard is never
+//! Answers of another node, and their absence: a request that may have been received is never
 //! done a second time.
 
 use serde_json::{Value, json};

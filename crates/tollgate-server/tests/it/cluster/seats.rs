@@ -141,7 +141,7 @@ impl Seat {
         self.entry.advertise_url.as_str()
     }
 
-    /// What came through its socket since it was last asked.
+    /// The requests that came through its socket since the last call.
     pub(super) async fn heard(&self) -> Vec<Heard> {
         std::mem::take(&mut *self.heard.lock().await)
     }

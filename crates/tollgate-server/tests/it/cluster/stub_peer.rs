@@ -15,10 +15,10 @@ use uuid::Uuid;
 
 use super::seats::{Room, Seat};
 
-/// How often another port is tried: each is preferred for one of five accounts in 31 of 32 cases.
+/// Ports that are tried: each is preferred for one of five accounts in 31 of 32 cases.
 const PORTS_MAX: u32 = 32;
 
-/// What becomes of a request once it was read to its end.
+/// The reply to a request that was read to its end.
 #[derive(Clone, Debug)]
 pub(super) enum Reply {
     /// The connection is closed without a word.

@@ -16,7 +16,6 @@ use tollgate_testkit::anvil::Anvil;
 use tollgate_testkit::cluster::write_keys;
 use tollgate_testkit::{PgServer, outcome, rpc, wait};
 
-/// Where the transactions go.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ChainKind {
     Devchain,
@@ -129,13 +128,13 @@ impl Stage {
         command
     }
 
-    /// Whether blocks come by themselves; the dev chain only.
+    /// Starts or stops the dev chain's blocks.
     pub(super) async fn mine(&self, by_itself: bool) {
         let method = if by_itself { "devchain_resumeMining" } else { "devchain_pauseMining" };
         rpc::call(&self.rpc_url(), method, json!([])).await;
     }
 
-    /// Whether a pool has it, and no block.
+    /// A pool has it, and no block.
     pub(super) async fn is_pooled(&self, hash: &str) -> bool {
         let found = rpc::call(&self.rpc_url(), "eth_getTransactionByHash", json!([hash])).await;
         found.is_object() && found["blockNumber"].is_null()
@@ -145,7 +144,7 @@ impl Stage {
         format!("http://{}/api/v1/{path}", self.listen)
     }
 
-    /// What a node shows, when one is there.
+    /// Reads a path, as soon as a node answers.
     pub(super) async fn get(&self, path: &str) -> Value {
         wait::until(path, || async {
             let (status, body) = rpc::request("GET", &self.url(path), "").await.ok()?;
@@ -191,7 +190,7 @@ impl Stage {
         .await
     }
 
-    /// What the chain's own blocks hold; the nonces must have no gap.
+    /// The transactions in the chain's own blocks; the nonces must have no gap.
     pub(super) async fn mined(&self) -> Vec<Value> {
         outcome::mined(&self.rpc_url()).await
     }

@@ -4,7 +4,6 @@ use tollgate_testkit::PgServer;
 
 use super::duo::{Duo, assert_prompt, stage, tell};
 
-/// How often it happens.
 const TIMES: usize = 3;
 
 async fn the_server_goes_and_comes_back(what: &str, goes: impl Fn(&PgServer)) {
