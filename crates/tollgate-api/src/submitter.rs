@@ -78,73 +78,60 @@ pub struct SubmitterPage {
     pub next: Option<String>,
 }
 
-/// A submitter that was paused or resumed.
-#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
-#[schema(as = StoodSubmitter)]
-pub struct StatusChanged {
-    /// The submitter as it is now.
-    #[serde(flatten)]
-    pub submitter: Submitter,
-    /// The status before.
-    #[schema(value_type = schema::SubmitterStatus)]
-    pub was: Cow<'static, str>,
+/// Declares answers to actions: the submitter as it is now, and what the action did.
+macro_rules! changed_submitters {
+    ($($(#[doc = $about:literal])+ $name:ident as $schema:ident {
+        $($(#[doc = $doc:literal])+ $(#[schema($($shape:tt)+)])? $field:ident: $type:ty,)+
+    })+) => {$(
+        $(#[doc = $about])+
+        #[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+        #[schema(as = $schema)]
+        #[serde(rename_all = "camelCase")]
+        pub struct $name {
+            /// The submitter as it is now.
+            #[serde(flatten)]
+            pub submitter: Submitter,
+            $($(#[doc = $doc])+ $(#[schema($($shape)+)])? pub $field: $type,)+
+        }
+    )+};
 }
 
-/// A submitter whose mode was changed.
-#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
-#[schema(as = RemodedSubmitter)]
-#[serde(rename_all = "camelCase")]
-pub struct ModeChanged {
-    /// The submitter as it is now.
-    #[serde(flatten)]
-    pub submitter: Submitter,
-    /// The mode before.
-    #[schema(value_type = schema::Mode)]
-    pub was_mode: Cow<'static, str>,
-}
-
-/// A submitter that was compared with the chain; `chainNonce` is what the comparison saw.
-#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
-#[schema(as = ReconciledSubmitter)]
-#[serde(rename_all = "camelCase")]
-pub struct Reconciled {
-    /// The submitter as it is now.
-    #[serde(flatten)]
-    pub submitter: Submitter,
-    /// The number of its transactions that the chain has mined or holds in its pools.
-    pub pending_nonce: u64,
-    /// The steps that followed, in words; empty if everything agrees.
-    pub steps: Vec<String>,
-}
-
-/// A submitter with nonces that were handed back.
-#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
-#[schema(as = FilledSubmitter)]
-#[serde(rename_all = "camelCase")]
-pub struct Filled {
-    /// The submitter as it is now.
-    #[serde(flatten)]
-    pub submitter: Submitter,
-    /// The number of nonces of the range that are free now, to be filled.
-    pub handed_back: u64,
-    /// The number of nonces of the range that a transaction or a caller has.
-    pub taken: u64,
-    /// The number of nonces of the range that the chain or a pool counts already.
-    pub counted: u64,
-    /// The number of free nonces of the submitter in all. It falls as they are filled.
-    pub free: u64,
-}
-
-/// A submitter whose cursor was moved forward by a person.
-#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
-#[schema(as = AdvancedSubmitter)]
-#[serde(rename_all = "camelCase")]
-pub struct CursorMoved {
-    /// The submitter as it is now.
-    #[serde(flatten)]
-    pub submitter: Submitter,
-    /// The next nonce before.
-    pub was_next_nonce: u64,
+changed_submitters! {
+    /// A submitter that was paused or resumed.
+    StatusChanged as StoodSubmitter {
+        /// The status before.
+        #[schema(value_type = schema::SubmitterStatus)]
+        was: Cow<'static, str>,
+    }
+    /// A submitter whose mode was changed.
+    ModeChanged as RemodedSubmitter {
+        /// The mode before.
+        #[schema(value_type = schema::Mode)]
+        was_mode: Cow<'static, str>,
+    }
+    /// A submitter that was compared with the chain; `chainNonce` is what the comparison saw.
+    Reconciled as ReconciledSubmitter {
+        /// The number of its transactions that the chain has mined or holds in its pools.
+        pending_nonce: u64,
+        /// The steps that followed, in words; empty if everything agrees.
+        steps: Vec<String>,
+    }
+    /// A submitter with nonces that were handed back.
+    Filled as FilledSubmitter {
+        /// The number of nonces of the range that are free now, to be filled.
+        handed_back: u64,
+        /// The number of nonces of the range that a transaction or a caller has.
+        taken: u64,
+        /// The number of nonces of the range that the chain or a pool counts already.
+        counted: u64,
+        /// The number of free nonces of the submitter in all. It falls as they are filled.
+        free: u64,
+    }
+    /// A submitter whose cursor was moved forward by a person.
+    CursorMoved as AdvancedSubmitter {
+        /// The next nonce before.
+        was_next_nonce: u64,
+    }
 }
 
 /// The body of an action that needs a reason.

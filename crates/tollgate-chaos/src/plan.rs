@@ -252,15 +252,6 @@ impl Plan {
         };
         !clashes && (0..NODES).any(|node| !is_harmed(node))
     }
-
-    /// The number of faults of each kind.
-    pub fn counts(&self) -> std::collections::BTreeMap<Kind, usize> {
-        let mut counts = std::collections::BTreeMap::new();
-        for fault in &self.faults {
-            *counts.entry(fault.kind).or_default() += 1;
-        }
-        counts
-    }
 }
 
 fn share_a_lane(one: &Fault, other: &Fault) -> bool {
@@ -320,10 +311,10 @@ mod tests {
     #[test]
     fn two_minutes_have_every_kind_of_fault() {
         for seed in 0..2_000 {
-            let counts = Plan::draw(seed, TWO_MINUTES).counts();
-            let missing: Vec<Kind> =
-                Kind::ALL.iter().copied().filter(|kind| !counts.contains_key(kind)).collect();
-            assert_eq!(missing, [], "seed {seed}");
+            let faults = Plan::draw(seed, TWO_MINUTES).faults;
+            for kind in Kind::ALL {
+                assert!(faults.iter().any(|fault| fault.kind == *kind), "seed {seed}: no {kind:?}");
+            }
         }
     }
 

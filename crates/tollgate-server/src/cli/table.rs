@@ -22,6 +22,15 @@ impl Table {
     pub(super) fn print(&self) -> Result<(), Failed> {
         lines(&self.rows).iter().try_for_each(|line| print_line(line))
     }
+
+    /// Prints a page, and on stderr the cursor of the next one.
+    pub(super) fn print_page(&self, next: Option<&str>) -> Result<(), Failed> {
+        self.print()?;
+        if let Some(next) = next {
+            eprintln!("more with --cursor {next}");
+        }
+        Ok(())
+    }
 }
 
 /// Names and values, one pair in a line.
@@ -31,6 +40,11 @@ pub(super) struct Fields(Vec<Vec<String>>);
 impl Fields {
     pub(super) fn add(&mut self, name: &str, value: impl ToString) {
         self.0.push(vec![name.to_owned(), clean(&value.to_string())]);
+    }
+
+    pub(super) fn with(mut self, name: &str, value: impl ToString) -> Self {
+        self.add(name, value);
+        self
     }
 
     pub(super) fn add_some(&mut self, name: &str, value: Option<impl ToString>) {

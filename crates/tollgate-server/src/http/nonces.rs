@@ -21,20 +21,14 @@ use super::query::{
 };
 
 may_fail! {
-    ReserveProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidPath,
-        InvalidAddress, InvalidNumber, InvalidDuration, InvalidQuery, WrongChain, UnknownSubmitter,
-        ReservationsDisabled, SubmitterNotActive, TooManyReservations, NotOwner, Draining, Busy, Unavailable,
-        StoreUnavailable;
-    UsedProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidPath,
-        InvalidAddress, InvalidNumber, InvalidField, InvalidHex, MissingField, InvalidQuery,
-        WrongChain, UnknownSubmitter,
-        StaleOwnerToken, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
-    ReturnedProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidPath,
-        InvalidAddress, InvalidNumber, InvalidField, MissingField, InvalidQuery, WrongChain,
-        UnknownSubmitter,
-        StaleOwnerToken, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
-    NoncesProblems: InvalidPath, InvalidAddress, InvalidNumber, InvalidLimit, InvalidCursor, InvalidQuery,
-        StoreUnavailable;
+    ReserveProblems: UnreadableBody, InvalidPath, InvalidAddress, InvalidNumber, InvalidDuration,
+        InvalidQuery, ReservationsDisabled, SubmitterNotActive, TooManyReservations, Busy;
+    UsedProblems: UnreadableBody, InvalidPath, InvalidAddress, InvalidNumber, InvalidField,
+        InvalidHex, MissingField, InvalidQuery, StaleOwnerToken, Busy;
+    ReturnedProblems: UnreadableBody, InvalidPath, InvalidAddress, InvalidNumber, InvalidField,
+        MissingField, InvalidQuery, StaleOwnerToken, Busy;
+    NoncesProblems: InvalidPath, InvalidAddress, InvalidNumber, InvalidLimit, InvalidCursor,
+        InvalidQuery, StoreUnavailable;
 }
 
 /// Reserve a nonce

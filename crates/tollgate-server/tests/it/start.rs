@@ -56,6 +56,13 @@ impl Ground {
         serve
     }
 
+    /// Starts a node and waits until its API answers.
+    pub(crate) async fn started(&self, serve: &mut Command) -> Program {
+        let program = Program::start(serve);
+        until("the API", || http_get(self.port, "/livez")).await;
+        program
+    }
+
     /// The lines of a refusal to start.
     pub(crate) fn refusal(&self, rpc_url: &str, other: &[&str]) -> Vec<String> {
         refusal(&mut self.serve(rpc_url, other))
@@ -316,8 +323,8 @@ async fn no_transaction_offers_more_than_the_chains_cap() {
     const CAP: u64 = 1_100_000_001;
     let (ground, chain) = (Ground::new(), chain().await);
     let mut serve = ground.serve(&chain.url(), &[]);
-    let program = Program::start(serve.env("TOLLGATE_CHAIN_MAX_FEE_PER_GAS", CAP.to_string()));
-    until("the API", || http_get(ground.port, "/livez")).await;
+    let program =
+        ground.started(serve.env("TOLLGATE_CHAIN_MAX_FEE_PER_GAS", CAP.to_string())).await;
     let [from, to] = [0, 1].map(|account| dev_accounts()[account].address.to_string());
     let create = json!({"submitter": from, "requestId": "a", "payload": {"to": to, "value": "1"}});
     let body = create.to_string();
@@ -359,8 +366,7 @@ async fn start_does_not_wait_for_a_known_account_that_a_stopped_node_still_locks
     let (ground, chain, server) = (Ground::new(), chain().await, PgServer::start().await);
     let database = server.url(&server.fresh_database().await);
     let serve = || ground.serve(&chain.url(), &["--database-url", &database]);
-    let first = Program::start(&mut serve());
-    until("the API", || http_get(ground.port, "/livez")).await;
+    let first = ground.started(&mut serve()).await;
     first.signal("KILL");
     first.end();
     // What a node leaves behind for a while that was stopped in the middle of a batch.
@@ -368,8 +374,7 @@ async fn start_does_not_wait_for_a_known_account_that_a_stopped_node_still_locks
         tokio_postgres::connect(&database, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
     client.batch_execute("begin; select 1 from submitter_cursor for update").await.unwrap();
-    let program = Program::start(&mut serve());
-    until("the API", || http_get(ground.port, "/livez")).await;
+    let program = ground.started(&mut serve()).await;
     client.batch_execute("rollback").await.unwrap();
     program.signal("TERM");
     assert_eq!(program.end().code, Some(0));

@@ -91,11 +91,7 @@ pub(super) fn list(page: &TxPage) -> Result<(), Failed> {
             cell(tx.request_id.as_ref()),
         ]);
     }
-    table.print()?;
-    if let Some(next) = &page.next {
-        eprintln!("more with --cursor {next}");
-    }
-    Ok(())
+    table.print_page(page.next.as_deref())
 }
 
 /// The transaction that everything else of the account waits for, and why.

@@ -76,10 +76,7 @@ async fn a_create_at_another_node_is_the_owners_answer_word_for_word() {
         body["payload"]["value"] = json!("8");
         other.post("/api/v1/tx", &body).await
     };
-    assert_eq!(
-        (other_payload.status.as_u16(), other_payload.code().as_str()),
-        (409, "request_id_conflict")
-    );
+    other_payload.refused(409, "request_id_conflict");
     assert_eq!(
         other_payload.json()["traceId"],
         header(&other_payload, "x-request-id").unwrap(),
@@ -121,8 +118,7 @@ async fn repeat_at_another_node_is_answered_without_asking_the_owner() {
     let room = Room::new().await;
     let (mut owner, other, of, tx_id) = with_owner(&room).await;
     let raw = json!({ "rawTx": signed_by(KEYLESS, 0, 7, 31_337).await });
-    let signed = owner.post("/api/v1/tx", &raw).await;
-    assert_eq!(signed.status.as_u16(), 202, "{signed:?}");
+    let signed = owner.post("/api/v1/tx", &raw).await.with(202);
     owner.heard().await;
     // Neither an owner that is not reached nor a chain that is silent makes a difference.
     owner.cut_off().await;
@@ -131,7 +127,7 @@ async fn repeat_at_another_node_is_answered_without_asking_the_owner() {
     assert_eq!((again.status.as_u16(), &again.json()["txId"]), (200, &json!(tx_id)), "{again:?}");
     assert_eq!(header(&again, "tollgate-owner"), Some(owner.url()));
     let again = other.post("/api/v1/tx", &raw).await;
-    assert_eq!((again.status.as_u16(), &again.json()["txId"]), (200, &signed.json()["txId"]));
+    assert_eq!((again.status.as_u16(), &again.json()["txId"]), (200, &signed["txId"]));
     let mut changed = create(of, "first");
     changed["payload"]["value"] = json!("8");
     let conflict = other.post("/api/v1/tx", &changed).await;
@@ -141,10 +137,7 @@ async fn repeat_at_another_node_is_answered_without_asking_the_owner() {
     let items = said["items"].as_array().unwrap();
     assert_eq!((&items[0]["status"], &items[0]["tx"]["txId"]), (&json!(200), &json!(tx_id)));
     assert_eq!(items[1]["error"]["code"], "request_id_conflict", "{said}");
-    assert_eq!(
-        (&items[2]["status"], &items[2]["tx"]["txId"]),
-        (&json!(200), &signed.json()["txId"])
-    );
+    assert_eq!((&items[2]["status"], &items[2]["tx"]["txId"]), (&json!(200), &signed["txId"]));
     assert_eq!(items[3]["error"]["code"], "not_owner", "{said}");
 }
 
@@ -201,8 +194,7 @@ async fn create_for_an_unowned_submitter_goes_to_the_preferred_node() {
     let (mut checked, nodes) = (0, [(&a, &b), (&b, &a)]);
     for (should, other) in nodes {
         for of in room.preferring(&[should, other]) {
-            let taken = other.post("/api/v1/tx", &create(of, "first")).await;
-            assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
+            other.post("/api/v1/tx", &create(of, "first")).await.with(202);
             assert_eq!(room.owner(of).await.unwrap().node, should.entry.node);
             checked += 1;
         }
@@ -220,7 +212,7 @@ async fn a_forwarded_request_is_never_forwarded_again() {
         (format!("/api/v1/tx/{tx_id}/cancel"), json!({})),
     ] {
         let answer = other.post_with(&path, &forwarded, &body).await;
-        assert_eq!((answer.status.as_u16(), answer.code().as_str()), (409, "not_owner"));
+        answer.refused(409, "not_owner");
         assert_eq!(header(&answer, "retry-after"), Some("1"));
         assert_eq!(answer.json()["owner"], owner.url(), "it says where to go");
         assert_eq!(header(&answer, "tollgate-owner"), Some(owner.url()));
@@ -275,7 +267,7 @@ async fn an_owner_that_is_not_reached_is_named_and_nothing_is_done() {
         (format!("/api/v1/tx/{tx_id}/cancel"), json!({})),
     ] {
         let answer = other.post(&path, &body).await;
-        assert_eq!((answer.status.as_u16(), answer.code().as_str()), (409, "not_owner"));
+        answer.refused(409, "not_owner");
         assert_eq!(header(&answer, "retry-after"), Some("1"));
         assert_eq!(answer.json()["owner"], owner.url());
     }
@@ -297,8 +289,7 @@ async fn create_for_an_unowned_submitter_runs_here_if_the_preferred_node_is_unre
     mute.cut_off().await;
     for n in super::seats::ACCOUNTS {
         let of = Submitter::new(here.engine.chain_id(), dev_accounts()[n].address);
-        let taken = here.post("/api/v1/tx", &create(of, "first")).await;
-        assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
+        here.post("/api/v1/tx", &create(of, "first")).await.with(202);
         assert_eq!(room.owner(of).await.unwrap().node, here.entry.node);
     }
 }
@@ -312,16 +303,14 @@ async fn owner_that_takes_only_signed_transactions_leaves_intents_to_a_node_with
     let of = Submitter::new(with.engine.chain_id(), dev_accounts()[KEYLESS].address);
     let stays = [("tollgate-forwarded", "1"), ("tollgate-chain-id", "31337")];
     let raw = json!({ "rawTx": signed_by(KEYLESS, 0, 7, 31_337).await });
-    let signed = without.post_with("/api/v1/tx", &stays, &raw).await;
-    assert_eq!(signed.status.as_u16(), 202, "{signed:?}");
+    without.post_with("/api/v1/tx", &stays, &raw).await.with(202);
     for seat in [&without, &with] {
         let answer = seat.post("/api/v1/tx", &create(of, "one")).await;
         assert_eq!(answer.code(), "not_owner", "not unknown_submitter, and retryable: {answer:?}");
         assert!(answer.headers.contains_key("retry-after"));
     }
     without.engine.stop().await;
-    let taken = with.post("/api/v1/tx", &create(of, "one")).await;
-    assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
+    with.post("/api/v1/tx", &create(of, "one")).await.with(202);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -413,7 +402,7 @@ async fn a_node_that_stops_hands_over_and_passes_requests_on() {
     assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
     assert_eq!(header(&taken, "tollgate-owner"), Some(other.url()));
     let ready = owner.door.get("/readyz").await;
-    assert_eq!((ready.status.as_u16(), ready.code().as_str()), (503, "draining"));
+    ready.refused(503, "draining");
     assert!(ready.headers.contains_key("retry-after"));
     // The lease is free: the next request is the other one's, wherever it comes in.
     let taken = owner.post("/api/v1/tx", &create(of, "second")).await;
@@ -434,7 +423,7 @@ async fn the_last_node_that_stops_says_that_there_is_none() {
     wait::until("the node to be alone", || async { owner.engine.is_alone().then_some(()) }).await;
     owner.engine.stop().await;
     let answer = owner.post("/api/v1/tx", &create(of, "second")).await;
-    assert_eq!((answer.status.as_u16(), answer.code().as_str()), (503, "draining"));
+    answer.refused(503, "draining");
     assert_eq!(header(&answer, "retry-after"), Some("1"));
     let batch = json!({ "items": [create(of, "third")] });
     let batch = owner.post("/api/v1/tx/batch", &batch).await.json();

@@ -107,18 +107,17 @@ async fn requests_to_a_frozen_owner_are_bounded_and_end_with_its_last_sign_of_li
         wait::within("a request to reach the frozen node", frozen.reached.recv()).await.unwrap();
     }
     let over = here.post("/api/v1/tx", &create(of, UNDER_WAY_MAX)).await;
-    assert_eq!((over.status.as_u16(), over.code().as_str()), (503, "unavailable"), "{over:?}");
+    over.refused(503, "unavailable");
     assert!(over.text.contains("too many") && over.headers.contains_key("retry-after"), "{over:?}");
     // What is not the frozen node's goes on (I14).
     let own = room.store.acquire(another, &here.entry.node, &terms()).await.unwrap();
     assert!(matches!(own, Acquisition::Granted { .. }));
-    let taken = here.post("/api/v1/tx", &create(another, 0)).await;
-    assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
+    here.post("/api/v1/tx", &create(another, 0)).await.with(202);
 
     frozen.vanish(&room).await;
     while let Some(answer) = wait::within("the answers", waiting.join_next()).await {
         let answer = answer.unwrap();
-        assert_eq!((answer.status.as_u16(), answer.code().as_str()), (503, "unavailable"));
+        answer.refused(503, "unavailable");
         assert!(answer.text.contains("may have done it"), "{answer:?}");
         assert!(
             answer.text.contains("does not renew its entry"),

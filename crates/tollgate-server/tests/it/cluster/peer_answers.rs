@@ -47,7 +47,7 @@ async fn create_that_a_peer_has_read_without_answering_is_not_done_here() {
         let seat = room.seat("here").await;
         let (peer, of) = StubPeer::preferred_to(&seat, &room, reply.clone()).await;
         let answer = seat.post("/api/v1/tx", &unnamed(of)).await;
-        assert_eq!((answer.status.as_u16(), answer.code().as_str()), (503, "unavailable"));
+        answer.refused(503, "unavailable");
         assert!(header(&answer, "retry-after").is_some(), "{answer:?}");
         assert_eq!(peer.heard().await.len(), 1, "{reply:?}: asked once");
         assert_eq!(stored(&seat, of).await, 0, "{reply:?}: the peer may have done it");
@@ -117,7 +117,7 @@ async fn retry_after_of_a_peers_refusal_reaches_the_caller() {
     let refusal = Reply::Answer(429, "retry-after: 17\r\n", problem("busy", 429));
     let (peer, of) = StubPeer::preferred_to(&seat, &room, refusal).await;
     let answer = seat.post("/api/v1/tx", &unnamed(of)).await;
-    assert_eq!((answer.status.as_u16(), answer.code().as_str()), (429, "busy"));
+    answer.refused(429, "busy");
     assert_eq!(header(&answer, "retry-after"), Some("17"), "word for word");
     assert_eq!(header(&answer, "tollgate-forwarded"), Some("1"));
     assert_eq!(header(&answer, "tollgate-owner"), Some(peer.url()));
@@ -142,7 +142,7 @@ async fn account_that_only_another_node_serves_is_asked_for_there_and_never_call
     // Owned by the node that is not reached, and owned by nobody.
     for n in [0, 2] {
         let answer = unconnected.post("/api/v1/tx", &unnamed(of(n))).await;
-        assert_eq!((answer.status.as_u16(), answer.code().as_str()), (409, "not_owner"), "{n}");
+        answer.refused(409, "not_owner");
         assert_eq!(header(&answer, "retry-after"), Some("1"));
         assert_eq!(answer.json()["owner"], serving.url());
         let batch = json!({ "items": [unnamed(of(n))] });
