@@ -50,6 +50,10 @@ impl Answer {
         assert_eq!((self.status.as_u16(), self.code().as_str()), (status, code), "{self:?}");
     }
 
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
     pub(crate) fn code(&self) -> String {
         self.json()["code"].as_str().unwrap_or_default().to_owned()
     }

@@ -1,7 +1,7 @@
 //! The real binary, started well and badly: what an operator sees.
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use tollgate_sqlite::{SqliteOptions, SqliteStore};
 use tollgate_testkit::postgres::PgServer;
 use tollgate_testkit::wait::until;
 
-use crate::program::{Program, command, free_port, http_get, http_post};
+use crate::program::{Program, Ran, command, free_port, http_get, http_post};
 
 const SECRET: &str = "hunter2hunter2";
 
@@ -70,11 +70,10 @@ impl Ground {
 }
 
 fn refusal(command: &mut Command) -> Vec<String> {
-    let Output { status, stdout, stderr } = command.stdin(Stdio::null()).output().unwrap();
-    let (out, said) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
-    assert_eq!(status.code(), Some(1), "{said}");
-    assert!(!said.contains(SECRET) && !out.contains(SECRET), "{said}");
-    said.lines().map(str::to_owned).collect()
+    let ran = Ran::of(command.stdin(Stdio::null()));
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(!ran.err.contains(SECRET) && !ran.out.contains(SECRET), "{ran:?}");
+    ran.err.lines().map(str::to_owned).collect()
 }
 
 fn dev_key(index: usize) -> String {

@@ -5,22 +5,9 @@ use tollgate_devchain::dev_accounts;
 use tollgate_model::Submitter;
 use tollgate_testkit::wait;
 
-use super::seats::{Room, Seat, acquainted};
-use crate::dev_site::{KEYLESS, target};
+use super::seats::{Room, Seat, acquainted, create, unnamed};
+use crate::dev_site::KEYLESS;
 use crate::signed::signed_by;
-use crate::site::Answer;
-
-fn create(of: Submitter, request_id: &str) -> Value {
-    json!({
-        "submitter": of.address,
-        "requestId": request_id,
-        "payload": { "to": target(6), "value": "7", "gas": 30_000 },
-    })
-}
-
-fn header<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
-    answer.headers.get(name).map(|value| value.to_str().unwrap())
-}
 
 async fn two(room: &Room) -> (Seat, Seat) {
     let (a, b) = (room.seat("a").await, room.seat("b").await);
@@ -33,8 +20,8 @@ async fn owned_by(room: &Room, owner: &Seat, other: &Seat) -> Option<(Submitter,
     let of = *room.preferring(&[owner, other]).first()?;
     let taken = owner.post("/api/v1/tx", &create(of, "first")).await;
     assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
-    assert_eq!(header(&taken, "tollgate-owner"), Some(owner.url()));
-    assert_eq!(header(&taken, "tollgate-forwarded"), None);
+    assert_eq!(taken.header("tollgate-owner"), Some(owner.url()));
+    assert_eq!(taken.header("tollgate-forwarded"), None);
     Some((of, taken.json()["txId"].as_str().unwrap().to_owned()))
 }
 
@@ -52,15 +39,14 @@ async fn with_owner(room: &Room) -> (Seat, Seat, Submitter, String) {
 async fn a_create_at_another_node_is_the_owners_answer_word_for_word() {
     let room = Room::new().await;
     let (owner, other, of, _) = with_owner(&room).await;
-    let mut body = create(of, "by-key");
-    body.as_object_mut().unwrap().remove("requestId");
+    let body = unnamed(of);
     let headers = [("idempotency-key", "by-key"), ("x-request-id", "call-17")];
     let taken = other.post_with("/api/v1/tx", &headers, &body).await;
     assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
     assert_eq!(taken.json()["requestId"], "by-key");
-    assert_eq!(header(&taken, "x-request-id"), Some("call-17"));
-    assert_eq!(header(&taken, "tollgate-owner"), Some(owner.url()));
-    assert_eq!(header(&taken, "tollgate-forwarded"), Some("1"));
+    assert_eq!(taken.header("x-request-id"), Some("call-17"));
+    assert_eq!(taken.header("tollgate-owner"), Some(owner.url()));
+    assert_eq!(taken.header("tollgate-forwarded"), Some("1"));
     let heard = owner.heard().await;
     assert_eq!(heard.len(), 1, "{heard:?}");
     assert_eq!(heard[0].path, "/api/v1/tx");
@@ -79,7 +65,7 @@ async fn a_create_at_another_node_is_the_owners_answer_word_for_word() {
     other_payload.refused(409, "request_id_conflict");
     assert_eq!(
         other_payload.json()["traceId"],
-        header(&other_payload, "x-request-id").unwrap(),
+        other_payload.header("x-request-id").unwrap(),
         "the problem is the owner's, under the caller's name for the call"
     );
     assert_eq!(room.owner(of).await.unwrap().token.get(), 1, "the lease never moved");
@@ -89,11 +75,7 @@ async fn a_create_at_another_node_is_the_owners_answer_word_for_word() {
 async fn batch_with_a_key_is_the_same_batch_at_every_node() {
     let room = Room::new().await;
     let (owner, other, of, _) = with_owner(&room).await;
-    let item = || {
-        let mut item = create(of, "unnamed");
-        item.as_object_mut().unwrap().remove("requestId");
-        item
-    };
+    let item = || unnamed(of);
     // Only the second and the third leave for the owner.
     let batch = json!({ "items": [{ "nonsense": true }, item(), item()] });
     let key = [("idempotency-key", "\"salaries\"")];
@@ -125,7 +107,7 @@ async fn repeat_at_another_node_is_answered_without_asking_the_owner() {
     room.chain.view().call("devchain_goSilent", &json!([true])).unwrap();
     let again = other.post("/api/v1/tx", &create(of, "first")).await;
     assert_eq!((again.status.as_u16(), &again.json()["txId"]), (200, &json!(tx_id)), "{again:?}");
-    assert_eq!(header(&again, "tollgate-owner"), Some(owner.url()));
+    assert_eq!(again.header("tollgate-owner"), Some(owner.url()));
     let again = other.post("/api/v1/tx", &raw).await;
     assert_eq!((again.status.as_u16(), &again.json()["txId"]), (200, &signed["txId"]));
     let mut changed = create(of, "first");
@@ -145,8 +127,7 @@ async fn repeat_at_another_node_is_answered_without_asking_the_owner() {
 async fn batch_that_request_ids_make_too_long_for_a_caller_is_passed_on() {
     let room = Room::new().await;
     let (owner, other, of, _) = with_owner(&room).await;
-    let mut item = create(of, "unnamed");
-    item.as_object_mut().unwrap().remove("requestId");
+    let mut item = unnamed(of);
     item["metadata"] = json!("m".repeat(16_300));
     let count = 2 * 1024 * 1024 / (item.to_string().len() + 1) - 1;
     let batch = json!({ "items": vec![item; count] });
@@ -179,7 +160,7 @@ async fn actions_and_orders_go_to_the_owner_as_well() {
     ] {
         let answer = other.post(&path, &body).await;
         assert_eq!(answer.status.as_u16(), status, "{path}: {answer:?}");
-        assert_eq!(header(&answer, "tollgate-forwarded"), Some("1"), "{path}");
+        assert_eq!(answer.header("tollgate-forwarded"), Some("1"), "{path}");
         assert_eq!(owner.heard().await.len(), 1, "{path}");
     }
     // Any node reads.
@@ -213,9 +194,9 @@ async fn a_forwarded_request_is_never_forwarded_again() {
     ] {
         let answer = other.post_with(&path, &forwarded, &body).await;
         answer.refused(409, "not_owner");
-        assert_eq!(header(&answer, "retry-after"), Some("1"));
+        assert_eq!(answer.header("retry-after"), Some("1"));
         assert_eq!(answer.json()["owner"], owner.url(), "it says where to go");
-        assert_eq!(header(&answer, "tollgate-owner"), Some(owner.url()));
+        assert_eq!(answer.header("tollgate-owner"), Some(owner.url()));
     }
     let batch = json!({ "items": [create(of, "third")] });
     let answer = other.post_with("/api/v1/tx/batch", &forwarded, &batch).await.json();
@@ -268,7 +249,7 @@ async fn an_owner_that_is_not_reached_is_named_and_nothing_is_done() {
     ] {
         let answer = other.post(&path, &body).await;
         answer.refused(409, "not_owner");
-        assert_eq!(header(&answer, "retry-after"), Some("1"));
+        assert_eq!(answer.header("retry-after"), Some("1"));
         assert_eq!(answer.json()["owner"], owner.url());
     }
     let batch = json!({ "items": [create(of, "third")] });
@@ -327,7 +308,7 @@ async fn batch_items_for_an_unowned_submitter_run_here_if_the_preferred_node_can
     for item in said["items"].as_array().unwrap() {
         assert_eq!(item["status"], 202, "{said}");
     }
-    assert_eq!(header(&answer, "tollgate-owner"), Some(here.url()));
+    assert_eq!(answer.header("tollgate-owner"), Some(here.url()));
     for n in super::seats::ACCOUNTS {
         assert_eq!(room.owner(of(n)).await.unwrap().node, here.entry.node);
     }
@@ -354,7 +335,7 @@ async fn an_item_whose_owner_left_it_to_a_node_without_the_key_is_done_here() {
     let first = owner.post_with("/api/v1/tx", &stays, &create(of, "first")).await;
     assert_eq!(first.status.as_u16(), 202, "{first:?}");
     let second = here.post("/api/v1/tx", &create(of, "second")).await;
-    assert_eq!(header(&second, "tollgate-owner"), Some(owner.url()), "{second:?}");
+    assert_eq!(second.header("tollgate-owner"), Some(owner.url()), "{second:?}");
     // What is known of owners is believed for a second: the owner is asked first, and then whoever is
     // preferred now.
     owner.engine.drain();
@@ -371,7 +352,7 @@ async fn items_whose_submitter_moved_meanwhile_are_brought_after_it() {
     let (owner, other, of, _) = with_owner(&room).await;
     // The other one believes for a while that the owner still is.
     let before = other.post("/api/v1/tx", &create(of, "before")).await;
-    assert_eq!(header(&before, "tollgate-owner"), Some(owner.url()), "{before:?}");
+    assert_eq!(before.header("tollgate-owner"), Some(owner.url()), "{before:?}");
     owner.heard().await;
     owner.engine.stop().await;
     let items = json!({ "items": [create(of, "one"), create(of, "two")] });
@@ -382,7 +363,7 @@ async fn items_whose_submitter_moved_meanwhile_are_brought_after_it() {
         (&json!(202), &json!(202))
     );
     assert_eq!(owner.heard().await.len(), 1, "it was asked first: {said}");
-    assert_eq!(header(&answer, "tollgate-owner"), Some(other.url()));
+    assert_eq!(answer.header("tollgate-owner"), Some(other.url()));
     assert_eq!(room.owner(of).await.unwrap().node, other.entry.node);
 }
 
@@ -396,18 +377,18 @@ async fn a_node_that_stops_hands_over_and_passes_requests_on() {
     .await;
     // The other one knows who owns it, and does not know better when that one lets go.
     let forwarded = other.post("/api/v1/tx", &create(of, "before")).await;
-    assert_eq!(header(&forwarded, "tollgate-owner"), Some(owner.url()), "{forwarded:?}");
+    assert_eq!(forwarded.header("tollgate-owner"), Some(owner.url()), "{forwarded:?}");
     owner.engine.stop().await;
     let taken = other.post("/api/v1/tx", &create(of, "at-once")).await;
     assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
-    assert_eq!(header(&taken, "tollgate-owner"), Some(other.url()));
+    assert_eq!(taken.header("tollgate-owner"), Some(other.url()));
     let ready = owner.door.get("/readyz").await;
     ready.refused(503, "draining");
     assert!(ready.headers.contains_key("retry-after"));
     // The lease is free: the next request is the other one's, wherever it comes in.
     let taken = owner.post("/api/v1/tx", &create(of, "second")).await;
     assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
-    assert_eq!(header(&taken, "tollgate-owner"), Some(other.url()));
+    assert_eq!(taken.header("tollgate-owner"), Some(other.url()));
     assert_eq!(room.owner(of).await.unwrap().node, other.entry.node);
     let batch = json!({ "items": [create(of, "third")] });
     let batch = owner.post("/api/v1/tx/batch", &batch).await.json();
@@ -424,7 +405,7 @@ async fn the_last_node_that_stops_says_that_there_is_none() {
     owner.engine.stop().await;
     let answer = owner.post("/api/v1/tx", &create(of, "second")).await;
     answer.refused(503, "draining");
-    assert_eq!(header(&answer, "retry-after"), Some("1"));
+    assert_eq!(answer.header("retry-after"), Some("1"));
     let batch = json!({ "items": [create(of, "third")] });
     let batch = owner.post("/api/v1/tx/batch", &batch).await.json();
     assert_eq!(batch["items"][0]["error"]["code"], "draining", "{batch}");
