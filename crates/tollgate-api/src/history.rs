@@ -11,16 +11,6 @@ use utoipa::ToSchema;
 use crate::schema;
 use crate::time::format_time;
 
-/// A page of a transaction's audit trail, oldest first.
-#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
-pub struct HistoryPage {
-    /// The entries.
-    pub items: Vec<HistoryEntry>,
-    /// The `after` of the next page; null after the last one.
-    #[schema(required)]
-    pub next: Option<u32>,
-}
-
 /// One change of a transaction.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
@@ -96,16 +86,6 @@ impl From<&Entry> for HistoryEntry {
             detail: entry.detail.as_ref().map(|detail| detail.as_str().to_owned()),
         }
     }
-}
-
-/// A page of a submitter's audit trail, oldest first.
-#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
-pub struct SubmitterHistoryPage {
-    /// The entries.
-    pub items: Vec<SubmitterEntry>,
-    /// The `after` of the next page; null after the last one.
-    #[schema(required)]
-    pub next: Option<u64>,
 }
 
 /// One change of a submitter.

@@ -47,16 +47,6 @@ pub struct ReservedNonce {
     pub owner_token: String,
 }
 
-/// A page of nonces, lowest first.
-#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
-pub struct ReservationPage {
-    /// The nonces.
-    pub items: Vec<Reservation>,
-    /// The `cursor` of the next page; null after the last one.
-    #[schema(required)]
-    pub next: Option<String>,
-}
-
 /// The body of a reservation.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -68,16 +68,6 @@ pub struct Submitter {
     pub balance: Option<String>,
 }
 
-/// A page of submitters, in the order of their addresses.
-#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
-pub struct SubmitterPage {
-    /// The submitters.
-    pub items: Vec<Submitter>,
-    /// The `cursor` of the next page; null after the last one.
-    #[schema(required)]
-    pub next: Option<String>,
-}
-
 /// Declares answers to actions: the submitter as it is now, and what the action did.
 macro_rules! changed_submitters {
     ($($(#[doc = $about:literal])+ $name:ident as $schema:ident {

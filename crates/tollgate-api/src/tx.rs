@@ -215,16 +215,6 @@ impl ToSchema for TxAnswer {
     }
 }
 
-/// A page of transactions, newest first.
-#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
-pub struct TxPage {
-    /// The transactions.
-    pub items: Vec<Tx>,
-    /// The `cursor` of the next page; null after the last one.
-    #[schema(required)]
-    pub next: Option<String>,
-}
-
 impl Tx {
     /// Its state, and its sub-state if it has one.
     pub fn state_name(&self) -> impl fmt::Display {

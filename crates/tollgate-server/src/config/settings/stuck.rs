@@ -65,7 +65,7 @@ settings! {
 
     /// Cancellations.
     struct CancelSettings {
-        /// `true`: a cancellation or a placeholder may offer more than `maxFeePerGas` of the
+        /// Let a cancellation or a placeholder offer more than `maxFeePerGas` of the
         /// create. If not, one that would have to is refused. `chain.max_fee_per_gas` and
         /// `chain.max_tx_fee` hold in any case.
         may_exceed_cap: bool = "false";

@@ -237,7 +237,7 @@ async fn a_node_that_stops_is_followed_by_one_of_its_own_chain(store: Arc<dyn St
     let (mut one, other) = two_chains(&store).await;
     let count = ACCOUNTS.len() as u64;
     for (n, value) in ACCOUNTS.into_iter().zip(1..) {
-        let taken = one.first.post("/api/v1/tx", &create(n, value)).await.with(202);
+        one.first.post("/api/v1/tx", &create(n, value)).await.with(202);
     }
     one.second.engine.stop().await;
     one.second.vanish(&one.room).await;

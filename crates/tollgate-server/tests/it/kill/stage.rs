@@ -27,33 +27,28 @@ enum ChainServer {
     Anvil(Anvil),
 }
 
-/// Kept for the length of a test.
-enum Kept {
-    Server(#[expect(dead_code, reason = "stops when it is dropped")] PgServer),
-    Folder,
-}
-
 pub(super) struct Stage {
     folder: tempfile::TempDir,
     database_url: String,
     chain: ChainServer,
     listen: String,
     mode: String,
-    _kept: Kept,
+    /// Stops when it is dropped.
+    _server: Option<PgServer>,
 }
 
 impl Stage {
     pub(super) async fn set(store: StoreKind, chain: ChainKind, mode: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (database_url, kept) = match store {
+        let (database_url, server) = match store {
             StoreKind::Postgres => {
                 let server = PgServer::start().await;
                 let database = server.fresh_database().await;
-                (server.url(&database), Kept::Server(server))
+                (server.url(&database), Some(server))
             }
             StoreKind::Sqlite => {
                 let file = folder.path().join("tollgate.db");
-                (format!("sqlite:{}", file.display()), Kept::Folder)
+                (format!("sqlite:{}", file.display()), None)
             }
         };
         let chain = match chain {
@@ -71,7 +66,7 @@ impl Stage {
         write_keys(&folder.path().join("keys"), [0]);
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let listen = port.local_addr().unwrap().to_string();
-        Self { folder, database_url, chain, listen, mode: mode.to_owned(), _kept: kept }
+        Self { folder, database_url, chain, listen, mode: mode.to_owned(), _server: server }
     }
 
     fn rpc_url(&self) -> String {
