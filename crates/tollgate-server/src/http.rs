@@ -16,6 +16,7 @@ mod middleware;
 mod nonces;
 mod openapi;
 mod params;
+mod parse_errors;
 mod peers;
 mod problem;
 mod query;
@@ -57,7 +58,7 @@ pub struct Api {
     peers: Arc<Peers>,
     /// Waits for completions on behalf of all long polls.
     feed_watch: Arc<FeedWatch>,
-    /// Which requests of browsers are accepted.
+    /// The rules for requests of browsers.
     browsers: Arc<BrowserPolicy>,
 }
 

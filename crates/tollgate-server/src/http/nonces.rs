@@ -16,23 +16,19 @@ use super::body::{Json, required_reason};
 use super::openapi::may_fail;
 use super::params::{NonceParams, NoncesParams, SubmitterParams};
 use super::problem::Problem;
-use super::query::{PathParams, QueryParams, SubmitterCall, last_of_full_page, submitter_at};
+use super::query::{
+    PathParams, QueryParams, SubmitterCall, decimal, last_of_full_page, submitter_at,
+};
 
 may_fail! {
-    ReserveProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidPath,
-        InvalidAddress, InvalidNumber, InvalidDuration, InvalidQuery, WrongChain, UnknownSubmitter,
-        ReservationsDisabled, SubmitterNotActive, TooManyReservations, NotOwner, Draining, Busy, Unavailable,
-        StoreUnavailable;
-    UsedProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidPath,
-        InvalidAddress, InvalidNumber, InvalidField, InvalidHex, MissingField, InvalidQuery,
-        WrongChain, UnknownSubmitter,
-        StaleOwnerToken, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
-    ReturnedProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidPath,
-        InvalidAddress, InvalidNumber, InvalidField, MissingField, InvalidQuery, WrongChain,
-        UnknownSubmitter,
-        StaleOwnerToken, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
-    NoncesProblems: InvalidPath, InvalidAddress, InvalidNumber, InvalidLimit, InvalidQuery,
-        StoreUnavailable;
+    ReserveProblems: UnreadableBody, InvalidPath, InvalidAddress, InvalidNumber, InvalidDuration,
+        InvalidQuery, ReservationsDisabled, SubmitterNotActive, TooManyReservations, Busy;
+    UsedProblems: UnreadableBody, InvalidPath, InvalidAddress, InvalidNumber, InvalidField,
+        InvalidHex, MissingField, InvalidQuery, StaleOwnerToken, Busy;
+    ReturnedProblems: UnreadableBody, InvalidPath, InvalidAddress, InvalidNumber, InvalidField,
+        MissingField, InvalidQuery, StaleOwnerToken, Busy;
+    NoncesProblems: InvalidPath, InvalidAddress, InvalidNumber, InvalidLimit, InvalidCursor,
+        InvalidQuery, StoreUnavailable;
 }
 
 /// Reserve a nonce
@@ -150,7 +146,7 @@ pub(crate) async fn list(
     mut params: QueryParams,
 ) -> Result<axum::Json<ReservationPage>, Problem> {
     let page = params.page()?;
-    let after = params.number("cursor")?.map(Nonce::new).transpose()?;
+    let after = params.cursor("cursor", |text| Nonce::new(decimal(text)?).ok())?;
     params.end()?;
     let found = api.engine.reservations(submitter_at(&api, &address)?, after, page).await?;
     let next = last_of_full_page(&found, page).map(|last| last.nonce.to_string());
@@ -160,7 +156,7 @@ pub(crate) async fn list(
 
 fn slot_at(api: &Api, address: &str, nonce: &str) -> Result<(Submitter, Nonce), Problem> {
     let of = submitter_at(api, address)?;
-    let number = nonce.parse().ok().and_then(|number: u64| Nonce::new(number).ok());
+    let number = decimal(nonce).and_then(|number| Nonce::new(number).ok());
     let bad = || {
         let what = format!("{} must be a whole number up to {}", quoted(nonce), Nonce::MAX);
         Problem::of_field(ErrorCode::InvalidNumber, "nonce", what)
