@@ -20,7 +20,7 @@ pub(crate) enum SqlError {
 
 impl SqlError {
     /// The server's report, if it sent one.
-    fn server_report(&self) -> Option<&DbError> {
+    pub(crate) fn server_report(&self) -> Option<&DbError> {
         match self {
             Self::Postgres(error) => error.as_db_error(),
             Self::NoAnswer(_) => None,

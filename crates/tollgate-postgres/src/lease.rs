@@ -73,8 +73,10 @@ impl LeaseStore for PgStore {
             }
         }
         match self.owner(submitter).await? {
-            Some(owner) => Ok(Acquisition::Held(owner)),
-            None => {
+            Some(owner) if owner.node != *node => Ok(Acquisition::Held(owner)),
+            // A batch of the node itself can still commit under the expired lease: the node neither
+            // holds the lease nor has lost it to a newer token.
+            _ => {
                 let why = format!("the lease of {submitter} is contended");
                 Err(StoreError::Unavailable(why.into()))
             }
@@ -148,14 +150,14 @@ impl PgStore {
         terms: &LeaseTerms,
     ) -> Result<LeaseState, StoreError> {
         let (chain_id, address) = key(&submitter);
-        let skew = micros(terms.clock_skew_allowance());
+        let (node, skew) = (node.as_str(), micros(terms.clock_skew_allowance()));
         let work = self.pools.work().await?;
-        let found = work.query_opt(queries::LEASE_FIND, &[&chain_id, &address, &skew]).await?;
+        let found =
+            work.query_opt(queries::LEASE_FIND, &[&chain_id, &address, &skew, &node]).await?;
         let Some(found) = found else { return Ok(LeaseState::Absent) };
-        let is_own = row::string(&found, "owner_node")? == node.as_str();
-        Ok(if is_own && row::flag(&found, "valid")? {
+        Ok(if row::flag(&found, "is_own")? {
             LeaseState::Own(row::token(&found)?)
-        } else if row::flag(&found, "takeable")? {
+        } else if row::flag(&found, "is_takeable")? {
             LeaseState::Expired
         } else {
             LeaseState::Held
@@ -193,7 +195,7 @@ impl PgStore {
         let skew = micros(terms.clock_skew_allowance());
         let tx = Tx::begin(self.pools.work().await?).await?;
         tx.batch_execute(TAKEOVER_LOCK_TIMEOUT).await?;
-        let expired: &Parameters<'_> = &[&chain_id, &address, &skew];
+        let expired: &Parameters<'_> = &[&chain_id, &address, &skew, &node];
         let locked = match tx.query_opt(queries::LEASE_LOCK_EXPIRED, expired).await {
             // A writer is still running. Until it ends, or the server ends it, its node is the owner.
             Err(error) if error.is_lock_timeout() => None,

@@ -87,8 +87,8 @@ fn section_outcome(
     section: &Section,
 ) -> Result<SectionOutcome, QueryError> {
     let Some(facts) = facts::gather(conn, section)? else {
-        let problem = format!("submitter_cursor has no row for {}", section.lease.submitter);
-        return Ok(SectionOutcome::Refused(problem));
+        let unknown = StoreError::UnknownSubmitter(section.lease.submitter);
+        return Ok(SectionOutcome::Refused(unknown.to_string()));
     };
     let creates = match judge(section, &facts) {
         Judgement::Write(creates) => creates,

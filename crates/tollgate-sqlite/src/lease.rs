@@ -46,7 +46,8 @@ impl LeaseStore for SqliteStore {
     ) -> Result<Acquisition, StoreError> {
         let terms = *terms;
         // Look before locking: a contender must not queue behind the writers of a valid lease.
-        let found = self.db.read(move |conn| find(conn, submitter, &terms)).await?;
+        let asking = node.clone();
+        let found = self.db.read(move |conn| find(conn, submitter, &asking, &terms)).await?;
         if let Some(found) = found {
             let is_own = found.owner.node == *node;
             if !is_own && !found.takeable {
@@ -141,17 +142,18 @@ struct LeaseRow {
     owner: Owner,
     /// It has not expired.
     valid: bool,
-    /// It has expired, the allowance for skew included, and can be taken over.
+    /// The asking node can take it over.
     takeable: bool,
 }
 
 fn find(
     conn: &Connection<'_>,
     Submitter { chain_id, address }: Submitter,
+    node: &NodeId,
     terms: &LeaseTerms,
 ) -> Result<Option<LeaseRow>, QueryError> {
     let skew = span(terms.clock_skew_allowance());
-    let params = params![chain_id.as_i64(), address.as_slice(), skew];
+    let params = params![chain_id.as_i64(), address.as_slice(), skew, node.as_str()];
     let found = conn.one(queries::LEASE_FIND, params, |row| {
         let (valid, takeable) = (row::flag(row, "valid")?, row::flag(row, "takeable")?);
         Ok(row::owner(row)?.map(|owner| LeaseRow { owner, valid, takeable }))
@@ -172,7 +174,7 @@ fn grant(
         let lease = Lease { submitter, token };
         Ok(Acquisition::Granted { lease, kind, submitter: record })
     };
-    let Some(found) = find(conn, submitter, terms)? else {
+    let Some(found) = find(conn, submitter, node, terms)? else {
         insert(conn, submitter, node, terms)?;
         return granted(FencingToken::MIN, GrantKind::First);
     };
@@ -232,7 +234,7 @@ fn take_over(
     terms: &LeaseTerms,
 ) -> Result<Option<FencingToken>, QueryError> {
     let skew = span(terms.clock_skew_allowance());
-    let expired = params![chain_id.as_i64(), address.as_slice(), skew];
+    let expired = params![chain_id.as_i64(), address.as_slice(), skew, node.as_str()];
     if !conn.exists(queries::LEASE_LOCK_EXPIRED, expired)? {
         return Ok(None);
     }

@@ -247,7 +247,7 @@ fn loop_queries() -> Vec<LoopQuery> {
     let newer = id_sql(&(FINISHED_ROWS + ASKED).to_string());
     let long_ago = "'2000-01-01'::timestamptz";
     vec![
-        query("lease_find", 1, format!("1, {someone}, 0")),
+        query("lease_find", 1, format!("1, {someone}, 0, 'me'")),
         query("lease_guard", ASKED, format!("{chains}, {submitters}, {tokens}, 'me'")),
         query("lease_renew", ASKED, format!("{chains}, {submitters}, {tokens}, 'me', 1000")),
         query("lease_owners", ASKED, format!("{chains}, {submitters}")),

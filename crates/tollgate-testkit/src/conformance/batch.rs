@@ -195,6 +195,27 @@ pub async fn neighbours_of_a_section_that_the_database_refuses_commit(fixture: &
     }
 }
 
+/// I14: a row that is missing for one submitter is no reason to refuse the others.
+pub async fn neighbours_of_a_section_without_a_cursor_row_commit(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
+    let mut leases = Vec::new();
+    for n in 1..=3 {
+        leases.push(a.own(submitter(n)).await);
+    }
+    let gone = format!("delete from submitter_cursor where {}", fixture.of(submitter(2)));
+    assert_eq!(fixture.execute(&gone).await, Ok(1));
+    let named = |n: usize| intent().at(0).named(&format!("request-{n}"));
+    let txs = [named(1), named(2), named(3)];
+    let sections = leases.iter().zip(&txs);
+    let sections = sections.map(|(lease, tx)| section(*lease).cursor(0, 1).create(tx.clone()));
+    let outcomes = a.write_all(sections.collect()).await;
+    assert!(is_committed(&outcomes[0]) && is_committed(&outcomes[2]), "I14: {outcomes:?}");
+    assert!(matches!(outcomes[1], SectionOutcome::Refused(_)), "{outcomes:?}");
+    for (tx, outcome) in txs.iter().zip(&outcomes) {
+        assert_eq!(a.has(tx.tx_id).await, is_committed(outcome), "{outcome:?}");
+    }
+}
+
 /// Two sections that clash with each other: one at most is written, whole.
 pub async fn clashing_sections_are_written_at_most_once(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;

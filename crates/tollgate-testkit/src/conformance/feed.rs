@@ -13,7 +13,7 @@ use crate::builders::{
     IntentExt, SectionExt, chain, chain_id, event, full_page, intent, moved, on_other_chain,
     other_chain, page, section, seq, submitter,
 };
-use crate::node::TestNode;
+use crate::node::{TestNode, is_committed};
 use crate::store_fixture::StoreFixture;
 use crate::wait::within;
 
@@ -73,6 +73,23 @@ pub async fn the_feed_is_consecutive_over_batches_and_refusals(fixture: &dyn Sto
     let feed = a.feed(seq(0), full_page()).await;
     assert!(feed.iter().map(|entry| entry.seq.get()).eq(1..=15), "I10: {feed:?}");
     assert!(feed.iter().map(|entry| entry.tx_id).eq(ended), "in the order of commits");
+}
+
+/// I10: no transaction ends without its completion.
+pub async fn a_change_whose_completion_has_no_number_is_refused_and_not_written(
+    fixture: &dyn StoreFixture,
+) {
+    let a = fixture.node("a").await;
+    let (lease, other) = (a.own(submitter(1)).await, a.own(submitter(2)).await);
+    let tx = intent();
+    a.write_whole(section(lease).create(tx.clone())).await;
+    assert_eq!(fixture.execute("delete from completion_counter").await, Ok(1));
+    let seen = a.record(tx.tx_id).await.seen;
+    let end = section(lease).change(moved(tx.tx_id, seen, TxEvent::Withdrawn));
+    let outcomes = a.write_all(vec![end, section(other).create(intent())]).await;
+    assert!(matches!(outcomes[0], SectionOutcome::Refused(_)), "{outcomes:?}");
+    assert!(is_committed(&outcomes[1]), "I14: {outcomes:?}");
+    assert_eq!(a.record(tx.tx_id).await.seen, seen, "I10: refused, and written all the same");
 }
 
 const WRITERS: u64 = 8;

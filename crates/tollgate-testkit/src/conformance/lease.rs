@@ -12,7 +12,8 @@ use crate::builders::{
     CHAIN, SectionExt, chain_id, intent, long_terms, nonce, on_other_chain, one_slot, other_chain,
     section, submitter,
 };
-use crate::store_fixture::StoreFixture;
+use crate::node::is_committed;
+use crate::store_fixture::{NodeOptions, StoreFixture};
 use crate::wait::within;
 
 /// A grant says how it came about, under which token, and where the submitter stands.
@@ -94,6 +95,44 @@ pub async fn takeover_waits_for_the_clock_skew_allowance(fixture: &dyn StoreFixt
     fixture.age_lease(submitter(1), seconds(500)).await;
     let answer = b.acquire(submitter(1), &b.id, &terms).await.unwrap();
     assert!(matches!(answer, Acquisition::Granted { .. }), "{answer:?}");
+}
+
+/// I2: the node gets a new token, so that what it sent under the old one can't commit.
+pub async fn an_owner_takes_its_expired_lease_without_waiting_for_the_clock_skew_allowance(
+    fixture: &dyn StoreFixture,
+) {
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
+    let seconds = Duration::from_secs;
+    let terms = LeaseTerms::new(seconds(600), seconds(60), seconds(500)).unwrap();
+    a.register(&[submitter(1)]).await;
+    let (lease, _) = a.granted(submitter(1), &terms).await;
+    fixture.age_lease(submitter(1), seconds(700)).await;
+    let answer = b.acquire(submitter(1), &b.id, &terms).await.unwrap();
+    assert!(matches!(answer, Acquisition::Held(_)), "other nodes wait: {answer:?}");
+    let answer = a.acquire(submitter(1), &a.id, &terms).await.unwrap();
+    let Acquisition::Granted { lease: again, kind, .. } = answer else { panic!("{answer:?}") };
+    assert_eq!((again.token.get(), kind), (lease.token.get() + 1, GrantKind::TakenOver), "I4");
+    assert_eq!(a.write(one_slot(lease, 0)).await, SectionOutcome::Fenced, "I2: the old token");
+    a.write_whole(one_slot(again, 0)).await;
+}
+
+/// I6: the batch can still commit, so the node is neither told that it owns the lease nor that another
+/// node does.
+pub async fn acquire_is_unavailable_while_a_batch_of_the_same_node_outlasts_its_lease(
+    fixture: &dyn StoreFixture,
+) {
+    let (a, lease) = fixture.owner().await;
+    let hasty = a.again(fixture, NodeOptions::HASTY).await;
+    let mut hold = a.checkpoints.pause_at(Checkpoint::BatchWritten);
+    let batch = a.write_aside(one_slot(lease, 0));
+    hold.reached().await;
+    fixture.expire_in_flight(submitter(1)).await;
+    let answer = hasty.acquire(submitter(1), &a.id, &long_terms()).await;
+    assert!(matches!(answer, Err(StoreError::Unavailable(_))), "I6: {answer:?}");
+    hold.release();
+    assert!(is_committed(&within("the batch", batch).await.unwrap().unwrap()));
+    let (again, cursor) = a.take_over(submitter(1)).await;
+    assert_eq!((again.token.get(), cursor), (lease.token.get() + 1, 1));
 }
 
 /// A lease whose time was over does not come back to life.
