@@ -23,7 +23,7 @@ use crate::{PgStore, queries, row};
 pub(crate) use write::insert_note;
 use write::write;
 
-/// Why sections were not written.
+/// The reason why sections were not written.
 enum WriteError {
     /// The database refused a row.
     Refused(String),

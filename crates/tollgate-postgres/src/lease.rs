@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 use tollgate_model::port::{
     Acquisition, Checkpoint, GrantKind, Lease, LeaseStore, LeaseTerms, OrphanPage, Owner,
-    StoreError, SubmitterRecord,
+    StoreError, SubmitterRecord, TxStore,
 };
 use tollgate_model::time::micros;
 use tollgate_model::{Address, ChainId, FencingToken, NodeId, Submitter};
@@ -16,19 +16,19 @@ use crate::connection::Parameters;
 use crate::db::Tx;
 use crate::{queries, row};
 
-/// How long a takeover waits for the writers that hold the lease before it gives up for now.
+/// The limit on how long a takeover waits for the writers that hold the lease.
 const TAKEOVER_LOCK_TIMEOUT: &str = "set local lock_timeout = '250ms'";
 
-/// How often `acquire` looks again after the lease changed between its look and its write.
+/// Tries of `acquire` when the lease changes between its read and its write.
 const LOOKS_MAX: u32 = 4;
 
 /// The state of a lease, as one node sees it.
 enum LeaseState {
-    /// It was never acquired.
+    /// No node ever acquired it.
     Absent,
     /// The node holds it, and it is valid.
     Own(FencingToken),
-    /// It has expired and can be taken over.
+    /// The node can take it over.
     Expired,
     /// Another node holds it.
     Held,
@@ -219,13 +219,10 @@ impl PgStore {
 
     /// The submitter's own row, or the error that says what is not registered.
     async fn registered(&self, submitter: Submitter) -> Result<SubmitterRecord, StoreError> {
-        let (chain_id, address) = key(&submitter);
-        let work = self.pools.work().await?;
-        if let Some(row) = work.query_opt(queries::SUBMITTER_GET, &[&chain_id, &address]).await? {
-            return row::submitter_record(&row);
+        if let Some(record) = self.submitter(submitter).await? {
+            return Ok(record);
         }
-        let chain = work.query_opt(queries::CHAIN_GENESIS, &[&chain_id]).await?;
-        Err(match chain {
+        Err(match self.genesis(submitter.chain_id).await? {
             Some(_) => StoreError::UnknownSubmitter(submitter),
             None => StoreError::UnknownChain(submitter.chain_id),
         })

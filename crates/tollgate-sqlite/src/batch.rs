@@ -144,7 +144,7 @@ fn replace_waits(
     Ok(())
 }
 
-/// Where the cursor is, whether the submitter takes work, and its mode.
+/// The cursor, status and mode of a submitter.
 pub(crate) fn cursor(
     conn: &Connection<'_>,
     Submitter { chain_id, address }: Submitter,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rusqlite::Params;
 use tokio::runtime::Handle;
-use tollgate_model::port::{Cause, Checkpoint, Checkpoints, StoreError};
+use tollgate_model::port::{Cause, Checkpoint, StoreError};
 use tollgate_model::sql::{Overrides, Query};
 
 use crate::connection;
@@ -49,17 +49,6 @@ impl Db {
         };
         let readers = readers(&options).await?.into();
         Ok(Self { writer, readers, turn: Arc::default(), options, runtime })
-    }
-
-    pub(crate) async fn another_node(
-        &self,
-        checkpoints: Arc<dyn Checkpoints>,
-    ) -> Result<Self, StoreError> {
-        let options = SqliteOptions { checkpoints, ..self.options.clone() };
-        match options.path {
-            SqlitePath::File(_) => Self::open(options).await,
-            SqlitePath::Memory => Ok(Self { options, ..self.clone() }),
-        }
     }
 
     /// Runs reads in one snapshot of the database.
@@ -153,7 +142,7 @@ async fn readers(options: &SqliteOptions) -> Result<Vec<Worker>, StoreError> {
     Ok(readers)
 }
 
-/// How a write transaction ends well.
+/// The end of a write transaction that did not fail.
 pub(crate) enum End<T> {
     /// There is something to keep.
     Commit(T),
@@ -200,7 +189,7 @@ impl Connection<'_> {
         self.all(query, params, decode).map(|rows| rows.into_iter().next())
     }
 
-    /// Whether a query returns a row.
+    /// True if a query returns a row.
     pub(crate) fn exists(&self, query: Query, params: impl Params) -> Result<bool, QueryError> {
         self.one(query, params, |_| Ok(())).map(|row| row.is_some())
     }

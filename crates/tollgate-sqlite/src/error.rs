@@ -4,7 +4,7 @@ use rusqlite::ErrorCode;
 use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::{Cause, StoreError};
 
-/// Why a query or the decoding of a row failed, inside of a transaction. A constraint that refuses one
+/// An error of a query or of the decoding of a row, inside of a transaction. A constraint that refuses one
 /// section of a batch is no reason to fail the others, so SQLite's errors are kept apart here.
 #[derive(Debug)]
 pub(crate) enum QueryError {
@@ -15,7 +15,7 @@ pub(crate) enum QueryError {
 }
 
 impl QueryError {
-    /// Why a section can't be written although the database works: a constraint, by its name or
+    /// The reason why a section can't be written although the database works: a constraint, by its name or
     /// its columns, or a row that makes no sense. Its neighbours can still be written.
     pub(crate) fn refusal(&self) -> Option<String> {
         match self {

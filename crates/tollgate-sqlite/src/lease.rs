@@ -140,7 +140,7 @@ impl LeaseStore for SqliteStore {
 /// A lease's row.
 struct LeaseRow {
     owner: Owner,
-    /// It has not expired.
+    /// The lease has not expired.
     valid: bool,
     /// The asking node can take it over.
     takeable: bool,

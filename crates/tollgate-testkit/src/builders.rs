@@ -1,4 +1,4 @@
-//! Short words for what tests write: submitters, intents, attempts, sections.
+//! Builders for what tests write: submitters, intents, attempts, sections.
 //!
 //! Whatever must be unique is unique by itself: ids, hashes, signed bytes. Payloads are equal if
 //! their text is.
@@ -8,8 +8,8 @@ use std::time::Duration;
 use tollgate_model::port::signer::{TxDraft, TxKind};
 use tollgate_model::port::{
     AttemptKind, ChainRegistration, Confirmations, CursorMove, Fees, Lease, LeaseTerms, NewAttempt,
-    NewEvent, NewTx, Page, Payload, ReceiptDetails, RowVersion, Section, Slot, SubmitterSetup,
-    TxReceipt, TxUpdate,
+    NewEvent, NewTx, Page, Payload, ReceiptDetails, Reserve, RowVersion, Section, Slot,
+    SubmitterSetup, TxReceipt, TxUpdate,
 };
 use tollgate_model::{
     Address, B256, Bytes, ChainId, GasPrice, NodeId, Nonce, RequestId, Seq, Submitter, Text, TxId,
@@ -150,7 +150,6 @@ pub fn intent() -> NewTx {
     }
 }
 
-/// What a test adds to an intent.
 pub trait IntentExt: Sized {
     /// With a slot at the cursor.
     fn at(self, nonce: u64) -> Self;
@@ -181,7 +180,6 @@ impl IntentExt for NewTx {
     }
 }
 
-/// What a test adds to a section.
 pub trait SectionExt: Sized {
     /// The cursor's step.
     fn cursor(self, from: u64, to: u64) -> Self;
@@ -252,6 +250,17 @@ pub fn confirmations(first_block: u64, length: usize) -> Confirmations {
 /// An event for the outbox.
 pub fn event(key: &str) -> NewEvent {
     NewEvent { kind: "TxAccepted", key: text(key), body: Bytes::from_static(b"{\"a\":1}") }
+}
+
+/// A request for a nonce, under a token of its own, that outlasts any test.
+pub fn reserve(lease: Lease) -> Reserve {
+    Reserve {
+        lease,
+        owner_token: Uuid::new_v4(),
+        hold: Duration::from_secs(600),
+        floor: nonce(0),
+        outstanding_max: 100,
+    }
 }
 
 /// Leases that outlast any test, and are taken over as soon as their time is over.

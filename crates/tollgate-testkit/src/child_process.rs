@@ -24,7 +24,7 @@ pub const STOPPED: &str = "stopped";
 /// The last line.
 pub const DONE: &str = "done";
 
-/// Where a child stops and waits.
+/// The place where a child stops and waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChildScenario {
     /// In mid-transaction: its first batch is written and not committed.
@@ -80,7 +80,7 @@ impl StoreChild {
         line.expect("the child says more before it ends")
     }
 
-    /// What it says under a heading.
+    /// The rest of the next line, which must begin with a heading.
     pub async fn says(&mut self, heading: &str) -> String {
         let line = self.line().await;
         let rest = line.strip_prefix(heading).map(str::trim);

@@ -30,7 +30,7 @@ use crate::{PausePoints, wait};
 
 pub use fake::{FakeCluster, account};
 
-/// How often a client under test asks for a new head.
+/// The interval at which a client under test asks for a new head.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(40);
 
 /// One database and one chain, shared by all nodes.
@@ -41,7 +41,7 @@ pub struct Cluster<C> {
     pub store: Arc<dyn Store>,
     pub chain: C,
     pub chain_id: ChainId,
-    /// Where the nodes that use [`Self::store`] can be paused.
+    /// Pauses nodes that use [`Self::store`].
     pub checkpoints: Arc<PausePoints>,
     /// The alerts of all nodes.
     pub alerts: Arc<RecordedAlerts>,

@@ -1,4 +1,4 @@
-//! What a store promises, one function for each promise; the same for every store.
+//! The promises of a store, one function for each; the same for every store.
 //!
 //! [`conformance_tests!`](crate::conformance_tests) turns the lists below into tests, one for each
 //! function, so that a test run reads like the promises. A function takes a fresh fixture and panics

@@ -1,4 +1,4 @@
-//! The smallest HTTP client that does: one request on a connection of its own.
+//! A minimal HTTP client: one request on a connection of its own.
 
 use std::io;
 
@@ -15,7 +15,7 @@ pub struct Response<B = Value> {
     pub body: B,
 }
 
-/// Why there is none.
+/// The reason why there is no answer.
 #[derive(Debug)]
 pub enum NoResponse {
     /// Nobody listens: what a load balancer sends on to the next node.

@@ -6,23 +6,24 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tollgate_model::port::{
-    Acquisition, ChainRegistration, Completion, CreateAnswer, FencedBatch, Lease, LeaseTerms, Page,
-    RowVersion, Section, SectionOutcome, Store, StoreError, SubmitterRecord, TxRecord, TxUpdate,
-    UpdateAnswer,
+    Acquisition, ChainRegistration, Checkpoint, Completion, CreateAnswer, FencedBatch, Lease,
+    LeaseTerms, NewTx, OpenTx, Page, RowVersion, Section, SectionOutcome, Store, StoreError,
+    SubmitterRecord, TxRecord, TxUpdate, UpdateAnswer,
 };
 use tollgate_model::{NodeId, Seq, Submitter, TxEvent, TxId};
 
-use crate::builders::{SectionExt, mined_in};
-use crate::builders::{chain, long_terms, moved, section, setup};
-use crate::pause_points::PausePoints;
+use crate::builders::{
+    SectionExt, chain, long_terms, mined_in, moved, page, section, setup, submitter,
+};
+use crate::pause_points::{PausePoints, Paused};
 use crate::store_fixture::{NodeOptions, StoreFixture};
-use crate::wait::until;
+use crate::wait::{until, within};
 
 /// A node. Derefs to its store; a clone is the same node.
 #[derive(Clone)]
 pub struct TestNode {
     pub id: NodeId,
-    /// Where its transactions can be paused.
+    /// Pauses its transactions.
     pub checkpoints: Arc<PausePoints>,
     store: Arc<dyn Store>,
 }
@@ -65,6 +66,15 @@ impl TestNode {
     pub async fn own(&self, submitter: Submitter) -> Lease {
         self.register(&[submitter]).await;
         self.lease(submitter).await
+    }
+
+    /// The leases of these submitters, each as by [`Self::own`].
+    pub async fn own_all(&self, numbers: impl IntoIterator<Item = u64>) -> Vec<Lease> {
+        let mut leases = Vec::new();
+        for n in numbers {
+            leases.push(self.own(submitter(n)).await);
+        }
+        leases
     }
 
     /// Takes a lease for as long as a test can last.
@@ -136,13 +146,31 @@ impl TestNode {
         assert_eq!(self.write(section).await.answers(), Some((creates, updates)));
     }
 
+    /// Writes a new transaction, whose slot, if it has one, is at the cursor.
+    pub async fn created(&self, lease: Lease, tx: NewTx) -> NewTx {
+        let section = match tx.slot.as_ref().map(|slot| slot.nonce.get()) {
+            Some(n) => section(lease).cursor(n, n + 1),
+            None => section(lease),
+        };
+        self.write_whole(section.create(tx.clone())).await;
+        tx
+    }
+
     /// Commits one section in a task of its own.
     pub fn write_aside(&self, section: Section) -> JoinHandle<Result<SectionOutcome, StoreError>> {
         let node = self.clone();
         tokio::spawn(async move { node.try_write_one(section).await })
     }
 
-    /// Applies one change, and says what the row is since.
+    /// Commits one section in a task of its own, which waits at a checkpoint.
+    pub async fn hold_batch(&self, at: Checkpoint, section: Section) -> HeldBatch {
+        let mut hold = self.checkpoints.pause_at(at);
+        let task = self.write_aside(section);
+        hold.reached().await;
+        HeldBatch { hold, task }
+    }
+
+    /// Applies one change; returns what the row is since.
     pub async fn apply(&self, lease: Lease, update: TxUpdate) -> RowVersion {
         let applied = update.applied();
         self.write_whole(section(lease).change(update)).await;
@@ -169,7 +197,6 @@ impl TestNode {
         self.tx(tx_id).await.unwrap().unwrap_or_else(|| panic!("{tx_id} is not there"))
     }
 
-    /// Whether a transaction exists.
     pub async fn has(&self, tx_id: TxId) -> bool {
         self.tx(tx_id).await.unwrap().is_some()
     }
@@ -177,6 +204,14 @@ impl TestNode {
     /// A submitter that must be known.
     pub async fn known(&self, submitter: Submitter) -> SubmitterRecord {
         self.submitter(submitter).await.unwrap().expect("the submitter is known")
+    }
+
+    /// All open transactions of a submitter, read in pages.
+    pub async fn all_open_work(&self, submitter: Submitter, size: u32) -> Vec<OpenTx> {
+        all_pages(size, async |last: Option<&OpenTx>, page| {
+            self.open_work(submitter, last.map(|open| open.record.tx_id), page).await
+        })
+        .await
     }
 
     /// A page of the completions of the chain that most tests work on.
@@ -189,7 +224,41 @@ impl TestNode {
     }
 }
 
-/// A section of which everything must have been written.
+/// A batch that waits inside its transaction.
+pub struct HeldBatch {
+    hold: Paused,
+    pub task: JoinHandle<Result<SectionOutcome, StoreError>>,
+}
+
+impl HeldBatch {
+    /// Lets the batch continue; returns its outcome.
+    pub async fn finish(self) -> Result<SectionOutcome, StoreError> {
+        self.hold.release();
+        within("the batch", self.task).await.unwrap()
+    }
+
+    /// Lets the batch continue; returns true if it was committed.
+    pub async fn lands(self) -> bool {
+        self.finish().await.as_ref().is_ok_and(is_committed)
+    }
+}
+
+/// Reads page after page, each from the last item on, until one is empty.
+pub async fn all_pages<T>(
+    size: u32,
+    mut read: impl AsyncFnMut(Option<&T>, Page) -> Result<Vec<T>, StoreError>,
+) -> Vec<T> {
+    let mut all = Vec::new();
+    loop {
+        let items = read(all.last(), page(size)).await.unwrap();
+        assert!(items.len() <= size as usize, "{} items on a page of {size}", items.len());
+        if items.is_empty() {
+            return all;
+        }
+        all.extend(items);
+    }
+}
+
 pub fn is_committed(outcome: &SectionOutcome) -> bool {
     matches!(outcome, SectionOutcome::Committed { .. })
 }

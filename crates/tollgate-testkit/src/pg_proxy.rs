@@ -125,7 +125,7 @@ impl PgProxy {
         self.trigger.arm_pause(statements)
     }
 
-    /// How many connections were closed at a statement.
+    /// The number of connections that were closed at a statement.
     pub fn statement_cuts(&self) -> usize {
         self.trigger.cuts_done()
     }

@@ -22,10 +22,10 @@ use directory::ServerDirectory;
 use process::{Log, ServerProcess};
 use programs::Programs;
 
-/// Where to find a server that runs already.
+/// The variable with the URL of a server that runs already.
 pub const DATABASE_URL: &str = "TEST_DATABASE_URL";
 
-/// How often a start is tried when another process was faster to take the port.
+/// Tries of a start when another process takes the port first.
 const PORTS_TRIED_MAX: u32 = 20;
 
 /// A server; stopped and removed when it is dropped.
@@ -38,11 +38,11 @@ enum Place {
     Given(GivenServer),
 }
 
-/// Somebody else's.
+/// A server that the tests did not start.
 struct GivenServer {
     /// A database on it, whose user may create databases.
     url: String,
-    /// What was made there, and goes again.
+    /// Databases to drop at the end.
     databases: Mutex<Vec<String>>,
 }
 
@@ -56,7 +56,7 @@ struct OwnServer {
 }
 
 impl PgServer {
-    /// The server of `TEST_DATABASE_URL`, else one of our own.
+    /// The server of `TEST_DATABASE_URL`, else a new one.
     pub async fn start() -> Self {
         match std::env::var(DATABASE_URL) {
             Ok(url) => {
@@ -66,7 +66,7 @@ impl PgServer {
         }
     }
 
-    /// One of our own in any case: for tests that crash it.
+    /// A new server in any case, which a test may crash.
     pub async fn start_own() -> Self {
         let programs = Programs::find();
         let directory = ServerDirectory::create();

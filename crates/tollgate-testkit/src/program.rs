@@ -53,12 +53,12 @@ pub struct Program {
     _temporary: TempDir,
 }
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Debug)]
 pub struct Ended {
     /// Its exit code; none if a signal ended it.
     pub code: Option<i32>,
-    /// All that it said.
+    /// All lines of its output.
     pub lines: Vec<String>,
 }
 

@@ -29,7 +29,7 @@ pub use wrong_answer::WrongAnswer;
 const SLOW_MILLIS_MIN: u64 = 200;
 const SLOW_MILLIS_SPAN: u64 = 6_000;
 
-/// How often a silent endpoint checks whether the fault has ended.
+/// The interval at which a silent endpoint checks whether the fault has ended.
 const SILENCE_POLL: Duration = Duration::from_millis(100);
 
 /// The faults of an endpoint; none by default. Shares are percentages of calls.
@@ -41,7 +41,7 @@ pub struct RpcFaults {
     pub lost_requests: u64,
     /// Share of calls that are executed and not answered.
     pub lost_answers: u64,
-    /// How many more sends are executed and not answered.
+    /// The number of further sends that are executed and not answered.
     pub lost_sends: u32,
     /// Share of calls that are answered late.
     pub slow: u64,
@@ -64,7 +64,7 @@ pub struct RpcFaults {
 }
 
 impl RpcFaults {
-    /// Whether calls or answers have to be read.
+    /// True if calls or answers have to be read.
     fn change_content(&self) -> bool {
         let unchanged = Self {
             discarded_sends: 0,
@@ -109,7 +109,6 @@ impl RpcProxy {
         Self { url, faults, task: tokio::spawn(serve(listener, forwarder)) }
     }
 
-    /// Where it listens.
     pub fn url(&self) -> String {
         self.url.clone()
     }

@@ -20,7 +20,6 @@ pub(super) struct Columns<'a> {
 }
 
 impl Columns<'_> {
-    /// What the statement takes.
     pub(super) fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
         self.parameters.iter().map(|parameter| &**parameter as &(dyn ToSql + Sync)).collect()
     }
@@ -55,7 +54,7 @@ pub(super) struct Update<'a> {
 pub(super) struct Applied<'a> {
     pub(super) section: &'a Section,
     pub(super) update: &'a TxUpdate,
-    /// How many attempts there are.
+    /// The number of attempts.
     pub(super) attempts: i16,
     pub(super) request_id: Option<String>,
     pub(super) mined_hash: Option<Vec<u8>>,

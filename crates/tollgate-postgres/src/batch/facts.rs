@@ -58,7 +58,7 @@ pub(super) async fn gather(
     assemble(sections, &cursors, &requests, &rows, &recyclable)
 }
 
-/// What the sections look for, each with its section's submitter.
+/// The values that sections look up, each with its section's submitter.
 fn keyed<'a, T>(
     sections: &[&'a Section],
     wanted: impl Fn(&'a Section) -> Vec<T>,
@@ -69,7 +69,7 @@ fn keyed<'a, T>(
     pairs.unzip()
 }
 
-/// Whether a section changes the submitter's row, or depends on it.
+/// True if a section changes the submitter's row or depends on it.
 fn needs_cursor(section: &Section) -> bool {
     section.cursor.is_some()
         || section.status.is_some()

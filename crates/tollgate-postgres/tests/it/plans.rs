@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio_postgres::Client;
 use tollgate_postgres::queries;
 
-use crate::Database;
+use crate::database;
 
 /// Finished rows; what is open is [`OPEN_ROWS`] more.
 const FINISHED_ROWS: i64 = 1_000_000;
@@ -14,7 +14,7 @@ const OPEN_ROWS: i64 = 500;
 const SUBMITTERS: i64 = 50;
 /// Submitters that are registered, had a lease once, and have no work.
 const IDLE_SUBMITTERS: i64 = 20_000;
-/// How many rows a query of a batch asks for at once.
+/// Rows that a query of a batch asks for at once.
 const ASKED: i64 = 100;
 
 /// Pages for one row that a query looks up or changes: a few levels of each index that it must
@@ -30,7 +30,7 @@ struct LoopQuery {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn loop_queries_touch_few_pages_on_empty_grown_and_huge_tables() {
-    let (_database, client) = Database::create().await.connected().await;
+    let (_fixture, client) = database().await;
     // What autovacuum would do is done here by hand, at the worst moment: statistics are those of
     // the empty tables until the very end.
     client.batch_execute("alter table managed_tx set (autovacuum_enabled = off)").await.unwrap();
@@ -48,7 +48,7 @@ async fn loop_queries_touch_few_pages_on_empty_grown_and_huge_tables() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn plans_of_a_new_deployment_stay_good_while_its_tables_grow() {
-    let (_database, client) = Database::create().await.connected().await;
+    let (_fixture, client) = database().await;
     client.batch_execute("alter table managed_tx set (autovacuum_enabled = off)").await.unwrap();
     client.batch_execute(tollgate_postgres::PLANNER).await.unwrap();
     keep_plans(&client).await;
@@ -60,7 +60,7 @@ async fn plans_of_a_new_deployment_stay_good_while_its_tables_grow() {
 
 #[tokio::test]
 async fn a_state_change_leaves_every_index_alone() {
-    let (_database, client) = Database::create().await.connected().await;
+    let (_fixture, client) = database().await;
     let insert = "insert into managed_tx (tx_id, chain_id, submitter, nonce, payload,
                     payload_digest, state, version, fencing_token, attempts)
                   select gen_random_uuid(), 1, decode(repeat('01', 20), 'hex'), i,
@@ -87,12 +87,9 @@ async fn judge_all(client: &Client, when: &str, problems: &mut Vec<String>) {
             if mode == "force_generic_plan" && query.name.starts_with("tx_page") {
                 continue;
             }
-            let (pages, plan) = explain(client, &query).await;
-            let limit = query.rows * PAGES_PER_ROW;
-            if pages > limit {
-                let name = query.name;
-                problems.push(format!("{name}, {when}, {mode}: {pages} pages > {limit}\n{plan}"));
-            }
+            prepare(client, "judged", &query).await;
+            problems.extend(judge(client, "judged", &query, &format!("{when}, {mode}")).await);
+            client.batch_execute("deallocate judged").await.unwrap();
         }
     }
 }
@@ -109,12 +106,8 @@ async fn keep_plans(client: &Client) {
 /// Nothing has told these plans how the tables have grown since.
 async fn judge_kept(client: &Client, problems: &mut Vec<String>) {
     for (place, query) in kept_queries().iter().enumerate() {
-        let (pages, plan) = run(client, &format!("kept_{place}"), query).await;
-        let limit = query.rows * PAGES_PER_ROW;
-        if pages > limit {
-            let name = query.name;
-            problems.push(format!("{name}, planned while empty: {pages} pages > {limit}\n{plan}"));
-        }
+        let prepared = format!("kept_{place}");
+        problems.extend(judge(client, &prepared, query, "planned while empty").await);
     }
     client.batch_execute("deallocate all").await.unwrap();
 }
@@ -131,11 +124,12 @@ async fn prepare(client: &Client, name: &str, query: &LoopQuery) {
     client.batch_execute(&format!("prepare {name} as {}", found.text())).await.unwrap();
 }
 
-async fn explain(client: &Client, query: &LoopQuery) -> (i64, String) {
-    prepare(client, "judged", query).await;
-    let explained = run(client, "judged", query).await;
-    client.batch_execute("deallocate judged").await.unwrap();
-    explained
+/// The problem of a query that touches too many pages.
+async fn judge(client: &Client, prepared: &str, query: &LoopQuery, when: &str) -> Option<String> {
+    let (pages, plan) = run(client, prepared, query).await;
+    let limit = query.rows * PAGES_PER_ROW;
+    let problem = || format!("{}, {when}: {pages} pages > {limit}\n{plan}", query.name);
+    (pages > limit).then(problem)
 }
 
 /// Runs a query for real, and takes it back.
@@ -272,7 +266,11 @@ fn loop_queries() -> Vec<LoopQuery> {
         query("reservation_lowest", 1, format!("1, {someone}, 0")),
         query("reservation_expire", ASKED, format!("1, {someone}")),
         query("reservation_retire", ASKED, format!("1, {someone}, {FINISHED_ROWS}")),
-        query("reservation_adopt", ASKED, format!("1, {someone}, {nonces}, {tail}, 'hole'")),
+        query(
+            "reservation_recycle",
+            ASKED,
+            format!("1, {someone}, {nonces}, {tail}, '', true, true"),
+        ),
         query("submitter_history_page", ASKED, format!("1, {someone}, 0, {ASKED}")),
         query("history_page", ASKED, format!("{an_id}, 0, {ASKED}")),
         query("completion_page", ASKED, format!("1, {tail}, {ASKED}")),

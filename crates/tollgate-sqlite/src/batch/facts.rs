@@ -54,7 +54,7 @@ fn own_row(
     Ok(row.filter(|(of, _)| *of == submitter).map(|(_, seen)| seen))
 }
 
-/// Whether the nonce of a recycled slot is recyclable (I3).
+/// I3: true if the nonce of a recycled slot is recyclable.
 fn is_recyclable(
     conn: &Connection<'_>,
     Submitter { chain_id, address }: Submitter,

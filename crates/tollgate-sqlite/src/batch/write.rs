@@ -157,7 +157,7 @@ impl SectionWriter<'_> {
         })
     }
 
-    /// What a receipt says beyond block and status.
+    /// Writes the details of a receipt beyond block and status.
     fn receipt(&self, tx_id: TxId, mined: &TxReceipt) -> Result<(), QueryError> {
         let ReceiptDetails { transaction_index, effective_gas_price, l1_fee, contract_address } =
             mined.details;

@@ -1,13 +1,14 @@
 //! Queries that run in a loop never read all finished rows.
 
 use rusqlite::{Connection, StatementStatus};
-use tollgate_sqlite::{SqliteOptions, migrate, queries};
+use tollgate_sqlite::queries;
+use tollgate_testkit::SqliteFixture;
 
-use crate::support::{Folder, connect};
+use crate::connect;
 
 const FINISHED: u32 = 1_000_000;
 
-/// What grows for ever.
+/// Tables that grow for ever.
 const HISTORY: [&str; 7] = [
     "managed_tx",
     "tx_attempt",
@@ -59,21 +60,20 @@ const IN_LOOPS: [&str; 41] = [
     "reservation_lowest",
     "reservation_expire",
     "reservation_retire",
-    "reservation_adopt",
+    "reservation_recycle",
     "submitter_history_page",
 ];
 
 #[tokio::test]
 async fn no_query_in_a_loop_walks_over_a_million_finished_rows() {
-    let folder = Folder::new();
-    migrate(&SqliteOptions::file(folder.database())).await.unwrap();
-    let conn = connect(&folder.database());
+    let fixture = SqliteFixture::new().await;
+    let conn = connect(&fixture.path());
     check_plans(&conn, "empty");
     grow(&conn);
     check_plans(&conn, "grown");
     conn.execute_batch("pragma analysis_limit = 1000; analyze").unwrap();
     // Plans are made anew with what the analysis found.
-    let conn = connect(&folder.database());
+    let conn = connect(&fixture.path());
     check_plans(&conn, "analysed");
     lists_by_time_read_the_rows_between_their_ids(&conn);
 }
@@ -131,7 +131,7 @@ fn plan(conn: &Connection, sql: &str) -> Vec<String> {
     steps
 }
 
-/// Whether a step reads all of `table`, under its own name or an alias of the query.
+/// True if a step reads all of `table`, under its own name or an alias of the query.
 fn scans(sql: &str, step: &str, table: &str) -> bool {
     let Some(what) = step.strip_prefix("SCAN ") else { return false };
     let name = what.split_whitespace().next().unwrap_or_default();
@@ -151,9 +151,8 @@ fn a_scan_is_noticed_under_any_alias() {
 /// accounts, only with those that have work.
 #[tokio::test]
 async fn look_for_orphans_costs_the_same_with_any_number_of_idle_submitters() {
-    let folder = Folder::new();
-    migrate(&SqliteOptions::file(folder.database())).await.unwrap();
-    let conn = connect(&folder.database());
+    let fixture = SqliteFixture::new().await;
+    let conn = connect(&fixture.path());
     conn.execute_batch(
         "insert into chain values (1, zeroblob(32), 0);
          insert into submitter_cursor values (1, unhex(printf('%040x', 7)), 0, 1, 1, null, 0);

@@ -10,16 +10,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tollgate_model::NodeId;
 use tollgate_model::port::{
-    Acquisition, Checkpoint, Checkpoints, FencedBatch, Lease, NoCheckpoints, Reserve, Section,
+    Acquisition, Checkpoint, Checkpoints, FencedBatch, Lease, NoCheckpoints, Section,
     SectionOutcome, Store, StoreError,
 };
 use tollgate_postgres::{PgOptions, PgStore};
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
 use tollgate_testkit::builders::{
-    IntentExt, SectionExt, intent, long_terms, node_id, nonce, submitter,
+    IntentExt, SectionExt, intent, long_terms, node_id, reserve, submitter,
 };
 use tollgate_testkit::child_process::{ChildScenario, DONE, POSTGRES, SQLITE, STOPPED};
-use uuid::Uuid;
 
 #[tokio::main]
 async fn main() {
@@ -55,14 +54,10 @@ async fn everything_that_needs_the_lease(store: &dyn Store, node: &NodeId, lease
     let batch = Section::new(lease).cursor(1, 2).create(intent().at(1));
     report("commit", commit(store, node, batch).await);
     report("renew", store.renew(node, &[lease], &long_terms()).await.map(|kept| kept.len()));
-    let ask = Reserve {
-        lease,
-        owner_token: Uuid::new_v4(),
-        hold: Duration::from_secs(60),
-        floor: nonce(0),
-        outstanding_max: 10,
-    };
-    report("reserve", store.reserve(node, &ask).await.map(|reservation| reservation.is_some()));
+    report(
+        "reserve",
+        store.reserve(node, &reserve(lease)).await.map(|reservation| reservation.is_some()),
+    );
     report("settle", store.settle(node, lease, &[]).await.map(|_| "settled"));
     report("release", store.release(node, &[lease]).await);
 }

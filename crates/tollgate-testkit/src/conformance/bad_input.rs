@@ -1,5 +1,4 @@
-//! What can't be stored is refused by name before it is half-written, and what can be is kept to
-//! the last bit.
+//! Values that can't be stored are refused by name, and all others are kept to the last bit.
 
 use std::time::Duration;
 
@@ -20,7 +19,6 @@ use crate::builders::{
 use crate::node::is_committed;
 use crate::store_fixture::StoreFixture;
 
-/// No type that reaches a store can hold a NUL or an endless text.
 pub async fn text_that_no_store_can_hold_is_refused_by_name(fixture: &dyn StoreFixture) {
     let long = "x".repeat(10_000);
     for bad in ["a\0b", long.as_str()] {
@@ -32,8 +30,7 @@ pub async fn text_that_no_store_can_hold_is_refused_by_name(fixture: &dyn StoreF
     assert_eq!(Page::new(Page::MAX + 1).unwrap_err().field, "limit");
     // What the fixture said is cut to size instead, and what is left can be stored.
     let (a, lease) = fixture.owner().await;
-    let tx = intent();
-    a.write_whole(section(lease).create(tx.clone())).await;
+    let tx = a.created(lease, intent()).await;
     let mut update = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "noted");
     let lossy: Text<2000> = Text::lossy(&format!("a\0b{}", "\u{20ac}".repeat(3_000)));
     update.last_error = Some(lossy.clone());
@@ -41,13 +38,11 @@ pub async fn text_that_no_store_can_hold_is_refused_by_name(fixture: &dyn StoreF
     assert_eq!(a.record(tx.tx_id).await.last_error, Some(lossy));
 }
 
-/// Text is data: quotes, wildcards and other scripts come back as they went in.
 pub async fn strange_text_comes_back_as_it_went_in(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     let widest = "\u{1f980}".repeat(RequestId::MAX_BYTES / 4);
     for name in ["'; drop table managed_tx; --", "%_\\\"$1 ?1 :a", " 漢字 ", "null", &widest] {
-        let tx = intent().named(name);
-        a.write_whole(section(lease).create(tx.clone())).await;
+        let tx = a.created(lease, intent().named(name)).await;
         let found = a.tx_by_request(submitter(1), &tx.request_id.clone().unwrap()).await.unwrap();
         let found = found.unwrap_or_else(|| panic!("{name:?} is not found"));
         assert_eq!((found.tx_id, found.request_id), (tx.tx_id, tx.request_id));
@@ -63,7 +58,6 @@ pub async fn strange_text_comes_back_as_it_went_in(fixture: &dyn StoreFixture) {
     assert_eq!(a.live_nodes(chain_id(CHAIN), Duration::from_secs(600)).await.unwrap(), [node]);
 }
 
-/// The largest values of every kind are kept to the last bit.
 pub async fn the_largest_values_come_back_as_they_went_in(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     let last = Submitter::new(chain_id(i64::MAX as u64), submitter(1).address);
@@ -104,13 +98,11 @@ pub async fn the_largest_values_come_back_as_they_went_in(fixture: &dyn StoreFix
     assert_eq!(a.confirmations(tx.tx_id).await.unwrap(), Some(list));
 }
 
-/// A number that the database can't hold is refused, and never stored as another number.
 pub async fn a_number_beyond_the_database_is_refused_and_nothing_is_written(
     fixture: &dyn StoreFixture,
 ) {
     let (a, lease) = fixture.owner().await;
-    let tx = intent().at(0);
-    a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
+    let tx = a.created(lease, intent().at(0)).await;
     let before = a.record(tx.tx_id).await;
     let hash = before.newest_hash.unwrap();
     let with = |change: &dyn Fn(&mut TxUpdate)| {
@@ -144,7 +136,6 @@ pub async fn a_number_beyond_the_database_is_refused_and_nothing_is_written(
     }
 }
 
-/// Times without end are cut to what the database can hold, or refused; nothing breaks.
 pub async fn a_time_beyond_the_database_is_cut_or_refused_by_name(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     let mut eternal = intent();
@@ -153,8 +144,7 @@ pub async fn a_time_beyond_the_database_is_cut_or_refused_by_name(fixture: &dyn 
     let kept = is_kept_or_refused(outcome);
     assert_eq!(a.has(eternal.tx_id).await, kept);
 
-    let tx = intent();
-    a.write_whole(section(lease).create(tx.clone())).await;
+    let tx = a.created(lease, intent()).await;
     let mut update = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "scheduled");
     update.schedule = Schedule::In(Duration::MAX);
     let kept = is_kept_or_refused(a.try_write_one(section(lease).change(update)).await);
@@ -174,7 +164,6 @@ fn is_kept_or_refused(outcome: Result<SectionOutcome, StoreError>) -> bool {
     }
 }
 
-/// A batch beyond its limits can't be made, so no store ever sees one.
 pub async fn a_batch_that_breaks_a_limit_cannot_be_made(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     let refused = |section: Section| FencedBatch::new(a.id.clone(), vec![section]).is_err();

@@ -1,12 +1,12 @@
-//! What is read back: pages that neither skip nor repeat, and everything a new owner needs.
+//! Reads: pages that neither skip nor repeat, and everything that a new owner needs.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{
-    AttemptKind, Confirmations, Evidence, Lease, ListFilter, NewTx, OpenTx, Schedule, Section,
-    StateFilter, SubmitterWait, TxRecord, TxUpdate, WaitKind,
+    AttemptKind, Confirmations, Evidence, Lease, ListFilter, NewTx, Schedule, Section, StateFilter,
+    SubmitterOverview, SubmitterWait, TxRecord, TxUpdate, WaitKind,
 };
 use tollgate_model::resubmit::Patience;
 use tollgate_model::transition::FinalOutcome;
@@ -19,10 +19,9 @@ use crate::builders::{
     IntentExt, SectionExt, attempt_of, chain, chain_id, full_page, hash, intent, moved, nonce,
     on_other_chain, other_chain, page, section, submitter, tx_id,
 };
-use crate::node::TestNode;
+use crate::node::{TestNode, all_pages};
 use crate::store_fixture::StoreFixture;
 
-/// The head of a line is the lowest open slot without a receipt, whatever its state.
 pub async fn line_head_is_the_lowest_open_slot_without_a_receipt(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     assert_eq!(a.line_head(submitter(1)).await.unwrap(), None);
@@ -45,12 +44,10 @@ pub async fn line_head_is_the_lowest_open_slot_without_a_receipt(fixture: &dyn S
     assert_eq!(a.line_head(submitter(2)).await.unwrap(), None, "nobody else's");
 }
 
-/// A new owner is given every open transaction with all its attempts, oldest first.
 pub async fn open_work_gives_every_open_transaction_with_all_its_attempts(
     fixture: &dyn StoreFixture,
 ) {
-    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
-    let lease = a.own(submitter(1)).await;
+    let (a, b, lease) = fixture.owner_and_other().await;
     let other = a.own(submitter(2)).await;
     let txs: Vec<_> = (0..23).map(|n| intent().at(n)).collect();
     a.write_whole(section(lease).cursor(0, 23).creates(txs.clone())).await;
@@ -69,16 +66,7 @@ pub async fn open_work_gives_every_open_transaction_with_all_its_attempts(
     fixture.expire(submitter(1)).await;
     b.lease(submitter(1)).await;
 
-    let mut work: Vec<OpenTx> = Vec::new();
-    loop {
-        let after = work.last().map(|open| open.record.tx_id);
-        let next = b.open_work(submitter(1), after, page(7)).await.unwrap();
-        if next.is_empty() {
-            break;
-        }
-        assert!(next.len() <= 7);
-        work.extend(next);
-    }
+    let work = b.all_open_work(submitter(1), 7).await;
     assert_eq!(work.len(), 24, "I6: 25 were created and 1 has ended");
     assert!(work.is_sorted_by_key(|open| open.record.tx_id), "oldest first");
     for open in &work {
@@ -94,12 +82,8 @@ pub async fn open_work_gives_every_open_transaction_with_all_its_attempts(
 /// Submitters 1 and 2 of one chain and one of another, with transactions in many states.
 async fn a_mixed_population(node: &TestNode) -> Vec<TxRecord> {
     let leases = [node.own(submitter(1)).await, node.own(submitter(2)).await];
-    let far = Submitter::new(chain_id(5), submitter(1).address);
-    let mut registration = crate::builders::chain();
-    registration.chain_id = far.chain_id;
-    node.register_chain(&registration).await.unwrap();
-    node.register_submitters(&[crate::builders::setup(far)]).await.unwrap();
-    let far = node.lease(far).await;
+    node.register_on(&other_chain(), &[on_other_chain(1)]).await;
+    let far = node.lease(on_other_chain(1)).await;
     let mut ids = Vec::new();
     for round in 0..6 {
         for lease in leases.iter().chain([&far]) {
@@ -129,19 +113,12 @@ async fn one_of_each(node: &TestNode, lease: Lease, round: u64) -> Vec<TxId> {
 }
 
 async fn listed(node: &TestNode, filter: &ListFilter, size: u32) -> Vec<TxRecord> {
-    let mut records: Vec<TxRecord> = Vec::new();
-    loop {
-        let after = records.last().map(|record| record.tx_id);
-        let next = node.list(filter, after, page(size)).await.unwrap();
-        if next.is_empty() {
-            return records;
-        }
-        assert!(next.len() <= usize::try_from(size).unwrap());
-        records.extend(next);
-    }
+    all_pages(size, async |last: Option<&TxRecord>, page| {
+        node.list(filter, last.map(|record| record.tx_id), page).await
+    })
+    .await
 }
 
-/// Each filter alone and with others gives exactly what it says, newest first.
 pub async fn lists_give_exactly_what_the_filter_says(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     let all = a_mixed_population(&a).await;
@@ -161,7 +138,7 @@ pub async fn lists_give_exactly_what_the_filter_says(fixture: &dyn StoreFixture)
         StateFilter::Of(mixed),
         StateFilter::Of(vec![]),
     ];
-    let far = Submitter::new(chain_id(5), submitter(1).address);
+    let far = on_other_chain(1);
     let places: [(Option<u64>, Option<Submitter>); 5] = [
         (None, None),
         (Some(5), None),
@@ -210,7 +187,6 @@ fn fits(filter: &ListFilter, record: &TxRecord) -> bool {
         && filter.to.is_none_or(|to| record.created_at < to)
 }
 
-/// Rows that arrive and rows that change do not disturb who pages through the older ones.
 pub async fn pages_neither_skip_nor_repeat_while_rows_arrive_and_change(
     fixture: &dyn StoreFixture,
 ) {
@@ -236,7 +212,6 @@ pub async fn pages_neither_skip_nor_repeat_while_rows_arrive_and_change(
     assert!(txs.iter().all(|tx| seen.contains(&tx.tx_id)), "none was skipped");
 }
 
-/// What is not there is not an error.
 pub async fn a_transaction_that_is_not_there_is_none(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     a.register(&[submitter(1)]).await;
@@ -245,7 +220,6 @@ pub async fn a_transaction_that_is_not_there_is_none(fixture: &dyn StoreFixture)
     assert_eq!(a.list(&ListFilter::default(), Some(tx_id()), page(1)).await.unwrap(), []);
 }
 
-/// Operators see each submitter with its owner, its load and its oldest open transaction.
 pub async fn submitters_are_shown_with_owner_and_load(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     let order = [3, 1, 5, 2, 4];
@@ -257,23 +231,13 @@ pub async fn submitters_are_shown_with_owner_and_load(fixture: &dyn StoreFixture
     let released = a.lease(submitter(4)).await;
     a.release(&a.id, &[released]).await.unwrap();
 
-    let mut paged = Vec::new();
-    while let Some(overview) = {
-        let after = paged.last().map(|overview: &tollgate_model::port::SubmitterOverview| {
-            overview.record.submitter.address
-        });
-        let next = a.submitters(chain().chain_id, after, page(2)).await.unwrap();
-        (!next.is_empty()).then_some(next)
-    } {
-        assert!(overview.len() <= 2);
-        paged.extend(overview);
-    }
+    let paged = all_pages(2, async |last: Option<&SubmitterOverview>, page| {
+        let after = last.map(|overview| overview.record.submitter.address);
+        a.submitters(chain().chain_id, after, page).await
+    });
+    let paged = paged.await;
     let shown: Vec<_> = paged.iter().map(|overview| overview.record.submitter).collect();
-    assert_eq!(
-        shown,
-        (1..=5).map(submitter).collect::<Vec<_>>(),
-        "in the order of addresses, and of this chain alone"
-    );
+    assert_eq!(shown, [1, 2, 3, 4, 5].map(submitter), "by address, and of this chain alone");
     for overview in &paged {
         assert_eq!(overview.record, a.known(overview.record.submitter).await);
         assert_eq!(overview.record.status, SubmitterStatus::Active);
@@ -303,12 +267,10 @@ pub async fn submitters_are_shown_with_owner_and_load(fixture: &dyn StoreFixture
     assert_eq!(busy.oldest_open, oldest.into_iter().min());
 }
 
-/// What a new owner must know of the head: since when it is waited for, and whether a fork took it.
 pub async fn open_work_tells_how_long_the_head_was_waited_for_and_whether_it_was_forked(
     fixture: &dyn StoreFixture,
 ) {
-    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
-    let lease = a.own(submitter(1)).await;
+    let (a, b, lease) = fixture.owner_and_other().await;
     let txs: Vec<_> = (0..3).map(|n| intent().at(n)).collect();
     a.write_whole(section(lease).cursor(0, 3).creates(txs.clone())).await;
     let patience = |seconds: i64, resends| {
@@ -334,8 +296,6 @@ pub async fn open_work_tells_how_long_the_head_was_waited_for_and_whether_it_was
     assert_eq!(known, [(Some(patience(2, 7)), false), (None, true), (None, false)]);
 }
 
-/// Since when nothing is proven about a slot is read back, and goes with the transaction's end, as does
-/// how long it was waited for.
 pub async fn waits_are_kept_while_a_transaction_is_open_and_deleted_when_it_ends(
     fixture: &dyn StoreFixture,
 ) {
@@ -364,7 +324,6 @@ pub async fn waits_are_kept_while_a_transaction_is_open_and_deleted_when_it_ends
     }
 }
 
-/// The nonces of open transactions, from one on.
 pub async fn open_slots_are_read_by_nonce_in_pages(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     let (lease, other) = (a.own(submitter(1)).await, a.own(submitter(2)).await);
@@ -402,9 +361,13 @@ pub async fn list_by_time_finds_transactions_committed_late(fixture: &dyn StoreF
             assert_eq!(found.iter().map(|tx| tx.tx_id).collect::<Vec<_>>(), [tx.tx_id]);
         }
     }
+    // A list is bounded by the times in the ids: one that is older than any request is not read.
+    tx.tx_id = TxId::from_uuid(uuid::Uuid::from_u64_pair(high - minutes(60), low));
+    a.write_whole(section(lease).create(tx.clone())).await;
+    let from = Some(a.record(tx.tx_id).await.created_at);
+    assert_eq!(listed(&a, &ListFilter { from, ..ListFilter::default() }, 10).await, []);
 }
 
-/// What a submitter waits for is replaced with each write of it, and is nobody else's.
 pub async fn waits_of_a_submitter_are_replaced_as_a_whole(fixture: &dyn StoreFixture) {
     let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let (lease, other) = (a.own(submitter(1)).await, a.own(submitter(2)).await);
@@ -429,14 +392,11 @@ pub async fn waits_of_a_submitter_are_replaced_as_a_whole(fixture: &dyn StoreFix
     assert_eq!(b.waits(submitter(2)).await.unwrap().len(), 1, "nobody else's");
 }
 
-/// What nodes said on the way is out of date once a receipt is final, and nothing is sent any more.
 pub async fn error_of_a_transaction_is_removed_when_its_receipt_is_final(
     fixture: &dyn StoreFixture,
 ) {
-    let a = fixture.node("a").await;
-    let lease = a.own(submitter(1)).await;
-    let tx = intent().at(0);
-    a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
+    let (a, lease) = fixture.owner().await;
+    let tx = a.created(lease, intent().at(0)).await;
     let mut note = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "held");
     note.last_error = Some(Text::lossy("insufficient funds"));
     note.schedule = Schedule::In(Duration::from_secs(60));

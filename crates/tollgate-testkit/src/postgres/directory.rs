@@ -16,7 +16,6 @@ pub(super) struct ServerDirectory {
 }
 
 impl ServerDirectory {
-    /// Makes an empty one.
     pub(super) fn create() -> Self {
         let base = base();
         let servers = base.join("servers");
@@ -29,7 +28,6 @@ impl ServerDirectory {
         Self { path, _lock: lock }
     }
 
-    /// Where the cluster is.
     pub(super) fn data(&self) -> PathBuf {
         self.path.join("data")
     }
@@ -39,7 +37,6 @@ impl ServerDirectory {
         File::options().append(true).create(true).open(self.path.join("log")).unwrap()
     }
 
-    /// What the server said.
     pub(super) fn log(&self) -> String {
         fs::read_to_string(self.path.join("log")).unwrap_or_default()
     }
@@ -58,7 +55,7 @@ const IN_MEMORY: &str = "/dev/shm";
 /// Names a run of the test command, which removes what belongs to it at its end.
 const RUN: &str = "TOLLGATE_TEST_RUN";
 
-/// What must be free there; a server takes a tenth of it.
+/// Space that must be free there; a server takes a tenth of it.
 const FREE_BYTES_MIN: u64 = 1 << 30;
 
 /// The folder for everything of this user, and of this run if it has a name, that outlives one

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-/// How many blocks a head is too high.
+/// Blocks by which a head is too high.
 const AHEAD: i128 = 500;
 /// By how much a pending count is too high.
 const PENDING_TOO_MANY: i128 = 100_000;
 /// By which factor prices are too high.
 const PRICE_FACTOR: u128 = 1_000;
 
-/// What an endpoint reports wrongly.
+/// A class of answers that an endpoint gets wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WrongAnswer {
     /// A head whose block no endpoint has.

@@ -55,7 +55,6 @@ impl PgFixture {
         self
     }
 
-    /// Where the database is.
     pub fn url(&self) -> String {
         self.server.url(&self.database)
     }
@@ -65,7 +64,6 @@ impl PgFixture {
         &self.server
     }
 
-    /// How a node with these wishes opens its store.
     pub fn options(&self, node: NodeOptions) -> PgOptions {
         let session = SessionLimits {
             statement_timeout: Duration::from_secs(40),

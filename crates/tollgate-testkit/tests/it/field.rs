@@ -1,10 +1,10 @@
-//! The page on what goes wrong elsewhere names a test in every row, and the tests are there.
+//! The page on defects of other projects names a test in every row, and the tests exist.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// What stands in the place of a test that can't be there yet.
+/// The text in the place of a test that can't exist yet.
 const NOT_YET: &str = "not yet";
 
 /// Fewer would mean that the tables are not read any more.
@@ -66,7 +66,7 @@ fn rows(page: &str) -> Vec<Vec<&str>> {
     body.map(|(_, line)| line.trim_matches('|').split('|').map(str::trim).collect()).collect()
 }
 
-/// What is wrong with a row; its last cell names the tests.
+/// The problems of a row, whose last cell names the tests.
 fn faults(row: &[&str], read: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
     let cell = row.last().copied().unwrap_or_default();
     if cell.starts_with(NOT_YET) {
@@ -80,7 +80,7 @@ fn faults(row: &[&str], read: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
     missing.map(|name| format!("{name} is not there")).collect()
 }
 
-/// Whether `crate::module::name` is a test of `tollgate-crate`.
+/// True if `crate::module::name` is a test of `tollgate-crate`.
 fn exists(name: &str, read: &dyn Fn(&str) -> Option<String>) -> bool {
     let Some((krate, path)) = name.split_once("::") else { return false };
     let Some((modules, test)) = path.rsplit_once("::") else { return false };
@@ -96,7 +96,7 @@ fn exists(name: &str, read: &dyn Fn(&str) -> Option<String>) -> bool {
     files.iter().filter_map(|file| read(file)).any(|text| is_test(&text, test, is_suite))
 }
 
-/// Whether a file has a function of this name that is run as a test: by an attribute, from a list
+/// True if a file has a function of this name that is run as a test: by an attribute, from a list
 /// that a macro reads, or as a part of the conformance suite.
 fn is_test(text: &str, name: &str, is_suite: bool) -> bool {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();

@@ -1,4 +1,4 @@
-//! What a store promises, on PostgreSQL.
+//! The conformance suite on PostgreSQL.
 
 use tollgate_testkit::PgFixture;
 

@@ -1,4 +1,4 @@
-//! What a store promises, on SQLite.
+//! The conformance suite on SQLite.
 
 use tollgate_testkit::SqliteFixture;
 
