@@ -260,12 +260,11 @@ pub(crate) struct LeaseKeys<'a> {
 
 impl<'a> LeaseKeys<'a> {
     pub(crate) fn new(leases: impl IntoIterator<Item = &'a Lease>) -> Self {
-        let mut keys = Self { chain_ids: vec![], submitters: vec![], tokens: vec![] };
-        for lease in leases {
-            keys.chain_ids.push(lease.submitter.chain_id.as_i64());
-            keys.submitters.push(lease.submitter.address.as_slice());
-            keys.tokens.push(lease.token.as_i64());
-        }
-        keys
+        let columns = leases.into_iter().map(|lease| {
+            let (chain_id, submitter) = key(&lease.submitter);
+            (chain_id, submitter, lease.token.as_i64())
+        });
+        let (chain_ids, submitters, tokens) = columns.collect();
+        Self { chain_ids, submitters, tokens }
     }
 }

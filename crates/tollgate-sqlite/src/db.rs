@@ -162,6 +162,19 @@ impl Connection<'_> {
         Ok(self.conn.prepare_cached(query.text_with(self.overrides))?.execute(params)?)
     }
 
+    /// Runs a statement that must change one row; `problem` says why it did not.
+    pub(crate) fn exec_one(
+        &self,
+        query: Query,
+        params: impl Params,
+        problem: impl FnOnce() -> String,
+    ) -> Result<(), QueryError> {
+        match self.exec(query, params)? {
+            1 => Ok(()),
+            _ => Err(QueryError::defect(problem())),
+        }
+    }
+
     /// All rows of a query.
     pub(crate) fn all<T>(
         &self,

@@ -55,13 +55,6 @@ impl From<StoreError> for QueryError {
     }
 }
 
-/// Ids are only made from rows here; callers' ids were checked when they were made.
-impl From<InvalidValue> for QueryError {
-    fn from(error: InvalidValue) -> Self {
-        Self::Store(StoreError::Defect(Cause::new(format!("stored row: {error}"), error)))
-    }
-}
-
 impl From<QueryError> for StoreError {
     fn from(error: QueryError) -> Self {
         match error {

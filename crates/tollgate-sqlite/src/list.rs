@@ -9,6 +9,7 @@ use tollgate_model::{Address, ChainId, Submitter, Timestamp, TxId};
 
 use crate::db::Connection;
 use crate::error::QueryError;
+use crate::tx::key;
 use crate::{queries, row};
 
 /// Above every id: one byte longer than the highest of them.
@@ -76,9 +77,7 @@ pub(crate) fn submitters(
         Ok((row::submitter_record(row)?, row::owner(row)?))
     })?;
     let with_depth = |(record, owner): (SubmitterRecord, _)| {
-        let Submitter { chain_id, address } = record.submitter;
-        let params = params![chain_id.as_i64(), address.as_slice()];
-        let rows = conn.all(queries::SUBMITTER_DEPTH, params, |row| {
+        let rows = conn.all(queries::SUBMITTER_DEPTH, key(record.submitter), |row| {
             Ok((row::state(row, "state")?, row::int(row, "depth")?, row::time(row, "oldest")?))
         })?;
         let oldest_open = rows.iter().map(|(_, _, oldest)| *oldest).min();

@@ -174,9 +174,8 @@ impl TxStore for SqliteStore {
     async fn modes(&self, submitters: &[Submitter]) -> Result<Vec<Option<Mode>>, StoreError> {
         let submitters = submitters.to_vec();
         let modes = self.db.read(move |conn| {
-            let mode = |Submitter { chain_id, address }| {
-                let params = params![chain_id.as_i64(), address.as_slice()];
-                conn.one(queries::SUBMITTER_MODES, params, |row| row::mode(row))
+            let mode = |submitter| {
+                conn.one(queries::SUBMITTER_MODES, key(submitter), |row| row::mode(row))
             };
             submitters.into_iter().map(mode).collect()
         });
@@ -199,16 +198,11 @@ pub(crate) fn key(submitter: Submitter) -> (i64, [u8; 20]) {
 }
 
 fn register(conn: &Connection<'_>, setup: &SubmitterSetup) -> Result<(), QueryError> {
-    let Submitter { chain_id, address } = setup.submitter;
-    if genesis(conn, chain_id)?.is_none() {
-        return Err(StoreError::UnknownChain(chain_id).into());
+    let (chain_id, address) = key(setup.submitter);
+    if genesis(conn, setup.submitter.chain_id)?.is_none() {
+        return Err(StoreError::UnknownChain(setup.submitter.chain_id).into());
     }
-    let params = params![
-        chain_id.as_i64(),
-        address.as_slice(),
-        setup.start_from.as_i64(),
-        setup.mode.code()
-    ];
+    let params = (chain_id, address, setup.start_from.as_i64(), setup.mode.code());
     conn.exec(queries::SUBMITTER_REGISTER, params).map(drop)
 }
 
@@ -223,18 +217,18 @@ pub(crate) fn genesis(
 /// A submitter's own row.
 pub(crate) fn submitter(
     conn: &Connection<'_>,
-    Submitter { chain_id, address }: Submitter,
+    submitter: Submitter,
 ) -> Result<Option<SubmitterRecord>, QueryError> {
-    let params = params![chain_id.as_i64(), address.as_slice()];
-    conn.one(queries::SUBMITTER_GET, params, |row| row::submitter_record(row))
+    conn.one(queries::SUBMITTER_GET, key(submitter), |row| row::submitter_record(row))
 }
 
 /// The transaction of a known request.
 pub(crate) fn known_request(
     conn: &Connection<'_>,
-    Submitter { chain_id, address }: Submitter,
+    submitter: Submitter,
     request_id: &RequestId,
 ) -> Result<Option<KnownRequest>, QueryError> {
-    let params = params![chain_id.as_i64(), address.as_slice(), request_id.as_str()];
-    conn.one(queries::REQUEST_FIND, params, |row| row::known_request(row))
+    let (chain_id, address) = key(submitter);
+    let request = (chain_id, address, request_id.as_str());
+    conn.one(queries::REQUEST_FIND, request, |row| row::known_request(row))
 }

@@ -104,7 +104,6 @@ impl Anvil {
         }
     }
 
-    /// The result of a call that must work.
     pub async fn call(&self, method: &str, params: Value) -> Value {
         rpc::call(&self.url, method, params).await
     }

@@ -65,27 +65,22 @@ pub fn nonce(n: u64) -> Nonce {
     Nonce::new(n).unwrap()
 }
 
-/// A place in the feed.
 pub fn seq(n: u64) -> Seq {
     Seq::new(n).unwrap()
 }
 
-/// A page size.
 pub fn page(limit: u32) -> Page {
     Page::new(limit).unwrap()
 }
 
-/// The largest page.
 pub fn full_page() -> Page {
     page(Page::MAX)
 }
 
-/// A caller's name for a request.
 pub fn request(text: &str) -> RequestId {
     RequestId::new(text).unwrap()
 }
 
-/// Text that fits.
 pub fn text<const MAX: usize>(text: &str) -> Text<MAX> {
     Text::new("text", text).unwrap()
 }
@@ -181,7 +176,6 @@ impl IntentExt for NewTx {
 }
 
 pub trait SectionExt: Sized {
-    /// The cursor's step.
     fn cursor(self, from: u64, to: u64) -> Self;
     fn create(self, tx: NewTx) -> Self;
     fn creates(self, txs: impl IntoIterator<Item = NewTx>) -> Self;
@@ -209,7 +203,6 @@ impl SectionExt for Section {
     }
 }
 
-/// An empty section under a lease.
 pub const fn section(lease: Lease) -> Section {
     Section::new(lease)
 }
@@ -219,7 +212,6 @@ pub fn one_slot(lease: Lease, n: u64) -> Section {
     section(lease).cursor(n, n + 1).create(intent().at(n))
 }
 
-/// A move of the state machine.
 pub fn moved(tx_id: TxId, seen: RowVersion, event: TxEvent) -> TxUpdate {
     TxUpdate::moved(tx_id, seen, event).unwrap()
 }
@@ -241,13 +233,11 @@ pub fn mined_in(tx_hash: B256, block_number: u64) -> TxReceipt {
     }
 }
 
-/// A confirmation list of `length` blocks.
 pub fn confirmations(first_block: u64, length: usize) -> Confirmations {
     let hashes = std::iter::repeat_with(hash).take(length).collect();
     Confirmations { first_block, hashes, new_fork: false }
 }
 
-/// An event for the outbox.
 pub fn event(key: &str) -> NewEvent {
     NewEvent { kind: "TxAccepted", key: text(key), body: Bytes::from_static(b"{\"a\":1}") }
 }

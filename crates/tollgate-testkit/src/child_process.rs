@@ -34,7 +34,6 @@ pub enum ChildScenario {
 }
 
 impl ChildScenario {
-    /// The scenario's word on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::MidBatch => "mid-batch",
@@ -42,7 +41,6 @@ impl ChildScenario {
         }
     }
 
-    /// The scenario with this word.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::MidBatch, Self::BetweenBatches].into_iter().find(|scenario| scenario.name() == name)
     }
@@ -74,7 +72,6 @@ impl StoreChild {
         Self { process, input, output }
     }
 
-    /// The next line of its output.
     pub async fn line(&mut self) -> String {
         let line = within("a line of the child", self.output.next_line()).await.unwrap();
         line.expect("the child says more before it ends")
@@ -87,12 +84,10 @@ impl StoreChild {
         rest.unwrap_or_else(|| panic!("the child said {line:?} instead of {heading:?}")).to_owned()
     }
 
-    /// The id of the transaction that it makes.
     pub async fn tx_id(&mut self) -> TxId {
         self.says("tx").await.parse().unwrap()
     }
 
-    /// Lets it go on from its stop.
     pub async fn go_on(&mut self) {
         self.input.write_all(b"go on\n").await.unwrap();
         self.input.flush().await.unwrap();

@@ -181,9 +181,7 @@ macro_rules! conformance_tests {
                 text_that_no_store_can_hold_is_refused_by_name,
                 strange_text_comes_back_as_it_went_in,
                 the_largest_values_come_back_as_they_went_in,
-                a_number_beyond_the_database_is_refused_and_nothing_is_written,
                 a_time_beyond_the_database_is_cut_or_refused_by_name,
-                a_batch_that_breaks_a_limit_cannot_be_made,
             }
             frozen {
                 a_node_that_slept_through_its_lease_is_fenced_on_waking,

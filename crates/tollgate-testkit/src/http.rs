@@ -6,7 +6,6 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// An answer.
 #[derive(Debug)]
 pub struct Response<B = Value> {
     pub status: u16,

@@ -111,7 +111,6 @@ impl TestNode {
         until("the takeover", || self.try_take_over(submitter)).await
     }
 
-    /// Commits sections as one batch.
     pub async fn try_write(
         &self,
         sections: Vec<Section>,
@@ -119,7 +118,6 @@ impl TestNode {
         self.commit(&FencedBatch::new(self.id.clone(), sections).unwrap()).await
     }
 
-    /// Commits one section.
     pub async fn try_write_one(&self, section: Section) -> Result<SectionOutcome, StoreError> {
         let mut outcomes = self.try_write(vec![section]).await?;
         assert_eq!(outcomes.len(), 1, "one outcome for each section");

@@ -15,7 +15,6 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Starts now.
     #[expect(clippy::new_without_default, reason = "a start is not a default")]
     pub fn new() -> Self {
         Self { start: Instant::now() }

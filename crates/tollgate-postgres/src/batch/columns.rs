@@ -4,8 +4,7 @@ use std::time::SystemTime;
 
 use tokio_postgres::types::ToSql;
 use tollgate_model::port::{
-    CursorMove, Evidence, NewAttempt, NewEvent, NewTx, ReceiptDetails, Section, Slot, TxReceipt,
-    TxUpdate,
+    CursorMove, NewAttempt, NewEvent, NewTx, ReceiptDetails, Section, Slot, TxUpdate,
 };
 use tollgate_model::time::micros;
 use tollgate_model::{GasPrice, NodeId, Nonce, Timestamp, TxId, TxState};
@@ -250,11 +249,17 @@ pub(super) fn freed_slots<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
     columns!(rows, (section, nonce) => [chain_id(section), address(section), nonce.as_i64()])
 }
 
+/// A part of each applied update that has it, with the transaction's id.
+fn each<'a, T>(
+    applied: &[Applied<'a>],
+    part: impl Fn(&'a TxUpdate) -> Option<T>,
+) -> Vec<(TxId, T)> {
+    applied.iter().filter_map(|it| Some((it.tx_id(), part(it.update)?))).collect()
+}
+
 /// For `confirmation_put`.
 pub(super) fn confirmations<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
-    let lists =
-        applied.iter().filter_map(|it| Some((it.tx_id(), it.update.confirmations.as_ref()?)));
-    columns!(lists.collect::<Vec<_>>(), (tx_id, list) => [
+    columns!(each(applied, |update| update.confirmations.as_ref()), (tx_id, list) => [
         tx_id.uuid(),
         stored(list.first_block),
         list.hashes.concat(),
@@ -264,20 +269,18 @@ pub(super) fn confirmations<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
 
 /// For `diagnosis_put`.
 pub(super) fn diagnoses<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
-    let texts = applied.iter().filter_map(|it| Some((it.tx_id(), it.update.diagnosis.as_ref()?)));
-    columns!(texts.collect::<Vec<_>>(), (tx_id, diagnosis) => [tx_id.uuid(), diagnosis.as_str()])
+    columns!(each(applied, |update| update.diagnosis.as_ref()), (tx_id, diagnosis) => [
+        tx_id.uuid(),
+        diagnosis.as_str(),
+    ])
 }
 
-/// For `receipt_put`: what receipts say beyond block and status.
+/// For `receipt_put`: the details of receipts beyond block and status.
 pub(super) fn receipts<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
-    let detailed = applied.iter().filter_map(|it| match &it.update.evidence {
-        Evidence::Set(mined) if mined.details != ReceiptDetails::default() => {
-            Some((it.tx_id(), mined))
-        }
-        _ => None,
-    });
-    let rows: Vec<(TxId, &'a TxReceipt)> = detailed.collect();
-    columns!(rows, (tx_id, mined) => [
+    let detailed = |update: &'a TxUpdate| {
+        update.evidence.mined().filter(|mined| mined.details != ReceiptDetails::default())
+    };
+    columns!(each(applied, detailed), (tx_id, mined) => [
         tx_id.uuid(),
         mined.block_hash.as_slice(),
         mined.details.transaction_index.map(i64::from),
@@ -289,8 +292,7 @@ pub(super) fn receipts<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
 
 /// For `patience_put`.
 pub(super) fn patience<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
-    let waited = applied.iter().filter_map(|it| Some((it.tx_id(), it.update.patience?)));
-    columns!(waited.collect::<Vec<_>>(), (tx_id, patience) => [
+    columns!(each(applied, |update| update.patience), (tx_id, patience) => [
         tx_id.uuid(),
         SystemTime::from(patience.since),
         i32::try_from(patience.resends).unwrap_or(i32::MAX),
@@ -299,8 +301,7 @@ pub(super) fn patience<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
 
 /// For `unproven_put`.
 pub(super) fn unproven<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
-    let since = applied.iter().filter_map(|it| Some((it.tx_id(), it.update.unproven_since?)));
-    columns!(since.collect::<Vec<_>>(), (tx_id, since) => [
+    columns!(each(applied, |update| update.unproven_since), (tx_id, since) => [
         tx_id.uuid(),
         SystemTime::from(*since),
     ])

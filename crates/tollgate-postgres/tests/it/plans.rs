@@ -5,6 +5,7 @@
 use serde_json::Value;
 use tokio_postgres::Client;
 use tollgate_postgres::queries;
+use tollgate_testkit::PgFixture;
 
 use crate::database;
 
@@ -28,14 +29,19 @@ struct LoopQuery {
     rows: i64,
 }
 
+/// A session with the store's planner settings. The tests do what autovacuum would do, at the worst moment:
+/// statistics are those of the empty tables until the very end.
+async fn without_autovacuum() -> (PgFixture, Client) {
+    let (fixture, client) = database().await;
+    client.batch_execute("alter table managed_tx set (autovacuum_enabled = off)").await.unwrap();
+    client.batch_execute(tollgate_postgres::PLANNER).await.unwrap();
+    (fixture, client)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn loop_queries_touch_few_pages_on_empty_grown_and_huge_tables() {
-    let (_fixture, client) = database().await;
-    // What autovacuum would do is done here by hand, at the worst moment: statistics are those of
-    // the empty tables until the very end.
-    client.batch_execute("alter table managed_tx set (autovacuum_enabled = off)").await.unwrap();
+    let (_fixture, client) = without_autovacuum().await;
     client.batch_execute("vacuum analyze").await.unwrap();
-    client.batch_execute(tollgate_postgres::PLANNER).await.unwrap();
     let mut problems = Vec::new();
     judge_all(&client, "empty", &mut problems).await;
 
@@ -48,9 +54,7 @@ async fn loop_queries_touch_few_pages_on_empty_grown_and_huge_tables() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn plans_of_a_new_deployment_stay_good_while_its_tables_grow() {
-    let (_fixture, client) = database().await;
-    client.batch_execute("alter table managed_tx set (autovacuum_enabled = off)").await.unwrap();
-    client.batch_execute(tollgate_postgres::PLANNER).await.unwrap();
+    let (_fixture, client) = without_autovacuum().await;
     keep_plans(&client).await;
     fill(&client, FINISHED_ROWS / 20).await;
     let mut problems = Vec::new();
@@ -307,29 +311,10 @@ fn loop_queries() -> Vec<LoopQuery> {
 
 /// A change of state of [`ASKED`] open rows, nothing else.
 fn update_arguments(ids: &str, chains: &str, submitters: &str, tokens: &str) -> String {
-    let all = |value: &str| column(|_| value.to_owned());
-    [
-        ids.to_owned(),
-        chains.to_owned(),
-        submitters.to_owned(),
-        tokens.to_owned(),
-        all("30::smallint"),
-        all("3"),
-        all("31::smallint"),
-        all("null::bigint"),
-        all("false"),
-        all("0::smallint"),
-        all("0::smallint"),
-        all("0::bigint"),
-        all("0"),
-        all("null::text"),
-        all("0::smallint"),
-        all("null::bytea"),
-        all("null::bigint"),
-        all("null::bytea"),
-        all("null::bigint"),
-        all("null::boolean"),
-        all("null::text"),
-    ]
-    .join(", ")
+    let unchanged = "30::smallint, 3, 31::smallint, null::bigint, false, 0::smallint, 0::smallint, \
+                     0::bigint, 0, null::text, 0::smallint, null::bytea, null::bigint, null::bytea, \
+                     null::bigint, null::boolean, null::text";
+    let columns = unchanged.split(", ").map(|value| column(|_| value.to_owned()));
+    let columns: Vec<String> = columns.collect();
+    format!("{ids}, {chains}, {submitters}, {tokens}, {}", columns.join(", "))
 }

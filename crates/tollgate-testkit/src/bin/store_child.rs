@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
-use std::env::Args;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,17 +21,16 @@ use tollgate_testkit::child_process::{ChildScenario, DONE, POSTGRES, SQLITE, STO
 
 #[tokio::main]
 async fn main() {
-    let mut args = std::env::args();
-    args.next();
-    let database = Database::read(&mut args);
-    let scenario = ChildScenario::from_name(&args.next().unwrap()).unwrap();
-    let submitter = submitter(args.next().unwrap().parse().unwrap());
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [database @ .., scenario, n] = &args[..] else { panic!("too few arguments: {args:?}") };
+    let scenario = ChildScenario::from_name(scenario).unwrap();
+    let submitter = submitter(n.parse().unwrap());
 
     let watch: Arc<dyn Checkpoints> = match scenario {
         ChildScenario::MidBatch => Arc::new(StopWhenWritten),
         ChildScenario::BetweenBatches => Arc::new(NoCheckpoints),
     };
-    let store = database.open(watch).await;
+    let store = open(database, watch).await;
     let node = node_id("child");
     let lease = match store.acquire(submitter, &node, &long_terms()).await.unwrap() {
         Acquisition::Granted { lease, .. } => lease,
@@ -111,37 +109,19 @@ impl Checkpoints for StopWhenWritten {
     }
 }
 
-enum Database {
-    Postgres { url: String, idle_limit: Duration },
-    Sqlite { path: String },
-}
-
-impl Database {
-    fn read(args: &mut Args) -> Self {
-        let kind = args.next().unwrap();
-        if kind == POSTGRES {
-            let url = args.next().unwrap();
-            let idle_limit = Duration::from_millis(args.next().unwrap().parse().unwrap());
-            Self::Postgres { url, idle_limit }
-        } else {
-            assert_eq!(kind, SQLITE, "which database");
-            Self::Sqlite { path: args.next().unwrap() }
+async fn open(database: &[String], watch: Arc<dyn Checkpoints>) -> Arc<dyn Store> {
+    match database {
+        [kind, url, idle_millis] if kind == POSTGRES => {
+            let mut options = PgOptions::new(url);
+            options.checkpoints = watch;
+            let idle_limit = Duration::from_millis(idle_millis.parse().unwrap());
+            options.session.idle_in_transaction_timeout = idle_limit;
+            Arc::new(PgStore::open(options).await.unwrap())
         }
-    }
-
-    async fn open(&self, watch: Arc<dyn Checkpoints>) -> Arc<dyn Store> {
-        match self {
-            Self::Postgres { url, idle_limit } => {
-                let mut options = PgOptions::new(url);
-                options.checkpoints = watch;
-                options.session.idle_in_transaction_timeout = *idle_limit;
-                Arc::new(PgStore::open(options).await.unwrap())
-            }
-            Self::Sqlite { path } => {
-                let mut options = SqliteOptions::file(path);
-                options.checkpoints = watch;
-                Arc::new(SqliteStore::open(options).await.unwrap())
-            }
+        [kind, path] if kind == SQLITE => {
+            let options = SqliteOptions { checkpoints: watch, ..SqliteOptions::file(path) };
+            Arc::new(SqliteStore::open(options).await.unwrap())
         }
+        other => panic!("not a database: {other:?}"),
     }
 }

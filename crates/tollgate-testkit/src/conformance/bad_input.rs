@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::{
-    BatchLimits, Evidence, FencedBatch, LiveNode, NewTx, Page, Payload, Schedule, Section,
-    SectionOutcome, StoreError, TxUpdate,
+    BatchLimits, Evidence, LiveNode, Page, Payload, Schedule, SectionOutcome, StoreError, TxUpdate,
 };
 use tollgate_model::{
     Bytes, GasPrice, NodeId, Nonce, RequestId, Submitter, Text, Timestamp, TxEvent,
@@ -14,7 +12,7 @@ use uuid::Uuid;
 
 use crate::builders::{
     CHAIN, IntentExt, SectionExt, chain_id, confirmations, event, intent, mined_in, moved, nonce,
-    one_slot, section, setup, submitter, text,
+    section, setup, submitter, text,
 };
 use crate::node::is_committed;
 use crate::store_fixture::StoreFixture;
@@ -98,44 +96,6 @@ pub async fn the_largest_values_come_back_as_they_went_in(fixture: &dyn StoreFix
     assert_eq!(a.confirmations(tx.tx_id).await.unwrap(), Some(list));
 }
 
-pub async fn a_number_beyond_the_database_is_refused_and_nothing_is_written(
-    fixture: &dyn StoreFixture,
-) {
-    let (a, lease) = fixture.owner().await;
-    let tx = a.created(lease, intent().at(0)).await;
-    let before = a.record(tx.tx_id).await;
-    let hash = before.newest_hash.unwrap();
-    let with = |change: &dyn Fn(&mut TxUpdate)| {
-        let mut update = moved(tx.tx_id, before.seen, TxEvent::Mined);
-        update.evidence = Evidence::Set(mined_in(hash, 7));
-        change(&mut update);
-        update
-    };
-    let too_big = |block_number, gas_used| {
-        let mut mined = mined_in(hash, block_number);
-        mined.gas_used = gas_used;
-        Evidence::Set(mined)
-    };
-    let updates = [
-        with(&|update| update.evidence = too_big(u64::MAX, 1)),
-        with(&|update| update.evidence = too_big(1, u64::MAX)),
-        with(&|update| update.confirmations = Some(confirmations(u64::MAX, 1))),
-    ];
-    for update in updates {
-        let batch = FencedBatch::new(a.id.clone(), vec![section(lease).change(update.clone())]);
-        let refused = match batch {
-            Err(InvalidValue { .. }) => true,
-            Ok(batch) => match a.commit(&batch).await {
-                Err(StoreError::Invalid(_)) => true,
-                Ok(outcomes) => matches!(outcomes[..], [SectionOutcome::Refused(_)]),
-                Err(error) => panic!("not a named refusal: {error}"),
-            },
-        };
-        assert!(refused, "stored as another number: {update:?}");
-        assert_eq!(a.record(tx.tx_id).await, before, "nothing was written");
-    }
-}
-
 pub async fn a_time_beyond_the_database_is_cut_or_refused_by_name(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     let mut eternal = intent();
@@ -162,42 +122,4 @@ fn is_kept_or_refused(outcome: Result<SectionOutcome, StoreError>) -> bool {
         Ok(SectionOutcome::Refused(_)) | Err(StoreError::Invalid(_)) => false,
         other => panic!("neither kept nor refused by name: {other:?}"),
     }
-}
-
-pub async fn a_batch_that_breaks_a_limit_cannot_be_made(fixture: &dyn StoreFixture) {
-    let (a, lease) = fixture.owner().await;
-    let refused = |section: Section| FencedBatch::new(a.id.clone(), vec![section]).is_err();
-    let many = std::iter::repeat_with(intent).take(BatchLimits::OPS + 1);
-    assert!(refused(section(lease).creates(many)), "I13: too many operations");
-    let two = vec![one_slot(lease, 0), one_slot(lease, 1)];
-    assert!(FencedBatch::new(a.id.clone(), two).is_err(), "two sections for one submitter");
-    let tx = intent();
-    assert!(refused(section(lease).creates([tx.clone(), tx])), "one transaction twice");
-    assert!(refused(section(lease).create(intent().at(0))), "I3: a slot without the cursor");
-    assert!(refused(section(lease).cursor(5, 4)), "I4: the cursor goes back");
-    let outside = section(lease).cursor(5, 6).create(intent().at(6));
-    assert!(refused(outside), "I3: a slot outside of the step");
-    let twice = section(lease).cursor(5, 7).creates([intent().at(5), intent().at(5)]);
-    assert!(refused(twice), "I3: one slot twice");
-    let ahead = section(lease).cursor(5, 7).create(intent().recycling(6));
-    assert!(refused(ahead), "I3: recycled slots lie below the cursor");
-    let changed = |change: &dyn Fn(&mut NewTx)| {
-        let mut tx = intent().at(5);
-        change(&mut tx);
-        section(lease).cursor(5, 6).create(tx)
-    };
-    let no_bytes = changed(&|tx| tx.slot.as_mut().unwrap().attempt.raw = Bytes::new());
-    assert!(refused(no_bytes), "an attempt without bytes");
-    let gas = changed(&|tx| tx.slot.as_mut().unwrap().attempt.fees.gas_limit = u64::MAX);
-    assert!(refused(gas), "more gas than a store can hold");
-    let body = Bytes::from(vec![0; BatchLimits::EVENT_BYTES + 1]);
-    let loud = changed(&|tx| {
-        tx.outbox = Some(event("loud"));
-        tx.outbox.as_mut().unwrap().body = body.clone();
-    });
-    assert!(refused(loud), "I13: an event that is too large");
-    assert!(Payload::new(Bytes::new()).is_err(), "an empty intent");
-    let huge = Bytes::from(vec![0; BatchLimits::PAYLOAD_BYTES + 1]);
-    assert!(Payload::new(huge).is_err(), "I13: a payload that is too large");
-    assert_eq!(fixture.count("managed_tx").await, 0);
 }

@@ -1,9 +1,10 @@
 //! Commits with unknown outcome: what `settle` finds under the fence.
 
-use tollgate_model::TxEvent;
-use tollgate_model::port::{Checkpoint, Settled, StoreError};
+use tollgate_model::port::{Checkpoint, Lease, RowVersion, Section, Settled, StoreError};
+use tollgate_model::{TxEvent, TxId};
 
 use crate::builders::{IntentExt, SectionExt, intent, moved, section, submitter, tx_id};
+use crate::node::TestNode;
 use crate::store_fixture::{NodeOptions, StoreFixture};
 
 pub async fn settle_reports_which_transactions_exist(fixture: &dyn StoreFixture) {
@@ -30,40 +31,38 @@ pub async fn commit_whose_answer_was_lost_is_found(fixture: &dyn StoreFixture) {
     assert!(deaf.lands().await);
 }
 
-/// Absence is reported only once the commit is impossible.
+/// I6: a row is reported only once the commit in flight has happened or is impossible.
+async fn settles_what_is_true(
+    fixture: &dyn StoreFixture,
+    (a, lease): (TestNode, Lease),
+    (flying, tx_id): (Section, TxId),
+    (before, after): (Option<RowVersion>, Option<RowVersion>),
+) {
+    let hasty = a.again(fixture, NodeOptions::HASTY).await;
+    let flying = a.hold_batch(Checkpoint::BatchWritten, flying).await;
+    let early = hasty.settle(&a.id, lease, &[tx_id]).await;
+    let truth = if flying.lands().await { after } else { before };
+    match early {
+        Ok(settled) => assert_eq!(settled.rows, [truth], "I6: what was settled changed"),
+        Err(error) => assert!(matches!(error, StoreError::Unavailable(_)), "{error}"),
+    }
+    let settled = a.settle(&a.id, lease, &[tx_id]).await.unwrap();
+    assert_eq!((settled.rows, settled.submitter), (vec![truth], a.known(lease.submitter).await));
+}
+
 pub async fn a_create_in_flight_is_not_called_absent(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     let tx = intent().at(0);
-    let hasty = a.again(fixture, NodeOptions::HASTY).await;
-    let created = section(lease).cursor(0, 1).create(tx.clone());
-    let flying = a.hold_batch(Checkpoint::BatchWritten, created).await;
-    let early = hasty.settle(&a.id, lease, &[tx.tx_id]).await;
-    let landed = flying.lands().await;
-    match early {
-        Ok(settled) => {
-            let said = settled.rows[0].is_some();
-            assert_eq!(said, landed, "I6: what was settled changed afterwards");
-        }
-        Err(error) => assert!(matches!(error, StoreError::Unavailable(_)), "{error}"),
-    }
-    let settled = a.settle(&a.id, lease, &[tx.tx_id]).await.unwrap();
-    assert_eq!(settled.rows[0].is_some(), landed);
-    assert_eq!(settled.submitter.next_nonce.get(), u64::from(landed));
+    let after = RowVersion { state: tx.initial_state(), version: 1 };
+    let flying = (section(lease).cursor(0, 1).create(tx.clone()), tx.tx_id);
+    settles_what_is_true(fixture, (a, lease), flying, (None, Some(after))).await;
 }
 
 pub async fn a_change_in_flight_is_not_called_undone(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let tx = a.created(lease, intent()).await;
-    let before = a.record(tx.tx_id).await.seen;
-    let change = moved(tx.tx_id, before, TxEvent::Held);
-    let after = change.applied();
-    let hasty = a.again(fixture, NodeOptions::HASTY).await;
-    let flying = a.hold_batch(Checkpoint::BatchWritten, section(lease).change(change)).await;
-    let early = hasty.settle(&a.id, lease, &[tx.tx_id]).await;
-    let truth = Some(if flying.lands().await { after } else { before });
-    match early {
-        Ok(settled) => assert_eq!(settled.rows[0], truth, "I6: what was settled changed"),
-        Err(error) => assert!(matches!(error, StoreError::Unavailable(_)), "{error}"),
-    }
-    assert_eq!(a.settle(&a.id, lease, &[tx.tx_id]).await.unwrap().rows[0], truth);
+    let tx_id = a.created(lease, intent()).await.tx_id;
+    let before = a.record(tx_id).await.seen;
+    let change = moved(tx_id, before, TxEvent::Held);
+    let rows = (Some(before), Some(change.applied()));
+    settles_what_is_true(fixture, (a, lease), (section(lease).change(change), tx_id), rows).await;
 }
