@@ -29,7 +29,7 @@ enum LeaseState {
     /// The node holds it, and it is valid.
     Own(FencingToken),
     /// The node can take it over.
-    Expired,
+    Takeable,
     /// Another node holds it.
     Held,
 }
@@ -53,7 +53,7 @@ impl LeaseStore for PgStore {
                     let kept = self.renew(node, &[Lease { submitter, token }], terms).await?;
                     (!kept.is_empty()).then_some((token, GrantKind::Renewed, None))
                 }
-                LeaseState::Expired => self
+                LeaseState::Takeable => self
                     .take_over(submitter, node, terms)
                     .await?
                     .map(|(token, record)| (token, GrantKind::TakenOver, Some(record))),
@@ -158,7 +158,7 @@ impl PgStore {
         Ok(if row::flag(&found, "is_own")? {
             LeaseState::Own(row::token(&found)?)
         } else if row::flag(&found, "is_takeable")? {
-            LeaseState::Expired
+            LeaseState::Takeable
         } else {
             LeaseState::Held
         })

@@ -4,16 +4,19 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::task::JoinHandle;
 use tollgate_model::port::{
     Acquisition, ChainRegistration, Checkpoint, Completion, CreateAnswer, FencedBatch, Lease,
     LeaseTerms, NewTx, OpenTx, Page, RowVersion, Section, SectionOutcome, Store, StoreError,
     SubmitterRecord, TxRecord, TxUpdate, UpdateAnswer,
 };
+use tollgate_model::transition::FinalOutcome;
 use tollgate_model::{NodeId, Seq, Submitter, TxEvent, TxId};
 
 use crate::builders::{
-    SectionExt, chain, long_terms, mined_in, moved, page, section, setup, submitter,
+    IntentExt, SectionExt, chain, intent, long_terms, mined_in, moved, page, section, setup,
+    submitter,
 };
 use crate::pause_points::{PausePoints, Paused};
 use crate::store_fixture::{NodeOptions, StoreFixture};
@@ -48,6 +51,11 @@ impl TestNode {
     /// The same start of the same node over further connections.
     pub async fn again(&self, fixture: &dyn StoreFixture, patience: Duration) -> Self {
         Self { id: self.id.clone(), ..Self::open(fixture, "again", patience).await }
+    }
+
+    /// The same start of the same node over some further connections each.
+    pub async fn connections(&self, fixture: &dyn StoreFixture, count: usize) -> Vec<Self> {
+        join_all((0..count).map(|_| self.again(fixture, NodeOptions::PATIENT))).await
     }
 
     /// Makes the chain and submitters known.
@@ -154,6 +162,13 @@ impl TestNode {
         tx
     }
 
+    /// Writes a new transaction into each of the first `count` slots.
+    pub async fn fill(&self, lease: Lease, count: u64) -> Vec<NewTx> {
+        let txs: Vec<_> = (0..count).map(|n| intent().at(n)).collect();
+        self.write_whole(section(lease).cursor(0, count).creates(txs.clone())).await;
+        txs
+    }
+
     /// Commits one section in a task of its own.
     pub fn write_aside(&self, section: Section) -> JoinHandle<Result<SectionOutcome, StoreError>> {
         let node = self.clone();
@@ -188,6 +203,12 @@ impl TestNode {
         let mined = mined_in(record.newest_hash.unwrap(), block_number);
         update.evidence = tollgate_model::port::Evidence::Set(mined);
         self.apply(lease, update).await
+    }
+
+    /// Writes the receipt of the newest attempt and makes it final.
+    pub async fn confirm(&self, lease: Lease, tx_id: TxId) {
+        self.mine(lease, tx_id, 7).await;
+        self.step(lease, tx_id, TxEvent::Finalised(FinalOutcome::Executed)).await;
     }
 
     /// A transaction that must exist.

@@ -6,7 +6,7 @@ use tollgate_model::port::{CreateAnswer, KnownRequest, Lease, SectionOutcome};
 
 use crate::builders::{IntentExt, SectionExt, intent, nonce, request, section, submitter};
 use crate::node::TestNode;
-use crate::store_fixture::{NodeOptions, StoreFixture};
+use crate::store_fixture::StoreFixture;
 
 pub async fn the_same_request_again_is_answered_with_the_first_transaction(
     fixture: &dyn StoreFixture,
@@ -95,7 +95,7 @@ pub async fn a_duplicate_consumes_no_nonce(fixture: &dyn StoreFixture) {
 
 pub async fn a_hundred_creates_of_one_request_make_one_transaction(fixture: &dyn StoreFixture) {
     let (owner, lease) = fixture.owner().await;
-    let connections = further_connections(fixture, &owner, 5).await;
+    let connections = owner.connections(fixture, 5).await;
     let callers = (0..100).map(|n| {
         let node = connections[n % connections.len()].clone();
         tokio::spawn(async move {
@@ -120,7 +120,7 @@ pub async fn a_hundred_creates_of_one_request_make_one_transaction(fixture: &dyn
 
 pub async fn a_thousand_concurrent_creates_get_consecutive_nonces(fixture: &dyn StoreFixture) {
     let (owner, lease) = fixture.owner().await;
-    let connections = further_connections(fixture, &owner, 16).await;
+    let connections = owner.connections(fixture, 16).await;
     let writers = connections.into_iter().enumerate().map(|(writer, node)| {
         // 16 writers share 1,000.
         let share = if writer < 8 { 63 } else { 62 };
@@ -144,18 +144,6 @@ pub async fn a_thousand_concurrent_creates_get_consecutive_nonces(fixture: &dyn 
     }
     nonces.sort_unstable();
     assert!(nonces.into_iter().eq(0..1_000), "I3: strictly consecutive from 0, none twice");
-}
-
-async fn further_connections(
-    fixture: &dyn StoreFixture,
-    owner: &TestNode,
-    count: usize,
-) -> Vec<TestNode> {
-    let mut connections = Vec::new();
-    for _ in 0..count {
-        connections.push(owner.again(fixture, NodeOptions::PATIENT).await);
-    }
-    connections
 }
 
 /// Creates as a writer without a cache does: reads the cursor, tries, and allocates again when it has moved.

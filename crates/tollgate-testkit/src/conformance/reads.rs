@@ -11,12 +11,11 @@ use tollgate_model::port::{
 use tollgate_model::resubmit::Patience;
 use tollgate_model::transition::FinalOutcome;
 use tollgate_model::{
-    Allocated, Failed, Queued, StuckReason, Submitter, Text, Timestamp, Tracking, TxEvent, TxId,
-    TxState,
+    Allocated, Failed, Queued, StuckReason, Text, Timestamp, Tracking, TxEvent, TxId, TxState,
 };
 
 use crate::builders::{
-    IntentExt, SectionExt, attempt_of, chain, chain_id, full_page, hash, intent, moved, nonce,
+    IntentExt, SectionExt, attempt_of, chain, full_page, hash, intent, moved, nonce,
     on_other_chain, other_chain, page, section, submitter, tx_id,
 };
 use crate::node::{TestNode, all_pages};
@@ -27,8 +26,7 @@ pub async fn line_head_is_the_lowest_open_slot_without_a_receipt(fixture: &dyn S
     assert_eq!(a.line_head(submitter(1)).await.unwrap(), None);
     a.write_whole(section(lease).create(intent())).await;
     assert_eq!(a.line_head(submitter(1)).await.unwrap(), None, "it has no slot");
-    let txs: Vec<_> = (0..4).map(|n| intent().at(n)).collect();
-    a.write_whole(section(lease).cursor(0, 4).creates(txs.clone())).await;
+    let txs = a.fill(lease, 4).await;
     let head = async || {
         let head = a.line_head(submitter(1)).await.unwrap().unwrap();
         (head.tx_id, head.nonce.get(), head.state)
@@ -49,8 +47,7 @@ pub async fn open_work_gives_every_open_transaction_with_all_its_attempts(
 ) {
     let (a, b, lease) = fixture.owner_and_other().await;
     let other = a.own(submitter(2)).await;
-    let txs: Vec<_> = (0..23).map(|n| intent().at(n)).collect();
-    a.write_whole(section(lease).cursor(0, 23).creates(txs.clone())).await;
+    let txs = a.fill(lease, 23).await;
     a.write_whole(section(lease).creates([intent(), intent()])).await;
     a.write_whole(section(other).create(intent())).await;
     for tx in &txs[3..6] {
@@ -61,8 +58,7 @@ pub async fn open_work_gives_every_open_transaction_with_all_its_attempts(
         }
     }
     a.step(lease, txs[8].tx_id, TxEvent::GaveUp(StuckReason::FeeCap)).await;
-    a.mine(lease, txs[0].tx_id, 7).await;
-    a.step(lease, txs[0].tx_id, TxEvent::Finalised(FinalOutcome::Executed)).await;
+    a.confirm(lease, txs[0].tx_id).await;
     fixture.expire(submitter(1)).await;
     b.lease(submitter(1)).await;
 
@@ -106,8 +102,7 @@ async fn one_of_each(node: &TestNode, lease: Lease, round: u64) -> Vec<TxId> {
     let all = txs.iter().cloned().chain([queued.clone()]);
     node.write_whole(section(lease).cursor(first, first + 3).creates(all)).await;
     node.step(lease, txs[0].tx_id, TxEvent::NodeAccepted).await;
-    node.mine(lease, txs[1].tx_id, 7).await;
-    node.step(lease, txs[1].tx_id, TxEvent::Finalised(FinalOutcome::Executed)).await;
+    node.confirm(lease, txs[1].tx_id).await;
     node.step(lease, txs[3].tx_id, TxEvent::Withdrawn).await;
     txs.iter().map(|tx| tx.tx_id).chain([queued.tx_id]).collect()
 }
@@ -138,29 +133,23 @@ pub async fn lists_give_exactly_what_the_filter_says(fixture: &dyn StoreFixture)
         StateFilter::Of(mixed),
         StateFilter::Of(vec![]),
     ];
-    let far = on_other_chain(1);
-    let places: [(Option<u64>, Option<Submitter>); 5] = [
+    let far = Some(other_chain().chain_id);
+    let places = [
         (None, None),
-        (Some(5), None),
+        (far, None),
         (None, Some(submitter(2))),
-        (Some(5), Some(far)),
+        (far, Some(on_other_chain(1))),
         (None, Some(submitter(9))),
     ];
-    let times: [(Option<Timestamp>, Option<Timestamp>); 3] = [
+    let times = [
         (None, None),
         (Some(all[60].created_at), None),
         (Some(all[60].created_at), Some(all[20].created_at)),
     ];
     for states in &states {
-        for (chain, submitter) in places {
+        for (chain_id, submitter) in places {
             for (from, to) in times {
-                let filter = ListFilter {
-                    chain_id: chain.map(chain_id),
-                    submitter,
-                    states: states.clone(),
-                    from,
-                    to,
-                };
+                let filter = ListFilter { chain_id, submitter, states: states.clone(), from, to };
                 let expected: Vec<_> =
                     all.iter().filter(|record| fits(&filter, record)).cloned().collect();
                 let whole = listed(&a, &filter, 1_000).await;
@@ -271,8 +260,7 @@ pub async fn open_work_tells_how_long_the_head_was_waited_for_and_whether_it_was
     fixture: &dyn StoreFixture,
 ) {
     let (a, b, lease) = fixture.owner_and_other().await;
-    let txs: Vec<_> = (0..3).map(|n| intent().at(n)).collect();
-    a.write_whole(section(lease).cursor(0, 3).creates(txs.clone())).await;
+    let txs = a.fill(lease, 3).await;
     let patience = |seconds: i64, resends| {
         let since = Timestamp::from_unix_micros(1_700_000_000_000_000 + seconds * 1_000_000);
         Patience { since, resends }
@@ -299,11 +287,8 @@ pub async fn open_work_tells_how_long_the_head_was_waited_for_and_whether_it_was
 pub async fn waits_are_kept_while_a_transaction_is_open_and_deleted_when_it_ends(
     fixture: &dyn StoreFixture,
 ) {
-    let a = fixture.node("a").await;
-    let b = fixture.node("b").await;
-    let lease = a.own(submitter(1)).await;
-    let txs: Vec<_> = (0..2).map(|n| intent().at(n)).collect();
-    a.write_whole(section(lease).cursor(0, 2).creates(txs.clone())).await;
+    let (a, b, lease) = fixture.owner_and_other().await;
+    let txs = a.fill(lease, 2).await;
     let since = |seconds: i64| Timestamp::from_unix_micros(1_700_000_000_000_000 + seconds);
     for tx in &txs {
         for seconds in [1, 2] {
@@ -315,8 +300,7 @@ pub async fn waits_are_kept_while_a_transaction_is_open_and_deleted_when_it_ends
     }
     let work = b.open_work(submitter(1), None, full_page()).await.unwrap();
     assert!(work.iter().all(|open| open.unproven_since == Some(since(2))), "{work:?}");
-    a.mine(lease, txs[0].tx_id, 7).await;
-    a.step(lease, txs[0].tx_id, TxEvent::Finalised(FinalOutcome::Executed)).await;
+    a.confirm(lease, txs[0].tx_id).await;
     for table in ["tx_patience", "tx_unproven"] {
         assert_eq!(fixture.count(table).await, 1, "{table} has the open one alone");
         let ended = format!("{table} where tx_id = {}", fixture.id(txs[0].tx_id));
@@ -331,8 +315,7 @@ pub async fn open_slots_are_read_by_nonce_in_pages(fixture: &dyn StoreFixture) {
     a.write_whole(section(lease).cursor(0, 7).creates(txs.clone()).create(intent().at(6))).await;
     a.write_whole(section(lease).create(intent())).await;
     a.write_whole(section(other).cursor(0, 1).create(intent().at(0))).await;
-    a.mine(lease, txs[3].tx_id, 7).await;
-    a.step(lease, txs[3].tx_id, TxEvent::Finalised(FinalOutcome::Executed)).await;
+    a.confirm(lease, txs[3].tx_id).await;
     let slots = async |from: u64, limit: u32| -> Vec<u64> {
         let found = a.slots_from(submitter(1), nonce(from), page(limit)).await.unwrap();
         found.into_iter().map(|nonce| nonce.get()).collect()
@@ -403,8 +386,7 @@ pub async fn error_of_a_transaction_is_removed_when_its_receipt_is_final(
     a.apply(lease, note).await;
     let held = a.record(tx.tx_id).await;
     assert!(held.last_error.is_some() && held.next_resubmit_at.is_some(), "{held:?}");
-    a.mine(lease, tx.tx_id, 7).await;
-    a.step(lease, tx.tx_id, TxEvent::Finalised(FinalOutcome::Executed)).await;
+    a.confirm(lease, tx.tx_id).await;
     let done = a.record(tx.tx_id).await;
     assert_eq!((done.last_error, done.next_resubmit_at), (None, None));
 }

@@ -10,14 +10,7 @@ use crate::builders::{
     IntentExt, SectionExt, full_page, intent, moved, nonce, reserve, section, submitter,
 };
 use crate::node::TestNode;
-use crate::store_fixture::{NodeOptions, StoreFixture};
-
-/// Creates a transaction in each of the first `count` slots.
-async fn filled(node: &TestNode, lease: Lease, count: u64) -> Vec<NewTx> {
-    let txs: Vec<_> = (0..count).map(|n| intent().at(n)).collect();
-    node.write_whole(section(lease).cursor(0, count).creates(txs.clone())).await;
-    txs
-}
+use crate::store_fixture::StoreFixture;
 
 /// A change that frees a slot.
 async fn recycling(node: &TestNode, tx: &NewTx, freed: u64) -> TxUpdate {
@@ -40,7 +33,7 @@ async fn pool(node: &TestNode) -> Vec<u64> {
 
 pub async fn a_recycled_slot_goes_to_the_next_transaction(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let txs = filled(&a, lease, 3).await;
+    let txs = a.fill(lease, 3).await;
     recycle(&a, lease, &txs[1], 1).await;
     let ended = a.record(txs[1].tx_id).await;
     assert_eq!(ended.seen.state, TxState::Failed(Failed::Rejected));
@@ -59,7 +52,7 @@ pub async fn a_recycled_slot_goes_to_the_next_transaction(fixture: &dyn StoreFix
 
 pub async fn a_slot_can_be_recycled_more_than_once(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let mut last = filled(&a, lease, 1).await.remove(0);
+    let mut last = a.fill(lease, 1).await.remove(0);
     for _ in 0..3 {
         a.step(lease, last.tx_id, TxEvent::GaveUp(StuckReason::Rejected)).await;
         recycle(&a, lease, &last, 0).await;
@@ -73,7 +66,7 @@ pub async fn a_slot_can_be_recycled_more_than_once(fixture: &dyn StoreFixture) {
 
 pub async fn a_nonce_that_is_not_in_the_pool_cannot_be_recycled(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let txs = filled(&a, lease, 3).await;
+    let txs = a.fill(lease, 3).await;
     recycle(&a, lease, &txs[2], 2).await;
     // 0 and 1 belong to transactions; 2 is free, but goes to a caller.
     let ask = reserve(lease);
@@ -89,7 +82,7 @@ pub async fn a_nonce_that_is_not_in_the_pool_cannot_be_recycled(fixture: &dyn St
 
 pub async fn a_transaction_frees_no_slot_but_its_own(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let txs = filled(&a, lease, 2).await;
+    let txs = a.fill(lease, 2).await;
     let theft = recycling(&a, &txs[1], 0).await;
     let before = a.record(txs[1].tx_id).await;
     let outcome = a.write(section(lease).change(theft)).await;
@@ -102,11 +95,10 @@ pub async fn a_transaction_frees_no_slot_but_its_own(fixture: &dyn StoreFixture)
 
 pub async fn recycled_slot_goes_to_one_of_many_transactions(fixture: &dyn StoreFixture) {
     let (owner, lease) = fixture.owner().await;
-    let txs = filled(&owner, lease, 1).await;
+    let txs = owner.fill(lease, 1).await;
     recycle(&owner, lease, &txs[0], 0).await;
     let mut tries = Vec::new();
-    for _ in 0..6 {
-        let node = owner.again(fixture, NodeOptions::PATIENT).await;
+    for node in owner.connections(fixture, 6).await {
         let taking = section(lease).cursor(1, 1).create(intent().recycling(0));
         tries.push(node.write_aside(taking));
     }
@@ -123,7 +115,7 @@ pub async fn recycled_slot_goes_to_one_of_many_transactions(fixture: &dyn StoreF
 
 pub async fn recycled_and_new_slots_can_be_opened_together(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let txs = filled(&a, lease, 3).await;
+    let txs = a.fill(lease, 3).await;
     for n in [0, 2] {
         recycle(&a, lease, &txs[n], u64::try_from(n).unwrap()).await;
     }
@@ -142,7 +134,7 @@ pub async fn recycled_and_new_slots_can_be_opened_together(fixture: &dyn StoreFi
 
 pub async fn a_slot_whose_nonce_a_caller_holds_is_not_freed(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let txs = filled(&a, lease, 1).await;
+    let txs = a.fill(lease, 1).await;
     let ask = reserve(lease);
     let held = a.reserve(&a.id, &ask).await.unwrap().unwrap();
     assert_eq!(held.nonce, nonce(1));
@@ -161,7 +153,7 @@ pub async fn a_slot_whose_nonce_a_caller_holds_is_not_freed(fixture: &dyn StoreF
 
 pub async fn a_slot_that_is_freed_again_forgets_who_used_it(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let txs = filled(&a, lease, 1).await;
+    let txs = a.fill(lease, 1).await;
     recycle(&a, lease, &txs[0], 0).await;
     let next = intent().recycling(0);
     a.write_whole(section(lease).cursor(1, 1).create(next.clone())).await;

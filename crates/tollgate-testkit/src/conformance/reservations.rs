@@ -14,7 +14,7 @@ use crate::builders::{
     text,
 };
 use crate::node::{TestNode, all_pages, is_committed};
-use crate::store_fixture::{NodeOptions, StoreFixture};
+use crate::store_fixture::StoreFixture;
 
 async fn reserved(node: &TestNode, lease: Lease) -> Reservation {
     node.reserve(&node.id, &reserve(lease)).await.unwrap().expect("few are out")
@@ -238,8 +238,7 @@ pub async fn a_submitter_that_takes_no_work_hands_out_nothing(fixture: &dyn Stor
 pub async fn concurrent_reservations_and_creates_share_no_nonce(fixture: &dyn StoreFixture) {
     let (owner, lease) = fixture.owner().await;
     let mut tasks = Vec::new();
-    for n in 0..6 {
-        let node = owner.again(fixture, NodeOptions::PATIENT).await;
+    for (n, node) in owner.connections(fixture, 6).await.into_iter().enumerate() {
         tasks.push(tokio::spawn(async move {
             let mut got = Vec::new();
             while got.len() < 15 {

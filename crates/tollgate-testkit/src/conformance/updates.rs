@@ -7,7 +7,6 @@ use tollgate_model::port::{
     AttemptKind, Evidence, FencedBatch, HistoryEntry, ListFilter, ReceiptDetails, Schedule,
     SectionOutcome, TxReceipt, TxUpdate, UpdateAnswer,
 };
-use tollgate_model::transition::FinalOutcome;
 use tollgate_model::{Address, Failed, GasPrice, StuckReason, TxEvent, TxState, U256, Wei};
 
 use crate::builders::{
@@ -15,7 +14,7 @@ use crate::builders::{
     nonce, section, submitter, text, tx_id,
 };
 use crate::node::all_pages;
-use crate::store_fixture::{NodeOptions, StoreFixture};
+use crate::store_fixture::StoreFixture;
 
 pub async fn a_change_of_a_row_that_moved_is_lost_and_changes_nothing(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
@@ -61,10 +60,7 @@ pub async fn a_lease_changes_no_transaction_of_another_submitter(fixture: &dyn S
 pub async fn concurrent_changes_of_one_version_are_applied_once(fixture: &dyn StoreFixture) {
     let (owner, lease) = fixture.owner().await;
     let tx = owner.created(lease, intent()).await;
-    let mut claimants = Vec::new();
-    for _ in 0..6 {
-        claimants.push(owner.again(fixture, NodeOptions::PATIENT).await);
-    }
+    let claimants = owner.connections(fixture, 6).await;
     for version in 1..=10 {
         let seen = owner.record(tx.tx_id).await.seen;
         let claims = claimants.iter().map(|claimant| {
@@ -205,8 +201,7 @@ pub async fn history_has_exactly_one_line_for_each_version(fixture: &dyn StoreFi
     fixture.expire(submitter(1)).await;
     let newer = b.lease(submitter(1)).await;
     b.step(newer, tx.tx_id, TxEvent::GaveUp(StuckReason::TimedOut)).await;
-    b.mine(newer, tx.tx_id, 7).await;
-    b.step(newer, tx.tx_id, TxEvent::Finalised(FinalOutcome::Executed)).await;
+    b.confirm(newer, tx.tx_id).await;
 
     let history = b.history(tx.tx_id, 0, full_page()).await.unwrap();
     let record = b.record(tx.tx_id).await;
