@@ -34,15 +34,9 @@ pub enum ChildScenario {
 }
 
 impl ChildScenario {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::MidBatch => "mid-batch",
-            Self::BetweenBatches => "between-batches",
-        }
-    }
-
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::MidBatch, Self::BetweenBatches].into_iter().find(|scenario| scenario.name() == name)
+        let all = [Self::MidBatch, Self::BetweenBatches];
+        all.into_iter().find(|scenario| format!("{scenario:?}") == name)
     }
 }
 
@@ -63,7 +57,7 @@ impl StoreChild {
         idle_limit: Duration,
     ) -> Self {
         let mut command: Command = fixture.child(idle_limit);
-        command.args([scenario.name(), &n.to_string()]);
+        command.args([format!("{scenario:?}"), n.to_string()]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process =
             tokio::process::Command::from(command).kill_on_drop(true).spawn().unwrap();

@@ -190,10 +190,18 @@ impl TestNode {
         applied
     }
 
-    /// Applies a move of the state machine to the row as it stands.
+    /// A move of the state machine from the row as it stands.
+    pub async fn change(&self, tx_id: TxId, event: TxEvent) -> TxUpdate {
+        moved(tx_id, self.record(tx_id).await.seen, event)
+    }
+
+    /// A change of the row as it stands that is no move of the state machine.
+    pub async fn note(&self, tx_id: TxId, event: &'static str) -> TxUpdate {
+        TxUpdate::noted(tx_id, self.record(tx_id).await.seen, event)
+    }
+
     pub async fn step(&self, lease: Lease, tx_id: TxId, event: TxEvent) -> RowVersion {
-        let seen = self.record(tx_id).await.seen;
-        self.apply(lease, moved(tx_id, seen, event)).await
+        self.apply(lease, self.change(tx_id, event).await).await
     }
 
     /// Puts the newest attempt's receipt into a block.

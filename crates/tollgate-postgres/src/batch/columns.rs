@@ -59,12 +59,6 @@ pub(super) struct Applied<'a> {
     pub(super) mined_hash: Option<Vec<u8>>,
 }
 
-impl Applied<'_> {
-    const fn tx_id(&self) -> TxId {
-        self.update.tx_id
-    }
-}
-
 fn chain_id(section: &Section) -> i64 {
     section.lease.submitter.chain_id.as_i64()
 }
@@ -131,7 +125,7 @@ pub(super) fn attempts<'a>(creates: &[Create<'a>], applied: &[Applied<'a>]) -> C
     });
     let later = applied.iter().filter_map(|applied| {
         let attempt = applied.update.new_attempt()?;
-        Some((applied.section, applied.tx_id(), applied.attempts, attempt))
+        Some((applied.section, applied.update.tx_id, applied.attempts, attempt))
     });
     let rows: Vec<(&Section, TxId, i16, &'a NewAttempt)> = first.chain(later).collect();
     columns!(rows, (section, tx_id, number, attempt) => [
@@ -199,7 +193,8 @@ pub(super) fn history<'a>(
 /// For `outbox_insert`.
 pub(super) fn events<'a>(creates: &[Create<'a>], applied: &[Applied<'a>]) -> Columns<'a> {
     let created = creates.iter().map(|Create { tx, .. }| (tx.tx_id, tx.outbox.as_ref()));
-    let changed = applied.iter().map(|applied| (applied.tx_id(), applied.update.outbox.as_ref()));
+    let changed =
+        applied.iter().map(|applied| (applied.update.tx_id, applied.update.outbox.as_ref()));
     let events = created.chain(changed).filter_map(|(tx_id, event)| Some((tx_id, event?)));
     let rows: Vec<(TxId, &'a NewEvent)> = events.collect();
     columns!(rows, (tx_id, event) => [
@@ -254,7 +249,7 @@ fn each<'a, T>(
     applied: &[Applied<'a>],
     part: impl Fn(&'a TxUpdate) -> Option<T>,
 ) -> Vec<(TxId, T)> {
-    applied.iter().filter_map(|it| Some((it.tx_id(), part(it.update)?))).collect()
+    applied.iter().filter_map(|it| Some((it.update.tx_id, part(it.update)?))).collect()
 }
 
 /// For `confirmation_put`.
@@ -313,13 +308,13 @@ fn finished<'b, 'a>(applied: &'b [Applied<'a>]) -> Vec<&'b Applied<'a>> {
 
 /// The ids of transactions that end.
 pub(super) fn ended<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
-    columns!(finished(applied), it => [it.tx_id().uuid()])
+    columns!(finished(applied), it => [it.update.tx_id.uuid()])
 }
 
 /// For `completion_insert`.
 pub(super) fn completions<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
     columns!(finished(applied), it => [
-        it.tx_id().uuid(),
+        it.update.tx_id.uuid(),
         chain_id(it.section),
         address(it.section),
         it.request_id.clone(),

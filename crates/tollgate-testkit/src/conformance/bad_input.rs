@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tollgate_model::port::{
-    BatchLimits, Evidence, LiveNode, Page, Payload, Schedule, SectionOutcome, StoreError, TxUpdate,
+    BatchLimits, Evidence, LiveNode, Page, Payload, Schedule, SectionOutcome, StoreError,
 };
 use tollgate_model::{
     Bytes, GasPrice, NodeId, Nonce, RequestId, Submitter, Text, Timestamp, TxEvent,
@@ -29,7 +29,7 @@ pub async fn text_that_no_store_can_hold_is_refused_by_name(fixture: &dyn StoreF
     // What the fixture said is cut to size instead, and what is left can be stored.
     let (a, lease) = fixture.owner().await;
     let tx = a.created(lease, intent()).await;
-    let mut update = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "noted");
+    let mut update = a.note(tx.tx_id, "noted").await;
     let lossy: Text<2000> = Text::lossy(&format!("a\0b{}", "\u{20ac}".repeat(3_000)));
     update.last_error = Some(lossy.clone());
     a.apply(lease, update).await;
@@ -105,7 +105,7 @@ pub async fn a_time_beyond_the_database_is_cut_or_refused_by_name(fixture: &dyn 
     assert_eq!(a.has(eternal.tx_id).await, kept);
 
     let tx = a.created(lease, intent()).await;
-    let mut update = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "scheduled");
+    let mut update = a.note(tx.tx_id, "scheduled").await;
     update.schedule = Schedule::In(Duration::MAX);
     let kept = is_kept_or_refused(a.try_write_one(section(lease).change(update)).await);
     let record = a.record(tx.tx_id).await;

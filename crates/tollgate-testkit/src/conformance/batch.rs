@@ -100,8 +100,7 @@ pub async fn a_submitter_that_takes_no_work_opens_no_slot(fixture: &dyn StoreFix
             break;
         }
         assert_eq!(record.status_reason, Some(text("why")));
-        let mut allocate =
-            moved(queued.tx_id, a.record(queued.tx_id).await.seen, TxEvent::SlotAllocated);
+        let mut allocate = a.change(queued.tx_id, TxEvent::SlotAllocated).await;
         allocate.slot = intent().at(0).slot;
         for opens in [one_slot(lease, 0), section(lease).cursor(0, 1).change(allocate)] {
             let outcome = a.write(opens).await;

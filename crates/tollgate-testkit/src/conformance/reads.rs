@@ -6,7 +6,7 @@ use std::time::Duration;
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{
     AttemptKind, Confirmations, Evidence, Lease, ListFilter, NewTx, Schedule, Section, StateFilter,
-    SubmitterOverview, SubmitterWait, TxRecord, TxUpdate, WaitKind,
+    SubmitterOverview, SubmitterWait, TxRecord, WaitKind,
 };
 use tollgate_model::resubmit::Patience;
 use tollgate_model::transition::FinalOutcome;
@@ -15,8 +15,8 @@ use tollgate_model::{
 };
 
 use crate::builders::{
-    IntentExt, SectionExt, attempt_of, chain, full_page, hash, intent, moved, nonce,
-    on_other_chain, other_chain, page, section, submitter, tx_id,
+    IntentExt, SectionExt, attempt_of, chain, full_page, hash, intent, nonce, on_other_chain,
+    other_chain, page, section, submitter, tx_id,
 };
 use crate::node::{TestNode, all_pages};
 use crate::store_fixture::StoreFixture;
@@ -52,7 +52,7 @@ pub async fn open_work_gives_every_open_transaction_with_all_its_attempts(
     a.write_whole(section(other).create(intent())).await;
     for tx in &txs[3..6] {
         for kind in [AttemptKind::Bump, AttemptKind::Cancellation] {
-            let mut bump = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "bumped");
+            let mut bump = a.note(tx.tx_id, "bumped").await;
             bump.attempt = Some(attempt_of(kind));
             a.apply(lease, bump).await;
         }
@@ -266,15 +266,14 @@ pub async fn open_work_tells_how_long_the_head_was_waited_for_and_whether_it_was
         Patience { since, resends }
     };
     for (seconds, resends) in [(1, 0), (2, 7)] {
-        let seen = a.record(txs[0].tx_id).await.seen;
-        let mut claim = TxUpdate::noted(txs[0].tx_id, seen, "resend_claimed");
+        let mut claim = a.note(txs[0].tx_id, "resend_claimed").await;
         claim.patience = Some(patience(seconds, resends));
         a.apply(lease, claim).await;
     }
     // A change that does not speak of it keeps it.
     a.step(lease, txs[0].tx_id, TxEvent::AnswerUnclear).await;
     a.mine(lease, txs[1].tx_id, 7).await;
-    let mut orphaned = moved(txs[1].tx_id, a.record(txs[1].tx_id).await.seen, TxEvent::Orphaned);
+    let mut orphaned = a.change(txs[1].tx_id, TxEvent::Orphaned).await;
     orphaned.evidence = Evidence::Clear;
     let hashes = vec![hash()];
     orphaned.confirmations = Some(Confirmations { first_block: 7, hashes, new_fork: true });
@@ -292,7 +291,7 @@ pub async fn waits_are_kept_while_a_transaction_is_open_and_deleted_when_it_ends
     let since = |seconds: i64| Timestamp::from_unix_micros(1_700_000_000_000_000 + seconds);
     for tx in &txs {
         for seconds in [1, 2] {
-            let mut note = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "unproven");
+            let mut note = a.note(tx.tx_id, "unproven").await;
             note.unproven_since = Some(since(seconds));
             note.patience = Some(Patience { since: since(seconds), resends: 1 });
             a.apply(lease, note).await;
@@ -380,7 +379,7 @@ pub async fn error_of_a_transaction_is_removed_when_its_receipt_is_final(
 ) {
     let (a, lease) = fixture.owner().await;
     let tx = a.created(lease, intent().at(0)).await;
-    let mut note = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "held");
+    let mut note = a.note(tx.tx_id, "held").await;
     note.last_error = Some(Text::lossy("insufficient funds"));
     note.schedule = Schedule::In(Duration::from_secs(60));
     a.apply(lease, note).await;

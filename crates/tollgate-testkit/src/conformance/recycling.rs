@@ -7,15 +7,14 @@ use tollgate_model::{Failed, StuckReason, TxEvent, TxState};
 use uuid::Uuid;
 
 use crate::builders::{
-    IntentExt, SectionExt, full_page, intent, moved, nonce, reserve, section, submitter,
+    IntentExt, SectionExt, full_page, intent, nonce, reserve, section, submitter,
 };
 use crate::node::TestNode;
 use crate::store_fixture::StoreFixture;
 
 /// A change that frees a slot.
 async fn recycling(node: &TestNode, tx: &NewTx, freed: u64) -> TxUpdate {
-    let seen = node.record(tx.tx_id).await.seen;
-    let mut update = moved(tx.tx_id, seen, TxEvent::SlotRecycled);
+    let mut update = node.change(tx.tx_id, TxEvent::SlotRecycled).await;
     update.freed_nonce = Some(nonce(freed));
     update
 }
@@ -120,8 +119,7 @@ pub async fn recycled_and_new_slots_can_be_opened_together(fixture: &dyn StoreFi
         recycle(&a, lease, &txs[n], u64::try_from(n).unwrap()).await;
     }
     let queued = a.created(lease, intent()).await;
-    let mut allocate =
-        moved(queued.tx_id, a.record(queued.tx_id).await.seen, TxEvent::SlotAllocated);
+    let mut allocate = a.change(queued.tx_id, TxEvent::SlotAllocated).await;
     allocate.slot = intent().recycling(2).slot;
     let (low, high) = (intent().recycling(0), intent().at(3));
     let mixed = section(lease).cursor(3, 4).creates([low.clone(), high.clone()]).change(allocate);

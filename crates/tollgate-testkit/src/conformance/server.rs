@@ -9,8 +9,8 @@ use tollgate_model::port::{Checkpoint, FeedStore, FencedBatch, StoreError, TxSto
 use tollgate_postgres::PgStore;
 
 use crate::builders::{
-    CHAIN, IntentExt, SectionExt, chain_id, full_page, intent, long_terms, moved, one_slot,
-    section, seq, submitter,
+    CHAIN, IntentExt, SectionExt, chain_id, full_page, intent, long_terms, one_slot, section, seq,
+    submitter,
 };
 use crate::child_process::{ChildScenario, STOPPED, StoreChild};
 use crate::node::is_committed;
@@ -64,8 +64,7 @@ pub async fn a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs(fixture:
     for (node, n) in [(&a, 1), (&b, 2)] {
         let lease = node.own(submitter(n)).await;
         let tx = node.created(lease, intent()).await;
-        let seen = node.record(tx.tx_id).await.seen;
-        ends.push(section(lease).change(moved(tx.tx_id, seen, TxEvent::Withdrawn)));
+        ends.push(section(lease).change(node.change(tx.tx_id, TxEvent::Withdrawn).await));
     }
     let slow = a.write_aside(ends[0].clone());
     fixture.somebody_waits_for_a_lock().await;
@@ -86,8 +85,7 @@ pub async fn a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs(fixture:
 pub async fn a_commit_lost_in_a_crash_is_unknown_and_settled_as_absent(fixture: &PgFixture) {
     let hang = fixture.hang_commits("managed_tx", submitter(1)).await;
     let shared: &dyn StoreFixture = fixture;
-    let a = shared.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = shared.owner().await;
     let tx = intent().at(0);
     let flying = a.write_aside(section(lease).cursor(0, 1).create(tx.clone()));
     shared.somebody_waits_for_a_lock().await;
@@ -129,8 +127,7 @@ pub async fn a_commit_whose_answer_was_lost_is_unknown_and_settled_as_there(fixt
 pub async fn a_commit_that_numbered_outcomes_and_lost_its_answers_is_unknown(fixture: &PgFixture) {
     let (a, lease) = (fixture as &dyn StoreFixture).owner().await;
     let tx = a.created(lease, intent()).await;
-    let seen = a.record(tx.tx_id).await.seen;
-    let end = section(lease).change(moved(tx.tx_id, seen, TxEvent::Withdrawn));
+    let end = section(lease).change(a.change(tx.tx_id, TxEvent::Withdrawn).await);
     let (proxy, store) = proxied(fixture, NodeOptions::PATIENT, PausePoints::new()).await;
     proxy.cut_after(&["tx_completion"], 1);
     let batch = FencedBatch::new(a.id.clone(), vec![end]).unwrap();

@@ -145,7 +145,7 @@ pub async fn a_receipt_is_set_replaced_and_cleared(fixture: &dyn StoreFixture) {
     // A node that tells nothing else; what another block's receipt said is not its own.
     let bare = TxReceipt { details: ReceiptDetails::default(), ..mined_in(tx_hash, 103) };
     for mined in [mined_in(tx_hash, 100), reverted, deployed, bare] {
-        let mut update = moved(tx.tx_id, a.record(tx.tx_id).await.seen, TxEvent::Mined);
+        let mut update = a.change(tx.tx_id, TxEvent::Mined).await;
         update.evidence = Evidence::Set(mined.clone());
         update.confirmations = Some(confirmations(mined.block_number, 3));
         let list = update.confirmations.clone();
@@ -157,7 +157,7 @@ pub async fn a_receipt_is_set_replaced_and_cleared(fixture: &dyn StoreFixture) {
         assert_eq!(page[0].mined, Some(mined), "in every view");
         assert_eq!(a.confirmations(tx.tx_id).await.unwrap(), list, "replaced as a whole");
     }
-    let mut orphaned = moved(tx.tx_id, a.record(tx.tx_id).await.seen, TxEvent::Orphaned);
+    let mut orphaned = a.change(tx.tx_id, TxEvent::Orphaned).await;
     orphaned.evidence = Evidence::Clear;
     let mut list = confirmations(99, 1);
     list.new_fork = true;
@@ -194,8 +194,7 @@ pub async fn history_has_exactly_one_line_for_each_version(fixture: &dyn StoreFi
     let (a, b, lease) = fixture.owner_and_other().await;
     let tx = a.created(lease, intent().at(0)).await;
     a.step(lease, tx.tx_id, TxEvent::NodeAccepted).await;
-    let seen = a.record(tx.tx_id).await.seen;
-    let mut claim = TxUpdate::noted(tx.tx_id, seen, "resubmit_claimed");
+    let mut claim = a.note(tx.tx_id, "resubmit_claimed").await;
     claim.detail = Some(text("by the rule \u{201c}1 minute\u{201d}"));
     a.apply(lease, claim).await;
     fixture.expire(submitter(1)).await;
@@ -256,7 +255,7 @@ pub async fn every_attempts_hash_leads_to_its_transaction(fixture: &dyn StoreFix
     let (a, lease) = fixture.owner().await;
     let tx = a.created(lease, intent().at(0)).await;
     let bump = attempt_of(AttemptKind::Bump);
-    let mut update = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "bumped");
+    let mut update = a.note(tx.tx_id, "bumped").await;
     update.attempt = Some(bump.clone());
     a.apply(lease, update).await;
     let first = tx.slot.unwrap().attempt.tx_hash;

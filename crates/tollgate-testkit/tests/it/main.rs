@@ -4,7 +4,6 @@
 
 mod anvil;
 mod fake_chain;
-mod field;
 mod listed;
 mod planted;
 mod server;

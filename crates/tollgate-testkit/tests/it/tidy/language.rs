@@ -6,7 +6,7 @@ use super::{File, check};
 
 /// Words that start a riddle instead of a statement: "What is kept of each.", "Who signs."
 const RIDDLE_STARTS: [&str; 10] =
-    ["What", "Who", "Whom", "OwnerLookup", "Which", "Whether", "It", "How", "Where", "Why"];
+    ["What", "Who", "Whom", "Whose", "Which", "Whether", "It", "How", "Where", "Why"];
 
 /// `(crate, the most doc comments that may start with one of [`RIDDLE_STARTS`])`. These ceilings only
 /// go down; a crate that is not listed has none.
