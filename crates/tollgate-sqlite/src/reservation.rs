@@ -192,6 +192,7 @@ fn recycle(
         free.extend(nonces(conn, queries::RESERVATION_RECYCLE, params)?);
     }
     free.sort_unstable();
+    free.dedup();
     Ok(free)
 }
 
