@@ -36,5 +36,7 @@ pub async fn frozen_writer_commits_before_any_takeover(fixture: &SqliteFixture) 
     assert_eq!(cursor, 1, "I2: the new owner sees it");
     assert!(b.has(tx_id).await);
     b.write_whole(one_slot(lease, 1)).await;
-    b.write_whole(one_slot(other, 0)).await;
+    let (again, cursor) = b.take_over(submitter(2)).await;
+    assert_eq!(cursor, 0, "nothing of the refused batch was written");
+    b.write_whole(one_slot(again, 0)).await;
 }
