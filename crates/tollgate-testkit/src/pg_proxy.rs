@@ -302,7 +302,6 @@ async fn to_client_until_cut(
     }
 }
 
-/// Waits while bytes are delayed.
 async fn while_stalled(state: &mut watch::Receiver<State>) {
     // An error means that the proxy was dropped.
     let _ = state.wait_for(|state| state.mode != Mode::Stalled).await;

@@ -60,7 +60,6 @@ impl Default for NodeOptions {
     }
 }
 
-/// A shared database.
 #[async_trait]
 pub trait StoreFixture: Send + Sync {
     fn kind(&self) -> StoreKind;
@@ -70,7 +69,6 @@ pub trait StoreFixture: Send + Sync {
     /// Runs a statement without a store; returns how many rows it changed, or the refusal.
     async fn execute(&self, sql: &str) -> Result<u64, String>;
 
-    /// Reads one number.
     async fn query_i64(&self, sql: &str) -> i64;
 
     /// Opens a transaction without a store, and runs a statement in it.
