@@ -4,9 +4,9 @@ use crate::nonce;
 use proptest::prelude::*;
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{
-    AttemptKind, BatchLimits, CreateAnswer, CursorMove, Evidence, Fees, FencedBatch, Judgement,
-    Lease, ModeChange, NewAttempt, NewTx, Payload, RowVersion, Section, SectionFacts,
-    SectionOutcome, Slot, TxReceipt, TxUpdate, judge,
+    AttemptKind, BatchLimits, Confirmations, CreateAnswer, CursorMove, Evidence, Fees, FencedBatch,
+    Judgement, Lease, ModeChange, NewAttempt, NewEvent, NewTx, Payload, RowVersion, Section,
+    SectionFacts, SectionOutcome, Slot, TxReceipt, TxUpdate, judge,
 };
 use tollgate_model::{
     Address, Allocated, B256, Bytes, ChainId, FencingToken, GasPrice, NodeId, RequestId, Submitter,
@@ -117,6 +117,29 @@ fn a_number_that_no_store_holds_is_refused_with_its_name() {
     };
     assert_eq!(refusal(mined(u64::MAX, 1)), "blockNumber");
     assert_eq!(refusal(mined(1, u64::MAX)), "gasUsed");
+    let mut listed = mined(1, 1);
+    let list = Confirmations { first_block: u64::MAX, hashes: vec![B256::ZERO], new_fork: false };
+    listed.updates[0].confirmations = Some(list);
+    assert_eq!(refusal(listed), "blockNumber");
+}
+
+#[test]
+fn creates_with_bad_slots_attempts_or_events_are_refused() {
+    let create = |change: &dyn Fn(&mut NewTx)| {
+        let mut tx = new_tx(1, None, Some(slot(5)));
+        change(&mut tx);
+        Section { cursor: step(5, 6), creates: vec![tx], ..section() }
+    };
+    FencedBatch::new(node(), vec![create(&|_| {})]).unwrap();
+    let mut twice = create(&|_| {});
+    twice.creates.push(new_tx(1, None, None));
+    refusal(twice);
+    refusal(create(&|tx| tx.slot.as_mut().unwrap().recycled = true));
+    refusal(create(&|tx| tx.slot.as_mut().unwrap().attempt.raw = Bytes::new()));
+    refusal(create(&|tx| tx.slot.as_mut().unwrap().attempt.fees.gas_limit = u64::MAX));
+    let body = Bytes::from(vec![0; BatchLimits::EVENT_BYTES + 1]);
+    let event = NewEvent { kind: "TxAccepted", key: Text::lossy("1"), body };
+    refusal(create(&|tx| tx.outbox = Some(event.clone())));
 }
 
 #[test]

@@ -22,7 +22,7 @@ const DIRECTIONS: [(&str, &str); 18] = [
     ("testkit", "devchain engine evm model postgres signer sqlite"),
     ("sim", "devchain engine evm model sqlite"),
     ("chaos", "devchain testkit"),
-    ("bench", "model postgres sqlite testkit"),
+    ("bench", "model testkit"),
 ];
 
 /// `(crate, packages of others that it must not depend on)`. A `*` stands for any rest.

@@ -1,15 +1,15 @@
-//! Classes of wrong answers: answers of a real endpoint, changed by the proxy.
+//! Changes of calls and answers: classes of wrong answers, and endpoints that are some blocks behind.
 
 use serde_json::{Value, json};
 
-/// How many blocks a head is too high.
+/// Blocks by which a head is too high.
 const AHEAD: i128 = 500;
 /// By how much a pending count is too high.
 const PENDING_TOO_MANY: i128 = 100_000;
 /// By which factor prices are too high.
 const PRICE_FACTOR: u128 = 1_000;
 
-/// What an endpoint reports wrongly.
+/// A class of answers that an endpoint gets wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WrongAnswer {
     /// A head whose block no endpoint has.
@@ -74,9 +74,90 @@ fn multiply(value: &mut Value) {
     }
 }
 
+/// Makes a call refer to the newest block that a lagging endpoint has.
+pub(super) fn ask_behind(call: &mut Value, head: u64) {
+    let Some(place) = call["method"].as_str().and_then(block_parameter) else { return };
+    let Some(tag) = call["params"].get_mut(place) else { return };
+    if *tag == "latest" || *tag == "pending" {
+        *tag = hex(head);
+    }
+}
+
+/// Removes from an answer what is above the newest block that a lagging endpoint has.
+pub(super) fn hide_newer(call: &Value, answer: &mut Value, head: u64) {
+    let Some(result) = answer.get_mut("result") else { return };
+    let block = match call["method"].as_str().unwrap_or_default() {
+        "eth_blockNumber" => {
+            *result = hex(head);
+            return;
+        }
+        "eth_getBlockByNumber" | "eth_getBlockByHash" => number(&result["number"]),
+        "eth_getBlockReceipts" => number(&result[0]["blockNumber"]),
+        "eth_getTransactionReceipt" | "eth_getTransactionByHash" => number(&result["blockNumber"]),
+        _ => None,
+    };
+    if block.is_some_and(|block| block > head.into()) {
+        *result = Value::Null;
+    }
+}
+
+/// The position of the parameter that names a block.
+fn block_parameter(method: &str) -> Option<usize> {
+    match method {
+        "eth_getBlockByNumber" | "eth_getBlockReceipts" => Some(0),
+        "eth_getTransactionCount"
+        | "eth_getBalance"
+        | "eth_getCode"
+        | "eth_call"
+        | "eth_estimateGas"
+        | "eth_feeHistory" => Some(1),
+        _ => None,
+    }
+}
+
+fn hex(number: u64) -> Value {
+    json!(format!("{number:#x}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn call(method: &str, params: Value) -> Value {
+        json!({ "id": 1, "method": method, "params": params })
+    }
+
+    #[test]
+    fn newest_block_is_asked_for_as_an_older_one() {
+        for (method, params, changed) in [
+            ("eth_getBlockByNumber", json!(["latest", false]), json!(["0x10", false])),
+            ("eth_getTransactionCount", json!(["0xa", "pending"]), json!(["0xa", "0x10"])),
+            ("eth_getTransactionCount", json!(["0xa", "0x5"]), json!(["0xa", "0x5"])),
+            ("eth_sendRawTransaction", json!(["latest"]), json!(["latest"])),
+        ] {
+            let mut call = call(method, params);
+            ask_behind(&mut call, 16);
+            assert_eq!(call["params"], changed, "{method}");
+        }
+    }
+
+    #[test]
+    fn blocks_and_receipts_above_the_head_are_not_there() {
+        for (method, result, changed) in [
+            ("eth_blockNumber", json!("0x12"), json!("0x10")),
+            ("eth_getTransactionReceipt", json!({ "blockNumber": "0x11" }), Value::Null),
+            (
+                "eth_getTransactionReceipt",
+                json!({ "blockNumber": "0x10" }),
+                json!({ "blockNumber": "0x10" }),
+            ),
+            ("eth_getBlockReceipts", json!([{ "blockNumber": "0x11" }]), Value::Null),
+        ] {
+            let mut answer = json!({ "id": 1, "result": result });
+            hide_newer(&call(method, json!([])), &mut answer, 16);
+            assert_eq!(answer["result"], changed, "{method}");
+        }
+    }
 
     fn changed(wrong: WrongAnswer, call: &Value, result: Value) -> Value {
         let mut answer = json!({ "id": call["id"], "result": result });
@@ -86,7 +167,6 @@ mod tests {
 
     #[test]
     fn each_class_changes_its_own_methods_only() {
-        let call = |method: &str, params: Value| json!({ "method": method, "params": params });
         let count = call("eth_getTransactionCount", json!(["0xa", "pending"]));
         assert_eq!(changed(WrongAnswer::PendingCounts, &count, json!("0x1")), json!("0x186a1"));
         assert_eq!(changed(WrongAnswer::Fees, &count, json!("0x1")), json!("0x1"));
