@@ -1,6 +1,6 @@
-//! Checks the promises from outside: by the chain's blocks, the feed, what callers
-//! were told, and the bytes that left nodes. Tollgate's own state is read only where the promise is
-//! about it (cursor and token never go back, what was told is stored, bytes are durable first).
+//! Checks the promises from outside: by the chain's blocks, the feed, the answers to callers, and the
+//! bytes that left nodes. Tollgate's own state is read only where the promise is about it (cursor and
+//! token never go back, an accepted request is stored, bytes are durable first).
 
 mod answers;
 mod end;
@@ -19,7 +19,7 @@ use tollgate_model::{Address, FencingToken, NodeId, Nonce, Seq, Submitter, TxHas
 
 use crate::world::World;
 
-/// Why an intent may be refused, and others wait for it.
+/// The reason why an intent may be refused, and others wait for it.
 pub(crate) const NO_NODE_TAKES_IT: &str = "an intent that no node takes";
 
 /// A promise that was broken.
@@ -27,40 +27,42 @@ pub(crate) const NO_NODE_TAKES_IT: &str = "an intent that no node takes";
 pub struct Violation {
     /// Its number, or `sim` if the simulation itself failed.
     pub promise: &'static str,
-    /// How.
+    /// A description of the violation.
     pub what: String,
 }
 
 /// The checker of one run.
+#[derive(Default)]
 pub(crate) struct Checker {
     seen: Mutex<Seen>,
     failed: Notify,
 }
 
-/// All that was seen so far.
+/// All observations so far.
+#[derive(Default)]
 struct Seen {
     violation: Option<Violation>,
     grants: BTreeMap<Submitter, Grant>,
     cursors: BTreeMap<Submitter, Nonce>,
     /// The one thing that a reader of the feed remembers.
-    last_seq: Seq,
+    last_seq: Option<Seq>,
     done: BTreeMap<TxId, Completion>,
     /// Everything that left a node.
     sent: BTreeMap<TxHash, Sent>,
-    /// OwnerLookup bytes a pool has ever taken in a slot.
+    /// The transactions whose bytes any pool has ever taken in a slot.
     taken: BTreeMap<(Address, u64), BTreeSet<TxId>>,
     /// Sends that were not tries of an unclear one.
     sends: BTreeMap<TxId, u64>,
-    /// How many sends of these bytes had no clear answer and were not tried again yet, by node.
+    /// The number of sends of these bytes, by node, without a clear answer and not tried again yet.
     unclear: BTreeMap<(String, TxHash), u64>,
     outsiders: BTreeSet<TxHash>,
     requests: BTreeMap<(Submitter, String), AnsweredRequest>,
     resumed: BTreeSet<Submitter>,
-    /// Whom something outside of Tollgate stands in the way of, and what.
+    /// Submitters that something outside of Tollgate holds up, and what that is.
     excused: BTreeMap<Submitter, &'static str>,
     /// Intents, by value, that others of their submitter may wait for, and why.
     spoilers: BTreeMap<(Submitter, u64), &'static str>,
-    /// Whether each submitter had to make progress by itself, and why not.
+    /// Each submitter with the reason why it did not have to make progress by itself, if any.
     progress: BTreeMap<Submitter, Option<&'static str>>,
     /// Actions of operators that were carried out.
     actions: u64,
@@ -92,7 +94,7 @@ struct Sent {
     taken: bool,
 }
 
-/// What a caller was told about its request.
+/// The answer to a request.
 #[derive(Clone, Copy)]
 struct AnsweredRequest {
     tx_id: TxId,
@@ -100,32 +102,6 @@ struct AnsweredRequest {
 }
 
 impl Checker {
-    pub(crate) fn new() -> Self {
-        let seen = Seen {
-            violation: None,
-            grants: BTreeMap::new(),
-            cursors: BTreeMap::new(),
-            last_seq: Seq::MIN,
-            done: BTreeMap::new(),
-            sent: BTreeMap::new(),
-            taken: BTreeMap::new(),
-            sends: BTreeMap::new(),
-            unclear: BTreeMap::new(),
-            outsiders: BTreeSet::new(),
-            requests: BTreeMap::new(),
-            resumed: BTreeSet::new(),
-            excused: BTreeMap::new(),
-            spoilers: BTreeMap::new(),
-            progress: BTreeMap::new(),
-            actions: 0,
-            reserved: 0,
-            used: BTreeMap::new(),
-            slots: BTreeSet::new(),
-            finality_broken: false,
-        };
-        Self { seen: Mutex::new(seen), failed: Notify::new() }
-    }
-
     fn lock(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }

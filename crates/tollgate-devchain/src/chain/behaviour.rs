@@ -19,35 +19,27 @@ pub enum Behaviour {
     OutOfGas,
 }
 
-/// The outcome of a call.
+/// The outcome of a call, with all gas that it used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// Success.
     Success {
-        /// All gas used.
         gas_used: u64,
     },
-    /// Revert.
     Reverted {
-        /// All gas used.
         gas_used: u64,
-        /// The text.
         reason: String,
     },
     /// The gas was not enough; all of it is used.
     OutOfGas {
-        /// All gas used.
         gas_used: u64,
     },
 }
 
 impl Outcome {
-    /// The call succeeded.
     pub fn is_success(&self) -> bool {
         matches!(self, Self::Success { .. })
     }
 
-    /// The gas it took.
     pub fn gas_used(&self) -> u64 {
         match self {
             Self::Success { gas_used }

@@ -41,13 +41,13 @@ impl World {
         }
     }
 
-    /// Whether a caller of this very payment was told its transaction.
+    /// A caller of this very payment was told its transaction.
     pub(crate) fn was_answered(&self, submitter: Submitter, request: &str, value: u64) -> bool {
         let key = (submitter, request.to_owned());
         self.checker.lock().requests.get(&key).is_some_and(|known| known.value == value)
     }
 
-    /// Whether a transaction has an outcome, as far as the feed was read.
+    /// The transaction has an outcome, as far as the feed was read.
     pub(crate) fn has_ended(&self, tx_id: TxId) -> bool {
         self.checker.lock().done.contains_key(&tx_id)
     }
