@@ -20,21 +20,16 @@ use crate::error::RpcError;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
-    /// go-ethereum.
     #[default]
     Geth,
     /// Nethermind up to 1.3x (`OldNonce, …`); newer versions use geth's messages.
     Nethermind,
-    /// Hyperledger Besu.
     Besu,
-    /// Erigon 3.
     Erigon,
-    /// Reth.
     Reth,
 }
 
 impl Dialect {
-    /// All of them.
     pub const ALL: [Self; 5] = [Self::Geth, Self::Nethermind, Self::Besu, Self::Erigon, Self::Reth];
 
     /// The answer to `web3_clientVersion`, so that it looks like the client's.
