@@ -9,7 +9,6 @@
 //! is an argument), no I/O, and no randomness but what follows from the seed; the same calls give
 //! the same hashes. The server calls it under one lock; a simulation can call it directly.
 
-mod behaviour;
 mod block;
 mod config;
 mod execute;
@@ -28,9 +27,9 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, U256};
 
-pub use behaviour::{Behaviour, Outcome, encode_revert};
 pub use block::{Block, PRODUCER, Receipt};
 pub use config::{BaseFee, ChainConfig, FinalityDistances, GWEI, PoolLimits, Retention};
+pub use execute::{Behaviour, Outcome, encode_revert};
 pub use pool::{Admission, Pool, Pooled, Rules};
 pub use read::{BlockId, Call, CallRefused, FeeHistory, Found, View};
 pub use rejection::Rejection;

@@ -3,11 +3,7 @@
 //! Pure tables, taken from the clients' sources; where a client has no words of its own for a
 //! rejection (its pool has no such rule), it borrows geth's, and its table says so. Decides nothing.
 
-mod besu;
-mod erigon;
-mod geth;
-mod nethermind;
-mod reth;
+mod rejections;
 
 use alloy_primitives::{B256, U256};
 use serde::{Deserialize, Serialize};
@@ -46,11 +42,11 @@ impl Dialect {
     /// A refused `eth_sendRawTransaction`.
     pub fn rejection(self, rejection: &Rejection) -> RpcError {
         let (code, message) = match self {
-            Self::Geth => geth::rejection(rejection),
-            Self::Nethermind => nethermind::rejection(rejection),
-            Self::Besu => besu::rejection(rejection),
-            Self::Erigon => erigon::rejection(rejection),
-            Self::Reth => reth::rejection(rejection),
+            Self::Geth => rejections::geth(rejection),
+            Self::Nethermind => rejections::nethermind(rejection),
+            Self::Besu => rejections::besu(rejection),
+            Self::Erigon => rejections::erigon(rejection),
+            Self::Reth => rejections::reth(rejection),
         };
         RpcError::new(code, message)
     }

@@ -54,8 +54,10 @@ pub(crate) struct SimChain {
     extras: Mutex<ChainExtras>,
     steady: Steady,
     chain_id: u64,
-    /// The last block before the run.
-    begins_after: u64,
+    /// The number of transactions of each account before the run.
+    pub(crate) used_before: u64,
+    /// The last block before the run. Transactions up to it are not checked.
+    pub(crate) begins_after: u64,
     moves: Notify,
 }
 
@@ -133,18 +135,17 @@ impl SimChain {
             }
             _ => {}
         }
-        let used_before = Rng::new(seed ^ chain_id).below(USED_BEFORE_MAX + 1);
+        let used_before = match plan.steady.lie {
+            Some(Lie::Counts(..0)) => 0,
+            _ => Rng::new(seed ^ chain_id).below(USED_BEFORE_MAX + 1),
+        };
         let begins_after = use_accounts(&mut chain, used_before);
         let local = LocalChain::new(chain);
         let views = client::views(&local, seed, plan);
-        let extras = Mutex::default();
+        let peaks = accounts().iter().map(|account| (account.address, used_before)).collect();
+        let extras = Mutex::new(ChainExtras { peaks, ..ChainExtras::default() });
         let (steady, moves) = (plan.steady, Notify::new());
-        Self { local, views, extras, steady, chain_id, begins_after, moves }
-    }
-
-    /// The last block before the run: transactions up to it are nobody's concern.
-    pub(crate) fn begins_after(&self) -> u64 {
-        self.begins_after
+        Self { local, views, extras, steady, chain_id, used_before, begins_after, moves }
     }
 
     pub(crate) fn lock(&self) -> State<'_> {

@@ -205,17 +205,8 @@ impl Bug {
                 plan.finality = FinalityRule::Finalized;
             }
             Self::OneVoiceInAll => plan.tell(Lie::Together),
-            Self::SkippedGuard
-            | Self::RewindingTakeover
-            | Self::SendFirst
-            | Self::AnswerFirst
-            | Self::WaitingLeftOut
-            | Self::OwnNames
-            | Self::GasGuessed
-            | Self::ForksIgnored
-            | Self::FeedSkips
-            | Self::UnclaimedResends
-            | Self::RepeatsForgotten => {}
+            // The others show in any plan.
+            _ => {}
         }
     }
 }

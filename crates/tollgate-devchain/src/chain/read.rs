@@ -8,8 +8,8 @@ use alloy_consensus::Transaction as _;
 use alloy_primitives::{Address, B256, Bytes, U256};
 use thiserror::Error;
 
-use super::behaviour::{Behaviour, Outcome};
 use super::block::Block;
+use super::execute::{Behaviour, Outcome};
 use super::gas;
 use super::pool::Pool;
 use super::state::Account;

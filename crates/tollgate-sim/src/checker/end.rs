@@ -25,7 +25,7 @@ impl World {
             let state = self.chain.lock();
             let seen = self.checker.lock();
             let ours = self.submitters();
-            let begins_after = self.chain.begins_after();
+            let begins_after = self.chain.begins_after;
             let blocks = state.chain.blocks().skip_while(|it| it.number() <= begins_after);
             let txs = blocks.flat_map(|block| &block.txs);
             let mut ours = txs.filter(|tx| ours.iter().any(|of| of.address == tx.sender));

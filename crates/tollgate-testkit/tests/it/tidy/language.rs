@@ -24,10 +24,7 @@ const RIDDLES_MAX: [(&str, usize); 10] = [
 ];
 
 /// Modules of one crate whose names differ by one letter: `(crate, one, other)`. Only goes down.
-const SIMILAR_MODULES: [(&str, &str, &str); 11] = [
-    // Names of programs and of an RPC namespace.
-    ("tollgate-devchain", "eth", "geth"),
-    ("tollgate-devchain", "eth", "reth"),
+const SIMILAR_MODULES: [(&str, &str, &str); 9] = [
     ("tollgate-evm", "nonce", "nonces"),
     ("tollgate-evm", "pool", "pools"),
     ("tollgate-evm", "rule", "rules"),
