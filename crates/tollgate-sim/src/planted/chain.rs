@@ -1,4 +1,4 @@
-//! Mistakes of an engine that show in what it makes of the chain, made at its edge.
+//! Mistakes of the engine in its use of the chain, made at its chain port.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,12 +20,12 @@ use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, Text, TxHash, Wei, ke
 use super::Bug;
 use crate::world::World;
 
-/// How often a batch without answers is sent again.
+/// The most resends of a batch without answers.
 const RESENDS_MAX: usize = 4;
 /// The pause before the same head is looked at again.
 const SAME_HEAD: Duration = Duration::from_millis(500);
 
-/// What mistakes remember.
+/// The memory of mistakes.
 #[derive(Default)]
 pub(crate) struct PlantedMemory {
     /// Attempts that others replaced.
@@ -65,7 +65,7 @@ impl PlantedMemory {
     }
 }
 
-/// The way to the chain of an engine with a mistake.
+/// The chain port of an engine with a mistake.
 pub(crate) struct PlantedChain {
     world: Arc<World>,
     inner: Arc<dyn Chain>,

@@ -20,7 +20,7 @@ const DIRECTIONS: [(&str, &str); 18] = [
     ("load", "api client evm http model"),
     ("server", "api client devchain engine evm hook http load model postgres signer sqlite"),
     ("testkit", "devchain engine evm model postgres signer sqlite"),
-    ("sim", "devchain engine evm model sqlite"),
+    ("sim", "devchain engine evm model signer sqlite testkit"),
     ("chaos", "devchain testkit"),
     ("bench", "model testkit"),
 ];

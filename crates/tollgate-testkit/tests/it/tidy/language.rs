@@ -14,7 +14,6 @@ const RIDDLES_MAX: &[(&str, usize)] = &[
     ("tollgate-engine", 290),
     ("tollgate-evm", 109),
     ("tollgate-model", 5),
-    ("tollgate-sim", 92),
     ("tollgate-testkit", 26),
 ];
 
