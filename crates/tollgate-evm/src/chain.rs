@@ -8,6 +8,7 @@ mod blocks;
 mod config;
 mod corroboration;
 mod counts;
+mod disagreements;
 mod estimate;
 mod fees;
 mod finality_tags;

@@ -14,6 +14,7 @@ use tollgate_model::{Address, B256, Nonce};
 
 use super::corroboration::SingleSource;
 use super::counts::agreed;
+use super::disagreements::{Claim, LASTING, Subject};
 use super::pool_member::PoolMember;
 use super::router::{Needs, Router, unavailable};
 use crate::endpoint::RpcError;
@@ -54,10 +55,13 @@ pub(super) async fn count_at(
         (member.endpoint.name(), query.steady_count(number).await)
     }))
     .await;
-    let (mut readings, mut refusals) = (Vec::new(), Vec::new());
+    let (mut readings, mut refusals, mut claims) = (Vec::new(), Vec::new(), Vec::new());
     for (name, answer) in answers {
         match answer {
-            Ok(reading) => readings.push(reading),
+            Ok(reading) => {
+                claims.push(Claim::new(name, format!("{} in {}", reading.1, reading.0)));
+                readings.push(reading);
+            }
             Err(why) => refusals.push(format!("{name}: {why}")),
         }
     }
@@ -77,6 +81,8 @@ pub(super) async fn count_at(
     let nonce = |count| Nonce::new(count).map_err(|error| ChainUnavailable(error.to_string()));
     let highest = counts.iter().copied().max().unwrap_or_default();
     let count = agreed(counts).unwrap_or_default();
+    let subject = Subject { what: "past count", of: &of.to_string() };
+    router.disagreements.note(subject, format!("{count} in {block}"), &claims, LASTING);
     Ok(PastCount { count: nonce(count)?, highest: nonce(highest)? })
 }
 
