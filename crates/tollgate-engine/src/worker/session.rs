@@ -194,7 +194,10 @@ impl Session {
     }
 
     /// The counts that an account without slots may begin with ([`first_counts`]).
-    async fn settle_first_counts(&mut self, counts: AccountCounts) -> Result<AccountCounts, Unserved> {
+    async fn settle_first_counts(
+        &mut self,
+        counts: AccountCounts,
+    ) -> Result<AccountCounts, Unserved> {
         let (cursor, window) = (self.state.cursor(), self.context.options.nonces.window);
         loop {
             let proven = self.count_proof.proven;

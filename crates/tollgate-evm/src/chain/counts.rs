@@ -129,7 +129,12 @@ impl Account {
         let Question { readers, single_source_after, now, .. } = question;
         let value = self.marks[0].map(|mark| mark.value);
         let equal = mined.iter().filter(|reading| Some(reading.value) == value).count();
-        let heard = single.is_enough(mined.len(), readers, now, single_source_after.min(SECOND_COUNT_PATIENCE));
+        let heard = single.is_enough(
+            mined.len(),
+            readers,
+            now,
+            single_source_after.min(SECOND_COUNT_PATIENCE),
+        );
         if readers < 2 || equal >= 2 {
             self.disputed = SingleSource::default();
             return CountSupport::Confirmed;

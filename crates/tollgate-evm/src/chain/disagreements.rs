@@ -74,9 +74,11 @@ impl Disagreements {
         lasting: Duration,
     ) {
         let used = used.to_string();
-        for Claim { endpoint, claimed } in self.due(subject, &used, claims, lasting, Instant::now()) {
+        for Claim { endpoint, claimed } in self.due(subject, &used, claims, lasting, Instant::now())
+        {
             let Subject { what, of } = subject;
-            let all: Vec<_> = claims.iter().map(|one| format!("{}: {}", one.endpoint, one.claimed)).collect();
+            let all: Vec<_> =
+                claims.iter().map(|one| format!("{}: {}", one.endpoint, one.claimed)).collect();
             let all = all.join("; ");
             tracing::warn!(
                 endpoint,

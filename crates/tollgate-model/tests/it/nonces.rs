@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tollgate_model::nonce::{
-    ChainCount, FirstCounts, Mode, NonceDecision, NonceRules, NonceView, RECYCLE_COUNT_AGE_MAX, StrictAdvance,
-    SubmitterStatus, decide, doubts, first_counts, unexplained, without_lag,
+    ChainCount, FirstCounts, Mode, NonceDecision, NonceRules, NonceView, RECYCLE_COUNT_AGE_MAX,
+    StrictAdvance, SubmitterStatus, decide, doubts, first_counts, unexplained, without_lag,
 };
 use tollgate_model::port::chain::{AccountCounts, CountSupport};
 use tollgate_model::{Nonce, Timestamp, Tracking, TxState};
