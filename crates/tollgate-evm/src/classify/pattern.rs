@@ -1,6 +1,7 @@
 //! The pattern language of the rules: phrases that are searched in normalised text.
 //!
 //! - a blank matches a blank or nothing, so `nonce too low` also finds `NonceTooLow`;
+//! - `a/b` within a word matches either;
 //! - `..` matches a few words, or none, within one clause (`tx fee .. exceeds`);
 //! - `|` is the border between clauses, `,` a pause within one, which only a `..` passes over;
 //! - `^` at the start requires the start of a word, `$` at the end the end of one.
@@ -19,8 +20,9 @@ pub(super) fn find(text: &str, phrase: &str) -> Option<usize> {
     let text = text.as_bytes();
     let phrase = phrase.as_bytes();
     let &start = phrase.first()?;
+    let has_choice = first_word(phrase).contains(&b'/');
     (0..text.len()).find(|&at| {
-        if text[at] != start {
+        if text[at] != start && !has_choice {
             return false;
         }
         let starts_word = at == 0 || text[at - 1] == b' ';
@@ -33,8 +35,22 @@ pub(super) fn occurs(text: &str, phrase: &str) -> bool {
     find(text, phrase).is_some()
 }
 
+/// The part of a phrase before its first blank.
+fn first_word(phrase: &[u8]) -> &[u8] {
+    phrase.split(|byte| *byte == b' ').next().unwrap_or(phrase)
+}
+
 fn matches_at(text: &[u8], mut at: usize, phrase: &[u8]) -> bool {
     for (i, &wanted) in phrase.iter().enumerate() {
+        if i == 0 || phrase[i - 1] == b' ' {
+            let word = first_word(&phrase[i..]);
+            if word.contains(&b'/') {
+                let rest = &phrase[i + word.len()..];
+                return word.split(|byte| *byte == b'/').any(|choice| {
+                    text[at..].starts_with(choice) && matches_at(text, at + choice.len(), rest)
+                });
+            }
+        }
         match wanted {
             b'.' => {
                 // `..`, with the blanks around it.
@@ -78,6 +94,15 @@ mod tests {
         assert!(occurs("nonce too low", "nonce .. too low"));
         assert!(!occurs("nonce 5 | gas price too low", "nonce .. too low"));
         assert!(occurs("a b c d", "a .. b .. d"));
+    }
+
+    #[test]
+    fn one_of_several_words_is_enough() {
+        assert!(occurs("cannot recover signer", "could/cannot recover sender/signer"));
+        assert!(occurs("xcannotrecoversender", "could/cannot recover sender/signer"));
+        assert!(!occurs("cannot recover it", "could/cannot recover sender/signer"));
+        assert!(occurs("fee 5 was below", "fee .. above/below"));
+        assert!(!occurs("generate", "^rate/mate limit"));
     }
 
     #[test]
