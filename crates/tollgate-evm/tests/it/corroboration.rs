@@ -6,16 +6,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_model::port::chain::{BlockTag, Call, CallEstimate, Chain, CountSupport, Speed};
+use tollgate_model::reconcile::ReceiptLookup;
 use tollgate_model::{Address, B256, Bytes, Nonce, U256, Wei};
 
-use crate::fake::{Behaviour, Node, block, config, until};
+use crate::fake::{Behaviour, Node, SOMEBODY, block, config, heads_at, nonce, until};
 
-const SOMEBODY: Address = Address::repeat_byte(0x11);
 const HONEST_MAX_FEE: u128 = 2 * 0x44c + 0x14;
-
-fn nonce(nonce: u64) -> Nonce {
-    Nonce::new(nonce).unwrap()
-}
 
 /// A chain with a short hold of heads.
 fn short_hold(nodes: &[&Node]) -> ChainConfig {
@@ -187,10 +183,7 @@ async fn mined_count_is_confirmed_by_two_equal_readings_or_overdue_after_a_long_
     let three = EvmChain::connect(short_hold(&[&nodes[0], &nodes[1], &nodes[2]])).await.unwrap();
     let support = async |chain: &EvmChain| chain.counts(SOMEBODY).await.unwrap().support;
     for chain in [&patient, &hasty, &three] {
-        until("all are heard", || async {
-            chain.endpoints().iter().all(|endpoint| endpoint.head.is_some())
-        })
-        .await;
+        heads_at(&chain, 10).await;
         assert_eq!(support(chain).await, CountSupport::Confirmed);
     }
     for node in &nodes[1..] {
@@ -227,8 +220,16 @@ async fn occupant_that_one_endpoint_shows_counts_after_a_long_silence_of_the_oth
     };
     until("two show it", || async { seen(&patient).await && seen(&hasty).await }).await;
     other.set().behaviour = Behaviour::Down;
+    for node in [&one, &other] {
+        node.set().mined = 1;
+    }
+    let looked =
+        async |chain: &EvmChain| chain.search(SOMEBODY, nonce(0), &[B256::ZERO]).await.looked;
     assert!(!seen(&patient).await, "I8");
+    assert_eq!(looked(&patient).await[0].len(), 2);
     until("I15: it ends", || async { seen(&hasty).await }).await;
+    until("I15", || async { looked(&hasty).await == [[ReceiptLookup::NotThere]] }).await;
+    assert_eq!(looked(&patient).await[0].len(), 2, "I8: one is silent, and that is no answer");
     // It is back, and its block of the same hash does not hold the transaction.
     other.mine(1, 11, Vec::new());
     other.set().behaviour = Behaviour::Normal;
@@ -250,10 +251,7 @@ async fn revert_of_an_estimate_needs_a_second_endpoint_that_does_not_estimate_it
     let config = short_hold(&[&nodes[0], &nodes[1]]);
     let unpolled = ChainConfig { poll_interval: Duration::from_secs(600), ..config };
     let chain = EvmChain::connect(unpolled).await.unwrap();
-    until("both tell their heads", || async {
-        chain.endpoints().iter().all(|endpoint| endpoint.head.is_some())
-    })
-    .await;
+    heads_at(&chain, 10).await;
     let (to, value, data) = (Some(SOMEBODY), Wei(U256::ZERO), Bytes::new());
     let call = Call { from: SOMEBODY, to, value, data };
     let tried = async || chain.estimate_call(&call).await.unwrap();
