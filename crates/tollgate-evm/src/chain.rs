@@ -167,7 +167,7 @@ impl EvmChain {
         }
     }
 
-    /// Whether any endpoint has reported its head lately.
+    /// Returns whether any endpoint has reported its head lately.
     fn is_seen(&self) -> bool {
         let (config, now) = (&self.router.config, Instant::now());
         let lately =

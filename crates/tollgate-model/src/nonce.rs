@@ -289,7 +289,7 @@ pub fn doubts(cursor: Nonce, counts: &AccountCounts, window: u32) -> Option<Doub
     (claimed > at_most).then_some(DoubtedCount { claimed, at_most })
 }
 
-/// What to do with an account's counts while its cursor is untouched.
+/// The decision about an account's counts while its cursor is untouched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FirstCounts {
     /// Use these counts.
@@ -299,7 +299,7 @@ pub enum FirstCounts {
     Prove {
         /// The last slot that the highest count calls used.
         slot: Nonce,
-        /// Why no slot is opened.
+        /// The reason why no slot is opened.
         why: DisputedCount,
     },
     /// Only one endpoint has answered: ask again.

@@ -24,7 +24,7 @@ pub(super) struct SingleSource {
 }
 
 impl SingleSource {
-    /// Whether this many readings are enough, with this many endpoints configured.
+    /// Returns whether this many readings are enough, with this many endpoints configured.
     pub(super) fn is_enough(
         &mut self,
         readings: usize,
@@ -51,7 +51,7 @@ impl SingleSource {
 pub(super) struct ChainSource(Mutex<SingleSource>);
 
 impl ChainSource {
-    /// Whether this many readings are enough now.
+    /// Returns whether this many readings are enough now.
     pub(super) fn is_enough(&self, readings: usize, router: &Router) -> bool {
         let mut single = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (readers, after) = (router.readers_configured(), router.config.single_source_after);

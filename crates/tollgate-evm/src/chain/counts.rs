@@ -119,7 +119,7 @@ impl Account {
         self.sure = values.max().unwrap_or(self.sure);
     }
 
-    /// How well the mined count is supported by the readings that led to it. `single` is the chain's.
+    /// The support of the mined count by the readings that led to it. `single` is the chain's.
     fn support(
         &mut self,
         mined: &[Reading],

@@ -33,7 +33,7 @@ impl Claim {
     }
 }
 
-/// What claims are about.
+/// The subject of claims.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subject<'a> {
     /// The kind of value.

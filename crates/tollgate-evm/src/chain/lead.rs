@@ -46,7 +46,7 @@ impl LeadState {
         self.lead
     }
 
-    /// Whether the block by which the endpoint leads may be asked for now.
+    /// Returns whether the block by which the endpoint leads may be asked for now.
     pub(super) fn is_check_due(&self, now: Instant) -> bool {
         self.check_due.is_none_or(|due| due <= now)
     }

@@ -61,7 +61,7 @@ impl BlockScans {
         scans.get(key).cloned().unwrap_or_default()
     }
 
-    /// Whether a transaction counts as seen that this many endpoints show.
+    /// Returns whether a transaction counts as seen that this many endpoints show.
     fn is_enough(&self, router: &Router, of: TxHash, witnesses: usize) -> bool {
         let (readers, after) = (router.readers_configured(), router.config.single_source_after);
         let mut alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);

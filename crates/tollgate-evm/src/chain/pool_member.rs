@@ -124,7 +124,7 @@ impl PoolMember {
         self.with(|state| state.lead.compare(state.head.map(|head| head.at.number), others, now))
     }
 
-    /// Whether the block by which it leads may be asked for now.
+    /// Returns whether the block by which it leads may be asked for now.
     pub(super) fn is_lead_check_due(&self, now: Instant) -> bool {
         self.with(|state| state.lead.is_check_due(now))
     }
@@ -137,7 +137,7 @@ impl PoolMember {
         });
     }
 
-    /// Whether it announces blocks that it does not deliver.
+    /// Returns whether it announces blocks that it does not deliver.
     pub(super) fn is_doubted(&self) -> bool {
         self.with(|state| state.lead.is_doubted)
     }

@@ -31,7 +31,7 @@ const IN_FLIGHT: usize = 16;
 /// has not been measured.
 const SHARE_IN_BULK: f64 = 0.15;
 
-/// Whether to fetch all receipts of a block of this size to get `ours` of them.
+/// Returns whether to fetch all receipts of a block of this size to get `ours` of them.
 ///
 /// A measured endpoint is expected to take time in proportion for smaller blocks, and with the
 /// square of the size for larger ones: some nodes really do (seven seconds for five thousand).

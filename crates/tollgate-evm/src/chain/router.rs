@@ -114,7 +114,7 @@ impl Router {
         self.disagreements.note(subject, name(head), &claims, LASTING);
     }
 
-    /// Whether an endpoint lacks a block that the others have had for `lag_grace`.
+    /// Returns whether an endpoint lacks a block that the others have had for `lag_grace`.
     fn lags(&self, member: &PoolMember, now: Instant) -> bool {
         let selection = self.selection.lock().unwrap_or_else(PoisonError::into_inner);
         let expected = selection.expected(now, self.config.lag_grace);

@@ -11,7 +11,7 @@
 /// The longest text that `..` matches: an address, two numbers and the words around them.
 const GAP_MAX: usize = 80;
 
-/// Where the phrase begins in the text, if it occurs.
+/// Returns where the phrase begins in the text, if it occurs.
 pub(super) fn find(text: &str, phrase: &str) -> Option<usize> {
     let (wants_start, phrase) = match phrase.strip_prefix('^') {
         Some(rest) => (true, rest),
@@ -30,7 +30,7 @@ pub(super) fn find(text: &str, phrase: &str) -> Option<usize> {
     })
 }
 
-/// Whether the phrase occurs in the text.
+/// Returns whether the phrase occurs in the text.
 pub(super) fn occurs(text: &str, phrase: &str) -> bool {
     find(text, phrase).is_some()
 }

@@ -43,7 +43,7 @@ pub(super) struct Notification {
 }
 
 impl Incoming {
-    /// Whether it answers the call of this number; an error may come without one.
+    /// Returns whether it answers the call of this number; an error may come without one.
     pub(super) fn answers(&self, id: u64) -> bool {
         self.id.is_null() || self.number() == Some(id)
     }
@@ -134,7 +134,7 @@ impl BlockJson {
         u64::from_str_radix(digits, 16).ok()
     }
 
-    /// Whether it has a hash of requests (EIP-7685).
+    /// Returns whether it has a hash of requests (EIP-7685).
     pub(crate) fn has_requests(&self) -> bool {
         self.requests_hash.is_string()
     }

@@ -35,7 +35,7 @@ pub struct Block {
     pub transactions: Vec<TxHash>,
 }
 
-/// How well an account's mined count is supported by the endpoints.
+/// The endpoints' support of an account's mined count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum CountSupport {
     /// Two endpoints report exactly this count, or the chain has one endpoint only.
@@ -62,7 +62,7 @@ pub struct AccountCounts {
     /// The highest count, mined or pending, that any endpoint that was asked tells now; never below
     /// `mined` and `pending`. For people only.
     pub told: Nonce,
-    /// How well `mined` is supported. It matters before an account's first slot
+    /// The support of `mined`. It matters before an account's first slot
     /// ([`crate::nonce::first_counts`]); later the cursor is a second source.
     pub support: CountSupport,
 }
