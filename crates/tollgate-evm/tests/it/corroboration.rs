@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_model::port::chain::{BlockTag, Call, CallEstimate, Chain, CountSupport, Speed};
 use tollgate_model::reconcile::ReceiptLookup;
-use tollgate_model::{Address, B256, Bytes, Nonce, U256, Wei};
+use tollgate_model::{B256, Bytes, U256, Wei};
 
 use crate::fake::{Behaviour, Node, SOMEBODY, block, config, heads_at, nonce, until};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate_evm::chain::{ConnectError, EvmChain};
 use tollgate_evm::endpoint::{EndpointConfig, Role};
 use tollgate_model::port::chain::{AccountCounts, BlockTag, Chain, CountSupport};
-use tollgate_model::{Address, ChainId, Nonce};
+use tollgate_model::{ChainId, Nonce};
 
 use crate::fake::{
     Behaviour, Node, SOMEBODY, block, config, connect, heads_at, one_node, two_nodes, until,

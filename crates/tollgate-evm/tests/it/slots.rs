@@ -7,7 +7,7 @@ use tollgate_evm::chain::EvmChain;
 use tollgate_evm::endpoint::{EndpointConfig, Role};
 use tollgate_model::port::chain::{Chain, SlotSearch};
 use tollgate_model::reconcile::{ReceiptLookup, Search};
-use tollgate_model::{Address, B256, Nonce, TxHash};
+use tollgate_model::{Address, B256, TxHash};
 
 use crate::fake::{
     Behaviour, Node, SOMEBODY, block, config, connect, heads_at, nonce, one_node, two_nodes, until,

@@ -14,7 +14,7 @@ const RIDDLES_MAX: [(&str, usize); 11] = [
     ("tollgate-api", 95),
     ("tollgate-chaos", 52),
     ("tollgate-engine", 290),
-    ("tollgate-evm", 83),
+    ("tollgate-evm", 81),
     ("tollgate-hook", 13),
     ("tollgate-model", 172),
     ("tollgate-postgres", 28),
