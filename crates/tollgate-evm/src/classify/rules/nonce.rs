@@ -11,29 +11,41 @@ pub(super) const CLEAR: &[Rule] = &[
     // zksync: a lock, held for a moment
     Rule::new(Transient, &["same nonce is in progress"]),
     // everybody; parity: "nonce is too low"; nethermind: "OldNonce"; conflux: "too stale nonce"
-    Rule::new(NonceTooLow, &["nonce too low/small", "nonce .. too low", "old/stale nonce"])
-        .unless(&["nonce .. price/fee too low", "nonce .. is too low to replace"]),
+    Rule::new(
+        NonceTooLow,
+        &["nonce too low", "nonce .. too low", "old nonce", "stale nonce", "nonce too small"],
+    )
+    .unless(&[
+        "nonce .. price too low",
+        "nonce .. fee too low",
+        "nonce .. is too low to replace",
+    ]),
     // cosmos/evm: "tx nonce is lower than account nonce", and others in that manner
     Rule::new(
         NonceTooLow,
         &[
-            "tx/transaction nonce is lower",
+            "tx nonce is lower",
             "tx nonce lower",
+            "transaction nonce is lower",
             "nonce is lower than",
-            "nonce lower/less/smaller than",
+            "nonce lower than",
             "nonce .. is less than",
+            "nonce less than",
+            "nonce smaller than",
         ],
     )
-    .unless(&["account/state/current nonce is lower"]),
+    .unless(&["account nonce is lower", "state nonce is lower", "current nonce is lower"]),
     // ethers, metamask, wallets: "nonce has already been used"; harmony: "old transaction"
     Rule::new(
         NonceTooLow,
         &[
             "nonce already used",
             "nonce has already been used",
-            "nonce was/is already used",
+            "nonce was already used",
             "nonce .. already been used",
-            "nonce expired/outdated",
+            "nonce is already used",
+            "nonce expired",
+            "nonce outdated",
             "nonce is outdated",
             "old transaction",
         ],
@@ -49,22 +61,31 @@ pub(super) const CLEAR: &[Rule] = &[
     Rule::new(
         NonceTooHigh,
         &[
-            "nonce too high/far/big/large",
-            "nonce .. too high/distant",
+            "nonce too high",
+            "nonce .. too high",
             "nonce gap",
-            "gapped/future/missing/skipped nonce",
+            "gapped nonce",
+            "future nonce",
+            "nonce too far",
+            "nonce .. too distant",
+            "nonce too big",
+            "nonce too large",
+            "missing nonce",
+            "skipped nonce",
             "nonce .. in the future",
         ],
     )
-    .unless(&["nonce .. price/fee too high"]),
+    .unless(&["nonce .. price too high", "nonce .. fee too high"]),
     Rule::new(
         NonceTooHigh,
         &[
-            "tx/transaction nonce is higher",
+            "tx nonce is higher",
             "tx nonce higher",
+            "transaction nonce is higher",
             "^nonce is higher than",
             "^nonce higher than",
-            "tx/transaction nonce .. greater than",
+            "tx nonce .. greater than",
+            "transaction nonce .. greater than",
         ],
     ),
     // geth: a transaction that leaves a gap may not push out one that doesn't
@@ -92,14 +113,21 @@ pub(super) const VAGUE: &[Rule] = &[
     Rule::new(
         NonceTooLow,
         &[
-            "invalid transaction/account nonce",
+            "invalid transaction nonce",
             "invalid .. transaction nonce",
-            "invalid/incorrect/correct/wrong/bad nonce",
-            "nonce mismatch/intrinsic",
-            "nonce is invalid/incorrect",
+            "invalid nonce",
+            "incorrect nonce",
+            "correct nonce",
+            "wrong nonce",
+            "bad nonce",
+            "nonce mismatch",
+            "nonce is invalid",
+            "nonce is incorrect",
+            "invalid account nonce",
             "invalid sequence",
             "incorrect account sequence",
             "sequence mismatch",
+            "nonce intrinsic",
         ],
     )
     .unless(&["nonce params"]),
