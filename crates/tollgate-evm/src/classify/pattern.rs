@@ -20,13 +20,18 @@ pub(super) fn find(text: &str, phrase: &str) -> Option<usize> {
     let text = text.as_bytes();
     let phrase = phrase.as_bytes();
     let &start = phrase.first()?;
-    let has_choice = first_word(phrase).contains(&b'/');
+    let has_choices = phrase.contains(&b'/');
+    let mut starts = [false; 256];
+    let choices = first_word(phrase).split(|byte| *byte == b'/').filter(|_| has_choices);
+    for byte in choices.filter_map(<[u8]>::first) {
+        starts[usize::from(*byte)] = true;
+    }
     (0..text.len()).find(|&at| {
-        if text[at] != start && !has_choice {
+        if text[at] != start && !starts[usize::from(text[at])] {
             return false;
         }
         let starts_word = at == 0 || text[at - 1] == b' ';
-        (starts_word || !wants_start) && matches_at(text, at, phrase)
+        (starts_word || !wants_start) && matches_at(text, at, phrase, has_choices)
     })
 }
 
@@ -40,14 +45,15 @@ fn first_word(phrase: &[u8]) -> &[u8] {
     phrase.split(|byte| *byte == b' ').next().unwrap_or(phrase)
 }
 
-fn matches_at(text: &[u8], mut at: usize, phrase: &[u8]) -> bool {
+fn matches_at(text: &[u8], mut at: usize, phrase: &[u8], has_choices: bool) -> bool {
     for (i, &wanted) in phrase.iter().enumerate() {
-        if i == 0 || phrase[i - 1] == b' ' {
+        if has_choices && (i == 0 || phrase[i - 1] == b' ') {
             let word = first_word(&phrase[i..]);
             if word.contains(&b'/') {
                 let rest = &phrase[i + word.len()..];
                 return word.split(|byte| *byte == b'/').any(|choice| {
-                    text[at..].starts_with(choice) && matches_at(text, at + choice.len(), rest)
+                    text[at..].starts_with(choice)
+                        && matches_at(text, at + choice.len(), rest, has_choices)
                 });
             }
         }
@@ -58,7 +64,7 @@ fn matches_at(text: &[u8], mut at: usize, phrase: &[u8]) -> bool {
                 let rest = rest.strip_prefix(b"..").unwrap_or(rest).trim_ascii_start();
                 let gap = &text[at..text.len().min(at + GAP_MAX)];
                 let gap = gap.iter().position(|&byte| byte == b'|').unwrap_or(gap.len());
-                return (at..=at + gap).any(|next| matches_at(text, next, rest));
+                return (at..=at + gap).any(|next| matches_at(text, next, rest, has_choices));
             }
             b'$' => return text.get(at).is_none_or(|&byte| byte == b' '),
             b' ' => {
