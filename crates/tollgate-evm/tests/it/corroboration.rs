@@ -183,7 +183,7 @@ async fn mined_count_is_confirmed_by_two_equal_readings_or_overdue_after_a_long_
     let three = EvmChain::connect(short_hold(&[&nodes[0], &nodes[1], &nodes[2]])).await.unwrap();
     let support = async |chain: &EvmChain| chain.counts(SOMEBODY).await.unwrap().support;
     for chain in [&patient, &hasty, &three] {
-        heads_at(&chain, 10).await;
+        heads_at(chain, 10).await;
         assert_eq!(support(chain).await, CountSupport::Confirmed);
     }
     for node in &nodes[1..] {
