@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::ids::Nonce;
 use crate::nonce::Mode;
 use crate::port::batch::CursorMove;
-use crate::port::chain::AccountCounts;
+use crate::port::chain::{AccountCounts, CountSupport};
 use crate::text::Text;
 
 /// The maximum number of nonces returned in one call (I13).
@@ -143,15 +143,17 @@ pub fn fillable(
     Ok(nonces)
 }
 
-/// The move of a cursor that an operator vouches for (I16): forward, and at most to a count that some
-/// endpoint reports.
+/// The move of a cursor that an operator vouches for (I16): forward, and at most to the agreed count. If
+/// no two endpoints agree on the mined count, any endpoint's mined count will do.
 pub fn advance(
     mode: Mode,
     from: Nonce,
     counts: &AccountCounts,
     to: Nonce,
 ) -> Result<CursorMove, NoncesRefused> {
-    let counted = counts.pending.max(counts.mined);
+    let is_disputed = counts.support != CountSupport::Confirmed;
+    let mined = if is_disputed { counts.highest } else { counts.mined };
+    let counted = counts.pending.max(mined);
     if mode == Mode::Strict {
         Err(NoncesRefused::Strict)
     } else if to <= from {
@@ -235,6 +237,10 @@ mod tests {
             "the endpoints agree on a count of 2; one endpoint alone tells 302, and no second one \
              confirms it"
         );
+        let (support, highest) = (CountSupport::Open, nonce(302));
+        let disputed = AccountCounts { support, highest, ..counts };
+        let step = CursorMove { from: nonce(2), to: nonce(302) };
+        assert_eq!(advance(Mode::Pipelined, nonce(2), &disputed, nonce(302)), Ok(step));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::ids::{InvalidValue, Nonce};
-use crate::port::chain::AccountCounts;
+use crate::port::chain::{AccountCounts, CountSupport};
 use crate::state::{StuckReason, Tracking, TxState};
 use crate::time::Timestamp;
 
@@ -230,6 +230,82 @@ pub fn doubts(cursor: Nonce, counts: &AccountCounts, window: u32) -> Option<Doub
     let at_most = cursor.max(counts.sure).forward(u64::from(window)).unwrap_or(Nonce::MAX);
     let claimed = counts.pending.max(counts.mined);
     (claimed > at_most).then_some(DoubtedCount { claimed, at_most })
+}
+
+/// The decision about an account's counts while its cursor is untouched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FirstCounts {
+    /// Use these counts.
+    Use(AccountCounts),
+    /// Search for the transaction in this slot. If two endpoints show it in a block, the endpoint that
+    /// counts more is right. Until then no slot is opened.
+    Prove {
+        /// The last slot that the highest count calls used.
+        slot: Nonce,
+        /// The reason why no slot is opened.
+        why: DisputedCount,
+    },
+    /// Only one endpoint has answered: ask again.
+    AskAgain,
+}
+
+/// A mined count about which endpoints disagree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DisputedCount {
+    /// The count that two endpoints reach.
+    pub agreed: Nonce,
+    /// The highest count of a single endpoint.
+    pub highest: Nonce,
+}
+
+impl fmt::Display for DisputedCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { agreed, highest } = self;
+        write!(
+            f,
+            "endpoints disagree about the mined count of an account without slots: {agreed} or \
+             {highest}; no slot is opened until two agree or a block shows which is right"
+        )
+    }
+}
+
+/// Decides which counts an account without slots begins with. Nothing but the endpoints tells where its
+/// nonces begin, so one wrong endpoint must not decide it (I16). A count that is too low gives intents to
+/// slots that are used (NONCE_TAKEN); one that is too high leaves a hole, which can be filled.
+///
+/// `proven` is a count whose last transaction two endpoints have shown in a block. Without proof the
+/// wait ends after a bounded time (I15), with the higher count if it is at most a `window` ahead, else
+/// with the lower one: no single endpoint moves the cursor far.
+pub fn first_counts(
+    cursor: Nonce,
+    counts: AccountCounts,
+    proven: Nonce,
+    window: u32,
+) -> FirstCounts {
+    let AccountCounts { mined, highest, .. } = counts;
+    let higher = |sure: Nonce| {
+        let (pending, support) = (counts.pending.max(highest), CountSupport::Confirmed);
+        FirstCounts::Use(AccountCounts { mined: highest, pending, sure, support, ..counts })
+    };
+    if cursor > Nonce::MIN || counts.support == CountSupport::Confirmed {
+        return FirstCounts::Use(counts);
+    }
+    let Some(slot) = highest.get().checked_sub(1).filter(|_| highest > mined) else {
+        return match counts.support {
+            CountSupport::Open => FirstCounts::AskAgain,
+            CountSupport::Confirmed | CountSupport::Overdue => FirstCounts::Use(counts),
+        };
+    };
+    if proven >= highest {
+        return higher(counts.sure.max(highest));
+    }
+    match (counts.support, Nonce::new(slot)) {
+        (CountSupport::Open, Ok(slot)) => {
+            FirstCounts::Prove { slot, why: DisputedCount { agreed: mined, highest } }
+        }
+        _ if highest.get() - mined.get() <= u64::from(window) => higher(counts.sure),
+        _ => FirstCounts::Use(counts),
+    }
 }
 
 /// A strict submitter's counts corrected for lag: a mined count that lacks our own final slots is

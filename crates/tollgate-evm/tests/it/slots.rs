@@ -7,18 +7,15 @@ use tollgate_evm::chain::EvmChain;
 use tollgate_evm::endpoint::{EndpointConfig, Role};
 use tollgate_model::port::chain::{Chain, SlotSearch};
 use tollgate_model::reconcile::{ReceiptLookup, Search};
-use tollgate_model::{Address, B256, Nonce, TxHash};
+use tollgate_model::{Address, B256, TxHash};
 
-use crate::fake::{Behaviour, Node, block, config, connect, until};
+use crate::fake::{
+    Behaviour, Node, SOMEBODY, block, config, connect, heads_at, nonce, one_node, two_nodes, until,
+};
 
-const SOMEBODY: Address = Address::repeat_byte(0x11);
 const OURS: TxHash = B256::repeat_byte(1);
 const OLDER: TxHash = B256::repeat_byte(2);
 const FOREIGN: TxHash = B256::repeat_byte(9);
-
-fn nonce(nonce: u64) -> Nonce {
-    Nonce::new(nonce).unwrap()
-}
 
 fn judge_search(looked: &[Vec<ReceiptLookup>]) -> Search {
     tollgate_model::reconcile::judge_search(&[OLDER, OURS], looked, None)
@@ -96,8 +93,7 @@ async fn the_receipt_is_of_the_attempt_that_is_judged_to_be_there() {
 
 #[tokio::test]
 async fn endpoint_that_executes_the_slot_after_the_receipt_search_does_not_deny_receipts() {
-    let node = Node::start().await;
-    let chain = connect(vec![node.http()]).await;
+    let (node, chain) = one_node().await;
     node.set().mined = 5;
     node.set().after.insert("eth_getTransactionReceipt", |state| state.mined = 6);
     assert_eq!(said(&chain, 5).await, [ReceiptLookup::Behind]);
@@ -110,8 +106,7 @@ async fn endpoint_that_executes_the_slot_after_the_receipt_search_does_not_deny_
 
 #[tokio::test]
 async fn errors_and_unreadable_answers_are_never_evidence() {
-    let node = Node::start().await;
-    let chain = connect(vec![node.http()]).await;
+    let (node, chain) = one_node().await;
     node.set().mined = 6;
     let receipt = |hash: TxHash, block: Option<u64>| {
         let block = block.map(|number| format!("{number:#x}"));
@@ -199,8 +194,7 @@ fn pooled(slot: u64, hash: TxHash) -> Value {
 
 #[tokio::test]
 async fn each_endpoint_tells_its_pool_and_what_it_knows_by_hash() {
-    let (with, without) = (Node::start().await, Node::start().await);
-    let chain = connect(vec![with.http(), without.http()]).await;
+    let (with, without, chain) = two_nodes().await;
     with.set().fixed.insert("txpool_contentFrom", Ok(pooled(7, FOREIGN)));
     without.set().in_pool.insert(OLDER);
     for _ in 0..3 {
@@ -217,8 +211,7 @@ async fn each_endpoint_tells_its_pool_and_what_it_knows_by_hash() {
 
 #[tokio::test]
 async fn pool_that_an_endpoint_can_not_show_is_not_reported() {
-    let node = Node::start().await;
-    let chain = connect(vec![node.http()]).await;
+    let (node, chain) = one_node().await;
     let report = async || chain.pools(SOMEBODY, &[OURS, OLDER]).await.remove(0);
     for nonsense in [json!(null), json!([]), json!({}), json!({"pending": {"x": {}}})] {
         node.set().fixed.insert("txpool_contentFrom", Ok(nonsense.clone()));
@@ -252,14 +245,6 @@ fn past(node: &Node) {
 
 fn in_slot(slot: u64) -> TxHash {
     B256::left_padding_from(&((slot + 3) * 5).to_be_bytes())
-}
-
-async fn heads_at(chain: &EvmChain, number: u64) {
-    until("every endpoint is there", || async {
-        let endpoints = chain.endpoints();
-        endpoints.iter().all(|status| status.head.is_some_and(|head| head.number == number))
-    })
-    .await;
 }
 
 #[tokio::test]

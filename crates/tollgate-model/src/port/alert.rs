@@ -28,7 +28,8 @@ pub enum AlertKind {
     Unsigned,
     /// A reservation was reported as used, no endpoint has its transaction, and higher nonces wait for it.
     ReservationUnsent,
-    /// A single endpoint counts far more than the account's cursor; the count is not used (I16).
+    /// A single endpoint counts far more than the account's cursor, or endpoints disagree about the count
+    /// of an account without slots. The count is not used (I16).
     CountDoubted,
     /// No endpoint delivers the receipt of a mined transaction.
     ReceiptUnread,

@@ -31,6 +31,18 @@ pub struct Block {
     pub transactions: Vec<TxHash>,
 }
 
+/// The endpoints' support of an account's mined count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum CountSupport {
+    /// Two endpoints report exactly this count, or the chain has one endpoint only.
+    #[default]
+    Confirmed,
+    /// The endpoints report different counts, or only one has answered. Ask again.
+    Open,
+    /// As [`Self::Open`], for longer than a second endpoint is waited for.
+    Overdue,
+}
+
 /// An account's nonce counts: the highest values that were ever confirmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AccountCounts {
@@ -46,13 +58,16 @@ pub struct AccountCounts {
     /// The highest count, mined or pending, that any endpoint that was asked tells now; never below
     /// `mined` and `pending`. For people only.
     pub told: Nonce,
+    /// The support of `mined`. It matters before an account's first slot
+    /// ([`crate::nonce::first_counts`]); later the cursor is a second source.
+    pub support: CountSupport,
 }
 
 impl AccountCounts {
     /// Counts that more than one endpoint confirms.
     pub fn confirmed(mined: Nonce, pending: Nonce) -> Self {
         let sure = mined.max(pending);
-        Self { mined, pending, sure, highest: mined, told: sure }
+        Self { mined, pending, sure, highest: mined, told: sure, support: CountSupport::Confirmed }
     }
 
     /// The mined count as far as more than one endpoint confirms it, for people (I16). `None` if

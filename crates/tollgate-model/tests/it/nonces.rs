@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::nonce;
 use proptest::prelude::*;
 use tollgate_model::nonce::{
-    ChainCount, Mode, NonceDecision, NonceRules, NonceView, RECYCLE_COUNT_AGE_MAX, StrictAdvance,
-    SubmitterStatus, decide, doubts, unexplained, without_lag,
+    ChainCount, FirstCounts, Mode, NonceDecision, NonceRules, NonceView, RECYCLE_COUNT_AGE_MAX,
+    StrictAdvance, SubmitterStatus, decide, doubts, first_counts, unexplained, without_lag,
 };
-use tollgate_model::port::chain::AccountCounts;
+use tollgate_model::port::chain::{AccountCounts, CountSupport};
 use tollgate_model::{Nonce, StuckReason, Timestamp, Tracking, TxState};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -95,6 +95,29 @@ fn a_count_beyond_the_window_needs_the_mined_count_or_a_second_endpoint() {
     assert_eq!(claimed(5_000, 5_064, 5_000), None, "what is mined counts");
     assert_eq!(claimed(5_000, 5_000, 0), Some((5_000, 74)), "I16: mined by one word");
     assert_eq!(claimed(0, 0, 0), None, "a count that lags moves nothing");
+}
+
+#[test]
+fn account_without_slots_begins_with_a_count_that_is_confirmed_proven_or_long_awaited() {
+    use CountSupport::{Confirmed, Open, Overdue};
+    let first = |cursor, (mined, highest), support, proven| {
+        let counts = AccountCounts::confirmed(nonce(mined), nonce(mined));
+        let counts = AccountCounts { highest: nonce(highest), support, ..counts };
+        match first_counts(nonce(cursor), counts, nonce(proven), 64) {
+            FirstCounts::Use(counts) => Ok((counts.mined.get(), counts.sure.get())),
+            FirstCounts::Prove { slot, .. } => Err(Some(slot.get())),
+            FirstCounts::AskAgain => Err(None),
+        }
+    };
+    assert_eq!(first(0, (5, 10), Confirmed, 0), Ok((5, 5)), "two outvote one");
+    assert_eq!(first(0, (5, 10), Open, 0), Err(Some(9)), "the lower one is not used");
+    assert_eq!(first(0, (5, 10), Open, 9), Err(Some(9)), "a lower slot proves nothing");
+    assert_eq!(first(0, (0, 900), Open, 900), Ok((900, 900)), "a block shows it");
+    assert_eq!(first(0, (7, 7), Open, 0), Err(None), "one endpoint alone");
+    assert_eq!(first(0, (7, 7), Overdue, 0), Ok((7, 7)), "I15: there is no second one");
+    assert_eq!(first(0, (5, 69), Overdue, 0), Ok((69, 5)), "a hole can be filled");
+    assert_eq!(first(0, (5, 70), Overdue, 0), Ok((5, 5)), "I16");
+    assert_eq!(first(1, (5, 10), Open, 0), Ok((5, 5)), "the cursor is a second source");
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Several endpoints, one of which is down, behind, or wrong: work goes on through the others, and
 //! nothing goes back on one endpoint's word (I4, I14).
 
+use tollgate_model::Nonce;
 use tollgate_testkit::rpc_proxy::RpcFaults;
 
+use super::outsider::{MODEST, signed};
 use super::support::{Pipeline, Sent, account, options};
 
 everywhere! {
@@ -10,6 +12,7 @@ everywhere! {
     an_endpoint_that_falls_behind_takes_nothing_back,
     an_endpoint_whose_counts_are_too_high_opens_no_gap,
     an_endpoint_whose_counts_are_too_low_gives_no_nonce_twice,
+    endpoint_that_counts_too_little_gives_no_used_nonce_to_a_new_account,
 }
 
 /// Nobody listens here: the port is reserved.
@@ -42,6 +45,28 @@ async fn an_endpoint_whose_counts_are_too_high_opens_no_gap(pipeline: Pipeline) 
 
 async fn an_endpoint_whose_counts_are_too_low_gives_no_nonce_twice(pipeline: Pipeline) {
     beside_a_good_one(pipeline, [-1, 0, -1_000].map(wrong_counts)).await;
+}
+
+/// The account's key was used before, and the database is new: only the endpoints tell where its nonces
+/// begin. One of two counts less, or nothing at all.
+async fn endpoint_that_counts_too_little_gives_no_used_nonce_to_a_new_account(pipeline: Pipeline) {
+    let odd = pipeline.chain.breakable().await;
+    let urls = [odd.url(), pipeline.chain.url()];
+    for (account, offset) in [(account(0), -5), (account(1), -1_000)] {
+        let mut outsiders = Vec::new();
+        for nonce in 0..7 {
+            let foreign = signed(account, Nonce::new(nonce).unwrap(), 900, MODEST).await;
+            pipeline.chain.send(&foreign.raw).await;
+            outsiders.push(foreign.tx_hash);
+        }
+        pipeline.chain.mine(3).await;
+        odd.change(|faults| *faults = wrong_counts(offset));
+        let engine = pipeline.node_over("a", options(), &urls).await;
+        let sent = pipeline.send(&engine, account, 0..8).await;
+        pipeline.mine_until_final(&sent).await;
+        pipeline.verify_beside(account, &sent, &outsiders).await;
+        engine.stop().await;
+    }
 }
 
 fn wrong_counts(nonce_offset: i64) -> RpcFaults {
