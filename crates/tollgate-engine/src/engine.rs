@@ -72,6 +72,18 @@ pub(crate) struct Handle {
 }
 
 impl Workers {
+    /// Ends a worker that has released its lease, unless work came meanwhile. Work is given under the same
+    /// lock, so none is given to a worker that ends.
+    pub(crate) fn retire(&self, submitter: Submitter, inbox: &mut Inbox) -> bool {
+        let mut handles = self.lock();
+        let may_end = inbox.is_empty();
+        if may_end {
+            inbox.close();
+            handles.remove(&submitter);
+        }
+        may_end
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Submitter, Handle>> {
         self.handles.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -198,8 +210,8 @@ impl Engine {
         let handle = Handle { creates, commands, mailbox: Mailbox::default() };
         let mailbox = handle.mailbox.clone();
         let inbox = Arc::new(AsyncMutex::new(Inbox { creates: intents, commands: asked }));
-        let context = self.context.clone();
-        let worker = Worker { context, submitter, inbox, mailbox };
+        let (context, workers) = (self.context.clone(), Arc::downgrade(&self.workers));
+        let worker = Worker { context, workers, submitter, inbox, mailbox };
         let given = give(&handle);
         supervise(&self.context.deaths, "worker", move || worker.clone().run());
         handles.insert(submitter, handle);
@@ -211,7 +223,7 @@ impl Engine {
         self.drain();
         let handles: Vec<Handle> = self.workers.lock().values().cloned().collect();
         for handle in &handles {
-            handle.mailbox.post([WorkerEvent::Stop]);
+            handle.mailbox.request_stop();
         }
         for handle in handles {
             handle.creates.closed().await;

@@ -3,6 +3,7 @@
 //! Posting never waits, so that a slow worker delays nobody else (I14). There are at most a few events for
 //! each open attempt, and open attempts are bounded by the window (I13).
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
@@ -31,8 +32,6 @@ pub(crate) enum WorkerEvent {
     Decided(Box<PolicyAnswer>),
     /// This lease was not renewed. A worker that holds a newer one by then has not lost that.
     LeaseLost(Lease),
-    /// The node stops: finish and let go.
-    Stop,
 }
 
 /// What came of one send.
@@ -102,6 +101,7 @@ pub(crate) struct Mailbox {
 #[derive(Default)]
 struct Inner {
     events: Mutex<Vec<WorkerEvent>>,
+    is_stop_requested: AtomicBool,
     changed: Notify,
 }
 
@@ -109,6 +109,17 @@ impl Mailbox {
     pub(crate) fn post(&self, events: impl IntoIterator<Item = WorkerEvent>) {
         self.inner.events.lock().unwrap_or_else(PoisonError::into_inner).extend(events);
         self.inner.changed.notify_one();
+    }
+
+    /// Asks the worker to stop and to release its lease. Not an event, because events are lost when a worker
+    /// restarts, and whoever stops the node waits for the worker.
+    pub(crate) fn request_stop(&self) {
+        self.inner.is_stop_requested.store(true, Ordering::Release);
+        self.inner.changed.notify_one();
+    }
+
+    pub(crate) fn is_stop_requested(&self) -> bool {
+        self.inner.is_stop_requested.load(Ordering::Acquire)
     }
 
     /// Takes out all events so far, in the order they were posted.

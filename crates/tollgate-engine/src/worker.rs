@@ -21,7 +21,7 @@ mod upkeep;
 
 use std::collections::HashSet;
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, mpsc};
@@ -33,6 +33,7 @@ use tollgate_model::{IllegalMove, Submitter};
 use tracing::{info, warn};
 
 use crate::context::Context;
+use crate::engine::Workers;
 use crate::errors::{Cause, Unserved};
 use crate::mailbox::{Mailbox, WorkerEvent};
 use crate::view::ChainView;
@@ -68,10 +69,19 @@ impl Inbox {
         }
     }
 
-    /// Takes nothing more, and answers everything that waits.
-    fn close(&mut self, owner: Option<Owner>) {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.creates.is_empty() && self.commands.is_empty()
+    }
+
+    /// Takes nothing more.
+    pub(crate) fn close(&mut self) {
         self.creates.close();
         self.commands.close();
+    }
+
+    /// Takes nothing more, and answers everything that waits.
+    fn refuse_and_close(&mut self, owner: Option<Owner>) {
+        self.close();
         self.refuse_all(&Unserved::NotOwner(owner));
     }
 }
@@ -85,7 +95,9 @@ enum Stop {
     NotOwner(Owner),
     /// What it knows may be wrong: read everything again.
     Restart(Cause),
-    /// There is nothing to do, or the node stops.
+    /// There has been nothing to do for `lease_idle`.
+    Idle,
+    /// The node stops, or the submitter goes to another node.
     Done,
 }
 
@@ -100,7 +112,7 @@ impl Stop {
             Self::Fenced => Unserved::NotOwner(None),
             Self::NotOwner(owner) => Unserved::NotOwner(Some(owner.clone())),
             Self::Restart(why) => Unserved::Unavailable(why.clone()),
-            Self::Done => Unserved::unavailable("the node stops"),
+            Self::Idle | Self::Done => Unserved::unavailable("the node stops"),
         }
     }
 }
@@ -139,6 +151,7 @@ struct Retained {
 #[derive(Clone)]
 pub(crate) struct Worker {
     pub(crate) context: Arc<Context>,
+    pub(crate) workers: Weak<Workers>,
     pub(crate) submitter: Submitter,
     pub(crate) inbox: Arc<Mutex<Inbox>>,
     pub(crate) mailbox: Mailbox,
@@ -174,7 +187,7 @@ impl Worker {
                 }
                 Stop::Fenced => {
                     warn_fenced(submitter);
-                    return inbox.close(None);
+                    return inbox.refuse_and_close(None);
                 }
                 Stop::NotOwner(owner) => {
                     // The lease was lost while the store could not be asked, for instance because
@@ -182,9 +195,16 @@ impl Worker {
                     if has_owned {
                         warn_fenced(submitter);
                     }
-                    return inbox.close(Some(owner));
+                    return inbox.refuse_and_close(Some(owner));
                 }
-                Stop::Done => return inbox.close(None),
+                Stop::Idle => {
+                    // What came while the lease was released is served under a new one.
+                    let workers = self.workers.upgrade();
+                    if workers.is_none_or(|workers| workers.retire(submitter, &mut inbox)) {
+                        return;
+                    }
+                }
+                Stop::Done => return inbox.refuse_and_close(None),
             }
         }
     }
@@ -248,6 +268,9 @@ impl OwnedWorker {
     }
 
     async fn work_on(&mut self, inbox: &mut Inbox) -> Result<Infallible, Stop> {
+        if self.session.mailbox.is_stop_requested() {
+            return Err(Stop::Done);
+        }
         self.recover().await?;
         self.has_begun = true;
         let mut view = self.session.context.view.clone();
@@ -277,7 +300,6 @@ impl OwnedWorker {
             if events.contains(&WorkerEvent::LeaseLost(self.session.lease)) {
                 return Err(Stop::Fenced);
             }
-            let stops = events.contains(&WorkerEvent::Stop);
             self.take_events(events, &view.latest()).await?;
             self.upkeep.tend_pool(&mut self.session).await?;
             for command in commands.drain(..) {
@@ -289,8 +311,11 @@ impl OwnedWorker {
             }
             self.intake.accept(&mut self.session, std::mem::take(&mut creates)).await?;
             self.upkeep.note_head(&mut self.session);
-            if stops || self.is_idle() || self.lets_go(inbox) {
+            if self.session.mailbox.is_stop_requested() || self.lets_go(inbox) {
                 return Err(Stop::Done);
+            }
+            if self.is_idle() && inbox.is_empty() {
+                return Err(Stop::Idle);
             }
         }
     }
@@ -333,7 +358,7 @@ impl OwnedWorker {
                 WorkerEvent::LookedUp { number, found } => looked_up.push((number, found)),
                 WorkerEvent::Answered(outcome) => answers.push(outcome),
                 WorkerEvent::Decided(decided) => decisions.push(decided),
-                WorkerEvent::LeaseLost(_) | WorkerEvent::Stop => {}
+                WorkerEvent::LeaseLost(_) => {}
             }
         }
         let session = &mut self.session;
@@ -374,9 +399,8 @@ impl OwnedWorker {
 
     /// Whether the submitter is let go for the node that should own it.
     fn lets_go(&mut self, inbox: &Inbox) -> bool {
-        let nobody_waits = inbox.creates.is_empty() && inbox.commands.is_empty();
         let is_quiet =
-            nobody_waits && self.session.is_sender_idle() && !self.commands.is_policy_asked();
+            inbox.is_empty() && self.session.is_sender_idle() && !self.commands.is_policy_asked();
         self.transfer.is_due(&self.session, is_quiet)
     }
 }

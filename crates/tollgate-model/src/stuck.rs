@@ -200,7 +200,7 @@ pub fn plan(
     };
     match action {
         StuckAction::Noop => Ok(Plan::Alert),
-        StuckAction::Resubmit => Ok(Plan::Resend { event: claim(subject.state)? }),
+        StuckAction::Resubmit => Ok(Plan::Resend { event: resend_claim(subject.state)? }),
         StuckAction::Replace => {
             claim(subject.state)?;
             sign(replacement(brings_payload, subject)?)
@@ -243,6 +243,28 @@ const fn claim(state: TxState) -> Result<Option<TxEvent>, Forbidden> {
         TxState::Confirmed | TxState::Failed(_) => Err(Forbidden::Final),
         TxState::Allocated(_) | TxState::Tracking(Tracking::Pending | Tracking::Stale) => Ok(None),
         TxState::Stuck(_) => Ok(Some(TxEvent::Retried)),
+    }
+}
+
+/// The event with which a resend of the same bytes is claimed. It ends STUCK only where the decision to send
+/// is what was missing; elsewhere the nodes' answer shows whether the cause has ended
+/// ([`crate::answer::event_for`]).
+const fn resend_claim(state: TxState) -> Result<Option<TxEvent>, Forbidden> {
+    match state {
+        TxState::Stuck(
+            StuckReason::TimedOut
+            | StuckReason::ResubmitsExhausted
+            | StuckReason::GreyZone
+            | StuckReason::InsufficientFunds
+            | StuckReason::FeeCap
+            | StuckReason::Unproven,
+        ) => Ok(None),
+        TxState::Stuck(StuckReason::Rejected | StuckReason::Expired | StuckReason::Unwritable)
+        | TxState::Queued(_)
+        | TxState::Allocated(_)
+        | TxState::Tracking(_)
+        | TxState::Confirmed
+        | TxState::Failed(_) => claim(state),
     }
 }
 
@@ -349,8 +371,10 @@ mod tests {
     #[test]
     fn without_a_key_only_the_same_bytes_can_be_sent() {
         let keyless = Subject { has_key: false, signed_by_caller: true, ..subject(STUCK) };
-        let resend = Plan::Resend { event: Some(TxEvent::Retried) };
-        assert_eq!(plan(StuckAction::Resubmit, false, &keyless), Ok(resend));
+        let resent = |subject| plan(StuckAction::Resubmit, false, subject);
+        assert_eq!(resent(&keyless), Ok(Plan::Resend { event: None }), "the cause has not ended");
+        let expired = Subject { state: TxState::Stuck(StuckReason::Expired), ..keyless };
+        assert_eq!(resent(&expired), Ok(Plan::Resend { event: Some(TxEvent::Retried) }));
         for action in [StuckAction::Cancel, StuckAction::Placeholder] {
             assert_eq!(plan(action, false, &keyless), Err(Forbidden::NoKey));
         }

@@ -88,6 +88,7 @@ impl ReservationStore for PgStore {
     ) -> Result<Vec<Nonce>, StoreError> {
         let (chain_id, address) = key(&lease.submitter);
         let tx = self.begin_owned(node, lease).await?;
+        lock_cursor(&tx, lease.submitter).await?;
         let rows = tx.query_all(queries::RESERVATION_EXPIRE, &[&chain_id, &address]).await?;
         tx.commit().await?;
         nonces(&rows)
@@ -101,6 +102,7 @@ impl ReservationStore for PgStore {
     ) -> Result<Vec<Nonce>, StoreError> {
         let (chain_id, address) = key(&lease.submitter);
         let tx = self.begin_owned(node, lease).await?;
+        lock_cursor(&tx, lease.submitter).await?;
         let rows = tx
             .query_all(queries::RESERVATION_RETIRE, &[&chain_id, &address, &mined.as_i64()])
             .await?;
@@ -181,6 +183,7 @@ impl PgStore {
     ) -> Result<Option<Reservation>, StoreError> {
         let (chain_id, address) = key(&lease.submitter);
         let tx = self.begin_owned(node, lease).await?;
+        lock_cursor(&tx, lease.submitter).await?;
         let nonce = nonce.as_i64();
         let changed =
             tx.query_opt(query, &[&chain_id, &address, &nonce, &owner_token, content]).await?;
@@ -211,7 +214,8 @@ impl PgStore {
     }
 }
 
-/// The cursor's row, locked until the transaction ends.
+/// The cursor's row, locked until the transaction ends. Every write of reservations locks it, so that `settle`
+/// can wait for one whose outcome is unknown.
 async fn lock_cursor(tx: &Tx, submitter: Submitter) -> Result<Row, StoreError> {
     let (chain_id, address) = key(&submitter);
     let locked = tx.query_opt(queries::CURSOR_LOCK, &[&vec![chain_id], &vec![address]]).await?;

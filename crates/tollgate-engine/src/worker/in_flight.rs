@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tollgate_model::answer::AnswerClass;
+use tollgate_model::answer::{AnswerAction, AnswerClass, action_for};
 use tollgate_model::bump::{Offer, dearest};
 use tollgate_model::diagnose::Diagnosis;
 use tollgate_model::gap::LineSlot;
@@ -16,7 +16,7 @@ use tollgate_model::reconcile::{BlockStanding, OpenSlot};
 use tollgate_model::resubmit::{Patience, ResubmitRules, hold, renews_patience};
 use tollgate_model::stuck::Subject;
 use tollgate_model::{
-    Allocated, Bytes, Intent, Nonce, StuckReason, Timestamp, TxHash, TxId, TxState, U256,
+    Allocated, Bytes, Intent, Nonce, StuckReason, Timestamp, TxEvent, TxHash, TxId, TxState, U256,
 };
 use tracing::error;
 
@@ -90,10 +90,12 @@ pub(super) struct InFlightTx {
 pub(super) struct Holds {
     /// Why no block can take its newest attempt.
     hindrance: Option<Hindrance>,
-    /// What hindered it is gone, and it was not sent since.
-    pub(super) hindrance_is_over: bool,
-    /// The hold that the stored error tells of.
-    pub(super) shown: Option<StuckReason>,
+    /// The hindrance has ended, and the transaction was not sent since.
+    hindrance_is_over: bool,
+    /// The hindrance, or the hold that is shown, has ended, and no node has answered since.
+    cause_has_ended: bool,
+    /// The hold that the stored error names.
+    shown: Option<StuckReason>,
 }
 
 impl Holds {
@@ -101,9 +103,42 @@ impl Holds {
         self.hindrance
     }
 
+    pub(super) const fn hindrance_is_over(&self) -> bool {
+        self.hindrance_is_over
+    }
+
+    pub(super) const fn shown(&self) -> Option<StuckReason> {
+        self.shown
+    }
+
+    /// Notes the result of an examination of the head.
     pub(super) fn set_hindrance(&mut self, found: Option<Hindrance>) {
-        self.hindrance_is_over |= self.hindrance.is_some() && found.is_none();
+        let was_hindered = self.hindrance.is_some();
+        self.hindrance_is_over |= was_hindered && found.is_none();
+        self.cause_has_ended =
+            found.is_none() && (self.cause_has_ended || was_hindered || self.shown.is_some());
         self.hindrance = found;
+    }
+}
+
+/// What one answer to a send means beyond its class.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AnswerNotes {
+    /// It is the first answer to a further attempt.
+    pub(super) is_first: bool,
+    /// It ends a hold that nodes had named.
+    pub(super) ends_hold: bool,
+    /// It shows that what kept the transaction waiting has ended
+    /// ([`tollgate_model::answer::AnsweredTx::is_news`]).
+    pub(super) is_news: bool,
+}
+
+impl AnswerNotes {
+    /// Adds what a later answer of the same transaction means.
+    pub(super) fn add(&mut self, later: Self) {
+        self.is_first |= later.is_first;
+        self.ends_hold |= later.ends_hold;
+        self.is_news |= later.is_news;
     }
 }
 
@@ -233,10 +268,6 @@ impl Answers {
         self.last
     }
 
-    pub(super) const fn has_newest(&self) -> bool {
-        self.has_newest
-    }
-
     /// How many answers were received.
     pub(super) const fn count(&self) -> u64 {
         self.count
@@ -333,6 +364,10 @@ impl InFlightTx {
         } else if update.event().is_some_and(|it| renews_patience(update.seen.state, it)) {
             self.sending.renew(now);
         }
+        if matches!(update.event(), Some(TxEvent::GaveUp(_))) {
+            // What ended before it was STUCK is not why it is.
+            self.holds.cause_has_ended = false;
+        }
         match &update.evidence {
             Evidence::Keep => {}
             Evidence::Set(mined) => self.forked |= self.mined.replace(mined.clone()).is_some(),
@@ -354,11 +389,29 @@ impl InFlightTx {
     }
 
     /// Takes notice of the endpoints' common answer to one of its attempts.
-    pub(super) fn note_answer(&mut self, raw: &Bytes, class: AnswerClass, doubted: bool) {
+    pub(super) fn note_answer(
+        &mut self,
+        raw: &Bytes,
+        class: AnswerClass,
+        doubted: bool,
+    ) -> AnswerNotes {
+        let is_taken = action_for(class) == AnswerAction::Track;
+        let ends_hold = is_taken && self.refused_for().is_some();
+        let is_first = self.attempts.len() > 1 && !self.answers.has_newest;
+        let is_news = is_taken
+            && self.holds.hindrance.is_none()
+            && (class == AnswerClass::Accepted || ends_hold || self.holds.cause_has_ended);
+        self.holds.cause_has_ended = false;
         self.answers.note(class, doubted);
         if let Some(attempt) = self.attempts.iter_mut().find(|it| it.signed.raw == *raw) {
             attempt.note_answer(class, doubted);
         }
+        AnswerNotes { is_first, ends_hold, is_news }
+    }
+
+    /// The stored error names the hold as it is now.
+    pub(super) fn note_hold_shown(&mut self) {
+        self.holds.shown = self.hold();
     }
 
     pub(super) fn newest(&self) -> Option<&SentAttempt> {

@@ -13,6 +13,7 @@ use std::collections::{HashMap, HashSet};
 
 use tokio::sync::oneshot;
 use tollgate_model::expiry::is_expired;
+use tollgate_model::nonce::SlotToFill;
 use tollgate_model::port::{
     BatchLimits, Checkpoint, CreateAnswer, NewAttempt, Payload, Section, SectionOutcome,
     StoreError, TxRecord, UpdateAnswer,
@@ -31,7 +32,7 @@ use refused::Flaw;
 use screening::Screened;
 pub(super) use screening::{FundsLedger, Quotes, judge_replacement};
 use signing::{Unfilled, Unsigned};
-pub(super) use slots::next_slots;
+pub(super) use slots::slots_for_placeholders;
 
 /// How often a batch that was overtaken is put together anew.
 const TRIES_MAX: u32 = 4;
@@ -195,7 +196,7 @@ impl Intake {
         if wanted == 0 {
             return Ok(Accepted::Done);
         }
-        let slots = match next_slots(session, wanted).await {
+        let slots = match slots::next_slots(session, wanted).await {
             Ok(slots) => slots,
             Err(Stop::Restart(why)) => {
                 refuse(creates, &Unserved::Unavailable(why).into());
@@ -239,6 +240,42 @@ impl Intake {
                 Err(stop)
             }
         }
+    }
+
+    /// Opens these slots for placeholders, whatever waits and whether or not the submitter accepts work. What
+    /// is not taken now is tried again when the holes are looked at next.
+    pub(super) async fn fill_holes(
+        &mut self,
+        session: &mut Session,
+        slots: &[SlotToFill],
+        creates: Vec<CreateJob>,
+    ) -> Result<(), Stop> {
+        let Screened { passed: creates, undecided } = self.funds.screen(session, creates).await;
+        refuse(undecided, &Unserved::Busy.into());
+        if creates.is_empty() {
+            return Ok(());
+        }
+        session.reached(Checkpoint::SlotsChosen).await;
+        let filled = match signing::sign_slots(session, slots, &[], &creates).await {
+            Ok(filled) => filled,
+            Err(Unfilled::Unpriced(why)) => {
+                refuse(creates, &why.into());
+                return Ok(());
+            }
+            Err(Unfilled::Unsigned(unsigned)) => {
+                refuse(unsigned.refuse(0, creates), &Unserved::Busy.into());
+                return Ok(());
+            }
+        };
+        session.reached(Checkpoint::AttemptsSigned).await;
+        let mut section = slots::section(session, &[], &creates, filled)?;
+        section.fills_holes = true;
+        match self.commit(session, section, Vec::new(), creates).await? {
+            Accepted::Done => {}
+            Accepted::More(left) | Accepted::Again(left) => refuse(left, &Unserved::Busy.into()),
+        }
+        self.section_max = None;
+        Ok(())
     }
 
     /// What can't be priced now is kept without a slot (I6), and gets one when the chain can be asked. What

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tollgate_model::nonce::{Mode, SubmitterStatus, doubts, without_lag};
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::{
-    AlertKind, Checkpoint, Lease, Section, StatusChange, SubmitterRecord, TxUpdate,
+    AlertKind, Checkpoint, Lease, Section, StatusChange, StoreError, SubmitterRecord, TxUpdate,
 };
 use tollgate_model::{Submitter, Text, Timestamp, TxEvent, TxId};
 use tracing::warn;
@@ -64,7 +64,7 @@ impl Session {
         if !matches!(stop, Stop::Restart(_)) {
             self.context.keeper.forget(self.lease);
         }
-        if matches!(stop, Stop::Done)
+        if matches!(stop, Stop::Done | Stop::Idle)
             && let Err(error) = self.context.keeper.release(self.lease).await
         {
             warn!(submitter = %self.submitter, %error, "lease not released; it expires");
@@ -103,6 +103,15 @@ impl Session {
     /// An empty section under this lease.
     pub(super) const fn section(&self) -> Section {
         Section::new(self.lease)
+    }
+
+    /// The outcome of a write of nonces that no transaction has, which is a fenced commit of its own. If it is
+    /// unknown, it is resolved before the worker reads these nonces again.
+    pub(super) fn written<T>(&mut self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+        if matches!(outcome, Err(StoreError::CommitUnknown(_))) {
+            self.journal.note_unknown(std::iter::empty());
+        }
+        outcome
     }
 
     /// Writes a section without creates ([`Journal::apply`]).

@@ -1,9 +1,12 @@
 //! A defect kills an actor: it is started again, and nothing is lost or done twice.
 
+use std::pin::pin;
+
 use futures_util::future::join_all;
+use futures_util::poll;
 use tollgate_engine::{ActError, Acted, Action, Unserved};
 use tollgate_model::port::{AttemptKind, Checkpoint};
-use tollgate_model::{Failed, TxState};
+use tollgate_model::{Failed, Intent, TxState};
 
 use crate::govern::{PENDING, act, patient, transfers};
 use crate::support::{Cluster, account, options, request, transfer};
@@ -71,6 +74,25 @@ async fn die_in_a_cancel_at(at: Checkpoint) {
     assert_eq!(cluster.paid(account(1)), [0, 1, 0, 3, 4], "closed once, the others paid once");
     assert_eq!(cluster.record(ids[2]).await.seen.state, TxState::Failed(Failed::Cancelled));
     assert_eq!(cluster.feed().await.len(), 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn worker_that_panics_while_the_node_stops_is_restarted_and_stops() {
+    let (cluster, engine) = Cluster::with_node(options()).await;
+    let mut hold = cluster.checkpoints.pause_at(Checkpoint::AnswersSeen);
+    transfers(&engine, [0]).await;
+    hold.reached().await;
+    // Both wait for the worker's next turn, in which it panics.
+    let intent = Intent { gas: Some(21_000), ..transfer(1) };
+    let mut create = pin!(engine.create(account(1), None, intent));
+    assert!(poll!(&mut create).is_pending());
+    let mut stop = pin!(engine.stop());
+    assert!(poll!(&mut stop).is_pending());
+    cluster.checkpoints.panic_at(Checkpoint::SlotsChosen);
+    hold.release();
+    assert!(within("the answer", create).await.is_err());
+    within("the engine stops", stop).await;
+    assert_eq!(engine.deaths(), 1);
 }
 
 macro_rules! deaths {

@@ -87,6 +87,9 @@ pub struct Section {
     pub waits: Option<Vec<SubmitterWait>>,
     /// Transactions to create.
     pub creates: Vec<NewTx>,
+    /// The creates are placeholders in recycled slots: they may be opened whatever the submitter's status
+    /// is, because an operator asked for them.
+    pub fills_holes: bool,
     /// Changes to existing transactions.
     pub updates: Vec<TxUpdate>,
 }
@@ -102,6 +105,7 @@ impl Section {
             mode: None,
             waits: None,
             creates: Vec::new(),
+            fills_holes: false,
             updates: Vec::new(),
         }
     }

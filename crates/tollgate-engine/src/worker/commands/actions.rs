@@ -142,11 +142,10 @@ pub(in crate::worker) async fn carry_out_action(
     origin: ActionOrigin<'_>,
 ) -> Result<Acted, ActionFailure> {
     let Some(tx) = session.state.tx(tx_id).cloned() else { return Err(Forbidden::Final.into()) };
-    let planned = match plan(action, with.call.is_some(), &tx.subject(session.has_key()))? {
-        Plan::Sign { event, .. }
-            if is_settled_by_resend(session, &tx, action, with, origin).await =>
-        {
-            Plan::Resend { event }
+    let subject = tx.subject(session.has_key());
+    let planned = match plan(action, with.call.is_some(), &subject)? {
+        Plan::Sign { .. } if is_settled_by_resend(session, &tx, action, with, origin).await => {
+            plan(StuckAction::Resubmit, false, &subject)?
         }
         planned => planned,
     };

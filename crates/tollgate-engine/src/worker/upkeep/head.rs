@@ -145,7 +145,7 @@ async fn hindrance_of(session: &Session, tx: &InFlightTx) -> Option<(Option<Hind
 async fn show_hindrance(session: &mut Session, tx_id: TxId) -> Result<(), Stop> {
     let Some(tx) = session.state.tx(tx_id) else { return Ok(()) };
     let hold = tx.hold();
-    if hold == tx.holds.shown {
+    if hold == tx.holds.shown() {
         return Ok(());
     }
     let what = if hold.is_some() { "held" } else { "hold_over" };
@@ -167,7 +167,7 @@ async fn show_hindrance(session: &mut Session, tx_id: TxId) -> Result<(), Stop> 
     if session.apply_one(update).await?.is_none()
         && let Some(tx) = session.state.tx_mut(tx_id)
     {
-        tx.holds.shown = tx.hold();
+        tx.note_hold_shown();
     }
     Ok(())
 }

@@ -3,13 +3,16 @@
 
 use std::time::Duration;
 
-use tollgate_engine::EngineOptions;
+use tollgate_engine::{ActError, EngineOptions, Fill};
+use tollgate_model::fill::{FillWith, NonceRange, NoncesRefused};
+use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::AlertKind;
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::stuck::StuckThresholds;
-use tollgate_model::{TxId, TxState};
+use tollgate_model::{Nonce, TxId, TxState};
+use tollgate_testkit::fake_chain::Reorged;
 
-use super::{PENDING, patient, transfers, window};
+use super::{PENDING, patient, reason, strict, transfers, window};
 use crate::support::{Cluster, account};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -92,4 +95,56 @@ async fn age_of_a_hole_goes_on_over_takeovers() {
     }
     rig.mine_until_final(&ids).await;
     assert_eq!(rig.paid(account(1)), [0, 10]);
+}
+
+/// A range of one nonce, to be filled by placeholders.
+fn only(nonce: Nonce, with: FillWith) -> Fill {
+    Fill { range: NonceRange { first: nonce, last: nonce }, with, used: false }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fill_on_a_paused_account_makes_placeholders_at_once_and_refuses_to_wait_for_the_next() {
+    let (cluster, engine, mut ids) = with_a_hole(policy(RejectedSlot::Hold, patient())).await;
+    let of = account(1);
+    engine.pause(of, reason("audit")).await.unwrap();
+    let held = transfers(&engine, [11]).await;
+    let by_next = engine.fill(of, only(Nonce::MIN, FillWith::Next), reason("drill")).await;
+    let refused = NoncesRefused::NotActive(SubmitterStatus::Paused);
+    assert_eq!(by_next, Err(ActError::Nonces(refused)), "it says what to do");
+    let filled = engine.fill(of, only(Nonce::MIN, FillWith::Placeholder), reason("drill")).await;
+    assert_eq!(filled.map(|filled| filled.handed_back), Ok(1));
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(of), [0, 10]);
+    assert_eq!(cluster.record(held[0]).await.nonce, None, "what waits is still held");
+    engine.resume(of, reason("done")).await.unwrap();
+    ids.extend(held);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(of), [0, 10, 11]);
+}
+
+/// An outsider's transaction that an operator has accepted leaves the chain below an open slot.
+#[tokio::test(flavor = "multi_thread")]
+async fn hole_of_a_strict_account_with_open_work_is_filled_by_an_operators_placeholder() {
+    let reconcile_interval = Duration::from_millis(300);
+    let options = EngineOptions { reconcile_interval, ..strict() };
+    let (cluster, engine) = Cluster::strict_with_node(options).await;
+    let of = account(1);
+    cluster.chain.outsider_mines(of.address);
+    for _ in 0..3 {
+        cluster.chain.mine();
+    }
+    let status = async || cluster.submitter(of).await.status;
+    cluster.eventually("PROTECT", async || status().await == SubmitterStatus::Protect).await;
+    engine.resume(of, reason("it was me")).await.unwrap();
+    let ids = transfers(&engine, [10, 11]).await;
+    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.chain.reorg(cluster.chain.height(), Reorged::Dropped);
+    let found = engine.reconcile(of).await.unwrap();
+    assert!(found.steps.iter().any(|step| step.contains("hole 0 to 0")), "{found:?}");
+    let by_next = engine.fill(of, only(Nonce::MIN, FillWith::Next), reason("drill")).await;
+    assert_eq!(by_next, Err(ActError::Nonces(NoncesRefused::Strict)), "I12");
+    let filled = engine.fill(of, only(Nonce::MIN, FillWith::Placeholder), reason("drill")).await;
+    assert_eq!(filled.map(|filled| filled.handed_back), Ok(1));
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(of), [0, 10, 11], "I12: without a gap, in order");
 }

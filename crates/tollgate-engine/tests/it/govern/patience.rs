@@ -165,3 +165,26 @@ async fn resends_run_out_under_owners_that_change_often() {
     let state = cluster.record(tx).await.seen.state;
     assert!(is_stuck(state), "{state}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stuck_transaction_that_a_node_already_knows_stays_stuck_until_it_is_mined() {
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.hold(TxMatch::Value(10));
+    let engine = cluster.node("a", impatient());
+    let tx = transfers(&engine, [10]).await[0];
+    cluster.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.clock.advance(60 * SECOND);
+    cluster.until(tx, "timed out", |tx| tx.seen.state == TIMED_OUT).await;
+    let hash = cluster.attempts(tx).await[0].tx_hash;
+    assert_eq!(act(&engine, tx, Action::Resubmit).await, Ok(Acted::Resent));
+    cluster.eventually("it is sent again", async || cluster.chain.sends(hash) == 2).await;
+    two_ticks().await;
+    assert_eq!(cluster.record(tx).await.seen.state, TIMED_OUT, "nothing was solved");
+    // A node that did not have it any more, and takes it, is news.
+    cluster.chain.forget_pool();
+    assert_eq!(act(&engine, tx, Action::Resubmit).await, Ok(Acted::Resent));
+    cluster.until(tx, "is tracked", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
+    cluster.chain.release(TxMatch::Value(10));
+    cluster.mine_until_final(&[tx]).await;
+    assert_eq!(cluster.record(tx).await.seen.state, TxState::Confirmed);
+}
