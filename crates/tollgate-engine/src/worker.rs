@@ -14,7 +14,6 @@ mod in_flight;
 mod intake;
 mod journal;
 mod ownership_transfer;
-mod recovery;
 mod session;
 mod state;
 mod upkeep;
@@ -47,12 +46,12 @@ use ownership_transfer::OwnershipTransfer;
 use session::Session;
 use upkeep::Upkeep;
 
-/// How often a worker looks for what slipped by.
+/// The time between two rounds of upkeep.
 const TICK: Duration = Duration::from_millis(500);
 /// The pause before a worker that failed starts again.
 const RESTART_PAUSE: Duration = Duration::from_millis(300);
 
-/// What callers and operators ask of a worker.
+/// The queues of creates and commands of a worker.
 pub(crate) struct Inbox {
     pub(crate) creates: mpsc::Receiver<CreateJob>,
     pub(crate) commands: mpsc::Receiver<Command>,
@@ -86,14 +85,14 @@ impl Inbox {
     }
 }
 
-/// Why a worker stops working from what it knows.
+/// The reason why a worker ends a session.
 #[derive(Debug)]
 enum Stop {
     /// The lease is gone (I2).
     Fenced,
     /// Another node has the lease.
     NotOwner(Owner),
-    /// What it knows may be wrong: read everything again.
+    /// The state in memory may be wrong: read everything again.
     Restart(Cause),
     /// There has been nothing to do for `lease_idle`.
     Idle,
@@ -106,7 +105,7 @@ impl Stop {
         Self::Restart(Cause::Other(why.into()))
     }
 
-    /// What callers are told whose requests were not begun.
+    /// The answer to requests that were not begun.
     fn answer(&self) -> Unserved {
         match self {
             Self::Fenced => Unserved::NotOwner(None),
@@ -140,7 +139,7 @@ macro_rules! restart_for {
 
 restart_for!(InvalidValue, IllegalMove, ChainUnavailable);
 
-/// What a worker knows over its restarts, because the store does not have it.
+/// State that outlives a restart of the worker and is not in the store.
 struct Retained {
     /// The same alert is not raised again after each restart.
     alarm: Alarm,
@@ -242,7 +241,7 @@ struct OwnedWorker {
     commands: Commands,
     transfer: OwnershipTransfer,
     busy_at: Instant,
-    /// It has loaded the open work, and takes more.
+    /// True once the open work is loaded.
     has_begun: bool,
 }
 
@@ -323,7 +322,7 @@ impl OwnedWorker {
     /// Everything that was loaded is looked for beside this, and then sent again where the rules send it by
     /// themselves.
     async fn recover(&mut self) -> Result<(), Stop> {
-        recovery::load(&mut self.session).await?;
+        session::load_open_work(&mut self.session).await?;
         let view = self.session.context.view.get();
         self.take_events(Vec::new(), &view).await?;
         self.tick().await?;
@@ -397,7 +396,6 @@ impl OwnedWorker {
         self.busy_at.elapsed() > self.session.context.options.lease_idle
     }
 
-    /// Whether the submitter is let go for the node that should own it.
     fn lets_go(&mut self, inbox: &Inbox) -> bool {
         let is_quiet =
             inbox.is_empty() && self.session.is_sender_idle() && !self.commands.is_policy_asked();

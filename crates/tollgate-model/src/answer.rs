@@ -237,7 +237,7 @@ pub struct AnsweredTx {
 }
 
 impl AnsweredTx {
-    /// Whether a node that has the transaction changes its state. STUCK ends only with the cause that its
+    /// True if a node that has the transaction changes its state. STUCK ends only with the cause that its
     /// reason names: a node that answers `already_known` has solved nothing.
     const fn is_moved_by_acceptance(&self) -> bool {
         match self.state {

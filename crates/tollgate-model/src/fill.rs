@@ -70,7 +70,7 @@ pub struct NonceRange {
 pub struct FillView {
     /// The submitter's mode.
     pub mode: Mode,
-    /// Whether the submitter accepts work.
+    /// The submitter's status.
     pub status: SubmitterStatus,
     /// The cursor.
     pub cursor: Nonce,

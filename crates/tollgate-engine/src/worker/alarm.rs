@@ -7,13 +7,12 @@ use std::time::Duration;
 use tollgate_model::port::{Alert, AlertKind, Alerts};
 use tollgate_model::{Nonce, Submitter, Timestamp, TxId};
 
-/// How soon the same alert is raised again.
 const REPEAT: Duration = Duration::from_secs(600);
 /// Alerts that are remembered as raised (I13). More than that within [`REPEAT`] are about more open
 /// transactions than an account usually has; then the older half is forgotten and may be raised again.
 const REMEMBERED_MAX: usize = 50_000;
 
-/// What an alert is about: a transaction in a slot, a slot, or the submitter.
+/// The subject of an alert: a transaction in a slot, a slot, or the submitter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct AlertSubject {
     pub(super) tx_id: Option<TxId>,

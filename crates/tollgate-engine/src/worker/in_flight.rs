@@ -9,8 +9,8 @@ use tollgate_model::diagnose::Diagnosis;
 use tollgate_model::gap::LineSlot;
 use tollgate_model::hindrance::Hindrance;
 use tollgate_model::port::{
-    Attempt, AttemptKind, Evidence, Fees, NewAttempt, OpenTx, RowVersion, TxReceipt, TxRecord,
-    TxUpdate,
+    Attempt, AttemptKind, Evidence, Fees, NewAttempt, OpenTx, RowVersion, Slot, TxReceipt,
+    TxRecord, TxUpdate,
 };
 use tollgate_model::reconcile::{BlockStanding, OpenSlot};
 use tollgate_model::resubmit::{Patience, ResubmitRules, hold, renews_patience};
@@ -20,7 +20,6 @@ use tollgate_model::{
 };
 use tracing::error;
 
-use super::state::QueuedTx;
 use super::upkeep::{Lookup, SlotKnowledge};
 
 /// Answers that are remembered; beyond that not all of them are known (I13).
@@ -32,7 +31,6 @@ pub(super) struct SentAttempt {
     pub(super) signed: NewAttempt,
     /// When it was made durable.
     pub(super) signed_at: Timestamp,
-    /// How often it was sent.
     sends: usize,
     /// How often it was refused as too high by every endpoint; `None` if anything else was answered to
     /// any send of it, or may have been: then a pool may hold it.
@@ -85,10 +83,10 @@ pub(super) struct InFlightTx {
     pub(super) holds: Holds,
 }
 
-/// Why it waits although nodes answer, as far as that is found out and written down.
+/// The reasons for which a transaction waits although nodes answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Holds {
-    /// Why no block can take its newest attempt.
+    /// The reason why no block can take its newest attempt.
     hindrance: Option<Hindrance>,
     /// The hindrance has ended, and the transaction was not sent since.
     hindrance_is_over: bool,
@@ -121,12 +119,11 @@ impl Holds {
     }
 }
 
-/// What one answer to a send means beyond its class.
+/// The meaning of one answer to a send beyond its class.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AnswerNotes {
-    /// It is the first answer to a further attempt.
     pub(super) is_first: bool,
-    /// It ends a hold that nodes had named.
+    /// Ends a hold that nodes had named.
     pub(super) ends_hold: bool,
     /// It shows that what kept the transaction waiting has ended
     /// ([`tollgate_model::answer::AnsweredTx::is_news`]).
@@ -149,7 +146,7 @@ pub(super) struct Sending {
     sent_at: Timestamp,
     /// When it is to be sent again whatever the pauses say.
     due_at: Option<Timestamp>,
-    /// How often it was to be sent again since then because a node seemed to lack it.
+    /// Resends since then because a node seemed to lack it.
     pub(super) gap_resends: u32,
     /// The store has the patience.
     is_stored: bool,
@@ -223,7 +220,7 @@ impl Sending {
         (self.patience, self.gap_resends) = (Patience::from(now), 0);
     }
 
-    /// It is sent now. A send that is no try keeps the time of the last one.
+    /// Notes a send. A send that is no try keeps the time of the last one.
     const fn note_send(&mut self, now: Timestamp, is_try: bool) {
         if is_try {
             self.sent_at = now;
@@ -232,7 +229,7 @@ impl Sending {
     }
 }
 
-/// What the nodes answered to sends.
+/// The nodes' answers to sends.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answers {
     last: Option<AnswerClass>,
@@ -268,7 +265,6 @@ impl Answers {
         self.last
     }
 
-    /// How many answers were received.
     pub(super) const fn count(&self) -> u64 {
         self.count
     }
@@ -279,14 +275,14 @@ impl Answers {
     }
 }
 
-/// What a policy or an operator decided about it.
+/// Decisions of policies and operators about a transaction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Decisions {
     /// When a policy was last asked.
     pub(super) asked_at: Option<Timestamp>,
     /// When something was last done by a policy or an operator.
     pub(super) acted_at: Option<Timestamp>,
-    /// What was last written down of a decision to do nothing: the same is not written twice.
+    /// The detail of the last recorded decision to do nothing: the same is not recorded twice.
     pub(super) noted: Option<String>,
 }
 
@@ -323,19 +319,18 @@ impl InFlightTx {
 
     /// A transaction that was just given a slot.
     pub(super) fn allocated(
-        queued: QueuedTx,
-        seen: RowVersion,
-        nonce: Nonce,
-        attempt: NewAttempt,
+        (tx_id, seen): (TxId, RowVersion),
+        (intent, accepted_at): (Intent, Timestamp),
+        slot: Slot,
         now: Timestamp,
     ) -> Self {
         Self {
-            tx_id: queued.tx_id,
-            nonce,
+            tx_id,
+            nonce: slot.nonce,
             seen,
-            intent: queued.intent,
-            accepted_at: queued.accepted_at,
-            attempts: vec![SentAttempt::new(attempt, now)],
+            intent,
+            accepted_at,
+            attempts: vec![SentAttempt::new(slot.attempt, now)],
             mined: None,
             forked: false,
             sending: Sending::from(now),
@@ -409,6 +404,32 @@ impl InFlightTx {
         AnswerNotes { is_first, ends_hold, is_news }
     }
 
+    /// The result of a lookup by its hashes is known; `has_no_receipt` if every question was answered and none
+    /// of the attempts has one.
+    pub(super) const fn note_lookup(&mut self, has_no_receipt: bool, now: Timestamp) {
+        self.lookup = Lookup::done(now);
+        self.answers.no_receipts |= has_no_receipt;
+    }
+
+    pub(super) const fn note_policy_asked(&mut self, now: Timestamp) {
+        self.decisions.asked_at = Some(now);
+    }
+
+    /// A policy or an operator has acted on it: patience starts anew.
+    pub(super) fn note_acted(&mut self, now: Timestamp) {
+        self.sending.renew(now);
+        (self.decisions.acted_at, self.decisions.noted) = (Some(now), None);
+    }
+
+    /// A decision to do nothing was written down with this detail.
+    pub(super) fn note_decision(&mut self, detail: String) {
+        self.decisions.noted = Some(detail);
+    }
+
+    pub(super) const fn set_diagnosis(&mut self, found: Diagnosis) {
+        self.diagnosis = Some(found);
+    }
+
     /// The stored error names the hold as it is now.
     pub(super) fn note_hold_shown(&mut self) {
         self.holds.shown = self.hold();
@@ -435,17 +456,15 @@ impl InFlightTx {
         self.attempts.iter().rev().map(|attempt| attempt.signed.kind).find(closes)
     }
 
-    /// What its attempts offer, and what came of that.
+    /// The offers of its attempts.
     pub(super) fn offers(&self) -> impl Iterator<Item = Offer> {
         self.attempts.iter().map(SentAttempt::offer)
     }
 
-    /// What its dearest attempt offers.
     pub(super) fn dearest(&self) -> Option<Fees> {
         dearest(self.attempts.iter().map(|attempt| attempt.signed.fees))
     }
 
-    /// What may be done to it.
     pub(super) fn subject(&self, has_key: bool) -> Subject {
         Subject {
             state: self.seen.state,
@@ -456,7 +475,7 @@ impl InFlightTx {
         }
     }
 
-    /// It was taken over, and has not been looked for yet: nothing is decided about it before that.
+    /// True after a takeover until it was looked for: nothing is decided about it before that.
     pub(super) const fn awaits_lookup(&self) -> bool {
         self.sending.is_taken_over && !self.lookup.is_done() && self.mined.is_none()
     }
@@ -474,7 +493,7 @@ impl InFlightTx {
         self.mined.is_none() && self.closing().is_none() && (rejects || marked)
     }
 
-    /// Why it waits although nodes answer: for something that may come by itself.
+    /// The reason why it waits although nodes answer. It may end without an action of ours.
     pub(super) fn hold(&self) -> Option<StuckReason> {
         self.refused_for().or(self.holds.hindrance.map(Hindrance::reason))
     }
@@ -484,13 +503,12 @@ impl InFlightTx {
         hold(self.seen.state, self.answers.last)
     }
 
-    /// What is asked about where a node lacks a lower nonce.
+    /// Its slot in the line, for the rule about a missing lower nonce.
     pub(super) const fn line_slot(&self) -> LineSlot {
         let (last_answer, gap_resends) = (self.answers.last, self.sending.gap_resends);
         LineSlot { nonce: self.nonce, last_answer, gap_resends }
     }
 
-    /// What reconciliation is asked about.
     pub(super) fn open_slot(&self, block: BlockStanding, now: Timestamp) -> OpenSlot {
         let since = self.slot.unproven_since();
         OpenSlot {

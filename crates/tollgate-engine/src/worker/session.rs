@@ -6,10 +6,11 @@ use std::sync::Arc;
 use tollgate_model::nonce::{Mode, SubmitterStatus, doubts, without_lag};
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::{
-    AlertKind, Checkpoint, Lease, Section, StatusChange, StoreError, SubmitterRecord, TxUpdate,
+    AlertKind, Checkpoint, Lease, Page, Section, StatusChange, StoreError, SubmitterRecord,
+    TxUpdate,
 };
-use tollgate_model::{Submitter, Text, Timestamp, TxEvent, TxId};
-use tracing::warn;
+use tollgate_model::{Allocated, Submitter, Text, Timestamp, TxEvent, TxId, TxState};
+use tracing::{info, warn};
 
 use super::agenda::Agenda;
 use super::alarm::{Alarm, AlertSubject};
@@ -91,7 +92,6 @@ impl Session {
         self.context.placement.serves(self.submitter)
     }
 
-    /// Whether every send has had its answer.
     pub(super) fn is_sender_idle(&self) -> bool {
         self.sender.is_idle()
     }
@@ -194,4 +194,36 @@ impl Session {
 /// A move of a transaction in flight.
 pub(super) fn moved(tx: &InFlightTx, event: TxEvent) -> Result<TxUpdate, Stop> {
     Ok(TxUpdate::moved(tx.tx_id, tx.seen, event)?)
+}
+
+/// Loads the open work that an earlier owner left. Every stored attempt is maybe sent (I5), so it is looked for on
+/// the chain by all its hashes and sent again with the same bytes. What was UNSENT goes to the grey zone, because
+/// the owner that could have said so is gone.
+pub(super) async fn load_open_work(session: &mut Session) -> Result<(), Stop> {
+    let (page, now) = (Page::new(Page::MAX)?, session.now());
+    let (mut after, mut found) = (None, 0);
+    loop {
+        let work = session.context.store.open_work(session.submitter, after, page).await?;
+        let Some(last) = work.last() else { break };
+        after = Some(last.record.tx_id);
+        found += work.len();
+        for tx in work {
+            session.state.load(tx, &session.context.options.resubmit, now);
+        }
+    }
+    let waits = session.context.store.waits(session.submitter).await?;
+    session.state.waits_mut().load(waits);
+    session.journal.set_aside_refused(&mut session.state, now);
+    for hash in session.state.in_flight().all_hashes() {
+        session.context.attempts.insert(hash, session.submitter);
+    }
+    info!(submitter = %session.submitter, found, "open work loaded");
+    doubt_unsent(session).await
+}
+
+async fn doubt_unsent(session: &mut Session) -> Result<(), Stop> {
+    let unsent = TxState::Allocated(Allocated::Unsent);
+    let unsent = session.state.in_flight().iter().filter(|tx| tx.seen.state == unsent);
+    let updates = unsent.map(|tx| moved(tx, TxEvent::AnswerUnclear)).collect::<Result<_, _>>()?;
+    session.apply_all(updates).await.map(|_| ())
 }

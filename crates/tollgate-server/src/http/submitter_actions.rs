@@ -56,7 +56,14 @@ type Answer<T> = Result<axum::Json<T>, Problem>;
 )]
 pub(crate) async fn pause(call: SubmitterCall<RequiredReason>) -> Answer<StatusChanged> {
     let SubmitterCall { api, submitter, body } = call;
-    let was = api.engine.pause(submitter, required_reason(body.reason)?).await?.was.name().into();
+    let was = api
+        .engine
+        .operator()
+        .pause(submitter, required_reason(body.reason)?)
+        .await?
+        .was
+        .name()
+        .into();
     Ok(axum::Json(StatusChanged { submitter: current(&api, submitter).await?, was }))
 }
 
@@ -80,7 +87,14 @@ pub(crate) async fn pause(call: SubmitterCall<RequiredReason>) -> Answer<StatusC
 )]
 pub(crate) async fn resume(call: SubmitterCall<RequiredReason>) -> Answer<StatusChanged> {
     let SubmitterCall { api, submitter, body } = call;
-    let was = api.engine.resume(submitter, required_reason(body.reason)?).await?.was.name().into();
+    let was = api
+        .engine
+        .operator()
+        .resume(submitter, required_reason(body.reason)?)
+        .await?
+        .was
+        .name()
+        .into();
     Ok(axum::Json(StatusChanged { submitter: current(&api, submitter).await?, was }))
 }
 
@@ -109,7 +123,8 @@ pub(crate) async fn mode(call: SubmitterCall<NewMode>) -> Answer<ModeChanged> {
     let SubmitterCall { api, submitter, body } = call;
     let name = body.mode.ok_or_else(|| Problem::missing("mode"))?;
     let mode = one_of("mode", &name, &Mode::ALL.map(|mode| (mode.name(), mode)))?;
-    let changed = api.engine.change_mode(submitter, mode, required_reason(body.reason)?).await?;
+    let changed =
+        api.engine.operator().change_mode(submitter, mode, required_reason(body.reason)?).await?;
     let was_mode = changed.was.name().into();
     Ok(axum::Json(ModeChanged { submitter: current(&api, submitter).await?, was_mode }))
 }
@@ -134,7 +149,7 @@ pub(crate) async fn reconcile(call: SubmitterCall<Reason>) -> Answer<Reconciled>
     let SubmitterCall { api, submitter, body } = call;
     // There is no entry in the audit trail to keep it with; but a bad one is refused.
     optional_reason(body.reason)?;
-    let found = api.engine.reconcile(submitter).await?;
+    let found = api.engine.operator().reconcile(submitter).await?;
     let chain_nonce = found.counts.confirmed_mined().map(Nonce::get);
     Ok(axum::Json(Reconciled {
         submitter: ShownSubmitter { chain_nonce, ..current(&api, submitter).await? },
@@ -175,7 +190,7 @@ pub(crate) async fn fill(call: SubmitterCall<FillNonces>) -> Answer<Filled> {
     let name = body.with.ok_or_else(|| Problem::missing("with"))?;
     let with = one_of("with", &name, &FillWith::ALL.map(|with| (with.name(), with)))?;
     let fill = Fill { range, with, used: body.used.unwrap_or_default() };
-    let filled = api.engine.fill(submitter, fill, required_reason(body.reason)?).await?;
+    let filled = api.engine.operator().fill(submitter, fill, required_reason(body.reason)?).await?;
     let tollgate_engine::Filled { handed_back, taken, counted, free } = filled;
     let submitter = current(&api, submitter).await?;
     Ok(axum::Json(Filled { submitter, handed_back, taken, counted, free }))
@@ -205,7 +220,7 @@ pub(crate) async fn fill(call: SubmitterCall<FillNonces>) -> Answer<Filled> {
 pub(crate) async fn advance(call: SubmitterCall<NewCursor>) -> Answer<CursorMoved> {
     let SubmitterCall { api, submitter, body } = call;
     let to = read_nonce("nextNonce", body.next_nonce.as_ref())?;
-    let moved = api.engine.advance(submitter, to, required_reason(body.reason)?).await?;
+    let moved = api.engine.operator().advance(submitter, to, required_reason(body.reason)?).await?;
     let was_next_nonce = moved.from.get();
     Ok(axum::Json(CursorMoved { submitter: current(&api, submitter).await?, was_next_nonce }))
 }

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::reserve::{ReservationAsk, ReserveError};
 use crate::worker::{Session, Stop};
 
-/// What a caller is answered, or why the worker stops.
+/// The answer to a caller, or the reason why the worker stops.
 type Outcome = Result<Reservation, ActionFailure<ReserveError>>;
 
 pub(super) async fn carry_out(session: &mut Session, ask: ReservationAsk) -> Outcome {
@@ -44,7 +44,8 @@ pub(super) async fn carry_out(session: &mut Session, ask: ReservationAsk) -> Out
     }
 }
 
-/// What can't be done now is refused. What may be written is read back, and the caller asks again.
+/// Refuses what can't be written now. A write with unknown outcome restarts the worker, and the caller asks
+/// again.
 fn written<T>(
     session: &mut Session,
     done: Result<T, StoreError>,

@@ -77,7 +77,7 @@ fn alert_hold(session: &mut Session, outcome: &SendOutcome) {
     session.alert(kind, AlertSubject::slot(tx.tx_id, tx.nonce), &outcome.answer.said);
 }
 
-/// What answers call for beside their records.
+/// The steps that answers call for beside their records.
 #[derive(Default)]
 struct FollowUp {
     /// The lowest nonce below which a node lacks one.

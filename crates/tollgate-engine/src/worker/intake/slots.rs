@@ -14,7 +14,7 @@ use crate::worker::state::QueuedTx;
 use crate::worker::upkeep::FOREIGN_LOOK;
 use crate::worker::{Session, Stop};
 
-/// Which slots may be opened now, lowest first; asks the chain where the rules want it.
+/// The slots that may be opened now, lowest first. Asks the chain where the rules want it.
 pub(in crate::worker) async fn next_slots(
     session: &mut Session,
     wanted: usize,
@@ -23,7 +23,7 @@ pub(in crate::worker) async fn next_slots(
     choose_slots(session, &rules, status, wanted).await
 }
 
-/// Which free nonces placeholders may fill now, lowest first, whether or not the submitter accepts work.
+/// The free nonces that placeholders may fill now, lowest first, whether or not the submitter accepts work.
 pub(in crate::worker) async fn slots_for_placeholders(
     session: &mut Session,
     most: usize,

@@ -13,11 +13,10 @@ use crate::context::Context;
 use crate::worker::alarm::AlertSubject;
 use crate::worker::{Session, Stop};
 
-/// How often expired reservations are returned.
 const TEND_INTERVAL: Duration = Duration::from_secs(1);
-/// How often a free nonce below open slots is looked at.
+/// The time between two looks at a free nonce below open slots.
 const HOLE_LOOK: Duration = Duration::from_secs(30);
-/// How often the chain is asked whether it has passed what is in the pool.
+/// The age of a count after which the chain is asked whether it has passed the pool.
 const COUNT_AGE_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -159,7 +158,7 @@ async fn retire_passed(session: &mut Session, now: Timestamp) -> Result<(), Stop
     Ok(())
 }
 
-/// What can't be done now is done at the next tick; what may have been done is read back.
+/// Leaves what can't be written now to the next tick. A write with unknown outcome restarts the worker.
 pub(super) fn unless_unavailable(
     session: &mut Session,
     done: Result<Vec<Nonce>, StoreError>,

@@ -154,8 +154,7 @@ async fn checker_notices_missing_doubled_swapped_and_wrongly_ended_transactions(
     let pipeline = Arc::new(Pipeline::on(StoreKind::Sqlite, ChainKind::Devchain).await);
     let engine = pipeline.node("a", options()).await;
     let sent = pipeline.send(&engine, account(0), 0..3).await;
-    pipeline.mine_until_final(&sent).await;
-    pipeline.verify(account(0), &sent).await;
+    pipeline.finish(account(0), &sent).await;
     let mut swapped = sent.clone();
     (swapped[0].value, swapped[1].value) = (sent[1].value, sent[0].value);
     let mut otherwise = sent.clone();

@@ -225,7 +225,7 @@ async fn reservation_with_unknown_outcome_is_resolved_before_the_nonces_are_read
     let proxied = Proxied::with(EngineOptions { reservations, ..options() }).await;
     let hang = proxied.fixture.hang_commits("nonce_reservation", account(0)).await;
     let engine = proxied.engine.clone();
-    let first = tokio::spawn(async move { engine.reserve(account(0), None).await });
+    let first = tokio::spawn(async move { engine.reservations().reserve(account(0), None).await });
     let fixture: &dyn StoreFixture = proxied.fixture.as_ref();
     fixture.somebody_waits_for_a_lock().await;
     proxied.proxy.cut();
@@ -244,8 +244,9 @@ async fn reservation_with_unknown_outcome_is_resolved_before_the_nonces_are_read
         all.first().map(|reservation| reservation.nonce.get())
     });
     assert_eq!(held.await, 5, "it was committed after all");
-    let next =
-        until("the worker", || async { proxied.engine.reserve(account(0), None).await.ok() });
+    let next = until("the worker", || async {
+        proxied.engine.reservations().reserve(account(0), None).await.ok()
+    });
     assert_eq!(next.await.nonce.get(), 6, "I3");
 }
 

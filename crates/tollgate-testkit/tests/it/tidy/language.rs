@@ -13,7 +13,7 @@ const RIDDLE_STARTS: [&str; 10] =
 const RIDDLES_MAX: [(&str, usize); 11] = [
     ("tollgate-api", 95),
     ("tollgate-chaos", 52),
-    ("tollgate-engine", 290),
+    ("tollgate-engine", 77),
     ("tollgate-evm", 109),
     ("tollgate-hook", 13),
     ("tollgate-model", 172),
