@@ -163,19 +163,51 @@ pub const fn may_be_with_a_node(class: AnswerClass) -> bool {
     }
 }
 
-/// The state-machine event of an answer for a transaction in `state` with `attempts` attempts; `None` if
-/// nothing changes. A transaction that a node has or may have never goes back because of an answer
-/// (I3, I8): `doubted` means that an earlier send of the same bytes had no clear answer.
-pub fn event_for(
-    action: AnswerAction,
-    state: TxState,
-    attempts: usize,
-    doubted: bool,
-) -> Option<TxEvent> {
-    let tracked = matches!(state, TxState::Tracking(_));
+/// The facts about a transaction for which a node's answer came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AnsweredTx {
+    /// Its state.
+    pub state: TxState,
+    /// The number of its attempts.
+    pub attempts: usize,
+    /// An earlier send of the same bytes had no clear answer.
+    pub doubted: bool,
+    /// The answer is the first sign that what kept the transaction waiting has ended: a node accepted it
+    /// that did not have it, or knows it after a refusal or after a hindrance that has ended.
+    pub is_news: bool,
+}
+
+impl AnsweredTx {
+    /// True if a node that has the transaction changes its state. STUCK ends only with the cause that its
+    /// reason names: a node that answers `already_known` has solved nothing.
+    const fn is_moved_by_acceptance(&self) -> bool {
+        match self.state {
+            TxState::Tracking(_) => false,
+            TxState::Stuck(StuckReason::GreyZone | StuckReason::Rejected) => true,
+            TxState::Stuck(
+                StuckReason::TimedOut
+                | StuckReason::ResubmitsExhausted
+                | StuckReason::InsufficientFunds
+                | StuckReason::FeeCap,
+            ) => self.is_news,
+            TxState::Stuck(
+                StuckReason::Expired | StuckReason::Unproven | StuckReason::Unwritable,
+            ) => false,
+            TxState::Queued(_)
+            | TxState::Allocated(_)
+            | TxState::Confirmed
+            | TxState::Failed(_) => true,
+        }
+    }
+}
+
+/// The state-machine event of an answer; `None` if nothing changes. A transaction that a node has or may
+/// have never goes back because of an answer (I3, I8).
+pub fn event_for(action: AnswerAction, tx: &AnsweredTx) -> Option<TxEvent> {
+    let AnsweredTx { state, attempts, doubted, .. } = *tx;
     let unsent = state == TxState::Allocated(Allocated::Unsent);
     let unfunded = state == TxState::Allocated(Allocated::InsufficientFunds);
-    let accepted = (!tracked).then_some(TxEvent::NodeAccepted);
+    let accepted = tx.is_moved_by_acceptance().then_some(TxEvent::NodeAccepted);
     let unclear = (unsent || unfunded).then_some(TxEvent::AnswerUnclear);
     match action {
         AnswerAction::Track => accepted,
@@ -260,18 +292,43 @@ mod tests {
         }
     }
 
+    const fn answered(state: TxState, doubted: bool) -> AnsweredTx {
+        AnsweredTx { state, attempts: 1, doubted, is_news: false }
+    }
+
+    #[test]
+    fn stuck_ends_by_an_answer_only_where_that_shows_that_its_cause_has_ended() {
+        use StuckReason as Reason;
+        let ends = |reason, is_news| {
+            let tx = AnsweredTx { is_news, ..answered(TxState::Stuck(reason), false) };
+            event_for(AnswerAction::Track, &tx) == Some(TxEvent::NodeAccepted)
+        };
+        for reason in [Reason::GreyZone, Reason::Rejected] {
+            assert!(ends(reason, false), "{reason:?}: a node has it, which was in doubt");
+        }
+        let [timed_out, exhausted] = [Reason::TimedOut, Reason::ResubmitsExhausted];
+        for reason in [timed_out, exhausted, Reason::InsufficientFunds, Reason::FeeCap] {
+            assert!(!ends(reason, false), "{reason:?}: `already_known` is no news");
+            assert!(ends(reason, true), "{reason:?}");
+        }
+        for reason in [Reason::Expired, Reason::Unproven, Reason::Unwritable] {
+            assert!(!ends(reason, true), "{reason:?}: nodes can't solve it");
+        }
+    }
+
     #[test]
     fn a_rejection_after_an_unclear_answer_is_no_proof() {
         let unsent = TxState::Allocated(Allocated::Unsent);
-        let event = |doubted| event_for(AnswerAction::RejectIfAllAgree, unsent, 1, doubted);
+        let event = |doubted| event_for(AnswerAction::RejectIfAllAgree, &answered(unsent, doubted));
         assert_eq!(event(false), Some(TxEvent::GaveUp(StuckReason::Rejected)));
         assert_eq!(event(true), Some(TxEvent::AnswerUnclear));
     }
 
     #[test]
     fn missing_funds_are_shown_until_an_answer_is_unclear() {
-        let at = |state| TxState::Allocated(state);
-        let event = |action, state, doubted| event_for(action, at(state), 1, doubted);
+        let event = |action, state, doubted| {
+            event_for(action, &answered(TxState::Allocated(state), doubted))
+        };
         let (funds, unclear) = (AnswerAction::HoldForFunds, AnswerAction::ResendSame);
         let moved = Some(TxEvent::FundsMissing);
         assert_eq!(event(funds, Allocated::Unsent, false), moved);

@@ -7,7 +7,7 @@
 use thiserror::Error;
 
 use crate::ids::Nonce;
-use crate::nonce::Mode;
+use crate::nonce::{Mode, SubmitterStatus};
 use crate::port::batch::CursorMove;
 use crate::port::chain::{AccountCounts, CountSupport};
 use crate::text::Text;
@@ -58,6 +58,7 @@ pub struct NonceRange {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FillView {
     pub mode: Mode,
+    pub status: SubmitterStatus,
     pub cursor: Nonce,
     pub counts: AccountCounts,
     /// This node has the account's key.
@@ -69,9 +70,17 @@ pub struct FillView {
 /// The reason why nonces are not returned or a cursor is not moved. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum NoncesRefused {
-    /// I12: a strict submitter's nonces come only from the cursor.
-    #[error("nonces of a strict submitter are neither handed back nor passed over")]
+    /// I12: a strict submitter's transactions get their nonces only from the cursor.
+    #[error(
+        "a strict submitter's nonces are not passed over, and its holes are filled by placeholders only"
+    )]
     Strict,
+    /// No transaction gets a nonce while the submitter accepts no work.
+    #[error(
+        "the account is {}, so no transaction fills the nonces: resume it, or fill with placeholders",
+        .0.name()
+    )]
+    NotActive(SubmitterStatus),
     /// The range ends before it begins.
     #[error("the range ends at {last}, before its first nonce {first}")]
     Backward { first: Nonce, last: Nonce },
@@ -118,8 +127,10 @@ pub fn fillable(
     with: FillWith,
 ) -> Result<Vec<Nonce>, NoncesRefused> {
     let NonceRange { first, last } = range;
-    if view.mode == Mode::Strict {
-        return Err(NoncesRefused::Strict);
+    match (with, view.mode, view.status) {
+        (FillWith::Placeholder, ..) | (_, Mode::Pipelined, SubmitterStatus::Active) => {}
+        (FillWith::Next, Mode::Strict, _) => return Err(NoncesRefused::Strict),
+        (FillWith::Next, _, status) => return Err(NoncesRefused::NotActive(status)),
     }
     if last < first {
         return Err(NoncesRefused::Backward { first, last });
@@ -173,8 +184,8 @@ mod tests {
     /// A cursor far ahead of the chain.
     fn view() -> FillView {
         let counts = AccountCounts::confirmed(nonce(5), nonce(7));
-        let (mode, cursor) = (Mode::Pipelined, nonce(100_000));
-        FillView { mode, cursor, counts, has_key: true, free: 0 }
+        let (mode, status) = (Mode::Pipelined, SubmitterStatus::Active);
+        FillView { mode, status, cursor: nonce(100_000), counts, has_key: true, free: 0 }
     }
 
     fn filled(view: &FillView, first: u64, last: u64) -> Result<Vec<u64>, NoncesRefused> {
@@ -203,13 +214,20 @@ mod tests {
     }
 
     #[test]
-    fn fill_of_a_strict_account_or_without_a_key_is_refused() {
+    fn strict_and_inactive_accounts_and_those_without_a_key_are_filled_in_one_way_only() {
+        let range = NonceRange { first: nonce(8), last: nonce(9) };
+        let by_next = |view: &FillView| fillable(view, range, FillWith::Next);
         let strict = FillView { mode: Mode::Strict, ..view() };
-        assert_eq!(filled(&strict, 8, 9), Err(NoncesRefused::Strict), "I12");
+        assert_eq!(filled(&strict, 8, 9), Ok(vec![8, 9]), "an operator closes its hole");
+        assert_eq!(by_next(&strict), Err(NoncesRefused::Strict), "I12");
+        for status in [SubmitterStatus::Paused, SubmitterStatus::Protect] {
+            let inactive = FillView { status, ..view() };
+            assert_eq!(filled(&inactive, 8, 9), Ok(vec![8, 9]));
+            assert_eq!(by_next(&inactive), Err(NoncesRefused::NotActive(status)));
+        }
         let keyless = FillView { has_key: false, ..view() };
         assert_eq!(filled(&keyless, 8, 9), Err(NoncesRefused::NoKey));
-        let range = NonceRange { first: nonce(8), last: nonce(9) };
-        assert_eq!(fillable(&keyless, range, FillWith::Next).map(|all| all.len()), Ok(2));
+        assert_eq!(by_next(&keyless).map(|all| all.len()), Ok(2));
     }
 
     #[test]

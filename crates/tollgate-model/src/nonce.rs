@@ -65,6 +65,13 @@ pub struct NonceRules {
 }
 
 impl NonceRules {
+    /// The rules by which placeholders fill holes for an operator. A strict submitter's hole lies below its
+    /// open slot, so the placeholder is opened beside that slot, one at a time.
+    pub fn for_placeholders(self) -> Self {
+        let window = self.open_slots_max();
+        Self { mode: Mode::Pipelined, window, ..self }
+    }
+
     /// The maximum number of open slots under these rules.
     pub const fn open_slots_max(&self) -> u32 {
         match self.mode {

@@ -183,7 +183,7 @@ pub fn plan(
     };
     match action {
         StuckAction::Noop => Ok(Plan::Alert),
-        StuckAction::Resubmit => Ok(Plan::Resend { event: claim(subject.state)? }),
+        StuckAction::Resubmit => Ok(Plan::Resend { event: resend_claim(subject.state)? }),
         StuckAction::Replace => {
             claim(subject.state)?;
             sign(replacement(brings_payload, subject)?)
@@ -226,6 +226,28 @@ const fn claim(state: TxState) -> Result<Option<TxEvent>, Forbidden> {
         TxState::Confirmed | TxState::Failed(_) => Err(Forbidden::Final),
         TxState::Allocated(_) | TxState::Tracking(Tracking::Pending | Tracking::Stale) => Ok(None),
         TxState::Stuck(_) => Ok(Some(TxEvent::Retried)),
+    }
+}
+
+/// The event with which a resend of the same bytes is claimed. It ends STUCK only where the decision to send
+/// is what was missing; elsewhere the nodes' answer shows whether the cause has ended
+/// ([`crate::answer::event_for`]).
+const fn resend_claim(state: TxState) -> Result<Option<TxEvent>, Forbidden> {
+    match state {
+        TxState::Stuck(
+            StuckReason::TimedOut
+            | StuckReason::ResubmitsExhausted
+            | StuckReason::GreyZone
+            | StuckReason::InsufficientFunds
+            | StuckReason::FeeCap
+            | StuckReason::Unproven,
+        ) => Ok(None),
+        TxState::Stuck(StuckReason::Rejected | StuckReason::Expired | StuckReason::Unwritable)
+        | TxState::Queued(_)
+        | TxState::Allocated(_)
+        | TxState::Tracking(_)
+        | TxState::Confirmed
+        | TxState::Failed(_) => claim(state),
     }
 }
 
@@ -299,9 +321,11 @@ mod tests {
     }
 
     #[test]
-    fn action_on_a_stuck_transaction_is_claimed_and_one_on_a_final_one_is_forbidden() {
-        let resend = Plan::Resend { event: Some(TxEvent::Retried) };
-        assert_eq!(plan(StuckAction::Resubmit, false, &subject(STUCK)), Ok(resend));
+    fn resubmit_ends_stuck_only_where_the_cause_has_ended_and_a_final_state_never() {
+        let resent = |state| plan(StuckAction::Resubmit, false, &subject(state));
+        assert_eq!(resent(STUCK), Ok(Plan::Resend { event: None }), "the cause has not ended");
+        let expired = TxState::Stuck(StuckReason::Expired);
+        assert_eq!(resent(expired), Ok(Plan::Resend { event: Some(TxEvent::Retried) }));
         let confirmed = subject(TxState::Confirmed);
         for action in StuckAction::ALL {
             let noop = action == StuckAction::Noop;

@@ -162,6 +162,7 @@ impl PgStore {
     ) -> Result<Option<Reservation>, StoreError> {
         let (chain_id, address) = key(&lease.submitter);
         let tx = self.begin_owned(node, lease).await?;
+        lock_cursor(&tx, lease.submitter).await?;
         let nonce = nonce.as_i64();
         let changed =
             tx.query_opt(query, &[&chain_id, &address, &nonce, &owner_token, content]).await?;
@@ -179,6 +180,7 @@ impl PgStore {
     ) -> Result<Vec<Nonce>, StoreError> {
         let (chain_id, address) = key(&lease.submitter);
         let tx = self.begin_owned(node, lease).await?;
+        lock_cursor(&tx, lease.submitter).await?;
         let of: &Parameters<'_> = &[&chain_id, &address];
         let rows = tx.query_all(query, &[of, more].concat()).await?;
         tx.commit().await?;
@@ -212,7 +214,8 @@ impl PgStore {
     }
 }
 
-/// The cursor's row, locked until the transaction ends.
+/// The cursor's row, locked until the transaction ends. Every write of reservations locks it, so that `settle`
+/// can wait for one whose outcome is unknown.
 async fn lock_cursor(tx: &Tx, submitter: Submitter) -> Result<Row, StoreError> {
     let (chain_id, address) = key(&submitter);
     let locked = tx.query_opt(queries::CURSOR_LOCK, &[&vec![chain_id], &vec![address]]).await?;

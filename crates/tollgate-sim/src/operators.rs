@@ -49,12 +49,12 @@ async fn act_once(world: &World, node: &Node) -> bool {
     let draw = if world.is_calm() { RECONCILE } else { world.below(10) };
     let action = match draw {
         RECONCILE => {
-            let done = timeout(PATIENCE, node.engine.reconcile(of)).await;
+            let done = timeout(PATIENCE, node.engine.operator().reconcile(of)).await;
             world.note(format_args!("reconcile {of} {:?}", done.is_ok()));
             return matches!(done, Ok(Ok(_)));
         }
         0 => {
-            let paused = timeout(PATIENCE, node.engine.pause(of, reason)).await;
+            let paused = timeout(PATIENCE, node.engine.operator().pause(of, reason)).await;
             world.note(format_args!("pause {of} {paused:?}"));
             return matches!(paused, Ok(Ok(_)));
         }
@@ -65,7 +65,7 @@ async fn act_once(world: &World, node: &Node) -> bool {
         _ => Action::SpeedUp,
     };
     let Some((_, tx_id)) = unfinished.get(which).copied() else { return false };
-    let acted = timeout(PATIENCE, node.engine.act(tx_id, action.clone(), reason)).await;
+    let acted = timeout(PATIENCE, node.engine.operator().act(tx_id, action.clone(), reason)).await;
     world.note(format_args!("{} {tx_id} {acted:?}", action.name()));
     matches!(acted, Ok(Ok(_)))
 }
@@ -98,7 +98,7 @@ async fn is_paused(world: &World, of: Submitter) -> bool {
 
 /// Resumes a submitter; true if a node confirms it. Without an answer it may have been carried out.
 async fn resume(world: &World, node: &Node, of: Submitter, reason: Text<500>) -> bool {
-    let asked = timeout(PATIENCE, node.engine.resume(of, reason)).await;
+    let asked = timeout(PATIENCE, node.engine.operator().resume(of, reason)).await;
     let is_refused = matches!(&asked, Ok(Err(why)) if !matches!(why, ActError::Unserved(Unserved::Unavailable(_))));
     if !is_refused {
         world.checker.note_resume(of);
@@ -122,7 +122,9 @@ pub(crate) async fn help(world: &World, unfinished: &[(Submitter, TxId)], cancel
     }
     for (_, tx_id) in unfinished.iter().filter(|_| cancels) {
         for node in world.alive() {
-            let acted = timeout(PATIENCE, node.engine.act(*tx_id, Action::Cancel, reason())).await;
+            let acted =
+                timeout(PATIENCE, node.engine.operator().act(*tx_id, Action::Cancel, reason()))
+                    .await;
             world.note(format_args!("help: cancel {tx_id} {acted:?}"));
             if !matches!(
                 acted,

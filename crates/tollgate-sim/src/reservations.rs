@@ -41,7 +41,7 @@ pub(crate) async fn reserve(world: Arc<World>) {
         let Some(node) = world.any_node().filter(|_| is_time) else { continue };
         let of = world.any_submitter();
         let hold = world.between(1_000, 8_000);
-        let asked = timeout(PATIENCE, node.engine.reserve(of, Some(hold))).await;
+        let asked = timeout(PATIENCE, node.engine.reservations().reserve(of, Some(hold))).await;
         match asked.ok().filter(|_| !node.network.is_dead()) {
             Some(Ok(reservation)) => {
                 has_reserved = true;
@@ -103,7 +103,7 @@ async fn give_back(world: &World, of: Submitter, held: &Reservation) {
     for _ in 0..TRIES_MAX {
         let Some(node) = world.any_node() else { continue };
         let reason = Text::lossy("not needed");
-        let given = node.engine.reservation_recyclable(of, held.nonce, held.owner_token, reason);
+        let given = node.engine.reservations().recyclable(of, held.nonce, held.owner_token, reason);
         match timeout(PATIENCE, given).await {
             Ok(Ok(_) | Err(ReserveError::StaleToken)) => return,
             Ok(Err(_)) | Err(_) => sleep(world.between(100, 1_000)).await,
@@ -124,7 +124,7 @@ async fn sign_and_tell(
             sleep(world.between(100, 600)).await;
             continue;
         };
-        let used = node.engine.reservation_used(of, held.nonce, held.owner_token, tx.hash);
+        let used = node.engine.reservations().used(of, held.nonce, held.owner_token, tx.hash);
         let answer = timeout(PATIENCE, used).await;
         if node.network.is_dead() {
             continue;

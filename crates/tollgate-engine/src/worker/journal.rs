@@ -22,7 +22,7 @@ use crate::context::Context;
 pub(super) use refusals::{Refusals, Unwritten};
 pub(super) use unknown_commit::{UnknownCommit, answer_unknown};
 
-/// How one worker writes.
+/// One worker's writes.
 pub(super) struct Journal {
     context: Arc<Context>,
     lease: Lease,
@@ -35,7 +35,7 @@ impl Journal {
         Self { context, lease, refusals, unknown: None }
     }
 
-    /// What outlives the lease: the refused changes, and the commit that must be resolved first.
+    /// Ends the session; returns the refused changes, and the commit that must be resolved first.
     pub(super) fn leave(self) -> (Refusals, Option<UnknownCommit>) {
         (self.refusals, self.unknown)
     }
@@ -118,7 +118,6 @@ impl Journal {
         self.unknown.insert(UnknownCommit { lease: self.lease, tx_ids: tx_ids.collect() })
     }
 
-    /// What became of the commit is known.
     pub(super) fn note_resolved(&mut self) {
         self.unknown = None;
     }
@@ -206,7 +205,7 @@ impl Journal {
     }
 }
 
-/// What renews patience overwrites what is stored of it; what is not stored costs no write.
+/// Stores a renewed patience with the change that renews it, if patience is stored at all.
 fn renew_stored_patience(state: &SubmitterState, section: &mut Section, now: Timestamp) {
     for update in &mut section.updates {
         let is_stored = state.tx(update.tx_id).is_some_and(|tx| tx.sending.is_stored());
@@ -217,7 +216,7 @@ fn renew_stored_patience(state: &SubmitterState, section: &mut Section, now: Tim
     }
 }
 
-/// What is left to try of a section that was refused.
+/// The parts of a refused section that are tried next.
 enum Halves {
     Two(Box<(Section, Section)>),
     /// A single change is to blame.

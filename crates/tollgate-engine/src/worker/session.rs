@@ -9,10 +9,11 @@ use tollgate_model::nonce::{
 };
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::{
-    AlertKind, Checkpoint, Lease, Section, StatusChange, SubmitterRecord, TxUpdate,
+    AlertKind, Checkpoint, Lease, Page, Section, StatusChange, StoreError, SubmitterRecord,
+    TxUpdate,
 };
-use tollgate_model::{Nonce, Submitter, Text, Timestamp, TxEvent, TxId};
-use tracing::warn;
+use tollgate_model::{Allocated, Nonce, Submitter, Text, Timestamp, TxEvent, TxId, TxState};
+use tracing::{info, warn};
 
 use super::agenda::Agenda;
 use super::alarm::{Alarm, AlertSubject};
@@ -79,7 +80,7 @@ impl Session {
         if !matches!(stop, Stop::Restart(_)) {
             self.context.keeper.forget(self.lease);
         }
-        if matches!(stop, Stop::Done)
+        if matches!(stop, Stop::Done | Stop::Idle)
             && let Err(error) = self.context.keeper.release(self.lease).await
         {
             warn!(submitter = %self.submitter, %error, "lease not released; it expires");
@@ -106,7 +107,6 @@ impl Session {
         self.context.placement.serves(self.submitter)
     }
 
-    /// Whether every send has had its answer.
     pub(super) fn is_sender_idle(&self) -> bool {
         self.sender.is_idle()
     }
@@ -118,6 +118,15 @@ impl Session {
     /// An empty section under this lease.
     pub(super) const fn section(&self) -> Section {
         Section::new(self.lease)
+    }
+
+    /// The outcome of a write of nonces that no transaction has, which is a fenced commit of its own. If it is
+    /// unknown, it is resolved before the worker reads these nonces again.
+    pub(super) fn written<T>(&mut self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+        if matches!(outcome, Err(StoreError::CommitUnknown(_))) {
+            self.journal.note_unknown(std::iter::empty());
+        }
+        outcome
     }
 
     /// Writes a section without creates ([`Journal::apply`]).
@@ -239,4 +248,36 @@ impl Session {
 /// A move of a transaction in flight.
 pub(super) fn moved(tx: &InFlightTx, event: TxEvent) -> Result<TxUpdate, Stop> {
     Ok(TxUpdate::moved(tx.tx_id, tx.row, event)?)
+}
+
+/// Loads the open work that an earlier owner left. Every stored attempt is maybe sent (I5), so it is looked for on
+/// the chain by all its hashes and sent again with the same bytes. What was UNSENT goes to the grey zone, because
+/// the owner that could have said so is gone.
+pub(super) async fn load_open_work(session: &mut Session) -> Result<(), Stop> {
+    let (page, now) = (Page::new(Page::MAX)?, session.now());
+    let (mut after, mut found) = (None, 0);
+    loop {
+        let work = session.context.store.open_work(session.submitter, after, page).await?;
+        let Some(last) = work.last() else { break };
+        after = Some(last.record.tx_id);
+        found += work.len();
+        for tx in work {
+            session.state.load(tx, &session.context.options.resubmit, now);
+        }
+    }
+    let waits = session.context.store.waits(session.submitter).await?;
+    session.state.waits_mut().load(waits);
+    session.journal.set_aside_refused(&mut session.state, now);
+    for hash in session.state.in_flight().all_hashes() {
+        session.context.attempts.insert(hash, session.submitter);
+    }
+    info!(submitter = %session.submitter, found, "open work loaded");
+    doubt_unsent(session).await
+}
+
+async fn doubt_unsent(session: &mut Session) -> Result<(), Stop> {
+    let unsent = TxState::Allocated(Allocated::Unsent);
+    let unsent = session.state.in_flight().iter().filter(|tx| tx.row.state == unsent);
+    let updates = unsent.map(|tx| moved(tx, TxEvent::AnswerUnclear)).collect::<Result<_, _>>()?;
+    session.apply_all(updates).await.map(|_| ())
 }

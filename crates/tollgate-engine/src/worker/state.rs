@@ -122,7 +122,11 @@ impl SubmitterState {
         let intent = stored_intent(&tx.record);
         match tx.record.nonce {
             Some(nonce) => self.in_flight.insert(InFlightTx::stored(tx, intent, nonce, rules, now)),
-            None => self.queue.push(QueuedTx::stored(&tx.record, intent)),
+            None => {
+                let record = tx.record;
+                let row = (record.tx_id, record.row);
+                self.queue.push(QueuedTx::new(row, intent, record.created_at));
+            }
         }
     }
 
@@ -230,7 +234,6 @@ impl SubmitterState {
         rule(&PoolView { recyclable, open: &open, chain })
     }
 
-    /// What the nonce rules are asked about.
     pub(super) fn nonce_view(&self, rules: &NonceRules) -> NonceView {
         let occupied = self.in_flight.iter().filter(|tx| rules.occupies_slot(tx.row.state));
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);

@@ -9,7 +9,7 @@ use tollgate_model::nonce::{Mode, NonceRules};
 use tollgate_model::port::Checkpoint;
 use tollgate_model::{Address, Failed, Intent, Tracking, TxState, U256};
 
-use crate::support::{Cluster, account, id, options, request, transfer};
+use crate::support::{Cluster, account, id, mine_blocks, options, request, transfer};
 use tollgate_testkit::fake_chain::Reorged;
 
 fn is_mined(state: TxState) -> bool {
@@ -165,9 +165,7 @@ async fn a_reorg_takes_a_transaction_back_and_it_ends_once() {
             let engine = cluster.node("a", options());
             let tx = id(engine.create(account(1), None, transfer(1)).await.unwrap());
             cluster.until(tx, "sent", |tx| matches!(tx.row.state, TxState::Tracking(_))).await;
-            for _ in 0..depth {
-                cluster.chain.mine();
-            }
+            mine_blocks(&cluster, depth);
             cluster.until(tx, "mined", |tx| is_mined(tx.row.state)).await;
             let before = cluster.record(tx).await.mined.unwrap();
             cluster.chain.reorg(depth, fate);
@@ -196,7 +194,7 @@ async fn time_alone_confirms_nothing() {
     for _ in 0..4 {
         cluster.clock.advance(Duration::from_secs(6 * 3_600));
         // An order is carried out after what is due.
-        engine.reconcile(account(1)).await.unwrap();
+        engine.operator().reconcile(account(1)).await.unwrap();
     }
     assert!(is_mined(cluster.record(tx).await.row.state), "I8: a day, and one of three blocks");
     assert!(cluster.feed().await.is_empty());

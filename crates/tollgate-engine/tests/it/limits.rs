@@ -8,8 +8,7 @@ use tollgate_model::port::{AlertKind, Checkpoint};
 use tollgate_model::{Intent, TxId, TxState, U256};
 use tollgate_testkit::fake_chain::TxMatch;
 
-use crate::govern::transfers;
-use crate::support::{Cluster, account, options, transfer};
+use crate::support::{Cluster, account, options, transfer, transfers};
 
 fn narrow() -> EngineOptions {
     let mut options = EngineOptions { queued_max: 5, batch_max: 4, ..options() };

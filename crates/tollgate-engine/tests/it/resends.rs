@@ -10,8 +10,7 @@ use tollgate_model::{Tracking, TxState};
 use tollgate_testkit::fake_chain::TxMatch;
 use tollgate_testkit::wait::until;
 
-use crate::govern::{PENDING, patient, transfers};
-use crate::support::{Cluster, account, options, transfer};
+use crate::support::{Cluster, account, options, patient, pending, transfer, transfers};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resend_is_claimed_before_it_is_sent() {
@@ -140,10 +139,7 @@ async fn transaction_missing_from_the_pool_is_found_among_present_ones() {
     let cluster = Cluster::pipelined().await;
     cluster.chain.refuse_gaps();
     let engine = cluster.node("a", patient());
-    let mut ids = transfers(&engine, [10, 11, 12]).await;
-    for id in &ids {
-        cluster.until(*id, "was with a node", |tx| tx.row.state == PENDING).await;
-    }
+    let mut ids = pending(&cluster, &engine, [10, 11, 12]).await;
     assert!(cluster.chain.evict(cluster.record(ids[1]).await.newest_hash.unwrap()));
     ids.extend(transfers(&engine, [13]).await);
     cluster.eventually("all are with a node", async || cluster.chain.pooled() == 4).await;

@@ -12,9 +12,10 @@ use tollgate_model::rejected::{HoldReason, RejectedSlot};
 use tollgate_model::{Address, Allocated, Failed, GasPrice, Intent, StuckReason, TxState, U256};
 use tollgate_testkit::fake_chain::{Query, TxMatch};
 
-use crate::govern::{PENDING, patient};
 use crate::signed::signed;
-use crate::support::{Cluster, account, id, options, request, transfer};
+use crate::support::{
+    Cluster, PENDING, account, create_signed, id, options, patient, request, transfer,
+};
 
 /// What a transfer of nothing may cost on a chain without a base fee: all of its gas, at one gwei.
 const FEE: u64 = 25_200 * 1_000_000_000;
@@ -171,7 +172,7 @@ async fn create_refused_for_its_nonce_takes_no_funds_from_others() {
     cluster.chain.set_balance(account(1).address, U256::from(3 * FEE));
     let wrong_nonce = || async {
         let signed = signed(7, 3 * FEE).await;
-        engine.create_signed(account(1), None, signed).await
+        create_signed(&engine, account(1), None, signed).await
     };
     // One after the other, within the time for which a balance that is too low is believed.
     let refused = wrong_nonce().await;
@@ -199,7 +200,7 @@ async fn funds_that_disappear_are_shown_and_the_transaction_can_be_cancelled() {
     let head = cluster.store.line_head(account(1)).await.unwrap().unwrap();
     assert_eq!((head.tx_id, head.state.blocks_with()), (poor, Some("insufficient_funds")));
     let why = tollgate_model::Text::lossy("not wanted any more");
-    engine.act(poor, tollgate_engine::Action::Cancel, why).await.unwrap();
+    engine.operator().act(poor, tollgate_engine::Action::Cancel, why).await.unwrap();
     cluster.mine_until_final(&[poor, behind]).await;
     assert_eq!(cluster.record(poor).await.row.state, TxState::Failed(Failed::Cancelled));
     assert_eq!(cluster.paid(account(1)), [0, 8]);

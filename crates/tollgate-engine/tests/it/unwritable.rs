@@ -8,8 +8,10 @@ use tollgate_model::port::{AlertKind, Checkpoint};
 use tollgate_model::{StuckReason, TxState};
 use tollgate_testkit::fake_chain::TxMatch;
 
-use crate::govern::{PENDING, act, patient, transfers};
-use crate::support::{Cluster, FaultySigner, account, id, options, transfer};
+use crate::support::{
+    Cluster, FaultySigner, PENDING, account, act, id, options, patient, pending, transfer,
+    transfers,
+};
 
 const UNWRITABLE: TxState = TxState::Stuck(StuckReason::Unwritable);
 
@@ -69,10 +71,7 @@ async fn change_that_cannot_be_written_marks_its_transaction_stuck_and_no_other(
     let signer = FaultySigner::signing_nothing_for([BAD]);
     let engine = node(&cluster, &signer);
     cluster.chain.hold(TxMatch::Value(10));
-    let ids = transfers(&engine, [10, 11]).await;
-    for id in &ids {
-        cluster.until(*id, "was with a node", |tx| tx.row.state == PENDING).await;
-    }
+    let ids = pending(&cluster, &engine, [10, 11]).await;
     signer.fail_always(true);
     let refused = act(&engine, ids[0], Action::SpeedUp).await;
     assert!(matches!(refused, Err(ActError::Unserved(Unserved::Unavailable(_)))), "{refused:?}");

@@ -84,6 +84,9 @@ pub struct Section {
     /// All conditions that the submitter waits for, replacing the stored ones; `None` keeps those.
     pub waits: Option<Vec<SubmitterWait>>,
     pub creates: Vec<NewTx>,
+    /// The creates are placeholders in recycled slots: they may be opened whatever the submitter's status
+    /// is, because an operator asked for them.
+    pub fills_holes: bool,
     pub updates: Vec<TxUpdate>,
 }
 
@@ -98,6 +101,7 @@ impl Section {
             mode: None,
             waits: None,
             creates: Vec::new(),
+            fills_holes: false,
             updates: Vec::new(),
         }
     }

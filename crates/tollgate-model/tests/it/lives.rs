@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tollgate_model::answer::{AnswerClass, action_for, event_for, may_be_with_a_node};
+use tollgate_model::answer::{AnswerClass, AnsweredTx, action_for, event_for, may_be_with_a_node};
 use tollgate_model::expiry::{self, ExpiryView};
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::AttemptKind;
@@ -99,7 +99,10 @@ impl Life {
         if let Some(answers) = &mut self.answers {
             answers.push(class);
         }
-        if let Some(event) = event_for(action_for(class), self.state, 1, self.answers.is_none()) {
+        let is_news = class == AnswerClass::Accepted;
+        let (state, doubted) = (self.state, self.answers.is_none());
+        let tx = AnsweredTx { state, attempts: 1, doubted, is_news };
+        if let Some(event) = event_for(action_for(class), &tx) {
             self.may_move(event);
         }
     }

@@ -102,7 +102,7 @@ fn assemble(
     })?;
     let requests: Vec<Option<KnownRequest>> = row::by_place(requests, 0, row::known_request)?;
     let rows: Vec<Option<(RowVersion, Submitter)>> =
-        row::by_place(rows, 0, |row| Ok((row::row(row)?, row::submitter(row)?)))?;
+        row::by_place(rows, 0, |row| Ok((row::row_version(row)?, row::submitter(row)?)))?;
     let recyclable: Vec<Option<()>> = row::by_place(recyclable, 0, |_| Ok(()))?;
 
     let mut cursors = cursors.into_iter().chain(std::iter::repeat(None));

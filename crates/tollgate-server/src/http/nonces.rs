@@ -56,7 +56,7 @@ pub(crate) async fn reserve(
 ) -> Result<(StatusCode, axum::Json<ReservedNonce>), Problem> {
     let hold = call.body.hold_seconds.map(|hold| hold.read_u64("holdSeconds", 0..=u64::MAX));
     let hold = hold.transpose()?.map(Duration::from_secs);
-    let reserved = call.api.engine.reserve(call.submitter, hold).await?;
+    let reserved = call.api.engine.reservations().reserve(call.submitter, hold).await?;
     Ok((StatusCode::CREATED, axum::Json((&reserved).into())))
 }
 
@@ -91,7 +91,7 @@ pub(crate) async fn used(
     params.end()?;
     let (of, nonce) = slot_at(&api, &address, &nonce)?;
     let (token, tx_hash) = (read_token(&body.owner_token)?, read_hash("txHash", &body.tx_hash)?);
-    let used = api.engine.reservation_used(of, nonce, token, tx_hash).await?;
+    let used = api.engine.reservations().used(of, nonce, token, tx_hash).await?;
     Ok(axum::Json((&used).into()))
 }
 
@@ -124,7 +124,7 @@ pub(crate) async fn recyclable(
     params.end()?;
     let (of, nonce) = slot_at(&api, &address, &nonce)?;
     let (token, reason) = (read_token(&body.owner_token)?, required_reason(Some(body.reason))?);
-    let back = api.engine.reservation_recyclable(of, nonce, token, reason).await?;
+    let back = api.engine.reservations().recyclable(of, nonce, token, reason).await?;
     Ok(axum::Json((&back).into()))
 }
 
@@ -148,7 +148,7 @@ pub(crate) async fn list(
     let page = params.page()?;
     let after = params.cursor("cursor", |text| Nonce::new(decimal(text)?).ok())?;
     params.end()?;
-    let found = api.engine.reservations(submitter_at(&api, &address)?, after, page).await?;
+    let found = api.engine.reservations().list(submitter_at(&api, &address)?, after, page).await?;
     let next = last_of_full_page(&found, page).map(|last| last.nonce.to_string());
     let items = found.iter().map(Reservation::from).collect();
     Ok(axum::Json(ReservationPage { items, next }))

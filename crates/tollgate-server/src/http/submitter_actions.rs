@@ -51,7 +51,7 @@ macro_rules! status_changes {
             call: SubmitterCall<RequiredReason>,
         ) -> ActionResult<StatusChanged> {
             let SubmitterCall { api, submitter, body } = call;
-            let changed = api.engine.$name(submitter, required_reason(body.reason)?).await?;
+            let changed = api.engine.operator().$name(submitter, required_reason(body.reason)?).await?;
             let was = changed.was.name().into();
             Ok(axum::Json(StatusChanged { submitter: current(&api, submitter).await?, was }))
         }
@@ -98,7 +98,8 @@ pub(crate) async fn mode(call: SubmitterCall<NewMode>) -> ActionResult<ModeChang
     let SubmitterCall { api, submitter, body } = call;
     let name = body.mode.ok_or_else(|| Problem::missing("mode"))?;
     let mode = one_of("mode", &name, &Mode::ALL.map(|mode| (mode.name(), mode)))?;
-    let changed = api.engine.change_mode(submitter, mode, required_reason(body.reason)?).await?;
+    let changed =
+        api.engine.operator().change_mode(submitter, mode, required_reason(body.reason)?).await?;
     let was_mode = changed.was.name().into();
     Ok(axum::Json(ModeChanged { submitter: current(&api, submitter).await?, was_mode }))
 }
@@ -123,7 +124,7 @@ pub(crate) async fn reconcile(call: SubmitterCall<Reason>) -> ActionResult<Recon
     let SubmitterCall { api, submitter, body } = call;
     // There is no entry in the audit trail to keep it with; but a bad one is refused.
     optional_reason(body.reason)?;
-    let found = api.engine.reconcile(submitter).await?;
+    let found = api.engine.operator().reconcile(submitter).await?;
     let chain_nonce = found.counts.confirmed_mined().map(Nonce::get);
     Ok(axum::Json(Reconciled {
         submitter: ShownSubmitter { chain_nonce, ..current(&api, submitter).await? },
@@ -164,7 +165,7 @@ pub(crate) async fn fill(call: SubmitterCall<FillNonces>) -> ActionResult<Filled
     let name = body.with.ok_or_else(|| Problem::missing("with"))?;
     let with = one_of("with", &name, &FillWith::ALL.map(|with| (with.name(), with)))?;
     let fill = Fill { range, with, used: body.used.unwrap_or_default() };
-    let filled = api.engine.fill(submitter, fill, required_reason(body.reason)?).await?;
+    let filled = api.engine.operator().fill(submitter, fill, required_reason(body.reason)?).await?;
     let tollgate_engine::Filled { handed_back, taken, counted, free } = filled;
     let submitter = current(&api, submitter).await?;
     Ok(axum::Json(Filled { submitter, handed_back, taken, counted, free }))
@@ -194,7 +195,7 @@ pub(crate) async fn fill(call: SubmitterCall<FillNonces>) -> ActionResult<Filled
 pub(crate) async fn advance(call: SubmitterCall<NewCursor>) -> ActionResult<CursorMoved> {
     let SubmitterCall { api, submitter, body } = call;
     let to = read_nonce("nextNonce", body.next_nonce.as_ref())?;
-    let moved = api.engine.advance(submitter, to, required_reason(body.reason)?).await?;
+    let moved = api.engine.operator().advance(submitter, to, required_reason(body.reason)?).await?;
     let was_next_nonce = moved.from.get();
     Ok(axum::Json(CursorMoved { submitter: current(&api, submitter).await?, was_next_nonce }))
 }

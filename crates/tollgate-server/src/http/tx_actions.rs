@@ -136,7 +136,7 @@ pub(crate) async fn replace(call: TxCall<Replacement>) -> ActionResult {
 async fn act(api: &Api, tx_id: TxId, action: Action, reason: Option<String>) -> ActionResult {
     let reason = optional_reason(reason)?;
     let (asks_policy, cancels) = (action == Action::AskPolicy, action == Action::Cancel);
-    let acted = api.engine.act(tx_id, action, reason).await;
+    let acted = api.engine.operator().act(tx_id, action, reason).await;
     let record =
         api.store.tx(tx_id).await?.ok_or_else(|| Problem::not_found("transaction", "txId"))?;
     let (status, outcome) = match acted {

@@ -82,7 +82,6 @@ pub(super) async fn sign_attempt(
     }
 }
 
-/// What a further attempt may offer at most.
 pub(in crate::worker) fn ceiling(session: &Session, intent: &Intent, closes: bool) -> Ceiling {
     let options = &session.context.options;
     // The price of a transaction that the caller signed is its price, not a cap.

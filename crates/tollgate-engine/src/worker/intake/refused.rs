@@ -12,9 +12,8 @@ use crate::worker::alarm::AlertSubject;
 use crate::worker::state::QueuedTx;
 use crate::worker::{Session, Stop};
 
-/// Why a section was refused.
 pub(super) enum Flaw {
-    /// It can't be written, whatever the database holds.
+    /// The section can't be written, whatever the database holds.
     Own(InvalidValue),
     /// The database's own rules refuse it.
     Store(String),

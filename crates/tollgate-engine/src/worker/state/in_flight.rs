@@ -83,7 +83,6 @@ impl InFlightSet {
         self.by_nonce.values().filter(|tx| tx.mined.is_none())
     }
 
-    /// How many without a receipt lie above a nonce.
     pub(in crate::worker) fn unmined_above(&self, nonce: Nonce) -> usize {
         let above = self.by_nonce.range((Bound::Excluded(nonce), Bound::Unbounded));
         above.filter(|(_, tx)| tx.mined.is_none()).count()

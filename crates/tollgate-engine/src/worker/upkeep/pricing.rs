@@ -48,7 +48,7 @@ pub(super) async fn bump_head(session: &mut Session) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What the policy is asked about, and the kind that a bump would be. `None` if the chain can't be asked.
+/// The question to the bump policy and the kind of the next attempt; `None` if the chain can't be asked.
 async fn bump_view(session: &Session, tx: &InFlightTx) -> Option<(BumpView, AttemptKind)> {
     let closing = tx.closing();
     let view = BumpView {

@@ -16,7 +16,7 @@ use crate::worker::commands::{ActionFailure, ActionOrigin, Commands, carry_out_a
 use crate::worker::in_flight::InFlightTx;
 use crate::worker::session::{Session, moved};
 
-/// How often what is rejected and held is looked at again.
+/// The time between two looks at rejected slots that are held.
 const LOOK: Duration = Duration::from_secs(5);
 
 pub(super) async fn settle(session: &mut Session, commands: &mut Commands) -> Result<(), Stop> {

@@ -28,7 +28,7 @@ pub(super) fn resubmit(session: &Session, head: &HeadWatch) -> Result<Effects, S
             last_answer: tx.answers.last(),
             hindered_by: tx.holds.hindrance().map(Hindrance::reason),
             hold_may_be_over: head.hold_may_be_over(),
-            hindrance_is_over: tx.holds.hindrance_is_over,
+            hindrance_is_over: tx.holds.hindrance_is_over(),
         };
         let is_due = is_resent(tx.row.state) && tx.sending.is_due(now);
         match decide(&rules, &view, now) {

@@ -39,8 +39,7 @@ async fn a_revert_fails_with_its_reason_at_the_threshold_and_not_before(pipeline
     let mined = pipeline.record(reverts.id).await.mined.unwrap();
     assert!(!mined.succeeded);
     assert_eq!(mined.revert_reason.unwrap().as_str(), "out of stock");
-    pipeline.mine_until_final(&sent).await;
-    pipeline.verify(account(0), &sent).await;
+    pipeline.finish(account(0), &sent).await;
 }
 
 async fn deployment_has_its_contract_and_fee_as_the_chain_has_them(pipeline: Pipeline) {
@@ -93,8 +92,7 @@ async fn by_tag(pipeline: Pipeline, finality: FinalityRule, tag: &str) {
     }
     assert!(looks >= SAFE_DISTANCE, "the tag was behind for {looks} blocks");
     pipeline.until(first, "final", |record| record.row.state.is_final()).await;
-    pipeline.mine_until_final(&sent).await;
-    pipeline.verify(account(0), &sent).await;
+    pipeline.finish(account(0), &sent).await;
 }
 
 async fn tagged(pipeline: &Pipeline, tag: &str) -> u64 {

@@ -58,8 +58,11 @@ pub fn judge(section: &Section, facts: &SectionFacts) -> Judgement {
         .all(|(tx, answer)| tx.slot.is_none() || *answer == CreateAnswer::Created);
     let updates_fit = updates.iter().all(|answer| *answer == UpdateAnswer::Applied);
     let pool_fits = facts.recyclable.iter().all(|there| *there);
-    // I12: a submitter that accepts no work opens no slot, whatever the writer assumed.
-    let may_open = section.slots().next().is_none() || facts.status == SubmitterStatus::Active;
+    // I12: a submitter that accepts no work opens no slot, whatever the writer assumed, unless an operator
+    // has a hole filled.
+    let is_fill = section.fills_holes && section.slots().all(|slot| slot.recycled);
+    let may_open =
+        facts.status == SubmitterStatus::Active || is_fill || section.slots().next().is_none();
 
     if cursor_fits
         && status_fits

@@ -1,13 +1,16 @@
 //! A defect kills an actor: it is started again, and nothing is lost or done twice.
 
+use std::pin::pin;
+
 use futures_util::future::join_all;
+use futures_util::poll;
 use tollgate_engine::{ActError, Acted, Action, Unserved};
 use tollgate_model::port::{AttemptKind, Checkpoint};
-use tollgate_model::{Failed, TxState};
+use tollgate_model::{Failed, Intent, TxState};
 
-use crate::govern::{PENDING, act, patient, transfers};
-use crate::support::{Cluster, account, options, request, transfer};
 use tollgate_testkit::wait::within;
+
+use crate::support::{Cluster, account, act, options, patient, pending, request, transfer};
 
 /// Lets an actor die at a place in the life of five transactions; callers that got no answer ask
 /// again under the same request id.
@@ -49,10 +52,7 @@ async fn die_in_a_cancel_at(at: Checkpoint) {
     // What a sender had in its hands is sent again when its time comes; nothing else has to be.
     let options = if at == Checkpoint::Sending { options() } else { patient() };
     let engine = cluster.node("a", options);
-    let ids = transfers(&engine, 0..5).await;
-    for id in &ids {
-        cluster.until(*id, "was with a node", |tx| tx.row.state == PENDING).await;
-    }
+    let ids = pending(&cluster, &engine, 0..5).await;
     cluster.checkpoints.panic_at(at);
     let acted = loop {
         match act(&engine, ids[2], Action::Cancel).await {
@@ -71,6 +71,22 @@ async fn die_in_a_cancel_at(at: Checkpoint) {
     assert_eq!(cluster.paid(account(1)), [0, 1, 0, 3, 4], "closed once, the others paid once");
     assert_eq!(cluster.record(ids[2]).await.row.state, TxState::Failed(Failed::Cancelled));
     assert_eq!(cluster.feed().await.len(), 5);
+}
+
+/// On one thread, so that the worker finds both in one turn.
+#[tokio::test]
+async fn worker_that_panics_while_the_node_stops_is_restarted_and_stops() {
+    let (cluster, engine) = Cluster::with_node(options()).await;
+    pending(&cluster, &engine, [0]).await;
+    cluster.checkpoints.panic_at(Checkpoint::SlotsChosen);
+    let intent = Intent { gas: Some(21_000), ..transfer(1) };
+    let mut create = pin!(engine.create(account(1), None, intent));
+    assert!(poll!(&mut create).is_pending());
+    let mut stop = pin!(engine.stop());
+    assert!(poll!(&mut stop).is_pending());
+    assert!(within("the answer", create).await.is_err());
+    within("the engine stops", stop).await;
+    assert_eq!(engine.deaths(), 1);
 }
 
 macro_rules! deaths {

@@ -14,8 +14,9 @@ use tollgate_model::stuck::Forbidden;
 use tollgate_model::{Address, Bytes, GasPrice, Intent, TxState, U256};
 use tollgate_testkit::fake_chain::TxMatch;
 
-use super::{PENDING, act, patient, sign, transfers};
-use crate::support::{Cluster, account, id, transfer};
+use crate::support::{
+    Cluster, PENDING, account, act, id, patient, pending, sign, transfer, transfers,
+};
 
 const GWEI: u128 = 1_000_000_000;
 
@@ -50,8 +51,7 @@ async fn underpriced_transaction_is_bumped_and_mined() {
 async fn older_attempt_mined_after_a_bump_ends_the_transaction_once() {
     let cluster = cheap_cluster().await;
     let engine = cluster.node("a", patient());
-    let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
+    let ids = pending(&cluster, &engine, [10]).await;
     // The pool keeps the older one.
     cluster.chain.answer(TxMatch::Any, AnswerClass::ReplacementUnderpriced, 1);
     let newer = sign(&cluster, &engine, ids[0], Action::SpeedUp).await;
@@ -98,8 +98,7 @@ async fn stuck_transaction_is_not_bumped_where_price_is_not_the_cause() {
     let cluster = cheap_cluster().await;
     cluster.chain.hold(TxMatch::Value(10));
     let engine = cluster.node_with("a", patient(), bumping());
-    let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
+    let ids = pending(&cluster, &engine, [10]).await;
     for _ in 0..8 {
         cluster.chain.mine();
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -193,8 +192,7 @@ async fn another_call_that_the_account_can_not_pay_is_refused_and_leaves_nothing
 async fn demanded_price_is_signed_as_it_is_or_refused_with_the_minimum() {
     let cluster = cheap_cluster().await;
     let engine = cluster.node("a", patient());
-    let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
+    let ids = pending(&cluster, &engine, [10]).await;
     let first = cluster.attempts(ids[0]).await[0].fees;
     let at = |wei: u128| Replacement {
         max_fee_per_gas: Some(GasPrice::from_wei(wei).unwrap()),

@@ -10,8 +10,9 @@ use tollgate_model::port::{AlertKind, Attempt, AttemptKind, TxRecord};
 use tollgate_model::stuck::StuckThresholds;
 use tollgate_model::stuck::rules::{RuleSpec, StuckRules};
 
-use super::super::support::{POLL_INTERVAL, Pipeline, Sent, Setup, account};
-use super::{DEAR_BASE_FEE, MINUTE, patient};
+use super::support::{
+    DEAR_BASE_FEE, MINUTE, POLL_INTERVAL, Pipeline, Sent, Setup, account, patient,
+};
 
 everywhere! {
     a_lost_head_among_twenty_is_sent_again_by_a_rule,
@@ -93,12 +94,10 @@ async fn a_lost_head_among_twenty_is_sent_again_by_a_rule(pipeline: Pipeline) {
     let engine = pipeline.node("a", ruled_by(rule)).await;
     let sent = lost(&pipeline, &engine).await;
     let other = pipeline.send(&engine, account(1), 0..3).await;
-    pipeline.mine_until_final(&other).await;
-    pipeline.verify(account(1), &other).await;
+    pipeline.finish(account(1), &other).await;
     stands_still(&pipeline).await;
     decided(&pipeline, sent[0], "resubmit").await;
-    pipeline.mine_until_final(&sent).await;
-    pipeline.verify(account(0), &sent).await;
+    pipeline.finish(account(0), &sent).await;
     assert_eq!(pipeline.record(sent[0].id).await.attempts, 1, "the same bytes");
 }
 
@@ -107,13 +106,11 @@ async fn a_lost_head_among_twenty_is_cancelled_by_a_rule(pipeline: Pipeline) {
     let engine = pipeline.node("a", ruled_by(rule)).await;
     let mut sent = lost(&pipeline, &engine).await;
     let other = pipeline.send(&engine, account(1), 0..3).await;
-    pipeline.mine_until_final(&other).await;
-    pipeline.verify(account(1), &other).await;
+    pipeline.finish(account(1), &other).await;
     stands_still(&pipeline).await;
     decided(&pipeline, sent[0], "cancel").await;
     sent[0] = sent[0].cancelled();
-    pipeline.mine_until_final(&sent).await;
-    pipeline.verify(account(0), &sent).await;
+    pipeline.finish(account(0), &sent).await;
 }
 
 async fn a_head_among_twenty_that_is_too_cheap_is_replaced_by_a_rule(pipeline: Pipeline) {

@@ -5,10 +5,9 @@ use tollgate_model::TxState;
 use tollgate_model::port::{AttemptKind, Checkpoint};
 use tollgate_testkit::PausePoints;
 
-use super::super::check::CANCELLED;
-use super::super::support::{Pipeline, account, is_mined};
-use super::patient;
-use crate::govern::act;
+use super::check::CANCELLED;
+use super::support::{Pipeline, account, is_mined, patient};
+use crate::support::act;
 
 everywhere! {
     cancel_of_a_pending_transaction_closes_its_slot_and_successors_are_mined,
@@ -46,8 +45,7 @@ async fn an_intent_that_is_mined_before_its_cancellation_is_sent_is_confirmed(pi
     pipeline.chain.mine(1).await;
     hold.release();
     assert_eq!(cancel.await.unwrap(), Ok(Acted::Signed(attempts[1].tx_hash)));
-    pipeline.mine_until_final(&sent).await;
-    pipeline.verify(account(0), &sent).await;
+    pipeline.finish(account(0), &sent).await;
     let record = pipeline.record(sent[0].id).await;
     assert_eq!(record.row.state, TxState::Confirmed, "it was too late");
     assert_eq!(record.mined.unwrap().tx_hash, attempts[0].tx_hash);
@@ -65,8 +63,7 @@ async fn a_cancellation_that_is_mined_before_its_answer_is_known_cancels(pipelin
     pipeline.until(sent[0].id, "mined", is_mined).await;
     hold.release();
     sent[0] = sent[0].cancelled();
-    pipeline.mine_until_final(&sent).await;
-    pipeline.verify(account(0), &sent).await;
+    pipeline.finish(account(0), &sent).await;
     let record = pipeline.record(sent[0].id).await;
     assert_eq!(record.row.state, CANCELLED);
     assert_eq!(record.mined.unwrap().tx_hash, hash);

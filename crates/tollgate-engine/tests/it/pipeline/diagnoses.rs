@@ -5,11 +5,9 @@ use tollgate_model::diagnose::Diagnosis;
 use tollgate_model::port::TxRecord;
 use tollgate_model::{Nonce, TxId};
 
-use super::super::chains::TestChain;
-use super::super::outsider::{DEAR, signed};
-use super::super::support::{POLL_INTERVAL, Pipeline, account};
-use super::patient;
-use crate::govern::act;
+use super::chains::TestChain;
+use super::support::{DEAR, POLL_INTERVAL, Pipeline, account, patient, signed_by_outsider};
+use crate::support::act;
 
 everywhere! {
     transaction_dropped_by_a_pool_is_diagnosed_lost_until_it_is_resent,
@@ -39,8 +37,7 @@ async fn transaction_dropped_by_a_pool_is_diagnosed_lost_until_it_is_resent(pipe
     pipeline.mine_until(id, "lost", |tx| says(tx, Diagnosis::ProbablyLost)).await;
     assert_eq!(act(&engine, id, Action::Resubmit).await, Ok(Acted::Resent));
     in_pool(&pipeline, id).await;
-    pipeline.mine_until_final(&sent).await;
-    pipeline.verify(account(0), &sent).await;
+    pipeline.finish(account(0), &sent).await;
     assert_eq!(pipeline.record(id).await.attempts, 1, "advice only: nothing was signed");
 }
 
@@ -48,7 +45,7 @@ async fn transaction_replaced_by_an_outsider_is_diagnosed_where_pools_show_it(pi
     let engine = pipeline.node("a", curious()).await;
     let id = pipeline.pending(&engine, account(0), [10]).await[0].id;
     in_pool(&pipeline, id).await;
-    let stranger = signed(account(0), Nonce::MIN, 900, DEAR).await;
+    let stranger = signed_by_outsider(account(0), Nonce::MIN, 900, DEAR).await;
     pipeline.chain.send(&stranger.raw).await;
     let what = match &pipeline.chain {
         TestChain::Devchain(_) => Diagnosis::ReplacedByAnother { hash: stranger.tx_hash },

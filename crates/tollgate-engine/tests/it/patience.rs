@@ -9,8 +9,7 @@ use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{StuckReason, TxState};
 use tollgate_testkit::fake_chain::TxMatch;
 
-use super::{PENDING, act, patient, transfers};
-use crate::support::{Cluster, account, options};
+use crate::support::{Cluster, PENDING, account, act, options, patient, pending, transfers};
 
 const SECOND: Duration = Duration::from_secs(1);
 const TIMED_OUT: TxState = TxState::Stuck(StuckReason::TimedOut);
@@ -50,8 +49,7 @@ async fn patience_restarts_after_an_operator_action() {
     let cluster = Cluster::pipelined().await;
     cluster.chain.hold(TxMatch::Value(10));
     let engine = cluster.node("a", impatient());
-    let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
+    let ids = pending(&cluster, &engine, [10]).await;
     cluster.clock.advance(40 * SECOND);
     assert_eq!(act(&engine, ids[0], Action::Resubmit).await, Ok(Acted::Resent));
     cluster.clock.advance(40 * SECOND);
@@ -121,8 +119,7 @@ async fn patience_with_the_head_goes_on_over_takeovers() {
     let cluster = Cluster::pipelined().await;
     cluster.chain.hold(TxMatch::Value(10));
     let mut engine = cluster.node("a", impatient());
-    let tx = transfers(&engine, [10]).await[0];
-    cluster.until(tx, "was with a node", |tx| tx.row.state == PENDING).await;
+    let tx = pending(&cluster, &engine, [10]).await[0];
     for takeover in 1..=4 {
         cluster.clock.advance(25 * SECOND);
         engine.stop().await;
@@ -149,8 +146,7 @@ async fn resends_run_out_under_owners_that_change_often() {
     };
     let options = EngineOptions { resubmit, ..options() };
     let mut engine = cluster.node("a", options.clone());
-    let tx = transfers(&engine, [10]).await[0];
-    cluster.until(tx, "was with a node", |tx| tx.row.state == PENDING).await;
+    let tx = pending(&cluster, &engine, [10]).await[0];
     let is_stuck = |state: TxState| state == TxState::Stuck(StuckReason::ResubmitsExhausted);
     for takeover in 1..=6 {
         cluster.clock.advance(25 * SECOND);
@@ -164,4 +160,26 @@ async fn resends_run_out_under_owners_that_change_often() {
     }
     let state = cluster.record(tx).await.row.state;
     assert!(is_stuck(state), "{state}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stuck_transaction_that_a_node_already_knows_stays_stuck_until_it_is_mined() {
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.hold(TxMatch::Value(10));
+    let engine = cluster.node("a", impatient());
+    let tx = pending(&cluster, &engine, [10]).await[0];
+    cluster.clock.advance(60 * SECOND);
+    cluster.until(tx, "timed out", |tx| tx.row.state == TIMED_OUT).await;
+    let hash = cluster.attempts(tx).await[0].tx_hash;
+    assert_eq!(act(&engine, tx, Action::Resubmit).await, Ok(Acted::Resent));
+    cluster.eventually("it is sent again", async || cluster.chain.sends(hash) == 2).await;
+    two_ticks().await;
+    assert_eq!(cluster.record(tx).await.row.state, TIMED_OUT, "nothing was solved");
+    // A node that did not have it any more, and takes it, is news.
+    cluster.chain.forget_pool();
+    assert_eq!(act(&engine, tx, Action::Resubmit).await, Ok(Acted::Resent));
+    cluster.until(tx, "is tracked", |tx| matches!(tx.row.state, TxState::Tracking(_))).await;
+    cluster.chain.release(TxMatch::Value(10));
+    cluster.mine_until_final(&[tx]).await;
+    assert_eq!(cluster.record(tx).await.row.state, TxState::Confirmed);
 }

@@ -9,8 +9,9 @@ use tollgate_model::stuck::rules::{RuleSpec, StuckRules};
 use tollgate_model::{Failed, Intent, StuckReason, TxId, TxState};
 use tollgate_testkit::fake_chain::TxMatch;
 
-use super::{PENDING, patient, transfers, window};
-use crate::support::{Cluster, account, id, request, transfer};
+use crate::support::{
+    Cluster, account, id, patient, pending, request, transfer, transfers, window,
+};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -98,8 +99,7 @@ async fn policy_closes_the_slot_of_an_expired_transaction() {
     cluster.chain.hold(TxMatch::Value(11));
     let head = transfers(&engine, [10]).await;
     let late = create(&engine, brief(&engine, 11)).await;
-    let next = transfers(&engine, [12]).await;
-    cluster.until(next[0], "was with a node", |tx| tx.row.state == PENDING).await;
+    let next = pending(&cluster, &engine, [12]).await;
     cluster.clock.advance(MINUTE);
     // It is not the head, and the policy is asked about it all the same.
     cluster.until(late, "is being cancelled", |tx| tx.attempts == 2).await;

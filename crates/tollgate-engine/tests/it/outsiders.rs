@@ -10,8 +10,9 @@ use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{Failed, Queued, StuckReason, TxId, TxState};
 use tollgate_testkit::fake_chain::{FakeChain, Query, Reorged, TxMatch};
 
-use super::{PENDING, reason, strict, transfers};
-use crate::support::{Cluster, account, options};
+use crate::support::{
+    Cluster, PENDING, account, mine_blocks, options, pending, reason, strict, transfers,
+};
 
 const TAKEN: TxState = TxState::Failed(Failed::NonceTaken);
 const UNPROVEN: TxState = TxState::Stuck(StuckReason::Unproven);
@@ -19,13 +20,6 @@ const HELD: TxState = TxState::Queued(Queued::Held);
 
 fn watchful(options: EngineOptions) -> EngineOptions {
     EngineOptions { reconcile_interval: Duration::from_millis(300), ..options }
-}
-
-/// Mines enough blocks for what is mined to be settled.
-fn settle(cluster: &Cluster) {
-    for _ in 0..3 {
-        cluster.chain.mine();
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -55,13 +49,13 @@ async fn a_slot_that_an_outsider_took_ends_as_nonce_taken_and_the_rest_goes_on()
     cluster.chain.mine();
     // Mined, but not settled: a reorg may still put ours there.
     cluster
-        .eventually("it is seen", async || !cluster.alerts.of(AlertKind::NonceTaken).is_empty())
+        .eventually("it is row", async || !cluster.alerts.of(AlertKind::NonceTaken).is_empty())
         .await;
     assert!(!cluster.record(ids[0]).await.row.state.is_final(), "I8");
     cluster.mine_until_final(&ids).await;
     assert_eq!(cluster.record(ids[0]).await.row.state, TAKEN);
     assert_eq!(cluster.record(ids[1]).await.row.state, TxState::Confirmed);
-    assert_eq!(cluster.alerts.of(AlertKind::NonceTaken).len(), 2, "seen, and then settled");
+    assert_eq!(cluster.alerts.of(AlertKind::NonceTaken).len(), 2, "row, and then settled");
     let last = cluster.history(ids[0]).await.pop().unwrap();
     assert!(last.detail.unwrap().as_str().contains(&foreign.to_string()), "who took it is said");
 }
@@ -73,8 +67,7 @@ async fn no_slot_is_called_taken_while_an_endpoint_is_silent() {
     cluster.chain.silence_endpoint(1, true);
     cluster.chain.hold(TxMatch::Value(10));
     let engine = cluster.node("a", watchful(options()));
-    let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
+    let ids = pending(&cluster, &engine, [10]).await;
     cluster.chain.outsider_mines(account(1).address);
     for _ in 0..8 {
         cluster.chain.mine();
@@ -94,10 +87,10 @@ async fn strict_is_protected_within_one_interval_takes_nothing_and_goes_on_when_
     cluster.chain.outsider_mines(account(1).address);
     // Mined, but not settled: it may still go, and until then no slot is opened.
     let held = transfers(&engine, [11, 12]).await;
-    let told = engine.reconcile(account(1)).await.unwrap().steps;
+    let told = engine.operator().reconcile(account(1)).await.unwrap().steps;
     assert!(told[0].starts_with("ask again"), "{told:?}");
     assert_eq!(cluster.submitter(account(1)).await.status, SubmitterStatus::Active);
-    settle(&cluster);
+    mine_blocks(&cluster, 3);
     cluster
         .eventually("PROTECT", async || {
             cluster.submitter(account(1)).await.status == SubmitterStatus::Protect
@@ -107,7 +100,7 @@ async fn strict_is_protected_within_one_interval_takes_nothing_and_goes_on_when_
     cluster.until(held[1], "is held", |tx| tx.row.state == HELD).await;
     cluster.chain.mine();
     assert_eq!(cluster.submitter(account(1)).await.next_nonce.get(), 1, "I12: takes nothing");
-    engine.resume(account(1), reason("it was me")).await.unwrap();
+    engine.operator().resume(account(1), reason("it was me")).await.unwrap();
     cluster.mine_until_final(&held).await;
     assert_eq!(cluster.paid(account(1)), [10, 0, 11, 12]);
     assert_eq!(cluster.submitter(account(1)).await.status_reason.unwrap().as_str(), "it was me");
@@ -119,7 +112,7 @@ async fn a_strict_submitter_without_work_is_watched_as_well() {
     let lease_idle = Duration::from_millis(100);
     let engine = cluster.node("a", EngineOptions { lease_idle, ..watchful(strict()) });
     cluster.chain.outsider_mines(account(2).address);
-    settle(&cluster);
+    mine_blocks(&cluster, 3);
     cluster
         .eventually("PROTECT", async || {
             cluster.submitter(account(2)).await.status == SubmitterStatus::Protect
@@ -141,7 +134,7 @@ async fn an_open_strict_slot_that_an_outsider_took_protects_and_ends_together() 
     assert_eq!(cluster.record(ids[0]).await.row.state, TAKEN);
     assert_eq!(cluster.submitter(account(1)).await.status, SubmitterStatus::Protect);
     cluster.until(ids[1], "is held", |tx| tx.row.state == HELD).await;
-    engine.resume(account(1), reason("known")).await.unwrap();
+    engine.operator().resume(account(1), reason("known")).await.unwrap();
     cluster.mine_until_final(&ids).await;
     assert_eq!(cluster.paid(account(1)), [0, 11]);
 }
@@ -153,9 +146,9 @@ async fn a_chain_that_lost_our_past_is_not_resumed() {
     cluster.mine_until_final(&ids).await;
     // Deeper than finality: the chain forgets what was final.
     cluster.chain.reorg(cluster.chain.height(), Reorged::Dropped);
-    engine.reconcile(account(1)).await.unwrap();
+    engine.operator().reconcile(account(1)).await.unwrap();
     assert_eq!(cluster.submitter(account(1)).await.status, SubmitterStatus::Protect);
-    let refused = engine.resume(account(1), reason("try")).await;
+    let refused = engine.operator().resume(account(1), reason("try")).await;
     assert!(matches!(refused, Err(ActError::CannotResume(_))), "{refused:?}");
 }
 
@@ -176,14 +169,9 @@ async fn executed_and_pruned(
     prune: impl FnOnce(&FakeChain),
 ) -> (Engine, Vec<TxId>) {
     let engine = cluster.node("a", short_of_patience());
-    let ids = transfers(&engine, 10..15).await;
-    for id in &ids {
-        cluster.until(*id, "was with a node", |tx| tx.row.state == PENDING).await;
-    }
+    let ids = pending(cluster, &engine, 10..15).await;
     engine.stop().await;
-    for _ in 0..OUTAGE {
-        cluster.chain.mine();
-    }
+    mine_blocks(cluster, OUTAGE);
     cluster.chain.lose_receipts(true);
     prune(&cluster.chain);
     (cluster.node("b", short_of_patience()), ids)
@@ -248,14 +236,11 @@ async fn foreign_transaction_far_below_the_view_is_found_and_ends_the_slot() {
     let cluster = Cluster::pipelined().await;
     cluster.chain.hold(TxMatch::Value(10));
     let engine = cluster.node("a", short_of_patience());
-    let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
+    let ids = pending(&cluster, &engine, [10]).await;
     engine.stop().await;
     let foreign = cluster.chain.outsider_mines(account(1).address);
     // More than the view of a new node holds.
-    for _ in 0..200 {
-        cluster.chain.mine();
-    }
+    mine_blocks(&cluster, 200);
     let _heir = cluster.node("b", short_of_patience());
     cluster.until(ids[0], "was taken", |tx| tx.row.state == TAKEN).await;
     let last = cluster.history(ids[0]).await.pop().unwrap();
@@ -280,7 +265,7 @@ async fn strict_count_that_lags_delays_and_never_protects() {
     cluster.chain.lag_counts(cluster.chain.height());
     let second = transfers(&engine, [11]).await;
     for _ in 0..3 {
-        let told = engine.reconcile(account(1)).await.unwrap().steps;
+        let told = engine.operator().reconcile(account(1)).await.unwrap().steps;
         assert!(told[0].starts_with("ask again"), "{told:?}");
     }
     assert_eq!(cluster.submitter(account(1)).await.status, SubmitterStatus::Active);
@@ -294,9 +279,7 @@ async fn strict_count_that_lags_delays_and_never_protects() {
 async fn strict_view_that_lags_below_a_final_slot_never_protects() {
     let cluster = Cluster::with_mode(Mode::Strict).await;
     let before = 5;
-    for _ in 0..before {
-        cluster.chain.mine();
-    }
+    mine_blocks(&cluster, before);
     let engine = cluster.node("a", watchful(strict()));
     let first = transfers(&engine, [10]).await;
     cluster.mine_until_final(&first).await;
@@ -309,7 +292,7 @@ async fn strict_view_that_lags_below_a_final_slot_never_protects() {
     let second = transfers(&heir, [11]).await;
     cluster.eventually("the view is there", async || heir.view().head().is_some()).await;
     for _ in 0..3 {
-        heir.reconcile(account(1)).await.unwrap();
+        heir.operator().reconcile(account(1)).await.unwrap();
     }
     assert_eq!(cluster.submitter(account(1)).await.status, SubmitterStatus::Active);
     cluster.chain.hide_newest(0);
@@ -325,7 +308,7 @@ async fn strict_goes_on_if_a_reorg_undoes_what_an_outsider_used() {
     cluster.mine_until_final(&first).await;
     cluster.chain.outsider_mines(account(1).address);
     let second = transfers(&engine, [11]).await;
-    let told = engine.reconcile(account(1)).await.unwrap().steps;
+    let told = engine.operator().reconcile(account(1)).await.unwrap().steps;
     assert!(told[0].starts_with("ask again"), "{told:?}");
     cluster.chain.reorg(1, Reorged::Dropped);
     cluster.mine_until_final(&second).await;
@@ -336,17 +319,14 @@ async fn strict_goes_on_if_a_reorg_undoes_what_an_outsider_used() {
 #[tokio::test(flavor = "multi_thread")]
 async fn own_transaction_without_receipts_is_not_called_foreign() {
     let (cluster, engine) = Cluster::with_node(watchful(options())).await;
-    let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
+    let ids = pending(&cluster, &engine, [10]).await;
     engine.stop().await;
-    for _ in 0..5 {
-        cluster.chain.mine();
-    }
+    mine_blocks(&cluster, 5);
     // Settled, and every endpoint says that it has no receipt of ours.
     cluster.chain.lose_receipts(true);
     let engine = cluster.node("b", watchful(options()));
     for _ in 0..3 {
-        engine.reconcile(account(1)).await.unwrap();
+        engine.operator().reconcile(account(1)).await.unwrap();
     }
     assert!(!cluster.record(ids[0]).await.row.state.is_final(), "it is in the block all the same");
     cluster.chain.lose_receipts(false);
@@ -359,8 +339,7 @@ async fn receipt_in_a_block_that_left_the_chain_does_not_keep_a_taken_slot_open(
     let cluster = Cluster::pipelined().await;
     cluster.chain.set_endpoints(3);
     let engine = cluster.node("a", watchful(options()));
-    let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
+    let ids = pending(&cluster, &engine, [10]).await;
     cluster.chain.mine();
     cluster.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
     let receipt = cluster.record(ids[0]).await.mined.unwrap();
@@ -382,13 +361,10 @@ async fn patience_with_an_unproven_slot_goes_on_over_takeovers() {
     let resubmit = ResubmitRules { grey_zone_timeout, ..options.resubmit };
     let options = EngineOptions { resubmit, lookback_blocks: 8, ..options };
     let engine = cluster.node("a", options.clone());
-    let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
+    let ids = pending(&cluster, &engine, [10]).await;
     engine.stop().await;
     drop(engine);
-    for _ in 0..OUTAGE {
-        cluster.chain.mine();
-    }
+    mine_blocks(&cluster, OUTAGE);
     cluster.chain.lose_receipts(true);
     cluster.chain.fail(Query::Occupants, true);
     let mut engine = cluster.node("heir", options.clone());

@@ -11,8 +11,7 @@ use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{Allocated, StuckReason, TxState, U256};
 use tollgate_testkit::fake_chain::TxMatch;
 
-use super::{PENDING, patient, transfers};
-use crate::support::{Cluster, account, options};
+use crate::support::{Cluster, account, options, patient, pending, transfers};
 
 const ETHER: u64 = 1_000_000_000_000_000_000;
 
@@ -64,7 +63,7 @@ async fn lack_of_funds_is_shown_as_such_after_a_takeover() {
             cluster.alerts.of(AlertKind::InsufficientFunds).len() == 2
         })
         .await;
-    heir.reconcile(account(1)).await.unwrap();
+    heir.operator().reconcile(account(1)).await.unwrap();
     assert_eq!(cluster.record(ids[0]).await.row.state, UNFUNDED);
     cluster.chain.answer_truly();
     cluster.clock.advance(Duration::from_secs(3_600 * 24));
@@ -89,8 +88,7 @@ async fn funds_that_vanish_after_a_node_took_it_are_the_shown_cause_and_it_goes_
     let address = account(1).address;
     cluster.chain.hold(TxMatch::Any);
     let engine = cluster.node("a", impatient());
-    let ids = transfers(&engine, [ETHER]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
+    let ids = pending(&cluster, &engine, [ETHER]).await;
     cluster.chain.set_balance(address, U256::from(ETHER / 2));
     cluster.chain.forget_pool();
     cluster.clock.advance(TIMEOUT);
@@ -117,8 +115,7 @@ async fn base_fee_above_the_newest_offer_is_shown_on_the_transaction_until_it_co
     let resubmit = ResubmitRules { timeout: Some(3 * TIMEOUT), ..patient().resubmit };
     let options = EngineOptions { resubmit, ..patient() };
     let engine = cluster.node_with("a", options, policies);
-    let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
+    let ids = pending(&cluster, &engine, [10]).await;
     cluster.chain.set_base_fee(100_000_000_000);
     cluster.clock.advance(3 * TIMEOUT);
     let is_told = |tx: &TxRecord| {

@@ -7,8 +7,7 @@ use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::{Address, Allocated, Failed, Intent, StuckReason, TxState, U256};
 use tollgate_testkit::fake_chain::TxMatch;
 
-use super::{PENDING, patient, transfers};
-use crate::support::{Cluster, account, id, options};
+use crate::support::{Cluster, PENDING, account, id, options, patient, transfers};
 
 const REJECTED: TxState = TxState::Stuck(StuckReason::Rejected);
 const BAD: Address = Address::repeat_byte(0xba);

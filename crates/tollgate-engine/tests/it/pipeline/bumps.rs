@@ -8,8 +8,7 @@ use tollgate_model::TxState;
 use tollgate_model::bump::BumpRules;
 use tollgate_model::port::AttemptKind;
 
-use super::super::support::{Pipeline, Setup, account};
-use super::{DEAR_BASE_FEE, patient};
+use super::support::{DEAR_BASE_FEE, Pipeline, Setup, account, patient};
 
 everywhere! {
     underpriced_transaction_is_bumped_by_itself_and_mined,
@@ -49,8 +48,7 @@ async fn an_older_attempt_that_is_mined_after_a_bump_is_recognised_once(pipeline
     // The pool loses the newer one, and somebody still had the older.
     pipeline.chain.forget(newer).await;
     pipeline.chain.send(&attempts[0].raw).await;
-    pipeline.mine_until_final(&sent).await;
-    pipeline.verify(account(0), &sent).await;
+    pipeline.finish(account(0), &sent).await;
     let record = pipeline.record(sent[0].id).await;
     assert_eq!(record.row.state, TxState::Confirmed);
     assert_eq!(record.mined.unwrap().tx_hash, attempts[0].tx_hash, "the hash that was mined");

@@ -8,8 +8,9 @@ use tollgate_model::stuck::Forbidden;
 use tollgate_model::{Allocated, Failed, GasPrice, TxState};
 use tollgate_testkit::fake_chain::TxMatch;
 
-use super::{MINED, PENDING, act, patient, sign, transfers, window};
-use crate::support::{Cluster, account, options};
+use crate::support::{
+    Cluster, MINED, PENDING, account, act, options, patient, pending, sign, transfers, window,
+};
 
 const CANCELLED: TxState = TxState::Failed(Failed::Cancelled);
 
@@ -43,10 +44,7 @@ async fn cancel_of_a_possibly_sent_transaction_closes_its_slot_by_a_self_transfe
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_of_a_pooled_transaction_replaces_it_and_successors_are_mined() {
     let (cluster, engine) = Cluster::with_node(patient()).await;
-    let ids = transfers(&engine, 10..15).await;
-    for id in &ids {
-        cluster.until(*id, "was with a node", |tx| tx.row.state == PENDING).await;
-    }
+    let ids = pending(&cluster, &engine, 10..15).await;
     let hash = sign(&cluster, &engine, ids[1], Action::Cancel).await;
     cluster.mine_until_final(&ids).await;
     let record = cluster.record(ids[1]).await;
@@ -61,8 +59,7 @@ async fn cancel_of_a_pooled_transaction_replaces_it_and_successors_are_mined() {
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelling_a_mined_transaction_is_refused() {
     let (cluster, engine) = Cluster::with_node(patient()).await;
-    let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
+    let ids = pending(&cluster, &engine, [10]).await;
     cluster.chain.mine();
     cluster.until(ids[0], "was mined", |tx| tx.row.state == MINED).await;
     let refused = act(&engine, ids[0], Action::Cancel).await;
@@ -96,8 +93,7 @@ async fn cancel_racing_with_mining_is_decided_by_the_block() {
 #[tokio::test(flavor = "multi_thread")]
 async fn second_cancel_signs_nothing_and_the_cancel_can_be_sped_up() {
     let (cluster, engine) = Cluster::with_node(patient()).await;
-    let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
+    let ids = pending(&cluster, &engine, [10]).await;
     sign(&cluster, &engine, ids[0], Action::Cancel).await;
     assert_eq!(act(&engine, ids[0], Action::Cancel).await, Ok(Acted::UnderWay));
     assert_eq!(cluster.attempts(ids[0]).await.len(), 2);
@@ -112,8 +108,7 @@ async fn second_cancel_signs_nothing_and_the_cancel_can_be_sped_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn actions_and_their_reasons_are_in_the_history() {
     let (cluster, engine) = Cluster::with_node(options()).await;
-    let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
+    let ids = pending(&cluster, &engine, [10]).await;
     act(&engine, ids[0], Action::Cancel).await.unwrap();
     let history = cluster.history(ids[0]).await;
     let entry = history.iter().find(|entry| entry.event == "cancel").unwrap();
@@ -150,8 +145,7 @@ async fn attempt_refused_everywhere_as_too_high_is_cancelled_below_its_price() {
 #[tokio::test(flavor = "multi_thread")]
 async fn replacement_refused_everywhere_as_too_high_need_not_be_outbid() {
     let (cluster, engine) = Cluster::with_node(patient()).await;
-    let ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
+    let ids = pending(&cluster, &engine, [10]).await;
     cluster.chain.answer(TxMatch::Value(10), AnswerClass::FeeTooHigh, 1);
     let absurd = GasPrice::from_wei(900_000_000_000).unwrap();
     let with = Replacement { max_fee_per_gas: Some(absurd), ..Replacement::default() };
