@@ -3,7 +3,7 @@
 //! Pure tables, taken from the clients' sources; where a client has no words of its own for a
 //! rejection (its pool has no such rule), it borrows geth's, and its table says so. Decides nothing.
 
-mod rejections;
+mod refusal_texts;
 
 use alloy_primitives::{B256, U256};
 use serde::{Deserialize, Serialize};
@@ -42,11 +42,11 @@ impl Dialect {
     /// A refused `eth_sendRawTransaction`.
     pub fn rejection(self, rejection: &Rejection) -> RpcError {
         let (code, message) = match self {
-            Self::Geth => rejections::geth(rejection),
-            Self::Nethermind => rejections::nethermind(rejection),
-            Self::Besu => rejections::besu(rejection),
-            Self::Erigon => rejections::erigon(rejection),
-            Self::Reth => rejections::reth(rejection),
+            Self::Geth => refusal_texts::geth(rejection),
+            Self::Nethermind => refusal_texts::nethermind(rejection),
+            Self::Besu => refusal_texts::besu(rejection),
+            Self::Erigon => refusal_texts::erigon(rejection),
+            Self::Reth => refusal_texts::reth(rejection),
         };
         RpcError::new(code, message)
     }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tollgate_devchain::chain::{
     BaseFee, Behaviour, Beyond, Chain, ChainConfig, DroppedTxs, FinalityDistances, GWEI, MAIN_POOL,
-    Rejection, Reorg, Rng, Tx, View,
+    Rejection, Reorg, Tx, View,
 };
 use tollgate_devchain::{DevAccount, LocalChain, LocalView, dev_accounts, sign};
 use tollgate_model::answer::AnswerClass;
@@ -40,10 +40,6 @@ const SECOND: usize = 1;
 const SMALL_BYTES: usize = 300;
 /// The time that the second endpoint's transactions take to the first, in milliseconds.
 const GOSSIP_MILLIS: u64 = 300;
-/// The most transactions of each account before the run.
-const USED_BEFORE_MAX: u64 = 8;
-/// Blocks between those transactions and the run: they are settled, and no lag hides them.
-const BLOCKS_BEFORE: u64 = 8;
 /// The number of keys.
 const ACCOUNTS: usize = 3;
 
@@ -54,10 +50,6 @@ pub(crate) struct SimChain {
     extras: Mutex<ChainExtras>,
     steady: Steady,
     chain_id: u64,
-    /// The number of transactions of each account before the run.
-    pub(crate) used_before: u64,
-    /// The last block before the run. Transactions up to it are not checked.
-    pub(crate) begins_after: u64,
     moves: Notify,
 }
 
@@ -84,25 +76,6 @@ pub(crate) struct State<'a> {
 /// The accounts that nodes sign for.
 pub(crate) fn accounts() -> Vec<DevAccount> {
     dev_accounts().into_iter().take(ACCOUNTS).collect()
-}
-
-/// Mines so many transactions of each account, and the blocks that settle them; the number of the last
-/// block. The base fee then starts anew.
-fn use_accounts(chain: &mut Chain, count: u64) -> u64 {
-    let chain_id = chain.config().chain_id;
-    for nonce in 0..count {
-        let base_fee = chain.next_base_fee();
-        let sent = accounts().into_iter().filter_map(|of| {
-            let tx = sign::transfer(chain_id, nonce, (of.address, U256::ZERO), base_fee, 1);
-            Tx::decode(sign::sign(tx, &of.private_key).ok()?).ok()
-        });
-        chain.mine_exactly(sent.collect(), 0);
-    }
-    for _ in 0..BLOCKS_BEFORE {
-        chain.mine(0);
-    }
-    chain.set_next_base_fee(GWEI);
-    chain.head().number()
 }
 
 impl SimChain {
@@ -135,17 +108,10 @@ impl SimChain {
             }
             _ => {}
         }
-        let used_before = match plan.steady.lie {
-            Some(Lie::Counts(..0)) => 0,
-            _ => Rng::new(seed ^ chain_id).below(USED_BEFORE_MAX + 1),
-        };
-        let begins_after = use_accounts(&mut chain, used_before);
         let local = LocalChain::new(chain);
         let views = client::views(&local, seed, plan);
-        let peaks = accounts().iter().map(|account| (account.address, used_before)).collect();
-        let extras = Mutex::new(ChainExtras { peaks, ..ChainExtras::default() });
-        let (steady, moves) = (plan.steady, Notify::new());
-        Self { local, views, extras, steady, chain_id, used_before, begins_after, moves }
+        let extras = Mutex::default();
+        Self { local, views, extras, steady: plan.steady, chain_id, moves: Notify::new() }
     }
 
     pub(crate) fn lock(&self) -> State<'_> {

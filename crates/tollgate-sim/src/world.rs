@@ -150,10 +150,7 @@ impl World {
             rng: Mutex::new(rng),
             is_calm: AtomicBool::new(false),
         };
-        // A strict account takes any use that it does not know for an outsider's: its owner says where it
-        // starts. A pipelined one starts where the chain says.
-        let start_from = if world.is_strict() { world.chain.used_before } else { 0 };
-        let (mode, start_from) = (world.plan.mode, Nonce::new(start_from)?);
+        let (mode, start_from) = (world.plan.mode, Nonce::MIN);
         let setup = |submitter| SubmitterSetup { submitter, mode, start_from };
         let setups: Vec<_> = world.submitters().into_iter().map(setup).collect();
         world.store.register_submitters(&setups).await?;

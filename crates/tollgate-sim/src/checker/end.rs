@@ -25,9 +25,7 @@ impl World {
             let state = self.chain.lock();
             let seen = self.checker.lock();
             let ours = self.submitters();
-            let begins_after = self.chain.begins_after;
-            let blocks = state.chain.blocks().skip_while(|it| it.number() <= begins_after);
-            let txs = blocks.flat_map(|block| &block.txs);
+            let txs = state.chain.blocks().flat_map(|block| &block.txs);
             let mut ours = txs.filter(|tx| ours.iter().any(|of| of.address == tx.sender));
             let stranger = ours
                 .find(|tx| !seen.sent.contains_key(&tx.hash) && !seen.outsiders.contains(&tx.hash));
